@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// actor owns one remote. Its goroutine is the only one that changes what is known of the remote
+// and what runs for it: it takes desired states and facts from its inbox, lets the machine
+// decide, and starts what was decided. It never waits for anything but its inbox and the clock,
+// so that a new desired state is acted upon at once whatever the remote does.
+type actor struct {
+	registry *Registry
+	name     ClusterName
+	log      logr.Logger
+
+	mu     sync.Mutex // protects the inbox: desired, stop and facts; held for no longer than an append
+	config Config
+	stop   bool
+	facts  []func(*machine)
+
+	wake    chan struct{} // capacity 1: the inbox has something
+	current atomic.Pointer[snapshot]
+	done    chan struct{} // closed when the actor has ended
+
+	// Everything below belongs to the actor's goroutine.
+	machine machine
+	applied Config
+	link    *link
+	epoch   *epoch
+	work    sync.WaitGroup // goroutines that end soon after what they wait for
+}
+
+// snapshot is what others see of an actor. It is replaced, never changed.
+type snapshot struct {
+	info    Info
+	epoch   *epoch        // lends out its clients; nil unless Ready
+	changed chan struct{} // closed when this snapshot has been replaced
+}
+
+func newActor(r *Registry, name ClusterName, config Config) *actor {
+	a := &actor{
+		registry: r,
+		name:     name,
+		log:      r.log.WithValues("cluster", string(name)),
+		config:   config,
+		wake:     make(chan struct{}, 1),
+		done:     make(chan struct{}),
+	}
+	a.machine.jitter = rand.Float64
+	a.current.Store(&snapshot{
+		info:    Info{Name: name, State: StatePending, Reason: ReasonPending, Since: time.Now()},
+		changed: make(chan struct{}),
+	})
+	return a
+}
+
+// want posts a desired state. The latest one wins.
+func (a *actor) want(config Config) {
+	a.mu.Lock()
+	a.config, a.stop = config, false
+	a.mu.Unlock()
+	a.signal()
+}
+
+// wantStop posts that the remote is not wanted any more.
+func (a *actor) wantStop() {
+	a.mu.Lock()
+	a.stop = true
+	a.mu.Unlock()
+	a.signal()
+}
+
+// post adds a fact to the inbox.
+func (a *actor) post(fact func(*machine)) {
+	a.mu.Lock()
+	a.facts = append(a.facts, fact)
+	a.mu.Unlock()
+	a.signal()
+}
+
+func (a *actor) signal() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the actor's goroutine. It returns when the remote has been stopped and forgotten.
+func (a *actor) run() {
+	defer close(a.done)
+	defer a.work.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-a.wake:
+		case <-timer.C:
+		}
+		if a.step(time.Now()) {
+			return
+		}
+		if at := a.machine.wakeAt(); !at.IsZero() {
+			timer.Reset(time.Until(at))
+		}
+	}
+}
+
+// step empties the inbox and acts upon it. It reports whether the actor's work is done.
+func (a *actor) step(now time.Time) (over bool) {
+	a.mu.Lock()
+	config, stop, facts := a.config, a.stop, a.facts
+	a.facts = nil
+	a.mu.Unlock()
+
+	a.applied = config
+	a.machine.applyWant(a.wanted(config, stop))
+	for _, fact := range facts {
+		fact(&a.machine)
+	}
+	actions := a.machine.decide(now)
+	if a.link != nil {
+		a.link.settings.Store(&config.Probe)
+	}
+	for _, act := range actions {
+		if act.kind == actForget {
+			over = a.registry.forget(a)
+			continue
+		}
+		a.perform(act)
+	}
+	a.publish(now, over)
+	return over
+}
+
+func (a *actor) wanted(c Config, stop bool) want {
+	return want{
+		stop:             stop,
+		paused:           c.Paused,
+		endpoint:         c.Endpoint.Fingerprint(),
+		credential:       c.Credential.Fingerprint(a.registry.key),
+		shape:            c.shape(),
+		identity:         c.Identity,
+		failureThreshold: c.Probe.FailureThreshold,
+		successThreshold: c.Probe.SuccessThreshold,
+	}
+}
+
+func (a *actor) perform(act action) {
+	switch act.kind {
+	case actConnect:
+		a.connect()
+	case actSwap:
+		a.swap()
+	case actDisconnect:
+		if gone := a.link; gone != nil {
+			a.link = nil
+			a.work.Go(gone.close)
+		}
+	case actStart:
+		a.start(act.epoch)
+	case actStop:
+		a.stopEpoch(act.epoch)
+	}
+}
+
+func (a *actor) connect() {
+	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.applied.Credential}
+	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
+	if err != nil {
+		a.reject(err)
+		return
+	}
+	a.link = &link{
+		transport: transport,
+		endpoint:  a.applied.Endpoint.Fingerprint(),
+		server:    a.applied.Endpoint.Server,
+		claim:     func(id string) (ClusterName, bool) { return a.registry.claim(id, a.name) },
+		report:    func(p probeFact) { a.post(func(m *machine) { m.applyProbe(p) }) },
+	}
+	a.link.open(a.applied.Probe)
+}
+
+// swap puts a new credential under the running app.
+func (a *actor) swap() {
+	if a.link == nil {
+		a.connect()
+		return
+	}
+	if err := a.link.transport.Swap(a.applied.Credential); err != nil {
+		a.reject(err)
+		return
+	}
+	a.log.Info("The credential was replaced under the running app")
+	a.link.probeNow()
+}
+
+// reject treats credentials that no connection can be made of like a probe that they failed.
+func (a *actor) reject(err error) {
+	reason, message := kubeconfig.Classify(err)
+	fact := probeFact{
+		endpoint: a.applied.Endpoint.Fingerprint(),
+		failed:   Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message},
+		fatal:    true,
+	}
+	a.post(func(m *machine) { m.applyProbe(fact) })
+}
+
+func (a *actor) start(number int64) {
+	e := &epoch{
+		name: a.name, number: number, config: a.applied, base: a.link.transport, info: a.describe(),
+		log: a.log.WithValues("epoch", number),
+	}
+	newEpoch(&a.registry.environment, e, func() {
+		a.post(func(m *machine) { m.applyWaiting(number, e.tracker.waiting()) })
+	})
+	a.epoch = e
+	go e.run(
+		func() { a.post(func(m *machine) { m.applyReady(number, time.Now()) }) },
+		func(err error) {
+			failed := describe(err)
+			a.logFailure(failed, err)
+			a.post(func(m *machine) { m.applyEnded(number, failed, time.Now()) })
+		},
+	)
+}
+
+func (a *actor) logFailure(failed failure, err error) {
+	log := a.log
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		log = log.WithValues("stack", string(panicked.stack))
+	}
+	log.Info("The app failed and will be started again",
+		"module", failed.module, "reason", failed.reason, "error", failed.message)
+}
+
+// stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, when it
+// has had its time.
+func (a *actor) stopEpoch(number int64) {
+	e := a.epoch
+	e.stop()
+	a.work.Go(func() {
+		patience := time.NewTimer(a.registry.limits.StopTimeout)
+		defer patience.Stop()
+		select {
+		case <-e.done:
+		case <-patience.C:
+			a.leaveBehind(e)
+		}
+		a.post(func(m *machine) { m.applyGone(number) })
+	})
+}
+
+// leaveBehind counts an epoch that does not end as a zombie until it does.
+func (a *actor) leaveBehind(e *epoch) {
+	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing", "epoch", e.number)
+	a.registry.zombies.Add(1)
+	a.post(func(m *machine) { m.zombies++ })
+	go func() {
+		<-e.done
+		a.registry.zombies.Add(-1)
+		a.post(func(m *machine) { m.zombies-- })
+	}()
+}
+
+// describe returns the Info of the machine's facts, with what only the actor knows.
+func (a *actor) describe() Info {
+	info := a.machine.view()
+	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
+	info.Server = a.applied.Endpoint.Server
+	info.Modules = a.moduleInfos()
+	return info
+}
+
+func (a *actor) moduleInfos() []ModuleInfo {
+	if a.epoch != nil && (a.machine.phase == phaseStarting || a.machine.phase == phaseReady || a.machine.failure != nil) {
+		return a.epoch.tracker.list()
+	}
+	var infos []ModuleInfo
+	for _, m := range selectModules(a.registry.modules, a.applied.Modules) {
+		infos = append(infos, ModuleInfo{Name: m.name, State: ModuleStopped})
+	}
+	return infos
+}
+
+// publish replaces the snapshot if anything in it has changed, and tells the subscribers.
+func (a *actor) publish(now time.Time, over bool) {
+	before := a.current.Load()
+	info := a.describe()
+	info.Since = before.info.Since
+	if over {
+		info.State = StateStopped
+	}
+	if info.State != before.info.State {
+		info.Since = now
+	}
+	if reflect.DeepEqual(info, before.info) {
+		return
+	}
+	after := &snapshot{info: info, changed: make(chan struct{})}
+	if info.State == StateReady {
+		after.epoch = a.epoch
+	}
+	a.current.Store(after)
+	close(before.changed)
+	a.registry.events.publish(Event{Name: a.name, Kind: kindOfChange(before, after), Epoch: info.Epoch})
+}
+
+func kindOfChange(before, after *snapshot) EventKind {
+	switch {
+	case after.info.State == StateStopped:
+		return EventStopped
+	case after.epoch != nil && after.epoch != before.epoch:
+		return EventReady
+	case after.epoch == nil && before.epoch != nil:
+		return EventLost
+	}
+	return EventChanged
+}

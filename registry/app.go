@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/dig"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// appOptions are the options of the fx App of one epoch: what the epoch provides, and every
+// module in a scope of its own, in which the logger, the manager and the lifecycle know that
+// they are used by that module.
+//
+// fx builds the graph and calls the invokes; it does not run anything. The hooks are ours (see
+// hooks), and so is the order: hooks of the modules, then the manager.
+func appOptions(e *epoch, modules []Module) []fx.Option {
+	options := []fx.Option{
+		fx.RecoverFromPanics(),
+		fx.WithLogger(func() fxevent.Logger { return &e.graph }),
+		fx.Provide(func() values { return e.values }),
+	}
+	for _, m := range modules {
+		if m.options.Remote != nil {
+			options = append(options, fx.Module(m.name, inScopeOf(e, m.name), m.options.Remote))
+		}
+	}
+	return options
+}
+
+func inScopeOf(e *epoch, module string) fx.Option {
+	return fx.Decorate(
+		func(log logr.Logger) logr.Logger { return log.WithValues("module", module) },
+		func(mgr ctrl.Manager, log logr.Logger) ctrl.Manager {
+			return &moduleManager{Manager: mgr, module: module, log: log, tracker: e.tracker}
+		},
+		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &e.hooks} },
+	)
+}
+
+// buildGraph calls the constructors that the modules' invokes need, and the invokes. A failure or
+// panic in one comes back as an error that names the module.
+func (e *epoch) buildGraph() error {
+	app := fx.New(appOptions(e, e.modules)...)
+	err := app.Err()
+	if err == nil {
+		return nil
+	}
+	failed := &moduleError{module: e.graph.module, reason: ReasonBuildFailed, err: dig.RootCause(err)}
+	if e.graph.module == "" {
+		return fmt.Errorf("build the app: %w", failed.err)
+	}
+	e.tracker.moduleFailed(failed)
+	return failed
+}
+
+// graphLog receives what fx does while it builds an app. It logs it for debugging, and keeps the
+// name of the first module that failed, which fx's error does not carry.
+type graphLog struct {
+	log    logr.Logger
+	module string
+}
+
+// LogEvent implements fxevent.Logger.
+func (g *graphLog) LogEvent(event fxevent.Event) {
+	if module := failedModule(event); module != "" && g.module == "" {
+		g.module = module
+	}
+	if g.log.V(1).Enabled() {
+		events := fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(g.log.V(1)))}
+		events.UseErrorLevel(slog.LevelInfo)
+		events.LogEvent(event)
+	}
+}
+
+func failedModule(event fxevent.Event) string {
+	name, err := "", error(nil)
+	switch e := event.(type) {
+	case *fxevent.Provided:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Supplied:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Replaced:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Decorated:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Run:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Invoked:
+		name, err = e.ModuleName, e.Err
+	}
+	if err == nil {
+		return ""
+	}
+	return name
+}
+
+// describe turns the error that ended an app into what is said about it.
+func describe(err error) failure {
+	var failed *moduleError
+	if errors.As(err, &failed) {
+		return failure{module: failed.module, reason: failed.reason, message: clean(failed.Error())}
+	}
+	reason := ReasonStartFailed
+	if errors.Is(err, errManagerEnded) {
+		reason = ReasonModuleFailed
+	}
+	return failure{reason: reason, message: clean(err.Error())}
+}
+
+// startHooks runs the modules' OnStart hooks, in time.
+func (e *epoch) startHooks() error {
+	ctx, cancel := context.WithTimeoutCause(e.ctx, e.limits.StartTimeout,
+		fmt.Errorf("the start timeout of %s is over", e.limits.StartTimeout))
+	defer cancel()
+	err := e.hooks.start(ctx)
+	var failed *moduleError
+	if errors.As(err, &failed) && e.ctx.Err() == nil {
+		e.tracker.moduleFailed(failed)
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// appCache is the cache of one app. It differs from controller-runtime's in three ways:
+//
+//   - WaitForCacheSync waits until the cache runs, not until every informer of it has synced.
+//     controller-runtime's controllers wait for their own sources besides; waiting for all of
+//     them would let one forbidden resource keep every other module of the app from starting.
+//   - It returns at the end of the app. A manager that is cancelled before its caches have synced
+//     otherwise spins for ever (controller-runtime#3440).
+//   - A read that has to wait for an informer is bounded.
+type appCache struct {
+	cache.Cache
+	end     context.Context //nolint:containedctx // The end of the epoch, for methods that controller-runtime calls with another one.
+	timeout time.Duration
+	blocked func(what, message string)
+
+	once    sync.Once
+	running chan struct{}
+}
+
+func newAppCache(c cache.Cache, e *epoch) *appCache {
+	return &appCache{
+		Cache:   c,
+		end:     e.ctx,
+		timeout: e.config.Client.Timeout,
+		blocked: e.tracker.blocked,
+		running: make(chan struct{}),
+	}
+}
+
+// Start runs the cache until ctx ends.
+func (c *appCache) Start(ctx context.Context) error {
+	c.once.Do(func() { close(c.running) })
+	return c.Cache.Start(ctx)
+}
+
+// WaitForCacheSync waits until the cache runs, and reports whether it does. At the end of the
+// app it reports that, too, to let the manager get on with stopping.
+func (c *appCache) WaitForCacheSync(ctx context.Context) bool {
+	select {
+	case <-c.running:
+		return true
+	case <-c.end.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// GetInformer returns the informer for the object's kind, and notes if there is no such kind.
+func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
+	c.note(fmt.Sprintf("%T", obj), err)
+	return informer, err
+}
+
+// GetInformerForKind returns the informer for the kind, and notes if there is no such kind.
+func (c *appCache) GetInformerForKind(
+	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
+	informer, err := c.Cache.GetInformerForKind(ctx, gvk, opts...)
+	c.note(gvk.Kind, err)
+	return informer, err
+}
+
+func (c *appCache) note(what string, err error) {
+	if meta.IsNoMatchError(err) {
+		c.blocked(what, "the remote does not serve the API: "+err.Error())
+		return
+	}
+	if err == nil {
+		c.blocked(what, "")
+	}
+}
+
+// Get reads one object. It waits at most the app's request timeout for an informer to sync.
+func (c *appCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.read(ctx, func(ctx context.Context) error { return c.Cache.Get(ctx, key, obj, opts...) })
+}
+
+// List reads objects. It waits at most the app's request timeout for an informer to sync.
+func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.read(ctx, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
+}
+
+func (c *appCache) read(ctx context.Context, read func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	for {
+		err := read(ctx)
+		// Between WaitForCacheSync and the start of the inner cache lie a few instructions.
+		var early *cache.ErrCacheNotStarted
+		if !errors.As(err, &early) || !c.isRunning() {
+			return err
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (c *appCache) isRunning() bool {
+	select {
+	case <-c.running:
+		return true
+	default:
+		return false
+	}
+}
+
+// watchFailed is told by an informer that it could not list or watch. The informer goes on
+// trying; the app notes what is in its way.
+func (e *epoch) watchFailed(_ context.Context, r *toolscache.Reflector, err error) {
+	e.log.V(1).Info("A watch failed and is tried again", "type", r.TypeDescription(), "error", err.Error())
+	e.tracker.blocked(r.TypeDescription(), fmt.Sprintf("cannot watch %s: %v", r.TypeDescription(), err))
+}

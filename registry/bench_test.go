@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+var remotes = flag.String("remotes", "50,200", "how many remotes the benchmark engages, comma separated")
+
+const (
+	benchServers = 3
+	benchObjects = 100 // ConfigMaps per remote
+	benchBytes   = 2048
+)
+
+// BenchmarkEngage measures what a remote costs: the time until every reconciler has seen every
+// object of its remote, CPU, heap and goroutines, next to a plain client-go informer per remote
+// in the same run. The remotes are many addresses of a few real API servers.
+func BenchmarkEngage(b *testing.B) {
+	for field := range strings.SplitSeq(*remotes, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatalf("-remotes: %v", err)
+		}
+		kubeconfigs := benchFleet(b, n)
+		b.Run(fmt.Sprintf("remotes=%d/informers", n), func(b *testing.B) { engage(b, n, kubeconfigs, engageInformers) })
+		b.Run(fmt.Sprintf("remotes=%d/registry", n), func(b *testing.B) { engage(b, n, kubeconfigs, engageRegistry) })
+	}
+}
+
+// benchFleet returns n kubeconfigs for a few API servers with objects, an address for each.
+func benchFleet(b *testing.B, n int) [][]byte {
+	b.Helper()
+	var addresses []netip.Addr
+	for i := range n {
+		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)}))
+	}
+	f := fleettest.New(b, fleet.Options{Addresses: addresses})
+	var kubeconfigs [][]byte
+	var clusters []*fleet.Cluster
+	for i := range benchServers {
+		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
+		if err != nil {
+			b.Fatalf("create a cluster: %v", err)
+		}
+		fill(b, c)
+		clusters = append(clusters, c)
+	}
+	for i, address := range addresses {
+		one, err := fleet.At(clusters[i%benchServers].Kubeconfig(), address)
+		if err != nil {
+			b.Fatalf("At: %v", err)
+		}
+		kubeconfigs = append(kubeconfigs, one)
+	}
+	return kubeconfigs
+}
+
+func fill(b *testing.B, c *fleet.Cluster) {
+	b.Helper()
+	direct, group := clientFor(b, c), errgroup.Group{}
+	group.SetLimit(10)
+	for i := range benchObjects {
+		group.Go(func() error {
+			return direct.Create(b.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("bench-%d", i)},
+				Data:       map[string]string{"text": strings.Repeat("x", benchBytes)},
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatalf("create objects: %v", err)
+	}
+}
+
+// seen counts objects per remote and tells when all have been seen.
+type seen struct {
+	left atomic.Int64
+	all  chan struct{}
+}
+
+func (s *seen) one() {
+	if s.left.Add(-1) == 0 {
+		close(s.all)
+	}
+}
+
+func engage(b *testing.B, n int, kubeconfigs [][]byte, start func(*testing.B, [][]byte, *seen) (stop func())) {
+	for b.Loop() {
+		b.StopTimer()
+		before := measure()
+		s := &seen{all: make(chan struct{})}
+		s.left.Store(int64(n * benchObjects))
+		b.StartTimer()
+		began := time.Now()
+		stop := start(b, kubeconfigs, s)
+		select {
+		case <-s.all:
+		case <-time.After(5 * time.Minute):
+			b.Fatalf("%d objects were not seen", s.left.Load())
+		}
+		took := time.Since(began)
+		b.StopTimer()
+		after := measure()
+		b.ReportMetric(took.Seconds(), "s/all-seen")
+		b.ReportMetric(after.cpu.Seconds()-before.cpu.Seconds(), "cpu-s")
+		b.ReportMetric(float64(after.heap-before.heap)/float64(n)/1024, "KiB-heap/remote")
+		b.ReportMetric(float64(after.goroutines-before.goroutines)/float64(n), "goroutines/remote")
+		stop()
+		b.StartTimer()
+	}
+}
+
+type usage struct {
+	cpu        time.Duration
+	heap       int64
+	goroutines int
+}
+
+func measure() usage {
+	var cpu syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &cpu)
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{
+		cpu:  time.Duration(cpu.Utime.Nano() + cpu.Stime.Nano()),
+		heap: int64(m.HeapAlloc), goroutines: runtime.NumGoroutine(),
+	}
+}
+
+// engageInformers runs a plain informer per remote, each with a transport of its own.
+func engageInformers(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
+	ctx, cancel := context.WithCancel(b.Context())
+	var factories []informers.SharedInformerFactory
+	var transports []*kubeconfig.Transport
+	for _, one := range kubeconfigs {
+		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one}, kubeconfig.Options{}, policy)
+		if err != nil {
+			b.Fatalf("Parse: %v", err)
+		}
+		transport, err := kubeconfig.NewTransport(c, policy)
+		if err != nil {
+			b.Fatalf("NewTransport: %v", err)
+		}
+		transports = append(transports, transport)
+		config := kubeconfig.RESTConfig(c.Endpoint, transport)
+		config.ContentType = "application/vnd.kubernetes.protobuf"
+		set, err := kubernetes.NewForConfigAndClient(config, &http.Client{Transport: transport})
+		if err != nil {
+			b.Fatalf("NewForConfigAndClient: %v", err)
+		}
+		factory := informers.NewSharedInformerFactoryWithOptions(set, 0, informers.WithNamespace("default"))
+		informer := factory.Core().V1().ConfigMaps().Informer()
+		_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { s.one() }})
+		factory.StartWithContext(ctx)
+		factories = append(factories, factory)
+	}
+	return func() {
+		cancel()
+		for _, f := range factories {
+			f.Shutdown()
+		}
+		for _, t := range transports {
+			t.Close()
+		}
+	}
+}
+
+func engageRegistry(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
+	var once sync.Map
+	watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.ConfigMap{}).Complete(
+			reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+				if _, again := once.LoadOrStore(string(p.Cluster)+r.Name, struct{}{}); !again {
+					s.one()
+				}
+				return ctrl.Result{}, nil
+			}))
+	})})
+	r := newRegistry(b, func(o *registry.Options) { o.Modules = []registry.Module{watcher} })
+	for i, one := range kubeconfigs {
+		config := configFor(b, one)
+		config.Namespaces = []string{"default"}
+		if err := r.Ensure(registry.ClusterName(fmt.Sprintf("remote-%d", i)), config); err != nil {
+			b.Fatalf("Ensure: %v", err)
+		}
+	}
+	return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
+}
+

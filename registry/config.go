@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// ClusterName names a remote. It is the name of its Cluster object: a DNS label, unique within
+// the hub.
+type ClusterName string
+
+// Config is the desired state of one remote. It carries no Secret reference: whoever calls
+// Ensure has resolved the Secret already, so that stopping a remote never needs credentials.
+type Config struct {
+	// Endpoint says where the API server is and how it is verified. A change of it replaces the
+	// connection and the app.
+	Endpoint kubeconfig.Endpoint
+	// Credential says who the hub is there. A change of it is swapped under the running app.
+	Credential kubeconfig.Credential
+
+	// Labels and Annotations are those of the Cluster object. Modules see them; a change restarts
+	// nothing.
+	Labels, Annotations map[string]string
+
+	// Identity guards against a Secret that leads to another cluster than before.
+	Identity Identity
+	// Paused stops the app and the probe and keeps the remote known.
+	Paused bool
+	// Probe sets the pace of the health probe. Zero fields take the defaults.
+	Probe Probe
+	// Client bounds what the app may ask of the remote. Zero fields take the defaults.
+	Client Client
+	// Modules are the names of the modules to run. Nil means every module of the hub; an empty,
+	// non-nil list means none.
+	Modules []string
+	// Namespaces limit the app's cache, for credentials that may see only these. Empty means all.
+	Namespaces []string
+}
+
+// Identity is what the owner of the remote knows about which cluster it is.
+type Identity struct {
+	// Known is the id recorded at an earlier contact, or empty. A remote that reports another id
+	// is not started.
+	Known string
+	// Accepted is an id that the operator allows to replace Known.
+	Accepted string
+}
+
+// Probe sets the pace of the health probe. After a first failure the probe runs every second
+// until the remote is either back or given up.
+type Probe struct {
+	// Period is the time between probes of a healthy remote, jittered by 10 %. Default 5 s.
+	Period time.Duration
+	// Timeout bounds one probe. Default 3 s.
+	Timeout time.Duration
+	// FailureThreshold is the number of failed probes in a row that make a remote Unreachable.
+	// Default 3. An answer that rejects the credentials counts at once.
+	FailureThreshold int
+	// SuccessThreshold is the number of good probes in a row that bring it back. Default 1.
+	SuccessThreshold int
+}
+
+// Client bounds what one app may ask of its remote, all of its controllers together.
+type Client struct {
+	// QPS and Burst are those of one token bucket for the whole app. Defaults 50 and 100.
+	QPS   float64
+	Burst int
+	// Timeout bounds one request other than a list or a watch. Default 10 s.
+	Timeout time.Duration
+}
+
+// Defaults of Probe and Client; the numbers are argued in the package comment.
+const (
+	defaultProbePeriod      = 5 * time.Second
+	defaultProbeTimeout     = 3 * time.Second
+	defaultFailureThreshold = 3
+	defaultSuccessThreshold = 1
+	defaultQPS              = 50
+	defaultBurst            = 100
+	defaultRequestTimeout   = 10 * time.Second
+)
+
+// withDefaults returns c with every zero field filled in.
+func (c Config) withDefaults() Config {
+	c.Probe.Period = orDefault(c.Probe.Period, defaultProbePeriod)
+	c.Probe.Timeout = orDefault(c.Probe.Timeout, defaultProbeTimeout)
+	c.Probe.FailureThreshold = orDefault(c.Probe.FailureThreshold, defaultFailureThreshold)
+	c.Probe.SuccessThreshold = orDefault(c.Probe.SuccessThreshold, defaultSuccessThreshold)
+	c.Client.QPS = orDefault(c.Client.QPS, defaultQPS)
+	c.Client.Burst = orDefault(c.Client.Burst, defaultBurst)
+	c.Client.Timeout = orDefault(c.Client.Timeout, defaultRequestTimeout)
+	return c
+}
+
+func orDefault[T int | float64 | time.Duration](v, otherwise T) T {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// shape names everything of the configuration that only a new app can take up. Labels,
+// annotations, the probe, the identity and the credential are not part of it.
+func (c Config) shape() string {
+	modules := "every module"
+	if c.Modules != nil {
+		modules = strings.Join(slices.Sorted(slices.Values(c.Modules)), ",")
+	}
+	namespaces := strings.Join(slices.Sorted(slices.Values(c.Namespaces)), ",")
+	return fmt.Sprintf("%s|%s|%v", modules, namespaces, c.Client)
+}

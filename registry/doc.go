@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package registry runs one dependency-injected application per remote cluster and lends out its
+client.
+
+A Registry is told which remotes there should be (Ensure) and keeps it so: it connects, probes,
+checks that the remote is the cluster it was before, builds an fx App with a controller-runtime
+manager from the modules of the hub, starts it again when it fails, and takes it down when the
+remote is not wanted or not reachable any more. Code on the hub reaches a remote with WithClient.
+The registry knows nothing of the Cluster API; reconcilers/cluster translates between the two.
+
+# Words
+
+	hub      the process, and the management cluster it runs against
+	remote   a registered cluster
+	app      one remote's fx.App with its controller-runtime manager
+	epoch    one life of an app, from its start to its end; they are counted per remote
+	module   a named fx.Option; its remote part goes into every selected app
+	lease    the loan of an app's client to a callback of WithClient
+
+An unnamed dependency belongs to the cluster that its App runs against; the other side is always
+named. In an app, client.Client is the remote's and name:"manage-client" is the hub's.
+
+# Usage
+
+	r, err := registry.New(registry.Options{Hub: config, HubMapper: mapper, Scheme: scheme,
+		Modules: []registry.Module{inventory.Module}})
+	err = r.Ensure("edge-1", registry.Config{Endpoint: endpoint, Credential: credential})
+	err = r.WithClient(ctx, "edge-1", func(ctx context.Context, remote client.Client) error {
+		return remote.List(ctx, &nodes)
+	})
+
+In a hub's fx App, FX provides the Registry, and Module.Option adds a module.
+
+# What happens to a remote
+
+	Pending ──probe ok──> Starting ──synced──> Ready
+	   │                    ^   │                │
+	   │ probe fails        │   │ fails          │ probe fails 3 times, or 401
+	   v                    │   v                v
+	Unreachable ──back──────┘  Failed ──retry──> Starting
+
+Paused, Stopping and Stopped are reached from everywhere. Only Ready lends out a client. A remote
+is Ready when every hook of every module has run and every controller has seen its initial
+objects.
+
+A remote that does not answer is probed every second and gets a new epoch as soon as it does:
+informers need up to a minute and a half to notice that an API server is back, and never notice
+that it has gone silent, whereas a new epoch takes a fraction of a second. An app that fails (a
+constructor, hook or runnable that returns an error or panics, a manager that ends) is started
+again after 1 s, 2 s, 4 s and so on up to 2 min, jittered by 20 %; ten minutes of health forget
+the count, and a changed configuration is tried at once.
+
+# Lifecycle and locking
+
+One goroutine per remote, the actor, owns everything about it. Others post a desired state or a
+fact into its inbox; a pure state machine (machine.go) decides; the actor starts what was decided
+in goroutines that it owns, and publishes an immutable snapshot for readers. Three kinds of locks
+exist: the registry's map, the inboxes and the mailboxes of subscribers. All are held for a few
+instructions, none across the network, a hook or a callback, so no remote can make another one
+wait, and any method may be called from anywhere.
+
+An epoch owns all that can act. Stopping it is: fence, then clean up. The fence is a context that
+every request of every client of that epoch checks right before it is sent; once it has ended,
+which takes microseconds, nothing the app still tries reaches any API server. The clean-up gets
+StopTimeout; what has not ended by then is counted as a zombie and left behind. So stopping never
+depends on whether the remote answers, and a new epoch never waits for an old one for longer
+than that.
+
+# Why it is built this way
+
+The module contract is fx: a module is a few constructors and an invoke, and needs no API of ours
+but the list of what it may ask for (Remote). What fx is bad at is being nested. Its lifecycle
+loses stop hooks when a start times out, cannot be stopped twice, and dies of a panic in a hook.
+So fx only builds the graph here; hooks are collected by a decorated fx.Lifecycle and run by us,
+which also tells whose hook failed.
+
+A manager per remote, not one controller for all of them: its controllers are ordinary
+controller-runtime code, and its failure is one remote's. The price is memory. Most of that price
+was the REST mapper, which is shared between remotes with the same discovery document, and
+managedFields, which are stripped.
+
+Probes decide on reachability, never informers: an informer of a silent API server reports no
+error at all (0 in 240 s, measured), and cached reads go on answering.
+
+A Config carries credentials rather than a Secret's name, so that stopping a remote never needs
+its Secret, and so that whoever owns the Secret decides what a bad one means.
+
+All modules of a remote share one app and one fate. Separate managers would isolate them from
+each other at the price of a cache each.
+
+# What is not contained
+
+A panic in a goroutine that a module starts itself, in an event handler, predicate or map
+function, os.Exit, and memory corruption end the process. Put work into reconcilers or into
+runnables added to the manager; those are contained.
+*/
+package registry

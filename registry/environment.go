@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// environment is what all epochs of a registry share.
+type environment struct {
+	hub          *rest.Config
+	hubTransport http.RoundTripper
+	hubMapper    meta.RESTMapper
+	hubCache     client.Reader
+	replica      string
+	scheme       *runtime.Scheme
+	modules      []Module
+	metrics      prometheus.Registerer
+	gate         func() error
+	limits       Limits
+	mappings     mappings
+	policy       kubeconfig.Policy
+	turns        chan struct{}
+}
+
+// turnLimit is how long a start may keep its turn: turns smooth the start of many apps, and a
+// remote whose lists take long must not hold up the others.
+const turnLimit = 5 * time.Second
+
+// takeTurn waits for a turn to start an app. The caller calls release when it is done; the turn
+// ends by itself after turnLimit.
+func (env *environment) takeTurn(ctx context.Context) (release func(), err error) {
+	select {
+	case env.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	giveBack := sync.OnceFunc(func() { <-env.turns })
+	timer := time.AfterFunc(turnLimit, giveBack)
+	return func() {
+		timer.Stop()
+		giveBack()
+	}, nil
+}
+
+// selectModules returns the modules of the hub that names asks for; nil asks for all.
+func selectModules(all []Module, names []string) []Module {
+	if names == nil {
+		return all
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var selected []Module
+	for _, m := range all {
+		if wanted[m.name] {
+			selected = append(selected, m)
+		}
+	}
+	return selected
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// fault is a module that fails in some way until it is mended.
+type fault struct {
+	mended atomic.Bool
+	tries  atomic.Int64
+}
+
+// broken reports whether to fail now, and counts.
+func (f *fault) broken() bool {
+	f.tries.Add(1)
+	return !f.mended.Load()
+}
+
+func TestRegistry_ModuleFailures(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	failing := func(f *fault) error {
+		if f.broken() {
+			return boom
+		}
+		return nil
+	}
+	panicking := func(f *fault) error {
+		if f.broken() {
+			panic("boom")
+		}
+		return nil
+	}
+	hook := func(do func(*fault) error) func(*fault) fx.Option {
+		return func(f *fault) fx.Option {
+			return fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return do(f) })) })
+		}
+	}
+	runnable := func(do func(*fault) error) func(*fault) fx.Option {
+		return func(f *fault) fx.Option {
+			return fx.Invoke(func(mgr ctrl.Manager) error {
+				return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+					if err := do(f); err != nil {
+						return err
+					}
+					<-ctx.Done()
+					return nil
+				}))
+			})
+		}
+	}
+	type product struct{}
+	for name, c := range map[string]struct {
+		option func(*fault) fx.Option
+		reason string
+	}{
+		"an invoke fails":   {func(f *fault) fx.Option { return fx.Invoke(func() error { return failing(f) }) }, registry.ReasonBuildFailed},
+		"an invoke panics":  {func(f *fault) fx.Option { return fx.Invoke(func() { _ = panicking(f) }) }, registry.ReasonBuildFailed},
+		"a hook fails":      {hook(failing), registry.ReasonStartFailed},
+		"a hook panics":     {hook(panicking), registry.ReasonStartFailed},
+		"a runnable fails":  {runnable(failing), registry.ReasonModuleFailed},
+		"a runnable panics": {runnable(panicking), registry.ReasonModuleFailed},
+		"a constructor fails": {func(f *fault) fx.Option {
+			return fx.Options(
+				fx.Provide(func() (*product, error) { return &product{}, failing(f) }), fx.Invoke(func(*product) {}))
+		}, registry.ReasonBuildFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var f fault
+			broken := registry.NewModule("broken", registry.ModuleOptions{Remote: c.option(&f)})
+			r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{broken} })
+			_, config := remote(t, "one")
+			if err := r.Ensure("one", config); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			eventually(t, func() error {
+				info, _ := r.Info("one")
+				if info.App.Reason != c.reason {
+					return &stateError{want: registry.StateFailed, reason: c.reason, got: info}
+				}
+				if !strings.Contains(info.App.Message, `"broken"`) || !strings.Contains(info.App.Message, "boom") {
+					return errors.New("the message names neither module nor error: " + info.App.Message)
+				}
+				return nil
+			})
+			f.mended.Store(true)
+			info := expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+			if f.tries.Load() < 2 || info.Epoch < 2 {
+				t.Errorf("tries = %d, epoch = %d; want a second try", f.tries.Load(), info.Epoch)
+			}
+		})
+	}
+}
+
+// A hook that ignores its context is left behind at the deadline; the next start is not held up.
+func TestRegistry_HangingHooks(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	var starts, late atomic.Int64
+	hanging := registry.NewModule("hanging", registry.ModuleOptions{
+		Remote: fx.Invoke(func(lc fx.Lifecycle) {
+			lc.Append(fx.Hook{
+				OnStart: func(context.Context) error {
+					if starts.Add(1) == 1 {
+						<-release
+					}
+					return nil
+				},
+				OnStop: func(context.Context) error { late.Add(1); return nil },
+			})
+		}),
+	})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{hanging}
+		o.Limits = registry.Limits{StartTimeout: 200 * time.Millisecond, StopTimeout: 500 * time.Millisecond}
+	})
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	if info, _ := r.Info("one"); info.Epoch != 2 {
+		t.Errorf("epoch = %d, want 2: the first start hung", info.Epoch)
+	}
+	close(release) // what started too late after all is stopped
+	eventually(t, func() error {
+		if late.Load() == 0 {
+			return errors.New("the late hook was not stopped")
+		}
+		return nil
+	})
+}
+
+// An app that never ends is left behind as a zombie which cannot reach anything, and its remote
+// can be stopped and started again.
+func TestRegistry_Zombie(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	var first atomic.Bool
+	writes := make(chan error, 1)
+	stuck := registry.NewModule("stuck", registry.ModuleOptions{
+		Remote: fx.Invoke(func(p registry.Remote) error {
+			if !first.CompareAndSwap(false, true) {
+				return nil
+			}
+			return p.Manager.Add(manager.RunnableFunc(func(context.Context) error {
+				<-release
+				writes <- p.Client.Create(context.WithoutCancel(t.Context()), &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{GenerateName: "zombie-", Namespace: "default"},
+				})
+				return nil
+			}))
+		}),
+	})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{stuck}
+		o.Limits = registry.Limits{StopTimeout: 300 * time.Millisecond}
+	})
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	if err := r.Stop(t.Context(), "one"); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	spawn(t, r, "one", config)
+	close(release)
+	if err := <-writes; !errors.Is(err, registry.ErrStopped) {
+		t.Errorf("write of the zombie: %v, want ErrStopped", err)
+	}
+	eventually(t, func() error {
+		if r.Zombies() != 0 {
+			return errors.New("the zombie is still counted")
+		}
+		return nil
+	})
+}
+
+func TestRegistry_MissingRights(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
+	one := fleettest.Cluster(t, "one")
+	clerk := fleet.User{Name: "clerk"}
+	minted, err := one.MintCertificate(t.Context(), clerk)
+	if err != nil {
+		t.Fatalf("mint: %v", err)
+	}
+	if err := r.Ensure("limited", configFor(t, minted.Kubeconfig())); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	info := expectState(t, r, "limited", registry.StateStarting, registry.ReasonForbidden)
+	if !strings.Contains(info.Message, "configmaps") || !strings.Contains(info.Message, "counter") {
+		t.Errorf("message = %q, want it to name the module and the resource", info.Message)
+	}
+	if info.Identity.Status != metav1.ConditionUnknown || info.Identity.Reason != registry.ReasonForbidden {
+		t.Errorf("identity = %+v, want Unknown/Forbidden", info.Identity)
+	}
+	clerk.Rules = []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "patch"},
+	}}
+	if _, err := one.MintCertificate(t.Context(), clerk); err != nil {
+		t.Fatalf("grant: %v", err)
+	}
+	expectState(t, r, "limited", registry.StateReady, registry.ReasonReady)
+}
+
+// A module whose API is missing says so, and does not keep the other modules from working.
+func TestRegistry_MissingAPI(t *testing.T) {
+	t.Parallel()
+	var c counter
+	widgets := registry.NewModule("widgets", registry.ModuleOptions{
+		Remote: fx.Invoke(func(mgr ctrl.Manager) error {
+			widget := &unstructured.Unstructured{}
+			widget.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"})
+			return ctrl.NewControllerManagedBy(mgr).For(widget).Named("widgets").Complete(reconcile.Func(
+				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+		}),
+	})
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), widgets} })
+	one, config := remote(t, "one")
+	if err := r.Ensure("no-widgets", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	info := expectState(t, r, "no-widgets", registry.StateStarting, registry.ReasonWaiting)
+	if !strings.Contains(info.Message, "Widget") {
+		t.Errorf("message = %q, want it to name the kind", info.Message)
+	}
+	expectSeenBy(t, one, newConfigMap(t, one), "no-widgets")
+}
+
+func TestRegistry_ChecksModulesBeforeAnythingRuns(t *testing.T) {
+	t.Parallel()
+	type unknown struct{}
+	for name, c := range map[string]struct {
+		modules []registry.Module
+		text    string
+	}{
+		"a missing dependency": {
+			[]registry.Module{registry.NewModule("greedy", registry.ModuleOptions{Remote: fx.Invoke(func(*unknown) {})})},
+			"unknown",
+		},
+		"a bad name": {[]registry.Module{registry.NewModule("Bad Name", registry.ModuleOptions{})}, "DNS label"},
+		"a name twice": {
+			[]registry.Module{
+				registry.NewModule("same", registry.ModuleOptions{}), registry.NewModule("same", registry.ModuleOptions{}),
+			}, "twice",
+		},
+		"two modules that provide the same": {
+			[]registry.Module{
+				registry.NewModule("one", registry.ModuleOptions{Remote: fx.Provide(func() *unknown { return nil })}),
+				registry.NewModule("two", registry.ModuleOptions{Remote: fx.Provide(func() *unknown { return nil })}),
+			}, "do not go together",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hub := fleettest.Cluster(t, "hub").Config()
+			_, err := registry.New(registry.Options{
+				Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Modules: c.modules,
+			})
+			if err == nil || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("New: %v, want an error with %q", err, c.text)
+			}
+		})
+	}
+}
+
+// Everything that Remote lists is there, and collectors may be registered again by the next
+// epoch.
+func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
+	t.Parallel()
+	got := make(chan registry.Remote, 2)
+	greedy := registry.NewModule("greedy", registry.ModuleOptions{
+		Remote: fx.Invoke(func(p registry.Remote) error {
+			got <- p
+			return p.Metrics.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "greedy_total"}))
+		}),
+	})
+	metrics := prometheus.NewRegistry()
+	hub := fleettest.Cluster(t, "hub")
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules, o.Metrics, o.HubCache = []registry.Module{greedy}, metrics, clientFor(t, hub)
+	})
+	_, config := remote(t, "one")
+	for range 2 {
+		spawn(t, r, "one", config)
+		p := <-got
+		for what, there := range map[string]bool{
+			"cluster": p.Cluster == "one", "info": p.Info.Version != "", "manager": p.Manager != nil, "client": p.Client != nil,
+			"reader": p.Reader != nil, "connection": p.Connection != nil, "cache": p.Cache != nil, "config": p.Config != nil,
+			"scheme": p.Scheme != nil, "mapper": p.Mapper != nil, "events": p.Events != nil, "hub": p.Hub != nil, "hub cache": p.HubCache != nil,
+		} {
+			if !there {
+				t.Errorf("%s is missing", what)
+			}
+		}
+		var ns corev1.NamespaceList
+		if err := p.Hub.List(t.Context(), &ns); err != nil || len(ns.Items) == 0 {
+			t.Errorf("list in the hub: %v, %d items", err, len(ns.Items))
+		}
+		families, err := metrics.Gather()
+		if err != nil || len(families) != 1 || families[0].Metric[0].Label[0].GetValue() != "one" {
+			t.Errorf("metrics = %v, %v; want greedy_total with the label cluster", families, err)
+		}
+		if err := r.Stop(t.Context(), "one"); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+		if err := p.Hub.List(t.Context(), &ns); !errors.Is(err, registry.ErrStopped) {
+			t.Errorf("list in the hub after the stop: %v, want ErrStopped", err)
+		}
+	}
+	if families, _ := metrics.Gather(); len(families) != 0 {
+		t.Errorf("metrics after the stop = %v, want none", families)
+	}
+}

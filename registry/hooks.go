@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx"
+)
+
+// hooks are the lifecycle hooks of one app's modules. They replace fx's own lifecycle, which
+// cannot be used for an App inside an App: a start that times out never runs the stop hooks of
+// what had started, a Stop with an expired context runs nothing and cannot be repeated, and a
+// panic in a hook ends the process (uber-go/fx#1035; fx v1.24, internal/lifecycle). Each module
+// gets an fx.Lifecycle that appends here, by a decorator in the module's own scope, so that a
+// failing hook is known to be its module's.
+type hooks struct {
+	log     logr.Logger
+	timeout time.Duration // of one OnStop hook that is run late
+
+	mu      sync.Mutex // protects the fields; not held while a hook runs
+	list    []moduleHook
+	started int // how many of the list have started
+}
+
+type moduleHook struct {
+	fx.Hook
+	module string
+}
+
+// lifecycle is the fx.Lifecycle of one module.
+type lifecycle struct {
+	module string
+	hooks  *hooks
+}
+
+// Append adds hooks that run when the app starts and stops.
+func (l lifecycle) Append(h fx.Hook) {
+	l.hooks.mu.Lock()
+	defer l.hooks.mu.Unlock()
+	l.hooks.list = append(l.hooks.list, moduleHook{Hook: h, module: l.module})
+}
+
+// start runs the OnStart hooks in the order of their appending until one fails or ctx ends. It
+// never waits for longer than ctx; a hook that outlives it and then succeeds after all is
+// stopped at once.
+func (h *hooks) start(ctx context.Context) error {
+	for {
+		hook, ok := h.next()
+		if !ok {
+			return nil
+		}
+		if err := h.run(ctx, hook, hook.OnStart, func() { h.stopLate(hook) }); err != nil {
+			return &moduleError{module: hook.module, reason: ReasonStartFailed, err: fmt.Errorf("OnStart hook: %w", err)}
+		}
+		h.mu.Lock()
+		h.started++
+		h.mu.Unlock()
+	}
+}
+
+func (h *hooks) next() (moduleHook, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.started >= len(h.list) {
+		return moduleHook{}, false
+	}
+	return h.list[h.started], true
+}
+
+// stop runs the OnStop hooks of everything that started, last first. All of them run, whatever
+// the others do; each may take an equal share of what is left until the deadline of ctx. It
+// returns the errors of all.
+func (h *hooks) stop(ctx context.Context) error {
+	h.mu.Lock()
+	left := h.list[:h.started]
+	h.list, h.started = nil, 0
+	h.mu.Unlock()
+	var errs []error
+	for i := len(left) - 1; i >= 0; i-- {
+		share, cancel := shareOf(ctx, i+1)
+		if err := h.run(share, left[i], left[i].OnStop, nil); err != nil {
+			errs = append(errs, &moduleError{module: left[i].module, err: fmt.Errorf("OnStop hook: %w", err)})
+		}
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// shareOf divides the time until the deadline of ctx by n.
+func shareOf(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(n))
+}
+
+// run calls f and returns when it does, or when ctx ends. If f returns nil only after that, late
+// is called.
+func (h *hooks) run(ctx context.Context, hook moduleHook, f func(context.Context) error, late func()) error {
+	if f == nil {
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() { done <- safely(func() error { return f(ctx) }) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	h.log.Info("A lifecycle hook did not return in time and is left behind", "module", hook.module)
+	go func() {
+		if err := <-done; err == nil && late != nil {
+			late()
+		}
+	}()
+	return fmt.Errorf("did not return in time: %w", context.Cause(ctx))
+}
+
+func (h *hooks) stopLate(hook moduleHook) {
+	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
+	defer cancel()
+	if err := h.run(ctx, hook, hook.OnStop, nil); err != nil {
+		h.log.Error(err, "Could not stop what had started too late", "module", hook.module)
+	}
+}
+
+// panicError is a panic turned into an error. Its text is the value of the panic; the stack is
+// for the log.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// safely calls f and returns its panic as an error.
+func safely(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value: value, stack: debug.Stack()}
+		}
+	}()
+	return f()
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// State is where a remote stands. Only Ready lends out a client.
+type State string
+
+// The states of a remote.
+const (
+	// StatePending has not been contacted yet.
+	StatePending State = "Pending"
+	// StateStarting answers its probe; its app is being built, or its caches fill.
+	StateStarting State = "Starting"
+	// StateReady runs its app: every controller has seen its initial objects.
+	StateReady State = "Ready"
+	// StateUnreachable does not answer its probe, or rejects the credentials. No app runs; the
+	// probe goes on.
+	StateUnreachable State = "Unreachable"
+	// StateFailed answers, but its app does not run: a module failed and waits for its next try,
+	// or the identity of the remote is not the expected one.
+	StateFailed State = "Failed"
+	// StatePaused was asked to stand still.
+	StatePaused State = "Paused"
+	// StateStopping is on its way out.
+	StateStopping State = "Stopping"
+	// StateStopped is gone; the registry has forgotten it.
+	StateStopped State = "Stopped"
+)
+
+// Reasons that a Facet of Info may have. They are the words of the Cluster object's conditions,
+// repeated here because the registry imports nothing of the API.
+const (
+	ReasonPending           = "Pending"
+	ReasonPaused            = "Paused"
+	ReasonReady             = "Ready"
+	ReasonStarting          = "Starting"
+	ReasonRunning           = "Running"
+	ReasonProbeSucceeded    = "ProbeSucceeded"
+	ReasonFirstContact      = "FirstContact"
+	ReasonSameCluster       = "SameCluster"
+	ReasonIdentityChanged   = "IdentityChanged"
+	ReasonDuplicate         = "DuplicateRegistration"
+	ReasonIsHub             = "IsHub"
+	ReasonForbidden         = "Forbidden"
+	ReasonUnauthorized      = "Unauthorized"
+	ReasonBuildFailed       = "BuildFailed"
+	ReasonStartFailed       = "StartFailed"
+	ReasonModuleFailed      = "ModuleFailed"
+	ReasonCacheSyncTimedOut = "CacheSyncTimedOut"
+	ReasonWaiting           = "Waiting"
+	ReasonStopping          = "Stopping"
+)
+
+// Facet is one aspect of a remote: whether it is as it should be, and why not.
+type Facet struct {
+	// Status is True, False or Unknown.
+	Status metav1.ConditionStatus
+	// Reason is one of the Reason constants, or one that kubeconfig.Classify gives.
+	Reason string
+	// Message is for the operator: at most 512 bytes, no secret, the same while the problem is
+	// the same.
+	Message string
+}
+
+// ModuleInfo is the state of one module in one app.
+type ModuleInfo struct {
+	// Name is the module's name.
+	Name string
+	// State is Running, Starting, Waiting, Failed or Stopped.
+	State string
+	// Reason and Message say why, when it does not run.
+	Reason, Message string
+}
+
+// States of a module.
+const (
+	ModuleStopped  = "Stopped"
+	ModuleStarting = "Starting"
+	ModuleWaiting  = "Waiting"
+	ModuleRunning  = "Running"
+	ModuleFailed   = "Failed"
+)
+
+// Info is a snapshot of one remote. It shares no memory with the registry that changes later;
+// its maps and slices must not be written to.
+type Info struct {
+	Name                ClusterName
+	Labels, Annotations map[string]string
+
+	// State, Reason and Message summarise the facets. Since is when State last changed.
+	State           State
+	Reason, Message string
+	Since           time.Time
+
+	// Reachable, Identity and App are the facets, in the order in which they matter.
+	Reachable, Identity, App Facet
+
+	// Modules are the modules selected for this remote, sorted by name.
+	Modules []ModuleInfo
+	// ID is what the remote said it is (the UID of its kube-system Namespace), or empty.
+	ID string
+	// Version is the API server's version at the last contact, such as "v1.36.3".
+	Version string
+	// Server is the URL in use.
+	Server string
+	// Epoch counts the apps started for this name since the hub started.
+	Epoch int64
+	// Restarts counts failures of the app in a row; it is forgotten after ten minutes of health.
+	Restarts int
+	// Zombies counts earlier apps of this name that have not ended within their stop timeout.
+	// They can do no harm: nothing that they try to send leaves the hub.
+	Zombies int
+}
+
+// EventKind says what happened to a remote.
+type EventKind string
+
+// Kinds of events.
+const (
+	// EventReady means that a new epoch lends out its client.
+	EventReady EventKind = "Ready"
+	// EventLost means that the epoch which was ready is not any more.
+	EventLost EventKind = "Lost"
+	// EventStopped means that the registry has forgotten the remote.
+	EventStopped EventKind = "Stopped"
+	// EventChanged means that the remote's Info changed in any other way.
+	EventChanged EventKind = "Changed"
+)
+
+// Event tells a subscriber that a remote changed. Events are coalesced: for each remote the
+// latest one wins, so that a slow subscriber costs a map entry per remote and nothing else.
+type Event struct {
+	Name  ClusterName
+	Kind  EventKind
+	Epoch int64
+}

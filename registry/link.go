@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// link is the connection to one endpoint: the transport, and the probe that says whether the
+// remote can be used. It outlives the epochs that use it, because an unreachable remote has no
+// app but is probed on.
+type link struct {
+	transport *kubeconfig.Transport
+	endpoint  string // fingerprint
+	server    string
+	settings  atomic.Pointer[Probe]
+	claim     func(id string) (holder ClusterName, isHub bool)
+	report    func(probeFact)
+
+	kick   chan struct{} // asks for a probe now
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// retryProbeEvery is the time between probes after a failed one.
+const retryProbeEvery = time.Second
+
+// open starts the probe of a link of which transport, endpoint, server, claim and report are set.
+func (l *link) open(p Probe) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.settings.Store(&p)
+	l.kick, l.cancel, l.done = make(chan struct{}, 1), cancel, make(chan struct{})
+	go l.run(ctx)
+}
+
+// close ends the probe and every connection. It waits for the probe to return, which it does as
+// soon as its request has been cancelled.
+func (l *link) close() {
+	l.cancel()
+	<-l.done
+	l.transport.Close()
+}
+
+// probeNow asks for a probe without waiting for its time to come.
+func (l *link) probeNow() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (l *link) run(ctx context.Context) {
+	defer close(l.done)
+	last := probeFact{}
+	for {
+		fact := l.probe(ctx, last)
+		if ctx.Err() != nil {
+			return
+		}
+		l.report(fact)
+		last = fact
+		wait := time.NewTimer(l.pause(fact.ok))
+		select {
+		case <-wait.C:
+		case <-l.kick:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+	}
+}
+
+func (l *link) pause(healthy bool) time.Duration {
+	if !healthy {
+		return retryProbeEvery
+	}
+	period := l.settings.Load().Period
+	return time.Duration(float64(period) * (0.9 + 0.2*rand.Float64()))
+}
+
+// probe asks the remote how it is. Who it is and which version it runs is asked at first contact
+// and whenever it comes back, since that is when another cluster may sit behind the address.
+func (l *link) probe(ctx context.Context, last probeFact) probeFact {
+	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
+	defer cancel()
+	fact := probeFact{endpoint: l.endpoint}
+	err := l.healthy(ctx)
+	if err == nil && last.ok {
+		fact.id, fact.version = last.id, last.version
+	} else if err == nil {
+		fact.version, err = l.version(ctx)
+		if err == nil {
+			fact.id, err = l.identity(ctx)
+		}
+	}
+	if err != nil {
+		reason, message := kubeconfig.Classify(err)
+		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+		fact.fatal = reason == ReasonUnauthorized
+		return fact
+	}
+	fact.ok = true
+	if fact.id != "" {
+		fact.holder, fact.isHub = l.claim(fact.id)
+	}
+	return fact
+}
+
+// healthy returns nil if the API server says that it is ready; where the credentials may not ask
+// that, if it answers at all.
+func (l *link) healthy(ctx context.Context) error {
+	_, err := l.get(ctx, "readyz")
+	var status *kubeconfig.StatusError
+	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
+		_, err = l.get(ctx, "version")
+	}
+	return err
+}
+
+func (l *link) version(ctx context.Context) (string, error) {
+	body, err := l.get(ctx, "version")
+	if err != nil {
+		return "", err
+	}
+	var v struct{ GitVersion string }
+	if err := json.Unmarshal(body, &v); err != nil || v.GitVersion == "" {
+		return "", kubeconfig.ErrNotKubernetes
+	}
+	return clean(v.GitVersion), nil
+}
+
+// identity returns the UID of the Namespace kube-system, which lives as long as the cluster, or
+// an empty string where the credentials may not read it.
+func (l *link) identity(ctx context.Context) (string, error) {
+	body, err := l.get(ctx, "api/v1/namespaces/kube-system")
+	var status *kubeconfig.StatusError
+	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var ns metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &ns); err != nil || ns.UID == "" {
+		return "", kubeconfig.ErrNotKubernetes
+	}
+	return clean(string(ns.UID)), nil
+}
+
+// maxProbeBody bounds the answer to a probe; the largest is a Namespace.
+const maxProbeBody = 1 << 20
+
+func (l *link) get(ctx context.Context, path string) ([]byte, error) {
+	where, err := url.JoinPath(l.server, path)
+	if err != nil {
+		return nil, fmt.Errorf("probe the API server: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	if err != nil {
+		return nil, fmt.Errorf("probe the API server: %w", err)
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "clusterfx-probe")
+	response, err := l.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxProbeBody))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, &kubeconfig.StatusError{Code: response.StatusCode}
+	}
+	return body, nil
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+)
+
+var epochZero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newMachine() *machine {
+	m := &machine{jitter: func() float64 { return 0.5 }}
+	m.applyWant(want{
+		endpoint: "E1", credential: "C1", shape: "S1",
+		failureThreshold: 3, successThreshold: 1,
+	})
+	return m
+}
+
+func kinds(actions []action) []actionKind {
+	var ks []actionKind
+	for _, a := range actions {
+		ks = append(ks, a.kind)
+	}
+	return ks
+}
+
+func good(endpoint string) probeFact {
+	return probeFact{endpoint: endpoint, ok: true, id: "uid-1", version: "v1.36.3"}
+}
+
+func bad(endpoint string) probeFact {
+	return probeFact{endpoint: endpoint, failed: Facet{metav1.ConditionFalse, "Unreachable", "refused"}}
+}
+
+// ready brings a machine to Ready.
+func ready(t *testing.T, m *machine, now time.Time) {
+	t.Helper()
+	m.decide(now)
+	m.applyProbe(good(m.want.endpoint))
+	m.decide(now)
+	m.applyReady(m.epoch, now)
+	m.decide(now)
+	if got := m.view().State; got != StateReady {
+		t.Fatalf("state = %s, want Ready", got)
+	}
+}
+
+func TestMachine_Decisions(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		do   func(m *machine, now time.Time)
+		want []actionKind
+		to   State
+	}
+	probe := func(p probeFact) func(*machine, time.Time) {
+		return func(m *machine, _ time.Time) { m.applyProbe(p) }
+	}
+	change := func(f func(*want)) func(*machine, time.Time) {
+		return func(m *machine, _ time.Time) {
+			w := m.want
+			f(&w)
+			m.applyWant(w)
+		}
+	}
+	gone := func(m *machine, _ time.Time) { m.applyGone(m.epoch) }
+	started := func(m *machine, now time.Time) { m.applyReady(m.epoch, now) }
+	fails := func(m *machine, now time.Time) {
+		m.applyEnded(m.epoch, failure{module: "x", reason: ReasonModuleFailed, message: "boom"}, now)
+	}
+	for name, steps := range map[string][]step{
+		"a new credential is swapped under the running app": {
+			{change(func(w *want) { w.credential = "C2" }), []actionKind{actSwap}, StateReady},
+		},
+		"a new endpoint stops the app, and the connection is replaced when it is gone": {
+			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actStop}, StateStarting},
+			{gone, []actionKind{actDisconnect, actConnect}, StatePending},
+			{probe(good("E1")), nil, StatePending},
+			{probe(good("E2")), []actionKind{actStart}, StateStarting},
+		},
+		"another set of modules replaces the app and keeps the connection": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actStop}, StateStarting},
+			{gone, []actionKind{actStart}, StateStarting},
+		},
+		"two failed probes are not an outage, three are": {
+			{probe(bad("E1")), nil, StateReady},
+			{probe(bad("E1")), nil, StateReady},
+			{probe(bad("E1")), []actionKind{actStop}, StateUnreachable},
+			{gone, nil, StateUnreachable},
+			{probe(good("E1")), []actionKind{actStart}, StateStarting},
+		},
+		"failed probes count in a row only": {
+			{probe(bad("E1")), nil, StateReady},
+			{probe(bad("E1")), nil, StateReady},
+			{probe(good("E1")), nil, StateReady},
+			{probe(bad("E1")), nil, StateReady},
+		},
+		"rejected credentials count at once": {
+			{probe(probeFact{endpoint: "E1", fatal: true, failed: Facet{metav1.ConditionFalse, ReasonUnauthorized, "401"}}),
+				[]actionKind{actStop}, StateUnreachable},
+		},
+		"another cluster behind the same address is not touched": {
+			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-2"}), []actionKind{actStop}, StateFailed},
+			{gone, nil, StateFailed},
+			{change(func(w *want) { w.identity.Accepted = "uid-2" }), []actionKind{actStart}, StateStarting},
+		},
+		"a second name for a cluster does not run until the first is gone": {
+			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-1", holder: "other"}), []actionKind{actStop}, StateFailed},
+			{gone, nil, StateFailed},
+			{probe(good("E1")), []actionKind{actStart}, StateStarting},
+		},
+		"the hub itself is refused": {
+			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-1", isHub: true}), []actionKind{actStop}, StateFailed},
+		},
+		"a pause stops the app and then the connection": {
+			{change(func(w *want) { w.paused = true }), []actionKind{actStop}, StatePaused},
+			{gone, []actionKind{actDisconnect}, StatePaused},
+			{change(func(w *want) { w.paused = false }), []actionKind{actConnect}, StatePending},
+		},
+		"a stop forgets the remote when the app is gone": {
+			{change(func(w *want) { w.stop = true }), []actionKind{actStop}, StateStopping},
+			{gone, []actionKind{actDisconnect, actForget}, StateStopping},
+		},
+		"a stop that is taken back starts anew": {
+			{change(func(w *want) { w.stop = true }), []actionKind{actStop}, StateStopping},
+			{change(func(w *want) { w.stop = false }), nil, StateStarting},
+			{gone, []actionKind{actStart}, StateStarting},
+		},
+		"a failed app is stopped and waits for its retry": {
+			{fails, []actionKind{actStop}, StateFailed},
+			{gone, nil, StateFailed},
+		},
+		"a failed app is retried at once when its configuration changes": {
+			{fails, []actionKind{actStop}, StateFailed},
+			{change(func(w *want) { w.shape = "S2" }), nil, StateFailed},
+			{gone, []actionKind{actStart}, StateStarting},
+			{started, nil, StateReady},
+		},
+		"a failure and a new configuration at the same time still stop the app": {
+			{func(m *machine, now time.Time) {
+				fails(m, now)
+				change(func(w *want) { w.shape = "S2" })(m, now)
+			}, []actionKind{actStop}, StateFailed},
+		},
+		"facts of another epoch are ignored": {
+			{func(m *machine, now time.Time) { m.applyEnded(m.epoch-1, failure{}, now) }, nil, StateReady},
+			{func(m *machine, _ time.Time) { m.applyGone(m.epoch) }, nil, StateReady},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine()
+			ready(t, m, epochZero)
+			for i, s := range steps {
+				s.do(m, epochZero)
+				if diff := cmp.Diff(s.want, kinds(m.decide(epochZero))); diff != "" {
+					t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
+				}
+				if got := m.view().State; got != s.to {
+					t.Errorf("step %d: state = %s, want %s", i, got, s.to)
+				}
+			}
+		})
+	}
+}
+
+func TestMachine_Backoff(t *testing.T) {
+	t.Parallel()
+	m, now := newMachine(), epochZero
+	ready(t, m, now)
+	fail := func() time.Duration {
+		m.applyEnded(m.epoch, failure{reason: ReasonModuleFailed}, now)
+		m.decide(now)
+		m.applyGone(m.epoch)
+		m.decide(now)
+		wait := m.wakeAt().Sub(now)
+		now = m.wakeAt()
+		if got := kinds(m.decide(now)); !cmp.Equal(got, []actionKind{actStart}) {
+			t.Fatalf("at the retry time: actions = %v, want a start", got)
+		}
+		return wait
+	}
+	var waits []time.Duration
+	for range 9 {
+		waits = append(waits, fail())
+	}
+	want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 120, 120}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("backoff (-want +got):\n%s", diff)
+	}
+	m.applyReady(m.epoch, now)
+	now = now.Add(retryReset)
+	if got := fail(); got != time.Second {
+		t.Errorf("after ten minutes of health: backoff = %s, want 1s", got)
+	}
+}
+
+// TestMachine_Histories drives random histories and checks, after each step, what must hold in
+// any of them.
+func TestMachine_Histories(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{m: newMachine(), now: epochZero}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			w.step(t)
+			w.check(t)
+		}
+		w.settle(t)
+	})
+}
+
+// world carries out what the machine decides, as the actor does, and lets things happen to it.
+type world struct {
+	m         *machine
+	now       time.Time
+	connected bool
+	running   map[int64]bool // epochs that were started and not stopped
+	ending    map[int64]bool // stopped, not yet gone
+	forgotten bool
+}
+
+func (w *world) step(t *rapid.T) {
+	next := w.m.want
+	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
+	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	case 0:
+		next.endpoint = pick("E1", "E2")
+	case 1:
+		next.credential = pick("C1", "C2")
+	case 2:
+		next.shape = pick("S1", "S2")
+	case 3:
+		next.paused = !next.paused
+	case 4:
+		next.stop = !next.stop
+	case 5:
+		w.m.applyProbe(bad(pick("E1", "E2")))
+	case 6:
+		p := good(pick("E1", "E2"))
+		p.id = pick("uid-1", "uid-2", "")
+		w.m.applyProbe(p)
+	case 7:
+		w.m.applyReady(w.m.epoch, w.now)
+	case 8:
+		w.m.applyEnded(w.m.epoch, failure{reason: ReasonModuleFailed}, w.now)
+	case 9:
+		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second)
+		w.goneAll()
+	}
+	w.m.applyWant(next)
+	w.act(t)
+}
+
+func (w *world) goneAll() {
+	for epoch := range w.ending {
+		delete(w.ending, epoch)
+		w.m.applyGone(epoch)
+	}
+}
+
+func (w *world) act(t *rapid.T) {
+	if w.running == nil {
+		w.running, w.ending = map[int64]bool{}, map[int64]bool{}
+	}
+	for _, a := range w.m.decide(w.now) {
+		switch a.kind {
+		case actConnect:
+			if w.connected {
+				t.Fatalf("connected twice")
+			}
+			w.connected = true
+		case actDisconnect:
+			w.connected = false
+		case actSwap:
+			if !w.connected {
+				t.Fatalf("swapped the credential of no connection")
+			}
+		case actStart:
+			if !w.connected || len(w.running)+len(w.ending) > 0 {
+				t.Fatalf("started epoch %d: connected=%v running=%v ending=%v", a.epoch, w.connected, w.running, w.ending)
+			}
+			w.running[a.epoch] = true
+		case actStop:
+			if !w.running[a.epoch] {
+				t.Fatalf("stopped epoch %d, which does not run", a.epoch)
+			}
+			delete(w.running, a.epoch)
+			w.ending[a.epoch] = true
+		case actForget:
+			w.forgotten = w.m.want.stop
+		}
+	}
+}
+
+// check holds in every state: nothing runs that must not run.
+func (w *world) check(t *rapid.T) {
+	info := w.m.view()
+	if len(w.running) > 1 {
+		t.Fatalf("two epochs run: %v", w.running)
+	}
+	mustNotRun := w.m.want.stop || w.m.want.paused || w.m.contact != contactOK || w.m.blocked() != nil
+	if mustNotRun && len(w.running) > 0 {
+		t.Fatalf("an app runs in state %s (%s)", info.State, info.Reason)
+	}
+	if info.State == StateReady && len(w.running) != 1 {
+		t.Fatalf("Ready without an app")
+	}
+	if (info.State == StateReady) != (info.Reason == ReasonReady) {
+		t.Fatalf("state %s has reason %s", info.State, info.Reason)
+	}
+	if info.Reason == "" {
+		t.Fatalf("state %s has no reason", info.State)
+	}
+}
+
+// settle heals everything and expects the desired state within a bounded number of steps.
+func (w *world) settle(t *rapid.T) {
+	for range 20 {
+		w.goneAll()
+		p := good(w.m.endpoint)
+		p.id = w.m.knownID
+		w.m.applyProbe(p)
+		w.m.applyReady(w.m.epoch, w.now)
+		w.now = w.now.Add(3 * time.Minute)
+		w.act(t)
+	}
+	got, want := w.m.view().State, StateReady
+	switch {
+	case w.m.want.stop:
+		want = StateStopping
+	case w.m.want.paused:
+		want = StatePaused
+	}
+	if got != want || want == StateStopping && !w.forgotten {
+		t.Fatalf("settled in state %s (forgotten: %v), want %s", got, w.forgotten, want)
+	}
+}

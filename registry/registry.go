@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Registry runs one app per remote and lends out its client. All methods may be called from
+// any goroutine, also from inside a callback of WithClient or WithCluster.
+type Registry struct {
+	environment
+	log       logr.Logger
+	key       []byte // of the fingerprints that tell credentials apart
+	hubID     string
+	allowHub  bool
+	allowTwin bool
+	zombies   atomic.Int64
+	events    broadcast
+
+	mu     sync.RWMutex // protects the fields below; held for map operations only
+	actors map[ClusterName]*actor
+	claims map[string]ClusterName // which remote has which id
+	closed bool
+}
+
+// Options say what a registry needs and how it behaves. Hub and Scheme are required.
+type Options struct {
+	// Hub is the connection to the hub's API server. Every app gets a client of its own made
+	// from it, with its own rate limit.
+	Hub *rest.Config
+	// HubMapper maps kinds of the hub. Required.
+	HubMapper meta.RESTMapper
+	// HubCache is what apps get as their manage-cache. Default: none; such an app cannot be built
+	// with a module that asks for it.
+	HubCache client.Reader
+	// HubID is the id of the hub's own cluster (the UID of its kube-system Namespace). A remote
+	// with this id is refused unless AllowHub is set. Default "": not checked.
+	HubID string
+	// Scheme is shared by all apps and must not change any more. Required.
+	Scheme *runtime.Scheme
+	// Modules run in the apps.
+	Modules []Module
+	// Policy is what the operator allows of credentials and addresses.
+	Policy kubeconfig.Policy
+	// Log is the parent of every app's logger. Default: discards.
+	Log logr.Logger
+	// Metrics is where the apps' collectors go. Default: a registry of its own.
+	Metrics prometheus.Registerer
+	// Replica names this process in user agents. Default "hub".
+	Replica string
+	// Gate refuses every mutating request of every app while it returns an error. It is how a
+	// hub that is not the leader any more is kept from writing. Default: open.
+	Gate func() error
+	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several
+	// names for one cluster. Both default to false.
+	AllowHub, AllowDuplicates bool
+	// Limits bound how long things may take. Zero fields take the defaults.
+	Limits Limits
+}
+
+// Limits bound how long an app may take for what.
+type Limits struct {
+	// StartTimeout bounds the OnStart hooks of one app together. Default 30 s.
+	StartTimeout time.Duration
+	// SyncTimeout bounds how long a controller may wait for its initial objects. Default 10 min.
+	SyncTimeout time.Duration
+	// StopTimeout is how long an app may take to end once it is fenced; after that it is left
+	// behind as a zombie. Default 10 s.
+	StopTimeout time.Duration
+	// ReconcileTimeout bounds one call of a Reconcile. Default 5 min.
+	ReconcileTimeout time.Duration
+	// Starts is how many apps may be built and synced at the same time. Default 64.
+	Starts int
+}
+
+func (l Limits) withDefaults() Limits {
+	l.StartTimeout = orDefault(l.StartTimeout, 30*time.Second)
+	l.SyncTimeout = orDefault(l.SyncTimeout, 10*time.Minute)
+	l.StopTimeout = orDefault(l.StopTimeout, 10*time.Second)
+	l.ReconcileTimeout = orDefault(l.ReconcileTimeout, 5*time.Minute)
+	l.Starts = orDefault(l.Starts, 64)
+	return l
+}
+
+// New returns a registry without remotes. It checks the modules (their names, and that
+// everything they ask for is provided) and contacts nobody. Call Shutdown when done.
+func New(o Options) (*Registry, error) {
+	if o.Hub == nil || o.HubMapper == nil || o.Scheme == nil {
+		return nil, errors.New("registry: Hub, HubMapper and Scheme are required")
+	}
+	if err := checkModules(o.Modules); err != nil {
+		return nil, fmt.Errorf("check the modules: %w", err)
+	}
+	transport, err := rest.TransportFor(o.Hub)
+	if err != nil {
+		return nil, fmt.Errorf("build the transport to the hub: %w", err)
+	}
+	r := &Registry{
+		log: o.Log, hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
+		key:    []byte(rand.Text()),
+		actors: map[ClusterName]*actor{},
+		claims: map[string]ClusterName{},
+	}
+	r.environment = newEnvironment(o, transport)
+	return r, nil
+}
+
+func newEnvironment(o Options, transport http.RoundTripper) environment {
+	env := environment{
+		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
+		replica: o.Replica, scheme: o.Scheme, modules: slices.Clone(o.Modules), policy: o.Policy,
+		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
+	}
+	if env.metrics == nil {
+		env.metrics = prometheus.NewRegistry()
+	}
+	if env.replica == "" {
+		env.replica = "hub"
+	}
+	env.turns = make(chan struct{}, env.limits.Starts)
+	return env
+}
+
+// Ensure posts the desired state of a remote and returns at once. It is idempotent: what differs
+// from the running state is changed, and nothing else is touched. The latest call wins. It fails
+// only when the registry is shut down.
+func (r *Registry) Ensure(name ClusterName, config Config) error {
+	_, err := r.ensure(name, config, false)
+	return err
+}
+
+func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*actor, error) {
+	config = config.withDefaults()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, ErrClosed
+	}
+	if a := r.actors[name]; a != nil {
+		if mustBeNew {
+			return nil, fmt.Errorf("register %s: %w", name, ErrAlreadyExists)
+		}
+		a.want(config)
+		return a, nil
+	}
+	a := newActor(r, name, config)
+	r.actors[name] = a
+	go a.run()
+	return a, nil
+}
+
+// Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a name
+// that is known already. When ctx ends first it returns ctx's error with what the remote waits
+// for; the desired state stays.
+func (r *Registry) Spawn(ctx context.Context, name ClusterName, config Config) error {
+	a, err := r.ensure(name, config, true)
+	if err != nil {
+		return err
+	}
+	return a.waitReady(ctx)
+}
+
+// WaitReady waits until the remote is Ready. It returns ErrNotFound for an unknown name, and
+// when the remote is stopped meanwhile; ctx's error, with what the remote waits for, when ctx
+// ends first.
+func (r *Registry) WaitReady(ctx context.Context, name ClusterName) error {
+	a, err := r.actor(name)
+	if err != nil {
+		return err
+	}
+	return a.waitReady(ctx)
+}
+
+func (a *actor) waitReady(ctx context.Context) error {
+	for {
+		now := a.current.Load()
+		switch now.info.State {
+		case StateReady:
+			return nil
+		case StateStopped:
+			return fmt.Errorf("wait for %s: %w", a.name, ErrNotFound)
+		}
+		select {
+		case <-now.changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w: %w", a.name, context.Cause(ctx), notReady(now.info))
+		}
+	}
+}
+
+// Stop stops a remote and forgets it. From the moment the stop is acted upon, which takes
+// microseconds whatever the remote does, no request of its app leaves the hub; then Stop waits
+// until the app has cleaned up, or ctx ends. It needs no credentials and no answer of the remote.
+// It returns ErrNotFound for an unknown name, and ctx's error if the clean-up goes on without it.
+func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
+	a, err := r.actor(name)
+	if err != nil {
+		return err
+	}
+	a.wantStop()
+	select {
+	case <-a.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop %s: the app is fenced, but its clean-up goes on: %w", name, context.Cause(ctx))
+	}
+}
+
+// Remove stops a remote for good. It is Stop for a remote that will not come back.
+func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
+	return r.Stop(ctx, name)
+}
+
+// Info returns a snapshot of one remote, and whether it is known.
+func (r *Registry) Info(name ClusterName) (Info, bool) {
+	a, err := r.actor(name)
+	if err != nil {
+		return Info{}, false
+	}
+	return a.current.Load().info, true
+}
+
+// List returns a snapshot of every remote, sorted by name.
+func (r *Registry) List() []Info {
+	r.mu.RLock()
+	infos := make([]Info, 0, len(r.actors))
+	for _, a := range r.actors {
+		infos = append(infos, a.current.Load().info)
+	}
+	r.mu.RUnlock()
+	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	return infos
+}
+
+// Zombies returns how many apps have been left behind because they did not end in time.
+func (r *Registry) Zombies() int { return int(r.zombies.Load()) }
+
+// Shutdown stops all remotes at the same time, and the registry for good: every later call of
+// Ensure or Spawn returns ErrClosed. It waits until all apps have cleaned up, or ctx ends.
+func (r *Registry) Shutdown(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	var actors []*actor
+	for _, a := range r.actors {
+		actors = append(actors, a)
+	}
+	r.mu.Unlock()
+	for _, a := range actors {
+		a.wantStop()
+	}
+	for _, a := range actors {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return fmt.Errorf("shut the registry down: some apps have not cleaned up: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Start waits for the end of ctx and shuts the registry down then. It makes the registry a
+// runnable of the hub's manager.
+func (r *Registry) Start(ctx context.Context) error {
+	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*r.limits.StopTimeout)
+	defer cancel()
+	return r.Shutdown(ctx)
+}
+
+// NeedLeaderElection says that apps run on the leader only: the manager gives its lease back
+// after Start has returned.
+func (r *Registry) NeedLeaderElection() bool { return true }
+
+func (r *Registry) actor(name ClusterName) (*actor, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if a := r.actors[name]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("%s: %w", name, ErrNotFound)
+}
+
+// forget removes an actor that has nothing left to do, unless it was given something to do in
+// the meantime.
+func (r *Registry) forget(a *actor) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.stop {
+		return false
+	}
+	delete(r.actors, a.name)
+	for id, holder := range r.claims {
+		if holder == a.name {
+			delete(r.claims, id)
+		}
+	}
+	return true
+}
+
+// claim notes that the remote called name is the cluster with this id. If another remote is that
+// already, holder is its name; isHub reports whether it is the hub.
+func (r *Registry) claim(id string, name ClusterName) (holder ClusterName, isHub bool) {
+	isHub = id == r.hubID && !r.allowHub
+	if r.allowTwin {
+		return "", isHub
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first, taken := r.claims[id]; taken && first != name {
+		return first, isHub
+	}
+	for old, holder := range r.claims {
+		if holder == name && old != id {
+			delete(r.claims, old)
+		}
+	}
+	r.claims[id] = name
+	return "", isHub
+}

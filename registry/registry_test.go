@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestRegistry_RunsTheSameModuleInEveryRemote(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
+	one, oneConfig := remote(t, "one")
+	two, twoConfig := remote(t, "two")
+	spawn(t, r, "one", oneConfig)
+	spawn(t, r, "two", twoConfig)
+	expectSeenBy(t, one, newConfigMap(t, one), "one")
+	expectSeenBy(t, two, newConfigMap(t, two), "two")
+
+	infos := r.List()
+	if len(infos) != 2 || infos[0].Name != "one" || infos[1].Name != "two" {
+		t.Fatalf("List = %v", infos)
+	}
+	info := infos[0]
+	if info.Version != fleet.KubernetesVersion || info.ID == "" || info.ID == infos[1].ID || info.Epoch != 1 {
+		t.Errorf("Info = %+v", info)
+	}
+	if len(info.Modules) != 1 || info.Modules[0].State != registry.ModuleRunning {
+		t.Errorf("Modules = %+v", info.Modules)
+	}
+}
+
+func TestRegistry_EnsureIsIdempotent(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	if err := r.Spawn(t.Context(), "one", config); !errors.Is(err, registry.ErrAlreadyExists) {
+		t.Errorf("Spawn of a known name: %v, want ErrAlreadyExists", err)
+	}
+	config.Labels = map[string]string{"region": "eu"}
+	if err := r.Ensure("one", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	eventually(t, func() error {
+		if info, _ := r.Info("one"); info.Labels["region"] != "eu" {
+			return fmt.Errorf("labels = %v", info.Labels)
+		}
+		return nil
+	})
+	if info, _ := r.Info("one"); info.Epoch != 1 || info.State != registry.StateReady {
+		t.Errorf("after a change of labels: epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
+	}
+}
+
+func TestRegistry_Leases(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	spawn(t, r, "other", config)
+	nothing := func(context.Context, client.Client) error { return nil }
+
+	t.Run("an unknown name is not found", func(t *testing.T) {
+		err := r.WithClient(t.Context(), "nobody", nothing)
+		if !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("err = %v, want ErrNotFound", err)
+		}
+	})
+	t.Run("the error of the callback comes back as it is", func(t *testing.T) {
+		sentinel := errors.New("sentinel")
+		err := r.WithClient(t.Context(), "one", func(context.Context, client.Client) error { return sentinel })
+		if err != sentinel { //nolint:errorlint // identity is the contract
+			t.Errorf("err = %v, want the sentinel itself", err)
+		}
+	})
+	t.Run("a remote that cannot be used says so at once", func(t *testing.T) {
+		config.Paused = true
+		if err := r.Ensure("asleep", config); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+		expectState(t, r, "asleep", registry.StatePaused, registry.ReasonPaused)
+		err := r.WithClient(t.Context(), "asleep", nothing)
+		var notReady *registry.NotReadyError
+		if !errors.As(err, &notReady) || !errors.Is(err, registry.ErrNotReady) || notReady.Reason != registry.ReasonPaused {
+			t.Errorf("err = %v, want a NotReadyError with reason Paused", err)
+		}
+	})
+	t.Run("callbacks may block and call the registry, and nobody waits for them", func(t *testing.T) {
+		inside, release := make(chan struct{}), make(chan struct{})
+		blocked := make(chan error, 1)
+		go func() {
+			blocked <- r.WithClient(t.Context(), "one", func(context.Context, client.Client) error {
+				close(inside)
+				<-release
+				return nil
+			})
+		}()
+		<-inside
+		err := r.WithClient(t.Context(), "one", func(ctx context.Context, _ client.Client) error {
+			if err := r.WithClient(ctx, "other", nothing); err != nil {
+				return err
+			}
+			stopCtx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return r.Stop(stopCtx, "other")
+		})
+		if err != nil {
+			t.Errorf("re-entrant call: %v", err)
+		}
+		close(release)
+		if err := <-blocked; err != nil {
+			t.Errorf("the blocked callback: %v", err)
+		}
+	})
+	t.Run("a stop ends the callback's context and refuses its requests", func(t *testing.T) {
+		err := r.WithClient(t.Context(), "one", func(ctx context.Context, remote client.Client) error {
+			stopped := make(chan error, 1)
+			go func() { stopped <- r.Stop(t.Context(), "one") }()
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, registry.ErrStopped) {
+				t.Errorf("cause = %v, want ErrStopped", cause)
+			}
+			write := remote.Create(t.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{GenerateName: "late-", Namespace: "default"},
+			})
+			if !errors.Is(write, registry.ErrStopped) {
+				t.Errorf("write after the stop: %v, want ErrStopped", write)
+			}
+			return <-stopped
+		})
+		if err != nil {
+			t.Errorf("Stop inside a callback: %v", err)
+		}
+		if err := r.Stop(t.Context(), "one"); !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("second Stop: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	config.Endpoint.Server = "https://127.0.0.1:1"
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err := r.Spawn(ctx, "nowhere", config)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, registry.ErrNotReady) {
+		t.Errorf("err = %v, want the deadline and what was waited for", err)
+	}
+	expectState(t, r, "nowhere", registry.StateUnreachable, "Unreachable")
+	began := time.Now()
+	if err := r.Stop(t.Context(), "nowhere"); err != nil {
+		t.Errorf("Stop of an unreachable remote: %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Stop of an unreachable remote took %s", took)
+	}
+}
+
+func TestRegistry_OutageAndReturn(t *testing.T) {
+	t.Parallel()
+	var c counter
+	f := fleettest.New(t, fleet.Options{})
+	one, err := f.Create(t.Context(), "one")
+	if err != nil {
+		t.Fatalf("create a cluster: %v", err)
+	}
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
+	config := configFor(t, one.Kubeconfig())
+	config.Probe = registry.Probe{Period: 200 * time.Millisecond, Timeout: 500 * time.Millisecond}
+	spawn(t, r, "one", config)
+
+	for name, fault := range map[string]struct {
+		cut, mend func() error
+		reason    string
+	}{
+		"refused": {one.Kill, func() error { return one.Restart(t.Context()) }, "Unreachable"},
+		"silent":  {one.Pause, one.Resume, "TimedOut"},
+	} {
+		before, _ := r.Info("one")
+		if err := fault.cut(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		expectState(t, r, "one", registry.StateUnreachable, fault.reason)
+		if err := fault.mend(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		after := expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+		if after.Epoch <= before.Epoch {
+			t.Errorf("%s: epoch %d after %d, want a new one", name, after.Epoch, before.Epoch)
+		}
+		expectSeenBy(t, one, newConfigMap(t, one), "one")
+	}
+}
+
+func TestRegistry_CredentialIsSwappedUnderTheRunningApp(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
+	one, config := remote(t, "one")
+	spawn(t, r, "rotating", config)
+	minted, err := one.MintToken(t.Context(), fleet.User{Name: "rotated", Rules: everything})
+	if err != nil {
+		t.Fatalf("mint a token: %v", err)
+	}
+	if err := r.Ensure("rotating", configFor(t, minted.Kubeconfig())); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectSeenBy(t, one, newConfigMap(t, one), "rotating")
+	if info, _ := r.Info("rotating"); info.Epoch != 1 || info.State != registry.StateReady {
+		t.Errorf("after the rotation: epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
+	}
+	if err := minted.Revoke(t.Context()); err != nil {
+		t.Fatalf("revoke: %v", err)
+	}
+	expectState(t, r, "rotating", registry.StateUnreachable, registry.ReasonUnauthorized)
+	if err := r.Ensure("rotating", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "rotating", registry.StateReady, registry.ReasonReady)
+}
+
+func TestRegistry_Identity(t *testing.T) {
+	t.Parallel()
+	hub := fleettest.Cluster(t, "hub")
+	hubID := string(namespaceUID(t, hub))
+	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates, o.HubID = false, hubID })
+	_, oneConfig := remote(t, "one")
+	_, twoConfig := remote(t, "two")
+	spawn(t, r, "a", oneConfig)
+
+	if err := r.Ensure("twin", oneConfig); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "twin", registry.StateFailed, registry.ReasonDuplicate)
+	if err := r.Ensure("hub", configFor(t, hub.Kubeconfig())); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "hub", registry.StateFailed, registry.ReasonIsHub)
+
+	known, _ := r.Info("a")
+	twoConfig.Identity.Known = known.ID
+	if err := r.Ensure("a", twoConfig); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	changed := expectState(t, r, "a", registry.StateFailed, registry.ReasonIdentityChanged)
+	twoConfig.Identity.Accepted = changed.ID
+	if err := r.Ensure("a", twoConfig); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "a", registry.StateReady, registry.ReasonReady)
+	// a is cluster two now, so that one is free for its twin.
+	expectState(t, r, "twin", registry.StateReady, registry.ReasonReady)
+}
+
+func namespaceUID(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	var ns corev1.Namespace
+	if err := clientFor(t, c).Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &ns); err != nil {
+		t.Fatalf("get kube-system: %v", err)
+	}
+	return string(ns.UID)
+}
+
+func TestRegistry_Cycles(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
+	_, config := remote(t, "one")
+	for range 100 { // TestMain looks for goroutines that are left
+		spawn(t, r, "cycle", config)
+		if err := r.Stop(t.Context(), "cycle"); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+	}
+	if got := r.Zombies(); got != 0 {
+		t.Errorf("zombies = %d, want 0", got)
+	}
+}
+
+func TestRegistry_ShutdownIsFinal(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	if err := r.Shutdown(t.Context()); err != nil {
+		t.Fatalf("Shutdown: %v", err)
+	}
+	g := gomega.NewWithT(t)
+	g.Expect(r.List()).To(gomega.BeEmpty())
+	g.Expect(r.Ensure("one", config)).To(gomega.MatchError(registry.ErrClosed))
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// Names of the values in an app that share their type with another one. Modules need not type
+// them: they embed Remote.
+const (
+	// ManageClient is the client for the hub, with live reads.
+	ManageClient = "manage-client"
+	// ManageCache reads the hub's shared cache.
+	ManageCache = "manage-cache"
+	// APIReader reads the remote without a cache.
+	APIReader = "api-reader"
+	// ClusterNameTag is the remote's name as a plain string; ClusterName is the typed one.
+	ClusterNameTag = "cluster-name"
+)
+
+// Remote is everything that a remote module may ask for. Embed it into the module's own Params,
+// or ask for single ones of its values by their type (and name). An unnamed value belongs to the
+// remote; what belongs to the hub is named.
+//
+// All of it ends with the epoch: a client kept longer answers ErrStopped.
+type Remote struct {
+	fx.In
+
+	// Cluster is the remote's name, Info what is known of it at the start of the app.
+	Cluster ClusterName
+	Info    Info
+
+	// Manager runs the module's controllers and other runnables. It is not started before every
+	// invoke of every module has returned.
+	Manager ctrl.Manager
+	// Client reads from the app's cache and writes to the remote.
+	Client client.Client
+	// Reader reads from the remote itself.
+	Reader client.Reader `name:"api-reader"`
+	// Connection is the manager as a cluster.Cluster, Cache its cache.
+	Connection cluster.Cluster
+	Cache      cache.Cache
+	// Config makes further clients. Everything they send passes the same bounds and ends with
+	// the epoch. Its transport is ready made: code that wants to dial by itself, such as that of
+	// exec and port-forward, cannot use it.
+	Config *rest.Config
+	Scheme *runtime.Scheme
+	Mapper meta.RESTMapper
+
+	// Events records events in the remote.
+	Events events.EventRecorder
+	// Log carries the names of the cluster and of the module.
+	Log logr.Logger
+	// Metrics adds the label "cluster" to every collector, and unregisters them when the app
+	// ends.
+	Metrics prometheus.Registerer
+
+	// Hub is the client for the hub: it has its own rate limit, and its reads are live.
+	Hub client.Client `name:"manage-client"`
+	// HubCache reads from the hub's cache, which all apps share. Reading a kind that the hub
+	// does not watch makes the hub watch it.
+	HubCache client.Reader `name:"manage-cache"`
+}
+
+// values is what an app provides: Remote, seen from the other side.
+type values struct {
+	fx.Out
+
+	Cluster     ClusterName
+	ClusterName string `name:"cluster-name"`
+	Info        Info
+	Manager     ctrl.Manager
+	Client      client.Client
+	Reader      client.Reader `name:"api-reader"`
+	Connection  cluster.Cluster
+	Cache       cache.Cache
+	Config      *rest.Config
+	Scheme      *runtime.Scheme
+	Mapper      meta.RESTMapper
+	Events      events.EventRecorder
+	Log         logr.Logger
+	Metrics     prometheus.Registerer
+	Hub         client.Client `name:"manage-client"`
+	HubCache    client.Reader `name:"manage-cache"`
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Source returns a source that adds to a controller's queue whatever toRequests makes of each
+// event. A controller that starts later begins with an event for every remote known then.
+//
+// It replaces polling: reconcilers on the hub that depend on a remote are called when it becomes
+// Ready, is lost, is forgotten, or changes in any other way. toRequests must not block.
+func Source[request comparable](r *Registry, toRequests func(Event) []request) source.TypedSource[request] {
+	return source.TypedFunc[request](func(
+		ctx context.Context, queue workqueue.TypedRateLimitingInterface[request],
+	) error {
+		mailbox := r.events.subscribe()
+		for _, info := range r.List() {
+			mailbox.put(Event{Name: info.Name, Kind: EventChanged, Epoch: info.Epoch})
+		}
+		go func() {
+			defer r.events.unsubscribe(mailbox)
+			for {
+				select {
+				case <-mailbox.filled:
+				case <-ctx.Done():
+					return
+				}
+				for _, event := range mailbox.take() {
+					for _, one := range toRequests(event) {
+						queue.Add(one)
+					}
+				}
+			}
+		}()
+		return nil
+	})
+}
+
+// broadcast hands events to subscribers without ever waiting for one.
+type broadcast struct {
+	mu          sync.Mutex // protects subscribers; held for map operations only
+	subscribers map[*mailbox]struct{}
+}
+
+func (b *broadcast) subscribe() *mailbox {
+	m := &mailbox{latest: map[ClusterName]Event{}, filled: make(chan struct{}, 1)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.subscribers == nil {
+		b.subscribers = map[*mailbox]struct{}{}
+	}
+	b.subscribers[m] = struct{}{}
+	return m
+}
+
+func (b *broadcast) unsubscribe(m *mailbox) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.subscribers, m)
+}
+
+func (b *broadcast) publish(e Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for m := range b.subscribers {
+		m.put(e)
+	}
+}
+
+// mailbox keeps the latest event of each remote until it is taken.
+type mailbox struct {
+	mu     sync.Mutex // protects latest
+	latest map[ClusterName]Event
+	filled chan struct{} // capacity 1
+}
+
+func (m *mailbox) put(e Event) {
+	m.mu.Lock()
+	// That a remote changed in some way must not hide that it was lost or became ready.
+	if last, ok := m.latest[e.Name]; ok && e.Kind == EventChanged {
+		e.Kind = last.Kind
+	}
+	m.latest[e.Name] = e
+	m.mu.Unlock()
+	select {
+	case m.filled <- struct{}{}:
+	default:
+	}
+}
+
+func (m *mailbox) take() []Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var events []Event
+	for _, e := range m.latest {
+		events = append(events, e)
+	}
+	clear(m.latest)
+	return events
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"github.com/onsi/gomega"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
+
+// policy allows what a test needs: its clusters listen on loopback.
+var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
+// patience is how long a test waits for what should come within a second or two.
+const patience = 30 * time.Second
+
+// newRegistry returns a registry with the shared hub, which is shut down when the test ends.
+func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registry {
+	t.Helper()
+	hub := fleettest.Cluster(t, "hub").Config()
+	o := registry.Options{
+		Hub: hub, HubMapper: mapperFor(t, hub), Scheme: scheme(t), Policy: policy,
+		AllowDuplicates: true, // tests share clusters
+		Log:             testLog(t),
+	}
+	if change != nil {
+		change(&o)
+	}
+	r, err := registry.New(o)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := r.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+	return r
+}
+
+func testLog(t testing.TB) logr.Logger {
+	if one, ok := t.(*testing.T); ok {
+		return testr.New(one)
+	}
+	return logr.Discard()
+}
+
+func mapperFor(t testing.TB, config *rest.Config) meta.RESTMapper {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatalf("HTTPClientFor: %v", err)
+	}
+	t.Cleanup(httpClient.CloseIdleConnections)
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		t.Fatalf("NewDynamicRESTMapper: %v", err)
+	}
+	return mapper
+}
+
+func scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		t.Fatalf("AddToScheme: %v", err)
+	}
+	return s
+}
+
+// configFor returns what makes the admin of a cluster a remote.
+func configFor(t testing.TB, kubeconf []byte) registry.Config {
+	t.Helper()
+	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy)
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return registry.Config{Endpoint: c.Endpoint, Credential: c.Credential}
+}
+
+// remote returns a cluster of the shared fleet and the configuration for it.
+func remote(t testing.TB, name string) (*fleet.Cluster, registry.Config) {
+	t.Helper()
+	c := fleettest.Cluster(t, name)
+	return c, configFor(t, c.Kubeconfig())
+}
+
+func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c registry.Config) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.Spawn(ctx, name, c); err != nil {
+		t.Fatalf("Spawn: %v", err)
+	}
+}
+
+// eventually waits until check returns nil.
+func eventually(t testing.TB, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// expectState waits until the remote is in a state for a reason.
+func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, state registry.State, reason string) registry.Info {
+	t.Helper()
+	var last registry.Info
+	eventually(t, func() error {
+		info, ok := r.Info(name)
+		if last = info; !ok || info.State != state || info.Reason != reason {
+			return &stateError{want: state, reason: reason, got: info}
+		}
+		return nil
+	})
+	return last
+}
+
+type stateError struct {
+	want   registry.State
+	reason string
+	got    registry.Info
+}
+
+func (e *stateError) Error() string {
+	return "want " + string(e.want) + "/" + e.reason + ", got " + string(e.got.State) + "/" + e.got.Reason + ": " + e.got.Message
+}
+
+// counter is a module that sees ConfigMaps in its remote and marks each with an annotation of
+// the remote's name, so that tests see that it works and where.
+type counter struct{ reconciles atomic.Int64 }
+
+func (c *counter) module() registry.Module {
+	return registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(c.setUp)})
+}
+
+func (c *counter) setUp(p registry.Remote) error {
+	return ctrl.NewControllerManagedBy(p.Manager).Named("counter").For(&corev1.ConfigMap{}).
+		Complete(&marker{counter: c, name: string(p.Cluster), remote: p.Client})
+}
+
+type marker struct {
+	*counter
+	name   string
+	remote client.Client
+}
+
+const seenBy = "clusterfx.dev/seen-by"
+
+func (m *marker) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+	m.reconciles.Add(1)
+	var one corev1.ConfigMap
+	if err := m.remote.Get(ctx, r.NamespacedName, &one); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, wanted := one.Labels["test"]; !wanted || one.Annotations[seenBy] != "" {
+		return ctrl.Result{}, nil
+	}
+	before := one.DeepCopy()
+	metav1.SetMetaDataAnnotation(&one.ObjectMeta, seenBy, m.name)
+	return ctrl.Result{}, client.IgnoreNotFound(m.remote.Patch(ctx, &one, client.MergeFrom(before)))
+}
+
+// newConfigMap creates a ConfigMap that the counter marks.
+func newConfigMap(t testing.TB, c *fleet.Cluster) client.ObjectKey {
+	t.Helper()
+	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "test-", Namespace: "default", Labels: map[string]string{"test": "yes"},
+	}}
+	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
+		t.Fatalf("create a ConfigMap: %v", err)
+	}
+	return client.ObjectKeyFromObject(one)
+}
+
+func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
+	t.Helper()
+	config := c.Config()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatalf("HTTPClientFor: %v", err)
+	}
+	t.Cleanup(httpClient.CloseIdleConnections)
+	direct, err := client.New(config, client.Options{HTTPClient: httpClient})
+	if err != nil {
+		t.Fatalf("client.New: %v", err)
+	}
+	return direct
+}
+
+// expectSeenBy waits until the counter of the remote called name has marked the ConfigMap.
+func expectSeenBy(t testing.TB, c *fleet.Cluster, key client.ObjectKey, name string) {
+	t.Helper()
+	direct := clientFor(t, c)
+	eventually(t, func() error {
+		var one corev1.ConfigMap
+		if err := direct.Get(t.Context(), key, &one); err != nil {
+			return err
+		}
+		if got := one.Annotations[seenBy]; got != name {
+			return errors.New("seen by " + got)
+		}
+		return nil
+	})
+}
+
+// everything allows a minted user everything.
+var everything = []rbacv1.PolicyRule{
+	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+}

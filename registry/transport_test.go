@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+func TestKindOf(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]requestKind{
+		"/api/v1/pods":                                      kindList,
+		"/api/v1/namespaces":                                kindList,
+		"/api/v1/namespaces/x":                              kindUnary,
+		"/api/v1/namespaces/x/pods":                         kindList,
+		"/api/v1/namespaces/x/pods/y":                       kindUnary,
+		"/api/v1/namespaces/x/pods/y/log":                   kindUnary,
+		"/api/v1/namespaces/x/pods/y/log?follow=true":       kindStream,
+		"/api/v1/pods?watch=true":                           kindStream,
+		"/api/v1/pods?watch=1":                              kindStream,
+		"/apis/apps/v1/deployments":                         kindList,
+		"/apis/apps/v1/namespaces/x/deployments/y/scale":    kindUnary,
+		"/apis/apps/v1":                                     kindUnary,
+		"/apis":                                             kindUnary,
+		"/api":                                              kindUnary,
+		"/version":                                          kindUnary,
+		"/k8s/clusters/c-1/apis/apps/v1/deployments":        kindList,
+		"/k8s/clusters/c-1/api/v1/namespaces/kube-system":   kindUnary,
+		"/apis/apps/v1/namespaces/x/deployments?limit=500":  kindList,
+		"/api/v1/namespaces/x/configmaps?watch=false":       kindList,
+		"/apis/example.com/v1/namespaces/x/widgets/y/status": kindUnary,
+	} {
+		if got := kindOf(httptest.NewRequest(http.MethodGet, path, nil)); got != want {
+			t.Errorf("kindOf(%s) = %d, want %d", path, got, want)
+		}
+	}
+}
+
+// roundTrip lets a function be a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func answer(code int, header http.Header, body string) roundTrip {
+	return func(*http.Request) (*http.Response, error) {
+		if header == nil {
+			header = http.Header{}
+		}
+		return &http.Response{
+			StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+		}, nil
+	}
+}
+
+func send(t *testing.T, c *chain, method, path string) (*http.Response, error) {
+	t.Helper()
+	if c.fence == nil {
+		c.fence = t.Context()
+	}
+	if c.timeout == 0 {
+		c.timeout = time.Second
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
+	if err != nil {
+		t.Fatalf("NewRequest: %v", err)
+	}
+	response, err := c.RoundTrip(r)
+	if err == nil {
+		t.Cleanup(func() { response.Body.Close() })
+	}
+	return response, err
+}
+
+func TestChain_Refusals(t *testing.T) {
+	t.Parallel()
+	closed, closeFence := context.WithCancelCause(t.Context())
+	closeFence(ErrStopped)
+	deposed := errors.New("not the leader")
+	for name, c := range map[string]struct {
+		chain  chain
+		method string
+		want   error
+	}{
+		"a closed fence refuses reads":  {chain{base: answer(200, nil, ""), fence: closed}, http.MethodGet, ErrStopped},
+		"a closed fence refuses writes": {chain{base: answer(200, nil, ""), fence: closed}, http.MethodPost, ErrStopped},
+		"a closed gate refuses writes":  {chain{base: answer(200, nil, ""), gate: func() error { return deposed }}, http.MethodPatch, deposed},
+		"a closed gate lets reads pass": {chain{base: answer(200, nil, ""), gate: func() error { return deposed }}, http.MethodGet, nil},
+		"a redirect is an error":        {chain{base: answer(307, http.Header{"Location": {"https://elsewhere"}}, "")}, http.MethodGet, errRedirect},
+		"not modified is no redirect":   {chain{base: answer(304, nil, "")}, http.MethodGet, nil},
+		"an announced giant is refused": {chain{base: roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, ContentLength: 1 << 40}, nil
+		})}, http.MethodGet, errBodyTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := send(t, &c.chain, c.method, "/api/v1/namespaces/x"); !errors.Is(err, c.want) {
+				t.Errorf("err = %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestChain_Amendments(t *testing.T) {
+	t.Parallel()
+	var sent *http.Request
+	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		sent = r
+		return answer(429, http.Header{"Retry-After": {"3600"}}, "")(r)
+	})
+	response, err := send(t, &chain{base: base, userAgent: "clusterfx/hub/one/1"}, http.MethodGet, "/api/v1/nodes/x")
+	if err != nil {
+		t.Fatalf("RoundTrip: %v", err)
+	}
+	if got := response.Header.Get("Retry-After"); got != "10" {
+		t.Errorf("Retry-After = %s, want 10", got)
+	}
+	if got := sent.Header.Get("User-Agent"); got != "clusterfx/hub/one/1" {
+		t.Errorf("User-Agent = %q", got)
+	}
+}
+
+func TestChain_CapsTheBody(t *testing.T) {
+	t.Parallel()
+	endless := roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(zeros{}), ContentLength: -1}, nil
+	})
+	response, err := send(t, &chain{base: endless, timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
+	if err != nil {
+		t.Fatalf("RoundTrip: %v", err)
+	}
+	n, err := io.Copy(io.Discard, response.Body)
+	if n != maxBody || !errors.Is(err, errBodyTooLarge) {
+		t.Errorf("read %d bytes, %v; want %d and errBodyTooLarge", n, err, maxBody)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// silent answers nothing until the request ends.
+func silent(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestChain_Deadlines(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]time.Duration{
+		"/api/v1/nodes/x": 3 * time.Second,
+		"/api/v1/nodes":   listTimeout,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			_, err := send(t, &chain{base: roundTrip(silent), timeout: 3 * time.Second}, http.MethodGet, path)
+			if took := time.Since(began); took != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v after %s, want the deadline after %s", path, err, took, want)
+			}
+		})
+	}
+}
+
+func TestChain_FenceEndsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/api/v1/nodes/x", "/api/v1/nodes", "/api/v1/nodes?watch=true"} {
+		synctest.Test(t, func(t *testing.T) {
+			fence, cut := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cut(ErrStopped) })
+			began := time.Now()
+			_, err := send(t, &chain{base: roundTrip(silent), fence: fence, timeout: time.Hour}, http.MethodGet, path)
+			if took := time.Since(began); took != time.Second || !errors.Is(err, ErrStopped) {
+				t.Errorf("%s: %v after %s, want ErrStopped after 1s", path, err, took)
+			}
+		})
+	}
+}
+
+// A request that waits for the rate limit is not sent once the fence is closed.
+func TestChain_NothingQueuesBehindTheFence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fence, cut := context.WithCancelCause(t.Context())
+		sent := 0
+		c := &chain{
+			base: roundTrip(func(r *http.Request) (*http.Response, error) {
+				sent++
+				return answer(200, nil, "")(r)
+			}),
+			fence: fence, timeout: time.Hour, limiter: rate.NewLimiter(rate.Every(time.Minute), 1),
+		}
+		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); err != nil {
+			t.Fatalf("first request: %v", err)
+		}
+		time.AfterFunc(time.Second, func() { cut(ErrStopped) })
+		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); !errors.Is(err, ErrStopped) || sent != 1 {
+			t.Errorf("second request: %v, %d sent; want ErrStopped and 1", err, sent)
+		}
+	})
+}
