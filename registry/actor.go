@@ -222,7 +222,7 @@ func (a *actor) start(number int64) {
 		name: a.name, number: number, config: a.applied, base: a.link.transport, info: a.describe(),
 		log: a.log.WithValues("epoch", number),
 	}
-	newEpoch(&a.registry.environment, e, func() {
+	newEpoch(a.registry.environment, e, func() {
 		a.post(func(m *machine) { m.applyWaiting(number, e.tracker.waiting()) })
 	})
 	a.epoch = e

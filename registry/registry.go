@@ -27,7 +27,7 @@ import (
 // Registry runs one app per remote and lends out its client. All methods may be called from
 // any goroutine, also from inside a callback of WithClient or WithCluster.
 type Registry struct {
-	environment
+	*environment
 	log       logr.Logger
 	key       []byte // of the fingerprints that tell credentials apart
 	hubID     string
@@ -124,8 +124,8 @@ func New(o Options) (*Registry, error) {
 	return r, nil
 }
 
-func newEnvironment(o Options, transport http.RoundTripper) environment {
-	env := environment{
+func newEnvironment(o Options, transport http.RoundTripper) *environment {
+	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
 		replica: o.Replica, scheme: o.Scheme, modules: slices.Clone(o.Modules), policy: o.Policy,
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
