@@ -217,4 +217,3 @@ func engageRegistry(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
 	}
 	return func() { _ = r.Shutdown(context.WithoutCancel(b.Context())) }
 }
-

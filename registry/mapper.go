@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // mappings shares REST mappings between remotes that serve the same discovery document. A
@@ -60,7 +62,7 @@ func (m *mappings) discover(ctx context.Context, config *rest.Config, client *ht
 		return known, nil
 	}
 	for i, path := range []string{"api", "apis"} {
-		if documents[i].groups == nil { // not modified, yet no mapping of the pair is left
+		if documents[i].body == nil { // not modified, yet no mapping of the pair is left
 			var err error
 			if documents[i], err = fetchDocument(ctx, config, client, path, ""); err != nil {
 				return nil, err
@@ -102,12 +104,12 @@ func (m *mappings) store(parsed *mapping, documents [2]document) *mapping {
 	return parsed
 }
 
-// document is what /api or /apis says. groups is nil when the server said that the document is
-// the one of the ETag that it was asked about.
+// document is what /api or /apis says. body is nil when the server said that the document is the
+// one of the ETag that it was asked about.
 type document struct {
-	etag   string
-	groups *apidiscovery.APIGroupDiscoveryList
-	plain  bool // the server has no aggregated discovery (before Kubernetes 1.27)
+	etag  string
+	body  []byte
+	plain bool // the server has no aggregated discovery (before Kubernetes 1.27)
 }
 
 func fetchDocument(ctx context.Context, config *rest.Config, client *http.Client, path, etag string) (document, error) {
@@ -132,27 +134,17 @@ func fetchDocument(ctx context.Context, config *rest.Config, client *http.Client
 	case response.StatusCode == http.StatusNotModified:
 		return document{etag: etag}, nil
 	case response.StatusCode != http.StatusOK:
-		return document{}, fmt.Errorf("discover the API: GET /%s: HTTP %d", path, response.StatusCode)
+		return document{}, fmt.Errorf("discover the API: %w", &kubeconfig.StatusError{Code: response.StatusCode})
 	}
-	return readDocument(response)
-}
-
-func readDocument(response *http.Response) (document, error) {
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return document{}, fmt.Errorf("discover the API: %w", err)
 	}
-	d := document{etag: response.Header.Get("ETag"), groups: &apidiscovery.APIGroupDiscoveryList{}}
+	d := document{etag: response.Header.Get("ETag"), body: body}
 	if d.etag == "" {
 		d.etag = fmt.Sprintf("%x", sha256.Sum256(body))
 	}
 	d.plain = !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io")
-	if d.plain {
-		return d, nil
-	}
-	if err := json.Unmarshal(body, d.groups); err != nil {
-		return document{}, fmt.Errorf("discover the API: the answer is not a discovery document: %w", err)
-	}
 	return d, nil
 }
 
@@ -162,7 +154,11 @@ func parse(documents [2]document, config *rest.Config, client *http.Client) (*ma
 	}
 	var all apidiscovery.APIGroupDiscoveryList
 	for _, d := range documents {
-		all.Items = append(all.Items, d.groups.Items...)
+		var groups apidiscovery.APIGroupDiscoveryList
+		if err := json.Unmarshal(d.body, &groups); err != nil {
+			return nil, fmt.Errorf("discover the API: %w", kubeconfig.ErrNotKubernetes)
+		}
+		all.Items = append(all.Items, groups.Items...)
 	}
 	groups, resources, _ := discovery.SplitGroupsAndResources(all)
 	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
+)
+
+// recorder appends hooks that note when they run.
+type recorder struct{ ran []string }
+
+func (r *recorder) hook(name string, startErr error) fx.Hook {
+	return fx.Hook{
+		OnStart: func(context.Context) error { r.ran = append(r.ran, "start "+name); return startErr },
+		OnStop:  func(context.Context) error { r.ran = append(r.ran, "stop "+name); return nil },
+	}
+}
+
+func TestHooks_StopWhatHasStarted(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	var r recorder
+	h := &hooks{log: logr.Discard(), timeout: time.Second}
+	one := lifecycle{module: "one", hooks: h}
+	one.Append(r.hook("a", nil))
+	one.Append(r.hook("b", nil))
+	lifecycle{module: "two", hooks: h}.Append(r.hook("c", boom))
+	one.Append(r.hook("never", nil))
+
+	err := h.start(t.Context())
+	var failed *moduleError
+	if !errors.Is(err, boom) || !errors.As(err, &failed) || failed.module != "two" || failed.reason != ReasonStartFailed {
+		t.Errorf("start: %v, want boom of module two", err)
+	}
+	if err := h.stop(t.Context()); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if err := h.stop(t.Context()); err != nil {
+		t.Errorf("second stop: %v", err)
+	}
+	if diff := cmp.Diff([]string{"start a", "start b", "start c", "stop b", "stop a"}, r.ran); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+}
+
+// A hook that hangs or panics at the stop takes neither the others' turn nor the process.
+func TestHooks_StopRunsAllOfThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		release := make(chan struct{})
+		h := &hooks{log: logr.Discard(), timeout: time.Second}
+		l := lifecycle{module: "one", hooks: h}
+		l.Append(r.hook("a", nil))
+		l.Append(fx.Hook{OnStop: func(context.Context) error { <-release; return nil }})
+		l.Append(fx.Hook{OnStop: func(context.Context) error { panic("oops") }})
+		if err := h.start(t.Context()); err != nil {
+			t.Fatalf("start: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		err := h.stop(ctx)
+		if err == nil || !strings.Contains(err.Error(), "oops") || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("stop: %v, want the panic and the deadline", err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("stop took %s", took)
+		}
+		if diff := cmp.Diff([]string{"start a", "stop a"}, r.ran); diff != "" {
+			t.Errorf("hooks (-want +got):\n%s", diff)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+func TestClean(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain":                         "plain",
+		"two\nlines\tand\r\ntabs":       "two lines and tabs",
+		"bell\x07 and \x1b[31mcolour":   "bell and [31mcolour",
+		"invalid \xff bytes":            "invalid  bytes",
+		strings.Repeat("é", maxMessage): strings.Repeat("é", (maxMessage-3)/2) + "…",
+	} {
+		if got := clean(in); got != want || len(got) > maxMessage {
+			t.Errorf("clean(%.20q) = %q (%d bytes), want %q", in, got, len(got), want)
+		}
+	}
+}

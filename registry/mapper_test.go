@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// discoverAt asks one server as an epoch does.
+func discoverAt(t *testing.T, m *mappings, config *rest.Config) *mapping {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatalf("HTTPClientFor: %v", err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	found, err := m.discover(t.Context(), config, client)
+	if err != nil {
+		t.Fatalf("discover: %v", err)
+	}
+	return found
+}
+
+func TestMappings_AreSharedBetweenEqualServers(t *testing.T) {
+	t.Parallel()
+	var m mappings
+	one := discoverAt(t, &m, fleettest.Cluster(t, "one").Config())
+	two := discoverAt(t, &m, fleettest.Cluster(t, "two").Config())
+	if one != two {
+		t.Error("two servers with the same document have mappings of their own")
+	}
+	got, err := one.RESTMapping(schema.GroupKind{Group: "apps", Kind: "Deployment"})
+	if err != nil || got.Resource.Resource != "deployments" || got.Scope.Name() != meta.RESTScopeNameNamespace {
+		t.Errorf("RESTMapping(Deployment) = %v, %v", got, err)
+	}
+	if _, err := one.RESTMapping(schema.GroupKind{Kind: "Node"}); err != nil {
+		t.Errorf("RESTMapping(Node): %v", err)
+	}
+}
+
+// discoveryServer serves one kind, and counts the documents that it sends whole.
+type discoveryServer struct {
+	kind  string
+	plain bool
+	whole atomic.Int64
+}
+
+func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	etag := `"` + d.kind + r.URL.Path + `"`
+	if !d.plain {
+		w.Header().Set("ETag", etag)
+	}
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	d.whole.Add(1)
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	var answer any = &apidiscovery.APIGroupDiscoveryList{}
+	switch {
+	case d.plain:
+		w.Header().Set("Content-Type", "application/json")
+		answer = d.plainAnswer(r.URL.Path)
+	case r.URL.Path == "/apis":
+		answer = &apidiscovery.APIGroupDiscoveryList{Items: []apidiscovery.APIGroupDiscovery{{
+			ObjectMeta: metav1.ObjectMeta{Name: "example.com"},
+			Versions: []apidiscovery.APIVersionDiscovery{{Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{
+				Resource: "things", Scope: apidiscovery.ScopeCluster, Verbs: []string{"get"},
+				ResponseKind: &metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: d.kind},
+			}}}},
+		}}}
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func (d *discoveryServer) plainAnswer(path string) any {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: "example.com/v1", Version: "v1"}
+	switch path {
+	case "/api":
+		return &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}}
+	case "/apis":
+		return &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{
+			Name: "example.com", Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+		}}}
+	}
+	return &metav1.APIResourceList{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{
+		Name: "things", Kind: d.kind, Verbs: metav1.Verbs{"get"},
+	}}}
+}
+
+func serve(t *testing.T, d *discoveryServer) *rest.Config {
+	t.Helper()
+	server := httptest.NewServer(d)
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+func knows(m meta.RESTMapper, kind string) bool {
+	_, err := m.RESTMapping(schema.GroupKind{Group: "example.com", Kind: kind})
+	return err == nil
+}
+
+func TestMappings_OfServersThatDiffer(t *testing.T) {
+	t.Parallel()
+	var m mappings
+	a, b := &discoveryServer{kind: "A"}, &discoveryServer{kind: "B"}
+	aConfig, bConfig := serve(t, a), serve(t, b)
+	first, second := discoverAt(t, &m, aConfig), discoverAt(t, &m, bConfig)
+	if !knows(first, "A") || knows(first, "B") || !knows(second, "B") || knows(second, "A") {
+		t.Fatal("mappings of different servers are mixed up")
+	}
+	if discoverAt(t, &m, bConfig) != second || b.whole.Load() != 2 {
+		t.Errorf("B sent %d whole documents, want 2: the second time it is known", b.whole.Load())
+	}
+	if again := discoverAt(t, &m, aConfig); again != first {
+		t.Error("A's mapping is not found again though the last document was B's")
+	}
+	runtime.KeepAlive(first)
+}
+
+func TestMappings_AreForgottenWithTheirLastUser(t *testing.T) {
+	var m mappings
+	config := serve(t, &discoveryServer{kind: "A"})
+	discoverAt(t, &m, config)
+	runtime.GC()
+	runtime.GC()
+	m.mu.Lock()
+	for _, one := range m.shared {
+		if one.Value() != nil {
+			t.Error("a mapping without users is kept")
+		}
+	}
+	m.mu.Unlock()
+	if !knows(discoverAt(t, &m, config), "A") { // not modified, says the server, but it is gone here
+		t.Error("a forgotten mapping is not made anew")
+	}
+}
+
+func TestMappings_WithoutAggregatedDiscovery(t *testing.T) {
+	t.Parallel()
+	var m mappings
+	old := &discoveryServer{kind: "Old", plain: true}
+	if !knows(discoverAt(t, &m, serve(t, old)), "Old") {
+		t.Error("the kind of a server without aggregated discovery is unknown")
+	}
+}
+
+func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked int
+		answer := &mapping{meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}
+		live := newLiveMapper(&mapping{meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}, func() (*mapping, error) {
+			asked++
+			return answer, nil
+		})
+		if knows(live, "New") || asked != 0 {
+			t.Errorf("asked %d times right after the start, want 0", asked)
+		}
+		<-time.After(rediscoverEvery)
+		if knows(live, "New") || asked != 1 {
+			t.Errorf("asked %d times, want 1", asked)
+		}
+		if knows(live, "New") || asked != 1 {
+			t.Errorf("asked %d times within the interval, want 1", asked)
+		}
+		installed := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
+		installed.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "New"}, meta.RESTScopeRoot)
+		answer = &mapping{installed}
+		<-time.After(rediscoverEvery)
+		if !knows(live, "New") || asked != 2 {
+			t.Errorf("the new kind is unknown after %d questions", asked)
+		}
+	})
+}
+
+func TestLiveMapper_KeepsWhatItHasWhenTheRemoteFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		known := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
+		known.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Known"}, meta.RESTScopeRoot)
+		live := newLiveMapper(&mapping{known}, func() (*mapping, error) { return nil, errors.New("down") })
+		<-time.After(rediscoverEvery)
+		if knows(live, "New") || !knows(live, "Known") {
+			t.Error("a failed rediscovery changed what is known")
+		}
+	})
+}

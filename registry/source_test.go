@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestSource(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	spawn(t, r, "early", config)
+
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[registry.Event]())
+	defer queue.ShutDown()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	events := registry.Source(r, func(e registry.Event) []registry.Event { return []registry.Event{e} })
+	if err := events.Start(ctx, queue); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	expect := func(want registry.Event) {
+		t.Helper()
+		eventually(t, func() error {
+			if queue.Len() == 0 {
+				return fmt.Errorf("no event; want %v", want)
+			}
+			got, _ := queue.Get()
+			queue.Done(got)
+			if got != want {
+				return fmt.Errorf("got %v; want %v", got, want)
+			}
+			return nil
+		})
+	}
+	expect(registry.Event{Name: "early", Kind: registry.EventChanged, Epoch: 1})
+	if err := r.Ensure("late", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expect(registry.Event{Name: "late", Kind: registry.EventReady, Epoch: 1})
+	config.Paused = true
+	if err := r.Ensure("late", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expect(registry.Event{Name: "late", Kind: registry.EventLost, Epoch: 1})
+	if err := r.Stop(t.Context(), "late"); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	expect(registry.Event{Name: "late", Kind: registry.EventStopped, Epoch: 1})
+}
