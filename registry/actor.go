@@ -189,7 +189,7 @@ func (a *actor) connect() {
 		claim:     func(id string) (ClusterName, bool) { return a.registry.claim(id, a.name) },
 		report:    func(p probeFact) { a.post(func(m *machine) { m.applyProbe(p) }) },
 	}
-	a.link.open(a.applied.Probe)
+	a.link.open(a.registry.root, a.applied.Probe)
 }
 
 // swap puts a new credential under the running app.

@@ -45,6 +45,17 @@ func inScopeOf(e *epoch, module string) fx.Option {
 	)
 }
 
+// lifecycle is the fx.Lifecycle of one module.
+type lifecycle struct {
+	module string
+	hooks  *hooks
+}
+
+// Append adds hooks that run when the app starts and stops.
+func (l lifecycle) Append(h fx.Hook) {
+	l.hooks.add(hook{module: l.module, start: h.OnStart, stop: h.OnStop})
+}
+
 // buildGraph calls the constructors that the modules' invokes need, and the invokes. A failure or
 // panic in one comes back as an error that names the module.
 func (e *epoch) buildGraph() error {

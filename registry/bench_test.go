@@ -116,6 +116,7 @@ func (s *seen) one() {
 type engaging func(b *testing.B, kubeconfigs [][]byte, s *seen) (stop func())
 
 func engage(b *testing.B, n int, kubeconfigs [][]byte, start engaging) {
+	b.Helper()
 	fleettest.Cluster(b, "hub") // is not part of what is measured
 	for b.Loop() {
 		b.StopTimer()
@@ -163,6 +164,7 @@ func measure() usage {
 
 // engageInformers runs a plain informer per remote, each with a transport of its own.
 func engageInformers(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
+	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var factories []informers.SharedInformerFactory
 	var transports []*kubeconfig.Transport
@@ -200,6 +202,7 @@ func engageInformers(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
 }
 
 func engageRegistry(b *testing.B, kubeconfigs [][]byte, s *seen) func() {
+	b.Helper()
 	watcher := registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.ConfigMap{}).Complete(
 			reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {

@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 
 // environment is what all epochs of a registry share.
 type environment struct {
+	root         context.Context //nolint:containedctx // What everything of the registry lives in; it ends after Shutdown.
+	end          context.CancelFunc
 	hub          *rest.Config
 	hubTransport http.RoundTripper
 	hubMapper    meta.RESTMapper
@@ -32,6 +35,23 @@ type environment struct {
 	mappings     mappings
 	policy       kubeconfig.Policy
 	turns        chan struct{}
+}
+
+func newEnvironment(o Options, transport http.RoundTripper) *environment {
+	env := &environment{
+		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
+		replica: o.Replica, scheme: o.Scheme, modules: slices.Clone(o.Modules), policy: o.Policy,
+		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
+	}
+	env.root, env.end = context.WithCancel(context.Background())
+	if env.metrics == nil {
+		env.metrics = prometheus.NewRegistry()
+	}
+	if env.replica == "" {
+		env.replica = "hub"
+	}
+	env.turns = make(chan struct{}, env.limits.Starts)
+	return env
 }
 
 // turnLimit is how long a start may keep its turn: turns smooth the start of many apps, and a

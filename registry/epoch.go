@@ -76,7 +76,7 @@ func start(f func() error) *running {
 func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.environment = env
 	e.config = e.config.withDefaults()
-	e.fence, e.cancel = context.WithCancelCause(context.Background())
+	e.fence, e.cancel = context.WithCancelCause(env.root)
 	e.ctx = e.fence
 	e.modules = selectModules(env.modules, e.config.Modules)
 	e.graph.log = e.log.WithName("fx")
@@ -269,7 +269,7 @@ func (e *epoch) cleanUp() {
 	if e.manager != nil {
 		<-e.manager.done
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), e.limits.StopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), e.limits.StopTimeout)
 	defer cancel()
 	if err := e.hooks.stop(ctx); err != nil {
 		e.log.Error(err, "Some modules did not stop cleanly")

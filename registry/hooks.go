@@ -11,40 +11,33 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/fx"
 )
 
 // hooks are the lifecycle hooks of one app's modules. They replace fx's own lifecycle, which
 // cannot be used for an App inside an App: a start that times out never runs the stop hooks of
 // what had started, a Stop with an expired context runs nothing and cannot be repeated, and a
 // panic in a hook ends the process (uber-go/fx#1035; fx v1.24, internal/lifecycle). Each module
-// gets an fx.Lifecycle that appends here, by a decorator in the module's own scope, so that a
-// failing hook is known to be its module's.
+// gets an fx.Lifecycle that appends here (see lifecycle), so that a failing hook is known to be
+// its module's.
 type hooks struct {
 	log     logr.Logger
 	timeout time.Duration // of one OnStop hook that is run late
 
 	mu      sync.Mutex // protects the fields; not held while a hook runs
-	list    []moduleHook
+	list    []hook
 	started int // how many of the list have started
 }
 
-type moduleHook struct {
-	fx.Hook
-	module string
+// hook is what a module wants done at the start and the end of its app. Either may be nil.
+type hook struct {
+	module      string
+	start, stop func(context.Context) error
 }
 
-// lifecycle is the fx.Lifecycle of one module.
-type lifecycle struct {
-	module string
-	hooks  *hooks
-}
-
-// Append adds hooks that run when the app starts and stops.
-func (l lifecycle) Append(h fx.Hook) {
-	l.hooks.mu.Lock()
-	defer l.hooks.mu.Unlock()
-	l.hooks.list = append(l.hooks.list, moduleHook{Hook: h, module: l.module})
+func (h *hooks) add(one hook) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, one)
 }
 
 // start runs the OnStart hooks in the order of their appending until one fails or ctx ends. It
@@ -52,12 +45,12 @@ func (l lifecycle) Append(h fx.Hook) {
 // stopped at once.
 func (h *hooks) start(ctx context.Context) error {
 	for {
-		hook, ok := h.next()
+		one, ok := h.next()
 		if !ok {
 			return nil
 		}
-		if err := h.run(ctx, hook, hook.OnStart, func() { h.stopLate(hook) }); err != nil {
-			return &moduleError{module: hook.module, reason: ReasonStartFailed, err: fmt.Errorf("OnStart hook: %w", err)}
+		if err := h.run(ctx, one.module, one.start, func() { h.stopLate(ctx, one) }); err != nil {
+			return &moduleError{module: one.module, reason: ReasonStartFailed, err: fmt.Errorf("OnStart hook: %w", err)}
 		}
 		h.mu.Lock()
 		h.started++
@@ -65,11 +58,11 @@ func (h *hooks) start(ctx context.Context) error {
 	}
 }
 
-func (h *hooks) next() (moduleHook, bool) {
+func (h *hooks) next() (hook, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.started >= len(h.list) {
-		return moduleHook{}, false
+		return hook{}, false
 	}
 	return h.list[h.started], true
 }
@@ -85,7 +78,7 @@ func (h *hooks) stop(ctx context.Context) error {
 	var errs []error
 	for i := len(left) - 1; i >= 0; i-- {
 		share, cancel := shareOf(ctx, i+1)
-		if err := h.run(share, left[i], left[i].OnStop, nil); err != nil {
+		if err := h.run(share, left[i].module, left[i].stop, nil); err != nil {
 			errs = append(errs, &moduleError{module: left[i].module, err: fmt.Errorf("OnStop hook: %w", err)})
 		}
 		cancel()
@@ -104,7 +97,7 @@ func shareOf(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 
 // run calls f and returns when it does, or when ctx ends. If f returns nil only after that, late
 // is called.
-func (h *hooks) run(ctx context.Context, hook moduleHook, f func(context.Context) error, late func()) error {
+func (h *hooks) run(ctx context.Context, module string, f func(context.Context) error, late func()) error {
 	if f == nil {
 		return nil
 	}
@@ -115,7 +108,7 @@ func (h *hooks) run(ctx context.Context, hook moduleHook, f func(context.Context
 		return err
 	case <-ctx.Done():
 	}
-	h.log.Info("A lifecycle hook did not return in time and is left behind", "module", hook.module)
+	h.log.Info("A lifecycle hook did not return in time and is left behind", "module", module)
 	go func() {
 		if err := <-done; err == nil && late != nil {
 			late()
@@ -124,11 +117,11 @@ func (h *hooks) run(ctx context.Context, hook moduleHook, f func(context.Context
 	return fmt.Errorf("did not return in time: %w", context.Cause(ctx))
 }
 
-func (h *hooks) stopLate(hook moduleHook) {
-	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
+func (h *hooks) stopLate(ctx context.Context, one hook) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
-	if err := h.run(ctx, hook, hook.OnStop, nil); err != nil {
-		h.log.Error(err, "Could not stop what had started too late", "module", hook.module)
+	if err := h.run(ctx, one.module, one.stop, nil); err != nil {
+		h.log.Error(err, "Could not stop what had started too late", "module", one.module)
 	}
 }
 

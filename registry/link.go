@@ -39,8 +39,9 @@ type link struct {
 const retryProbeEvery = time.Second
 
 // open starts the probe of a link of which transport, endpoint, server, claim and report are set.
-func (l *link) open(p Probe) {
-	ctx, cancel := context.WithCancel(context.Background())
+// It ends with ctx, or when the link is closed.
+func (l *link) open(ctx context.Context, p Probe) {
+	ctx, cancel := context.WithCancel(ctx)
 	l.settings.Store(&p)
 	l.kick, l.cancel, l.done = make(chan struct{}, 1), cancel, make(chan struct{})
 	go l.run(ctx)

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -122,22 +121,6 @@ func New(o Options) (*Registry, error) {
 	}
 	r.environment = newEnvironment(o, transport)
 	return r, nil
-}
-
-func newEnvironment(o Options, transport http.RoundTripper) *environment {
-	env := &environment{
-		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
-		replica: o.Replica, scheme: o.Scheme, modules: slices.Clone(o.Modules), policy: o.Policy,
-		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
-	}
-	if env.metrics == nil {
-		env.metrics = prometheus.NewRegistry()
-	}
-	if env.replica == "" {
-		env.replica = "hub"
-	}
-	env.turns = make(chan struct{}, env.limits.Starts)
-	return env
 }
 
 // Ensure posts the desired state of a remote and returns at once. It is idempotent: what differs
@@ -274,6 +257,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 			return fmt.Errorf("shut the registry down: some apps have not cleaned up: %w", context.Cause(ctx))
 		}
 	}
+	r.end()
 	return nil
 }
 

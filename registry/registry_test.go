@@ -238,7 +238,7 @@ func TestRegistry_CredentialIsSwappedUnderTheRunningApp(t *testing.T) {
 func TestRegistry_Identity(t *testing.T) {
 	t.Parallel()
 	hub := fleettest.Cluster(t, "hub")
-	hubID := string(namespaceUID(t, hub))
+	hubID := namespaceUID(t, hub)
 	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates, o.HubID = false, hubID })
 	_, oneConfig := remote(t, "one")
 	_, twoConfig := remote(t, "two")

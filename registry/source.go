@@ -11,7 +11,8 @@ import (
 )
 
 // Source returns a source that adds to a controller's queue whatever toRequests makes of each
-// event. A controller that starts later begins with an event for every remote known then.
+// event. A controller that starts later begins with an event for every remote known then:
+// EventReady for those that are, EventChanged for the others.
 //
 // It replaces polling: reconcilers on the hub that depend on a remote are called when it becomes
 // Ready, is lost, is forgotten, or changes in any other way. toRequests must not block.
@@ -21,7 +22,7 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 	) error {
 		mailbox := r.events.subscribe()
 		for _, info := range r.List() {
-			mailbox.put(Event{Name: info.Name, Kind: EventChanged, Epoch: info.Epoch})
+			mailbox.put(firstEvent(info))
 		}
 		go func() {
 			defer r.events.unsubscribe(mailbox)
@@ -40,6 +41,14 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 		}()
 		return nil
 	})
+}
+
+func firstEvent(info Info) Event {
+	kind := EventChanged
+	if info.State == StateReady {
+		kind = EventReady
+	}
+	return Event{Name: info.Name, Kind: kind, Epoch: info.Epoch}
 }
 
 // broadcast hands events to subscribers without ever waiting for one.

@@ -40,7 +40,7 @@ func TestSource(t *testing.T) {
 			return nil
 		})
 	}
-	expect(registry.Event{Name: "early", Kind: registry.EventChanged, Epoch: 1})
+	expect(registry.Event{Name: "early", Kind: registry.EventReady, Epoch: 1})
 	if err := r.Ensure("late", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}

@@ -70,6 +70,7 @@ func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registr
 }
 
 func testLog(t testing.TB) logr.Logger {
+	t.Helper()
 	if one, ok := t.(*testing.T); ok {
 		return testr.New(one)
 	}
