@@ -1,0 +1,58 @@
+# Everything this repository does is a target of this file; .ci/run calls test and verify.
+# It needs Go, make, git and a C compiler (for the race detector). Tools are Go modules pinned in
+# tools/go.mod, built on first use and kept in Go's build cache.
+
+TOOL    := go tool -modfile="$(CURDIR)/tools/go.mod"
+MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*'))
+# The modules with code of ours; tools only names other people's.
+CODE    := $(filter-out tools,$(MODULES))
+TIMEOUT ?= 10m
+# Arguments for the hub of make demo, as in: make demo ARGS='--clusters 3'.
+ARGS    ?=
+# Which benchmarks make bench runs, and where.
+BENCH   ?= .
+PACKAGE ?= ./registry
+
+.DEFAULT_GOAL := help
+.PHONY: help build controlplane test e2e bench demo generate fmt lint verify
+
+help: ## Print this help.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+
+build: ## Compile everything.
+	go build ./...
+
+controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes).
+	@cd e2e/controlplane && go run .
+
+test: controlplane ## Run all tests against real API servers, with the race detector.
+	go test -race -timeout $(TIMEOUT) ./...
+	@set -e; for m in $(filter-out .,$(CODE)); do \
+		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -timeout $(TIMEOUT) ./...); fi; \
+	done
+
+e2e: ## Run the tests on real nodes (needs Docker; about 4 GB of memory).
+	@docker version >/dev/null 2>&1 || { echo 'make e2e needs a Docker daemon that this user may talk to' >&2; exit 1; }
+	go test -race -tags e2e -timeout 30m -run '^TestKind' ./e2e/...
+
+bench: controlplane ## Measure what the README says about speed.
+	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m $(PACKAGE)
+
+demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
+	go run ./cmd/hub dev $(ARGS)
+
+generate: ## Write deepcopy functions, apply configurations and the CRD.
+	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
+
+fmt: ## Format the code (gofumpt, goimports).
+	@set -e; for m in $(CODE); do (cd "$$m" && $(TOOL) golangci-lint fmt); done
+
+lint: ## Check format, style and the import arrows.
+	@set -e; for m in $(CODE); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
+
+verify: lint ## Check that generated and module files are fresh, and that the tree is clean; runs no test.
+	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && go mod tidy -diff); done
+	@$(MAKE) --no-print-directory generate
+	@git diff --exit-code HEAD
+	@new=$$(git ls-files --others --exclude-standard); \
+		if [ -n "$$new" ]; then echo "files that git does not know:"; echo "$$new"; exit 1; fi

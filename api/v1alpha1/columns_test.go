@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// kubectl runs the real kubectl against the cluster and returns what it prints.
+func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), kubectlPath(t), args...) //nolint:gosec // a test
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(cluster.Dir(), "admin.kubeconfig"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+
+	return string(out)
+}
+
+// kubectlPath returns the kubectl that was built with the API server.
+func kubectlPath(t *testing.T) string {
+	t.Helper()
+	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
+		return filepath.Join(assets, "kubectl")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return filepath.Join(cache, "clusterfx", "controlplane", fleet.KubernetesVersion, "kubectl")
+}
+
+// squeeze makes columns comparable: one space between cells, and no age.
+func squeeze(table string) string {
+	table = regexp.MustCompile(`\b\d+[smh]+\d*s?\b`).ReplaceAllString(table, "AGE")
+
+	return strings.TrimSpace(regexp.MustCompile(` +`).ReplaceAllString(strings.ReplaceAll(table, " \n", "\n"), " "))
+}
+
+func TestKubectl_Get(t *testing.T) {
+	t.Parallel()
+	cluster, c := hub(t)
+	create(t, c, "columns")
+
+	want := "NAME READY REASON VERSION MODULES AGE\ncolumns Unknown Pending AGE"
+	if got := squeeze(kubectl(t, cluster, "get", "fxc", "columns")); got != want {
+		t.Errorf("a new Cluster:\n%s\nwant:\n%s", got, want)
+	}
+
+	apply(t, c, "columns", reconciler, reported())
+	want = "NAME READY REASON VERSION MODULES AGE\ncolumns True Ready v1.36.3 1/2 AGE"
+	if got := squeeze(kubectl(t, cluster, "get", "clusters.clusterfx.dev", "columns")); got != want {
+		t.Errorf("a ready Cluster:\n%s\nwant:\n%s", got, want)
+	}
+	want = "NAME READY REASON VERSION MODULES AGE STATE SERVER EXPIRES MESSAGE\n" +
+		"columns True Ready v1.36.3 1/2 AGE Active https://10.4.0.11:6443 2100-01-02T03:04:05Z 1 module is running"
+	if got := squeeze(kubectl(t, cluster, "get", "fxc", "columns", "-o", "wide")); got != want {
+		t.Errorf("a ready Cluster, wide:\n%s\nwant:\n%s", got, want)
+	}
+	if got := kubectl(t, cluster, "get", "clusterfx", "-o", "name"); !strings.Contains(got, "cluster.clusterfx.dev/columns\n") {
+		t.Errorf("the category lists %q", got)
+	}
+}
+
+func TestKubectl_WaitForReady(t *testing.T) {
+	t.Parallel()
+	cluster, c := hub(t)
+	create(t, c, "awaited")
+	go func() {
+		ready := condition(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)
+		status := hubac.ClusterStatus().WithObservedGeneration(1).WithConditions(ready)
+		if err := c.Status().Apply(t.Context(), hubac.Cluster("awaited").WithStatus(status), reconciler); err != nil {
+			t.Error(err)
+		}
+	}()
+	kubectl(t, cluster, "wait", "--for=condition=Ready", "--timeout=30s", "fxc/awaited")
+}
+
+func TestKubectl_Explain(t *testing.T) {
+	t.Parallel()
+	cluster, _ := hub(t)
+	got := kubectl(t, cluster, "explain", "clusters.spec.probe.periodSeconds", "--api-version="+hubv1.GroupVersion.String())
+	if want := "periodSeconds is the time between two probes that succeed."; !strings.Contains(got, want) {
+		t.Errorf("got:\n%s\nwant: %s", got, want)
+	}
+}
+
+func TestKubectl_ApplyKeepsTheStatus(t *testing.T) {
+	t.Parallel()
+	cluster, c := hub(t)
+	create(t, c, "kept")
+	apply(t, c, "kept", reconciler, hubac.ClusterStatus().WithObservedGeneration(1).WithVersion("v1.36.3"))
+	kubectl(t, cluster, "patch", "fxc/kept", "--type=merge", "-p", `{"spec":{"state":"Paused"},"status":{"version":"v0"}}`)
+	got := &hubv1.Cluster{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "kept"}, got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Status.Version != "v1.36.3" || got.Spec.State != hubv1.ClusterPaused || got.Generation != 2 {
+		t.Errorf("state %s, version %s, generation %d after the patch", got.Spec.State, got.Status.Version, got.Generation)
+	}
+}

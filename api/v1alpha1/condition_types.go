@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types of a Cluster. All of them are set by the Cluster reconciler, from what the
+// registry reports. The first five are always present and have positive polarity: True is good.
+const (
+	// ConditionReady is the summary: the remote can be used and its modules run. It has the status
+	// of the first of CredentialsValid, Reachable, IdentityConfirmed and ModulesReady that is not
+	// True, and its reason and message too; an IdentityConfirmed that is Unknown because of
+	// ReasonForbidden does not count.
+	ConditionReady = "Ready"
+
+	// ConditionCredentialsValid says whether the Secret was read, understood and found acceptable.
+	// It is False as soon as a bad Secret is seen, even while the app goes on with its last good
+	// credentials.
+	ConditionCredentialsValid = "CredentialsValid"
+
+	// ConditionReachable says whether the remote answers the probes.
+	ConditionReachable = "Reachable"
+
+	// ConditionIdentityConfirmed says whether the remote is the one that was registered, checked
+	// before any module starts.
+	ConditionIdentityConfirmed = "IdentityConfirmed"
+
+	// ConditionModulesReady says whether the app has been built and started with every module that
+	// was selected for the remote.
+	ConditionModulesReady = "ModulesReady"
+
+	// ConditionAuthorized reports whether the credentials have the rights that the modules declare.
+	// It is no part of Ready: a missing right blocks the module that needs it, and no other.
+	ConditionAuthorized = "Authorized"
+
+	// ConditionReconciling exists only while it is True: the hub is working towards the spec and
+	// the result is not known yet. It is what kstatus calls in progress.
+	ConditionReconciling = "Reconciling"
+
+	// ConditionStalled exists only while it is True: nothing will change until somebody changes the
+	// Cluster, its Secret or the hub. Its reason is the one that Ready has. It is what kstatus calls
+	// failed.
+	ConditionStalled = "Stalled"
+)
+
+// Reasons that more than one condition uses.
+const (
+	// ReasonPending, with Unknown, is the reason of every condition that has not been looked at yet.
+	// The API server sets it on Ready when the Cluster is created; the hub sets it on the conditions
+	// that come after one that is not True.
+	ReasonPending = "Pending"
+
+	// ReasonStopping, with Unknown, is the reason of ModulesReady while an app is being taken down,
+	// and of Ready while the Cluster is being deleted.
+	ReasonStopping = "Stopping"
+
+	// ReasonPaused, with Unknown, is the reason of Reachable, ModulesReady and Ready while spec.state
+	// is Paused: nothing runs, so nothing is known.
+	ReasonPaused = "Paused"
+
+	// ReasonForbidden means that the remote knows the credentials but denies the request. With False
+	// it is set on Reachable when the remote refuses the probe; with Unknown on IdentityConfirmed
+	// when the credentials may not read the namespace kube-system, which does not block Ready. With
+	// False it is set on ModulesReady, too, when a module may not watch what it needs.
+	ReasonForbidden = "Forbidden"
+)
+
+// Reasons of CredentialsValid. The hub sets them when it has read the Secret, without contacting the
+// remote; ReasonExpired and ReasonExpiringSoon also when time passes.
+const (
+	// ReasonValid, with True: the credentials are acceptable and not about to expire.
+	ReasonValid = "Valid"
+
+	// ReasonExpiringSoon, with True: the credentials are good but should be renewed now.
+	ReasonExpiringSoon = "ExpiringSoon"
+
+	// ReasonSecretNotFound, with False: the credentials namespace holds no Secret of that name.
+	ReasonSecretNotFound = "SecretNotFound"
+
+	// ReasonKeyNotFound, with False: the Secret has neither the key that the Cluster names nor one
+	// of the known keys.
+	ReasonKeyNotFound = "KeyNotFound"
+
+	// ReasonInvalidKubeconfig, with False: the data cannot be parsed, is incomplete, contradicts
+	// itself or does not contain the named context.
+	ReasonInvalidKubeconfig = "InvalidKubeconfig"
+
+	// ReasonExecNotAllowed, with False: the kubeconfig runs a command to get a credential, and the
+	// operator has not allowed that command.
+	ReasonExecNotAllowed = "ExecNotAllowed"
+
+	// ReasonInsecureTLSNotAllowed, with False: the kubeconfig turns off the verification of the
+	// remote's certificate.
+	ReasonInsecureTLSNotAllowed = "InsecureTLSNotAllowed"
+
+	// ReasonFilePathNotAllowed, with False: the kubeconfig names a file instead of containing the
+	// data. Nothing allows this.
+	ReasonFilePathNotAllowed = "FilePathNotAllowed"
+
+	// ReasonAuthProviderNotAllowed, with False: the kubeconfig uses an auth provider.
+	ReasonAuthProviderNotAllowed = "AuthProviderNotAllowed"
+
+	// ReasonImpersonationNotAllowed, with False: the kubeconfig asks to act as another user.
+	ReasonImpersonationNotAllowed = "ImpersonationNotAllowed"
+
+	// ReasonBasicAuthNotAllowed, with False: the kubeconfig holds a user name and a password.
+	ReasonBasicAuthNotAllowed = "BasicAuthNotAllowed"
+
+	// ReasonSchemeNotAllowed, with False: the server is not an https URL.
+	ReasonSchemeNotAllowed = "SchemeNotAllowed"
+
+	// ReasonProxyNotAllowed, with False: a proxy is asked for, and the operator has not allowed it.
+	ReasonProxyNotAllowed = "ProxyNotAllowed"
+
+	// ReasonAddressNotAllowed, with False: the server's address is one that the hub does not dial,
+	// for example loopback, link-local or a range that the operator denies.
+	ReasonAddressNotAllowed = "AddressNotAllowed"
+
+	// ReasonTooLarge, with False: the data is larger than a kubeconfig may be.
+	ReasonTooLarge = "TooLarge"
+
+	// ReasonExpired, with False: the certificate or the token is past its end.
+	ReasonExpired = "Expired"
+)
+
+// Reasons of Reachable. The hub sets them from the probe of the remote: a False one after
+// spec.probe.failureThreshold failures in a row, ReasonProbeSucceeded after successThreshold
+// successes.
+const (
+	// ReasonProbeSucceeded, with True: the remote answers and says that it is ready.
+	ReasonProbeSucceeded = "ProbeSucceeded"
+
+	// ReasonUnreachable, with False: no connection, for example because it is refused, there is no
+	// route, or the name cannot be resolved.
+	ReasonUnreachable = "Unreachable"
+
+	// ReasonTimedOut, with False: there was no answer in time.
+	ReasonTimedOut = "TimedOut"
+
+	// ReasonTLSFailed, with False: the remote's certificate was not accepted, or the handshake failed.
+	ReasonTLSFailed = "TLSFailed"
+
+	// ReasonUnauthorized, with False: the remote does not accept the credentials, which may have been
+	// revoked.
+	ReasonUnauthorized = "Unauthorized"
+
+	// ReasonNotHealthy, with False: the remote answers, but says that it is not ready, or not in the
+	// way a Kubernetes API server does.
+	ReasonNotHealthy = "NotHealthy"
+)
+
+// Reasons of IdentityConfirmed. The hub sets them after the first successful probe of an app and
+// before any module starts.
+const (
+	// ReasonSameCluster, with True: the remote has the identity that was recorded.
+	ReasonSameCluster = "SameCluster"
+
+	// ReasonFirstContact, with True: no identity was recorded; now this one is.
+	ReasonFirstContact = "FirstContact"
+
+	// ReasonIdentityChanged, with False: the credentials lead to another remote than before. Nothing
+	// runs until the old one is back or an operator accepts the new one with AnnotationAcceptID.
+	ReasonIdentityChanged = "IdentityChanged"
+
+	// ReasonDuplicateRegistration, with False: an older Cluster leads to the same remote.
+	ReasonDuplicateRegistration = "DuplicateRegistration"
+
+	// ReasonIsHub, with False: the credentials lead to the hub itself.
+	ReasonIsHub = "IsHub"
+)
+
+// Reasons of ModulesReady. The hub sets them as the app moves on; the message names the module.
+const (
+	// ReasonRunning, with True: every selected module runs.
+	ReasonRunning = "Running"
+
+	// ReasonStarting, with Unknown: the app is being built, or its caches are filling.
+	ReasonStarting = "Starting"
+
+	// ReasonBuildFailed, with False: the app could not be constructed.
+	ReasonBuildFailed = "BuildFailed"
+
+	// ReasonStartFailed, with False: the app was constructed, but a start hook failed or took too
+	// long.
+	ReasonStartFailed = "StartFailed"
+
+	// ReasonCacheSyncTimedOut, with False: a cache of the app did not fill in time.
+	ReasonCacheSyncTimedOut = "CacheSyncTimedOut"
+
+	// ReasonModuleFailed, with False: a module failed or panicked while the app ran.
+	ReasonModuleFailed = "ModuleFailed"
+
+	// ReasonOverBudget, with False: the app used more than a remote may use of the hub.
+	ReasonOverBudget = "OverBudget"
+
+	// ReasonQuarantined, with False: the app failed too often and is left alone for a while.
+	ReasonQuarantined = "Quarantined"
+
+	// ReasonWaiting, with False: a module waits for something that the remote lacks, for example an
+	// API, or the app waits to be started again.
+	ReasonWaiting = "Waiting"
+)
+
+// ReasonReady is, with True, the reason of Ready when all goes well. Otherwise Ready has the reason
+// of the condition that stands in its way.
+const ReasonReady = "Ready"
+
+// Reasons of Authorized, set by the hub after it has asked the remote what the credentials may do.
+// Until then it is Unknown with ReasonPending.
+const (
+	// ReasonAllowed, with True: every right that a module declares is granted.
+	ReasonAllowed = "Allowed"
+
+	// ReasonRightsMissing, with False: the message names the modules and the rights that they lack.
+	ReasonRightsMissing = "RightsMissing"
+)
+
+// Reasons of Reconciling, set by the hub while the outcome of a change is not known yet.
+const (
+	// ReasonProgressing, with True: the first attempt is under way.
+	ReasonProgressing = "Progressing"
+
+	// ReasonProgressingWithRetry, with True: an attempt has failed and another one follows.
+	ReasonProgressingWithRetry = "ProgressingWithRetry"
+)

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// pending is the status that the API server gives a new Cluster. Its observedGeneration, and Ready
+// being Unknown, tell everything that waits for a Cluster that the hub has not seen it yet.
+func pending() hubv1.ClusterStatus {
+	return hubv1.ClusterStatus{
+		ObservedGeneration: -1,
+		Conditions: []metav1.Condition{{
+			Type:               hubv1.ConditionReady,
+			Status:             metav1.ConditionUnknown,
+			Reason:             hubv1.ReasonPending,
+			Message:            "Waiting for the hub",
+			LastTransitionTime: metav1.Unix(0, 0),
+		}},
+	}
+}
+
+func TestCluster_Defaults(t *testing.T) {
+	t.Parallel()
+	_, c := hub(t)
+	create(t, c, "defaults")
+	got := &hubv1.Cluster{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "defaults"}, got); err != nil {
+		t.Fatal(err)
+	}
+	want := hubv1.ClusterSpec{
+		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "defaults"},
+		State:               hubv1.ClusterActive,
+		Probe:               hubv1.ProbeSpec{PeriodSeconds: 5, TimeoutSeconds: 3, FailureThreshold: 3, SuccessThreshold: 1},
+		Client:              hubv1.ClientSpec{QPS: 50, Burst: 100, TimeoutSeconds: 10},
+	}
+	if diff := cmp.Diff(want, got.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(pending(), got.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestCluster_DefaultsFillGaps(t *testing.T) {
+	t.Parallel()
+	_, c := hub(t)
+	cluster := &hubv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "gaps"},
+		Spec: hubv1.ClusterSpec{
+			KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "gaps"},
+			Probe:               hubv1.ProbeSpec{PeriodSeconds: 30},
+			Client:              hubv1.ClientSpec{QPS: 5},
+		},
+		Status: hubv1.ClusterStatus{ObservedGeneration: 1, Version: "v1.2.3"}, // not for users to say
+	}
+	if err := c.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	probe := hubv1.ProbeSpec{PeriodSeconds: 30, TimeoutSeconds: 3, FailureThreshold: 3, SuccessThreshold: 1}
+	if diff := cmp.Diff(probe, cluster.Spec.Probe); diff != "" {
+		t.Errorf("spec.probe (-want +got):\n%s", diff)
+	}
+	limits := hubv1.ClientSpec{QPS: 5, Burst: 100, TimeoutSeconds: 10}
+	if diff := cmp.Diff(limits, cluster.Spec.Client); diff != "" {
+		t.Errorf("spec.client (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(pending(), cluster.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// DefaultNamespace is the credentials namespace of a hub that is not told to use another one.
+const DefaultNamespace = "clusterfx-system"
+
+// Labels and annotations of a Secret in the credentials namespace. With them a Secret alone
+// registers a remote.
+const (
+	// LabelCluster set to LabelClusterValue on a Secret makes the hub create a Cluster from it, and
+	// follow it until the Secret is deleted.
+	LabelCluster = "clusterfx.dev/cluster"
+
+	// LabelClusterValue is the only value of LabelCluster that has an effect.
+	LabelClusterValue = "true"
+
+	// AnnotationClusterName names the Cluster that is made from the Secret. Without it the Cluster
+	// has the name of the Secret.
+	AnnotationClusterName = "clusterfx.dev/cluster-name"
+
+	// AnnotationClusterLabels holds the labels of the Cluster that is made from the Secret, as
+	// key=value pairs separated by commas.
+	AnnotationClusterLabels = "clusterfx.dev/cluster-labels"
+)
+
+// Annotations of a Cluster.
+const (
+	// AnnotationID is the identity of the remote, recorded by the hub at its first contact: the UID
+	// of the namespace kube-system. It is the guard of the identity check, for which status would be
+	// the wrong place: status is a report that may be lost. Only the hub writes it.
+	AnnotationID = "clusterfx.dev/id"
+
+	// AnnotationAcceptID is written by an operator to accept that the Cluster now leads to another
+	// remote. Its value is the new identity, as the IdentityConfirmed condition prints it. The hub
+	// then records that identity in AnnotationID.
+	AnnotationAcceptID = "clusterfx.dev/accept-id"
+
+	// AnnotationSecretUID is the UID of the Secret from which the hub made the Cluster. A Cluster
+	// without it was made by somebody else and is never adopted, changed or deleted on behalf of a
+	// Secret. Only the hub writes it, when it creates the Cluster.
+	AnnotationSecretUID = "clusterfx.dev/secret-uid"
+
+	// AnnotationSecretName is the name of the Secret from which the hub made the Cluster. Only the
+	// hub writes it, together with AnnotationSecretUID.
+	AnnotationSecretName = "clusterfx.dev/secret-name"
+
+	// AnnotationSecretMissingSince is the time, in RFC 3339, at which the hub first saw that the
+	// Secret from which it made the Cluster is gone or does not ask for it any more. The hub removes
+	// it when the Secret comes back, and deletes the Cluster when it does not.
+	AnnotationSecretMissingSince = "clusterfx.dev/secret-missing-since"
+)
+
+// FinalizerCluster keeps a Cluster until its app has been stopped. The hub adds it alone, before the
+// first side effect, and removes it alone. It is removed without the Secret and without an answer of
+// the remote.
+const FinalizerCluster = "clusterfx.dev/cluster"

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// walk calls visit for every part of the schema, with its path. The path of the root is empty.
+func walk(t *testing.T, visit func(path string, s *apiextensionsv1.JSONSchemaProps)) {
+	t.Helper()
+	var down func(path string, s *apiextensionsv1.JSONSchemaProps)
+	down = func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		visit(path, s)
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			if path == "" && name != "spec" && name != "status" {
+				continue // apiVersion, kind and metadata are the API server's own
+			}
+			property := s.Properties[name]
+			down(strings.TrimPrefix(path+"."+name, "."), &property)
+		}
+		if s.Items != nil {
+			down(path+"[]", s.Items.Schema)
+		}
+	}
+	down("", definition(t).Spec.Versions[0].Schema.OpenAPIV3Schema)
+}
+
+// TestSchema_FollowsTheConventions checks what the linter for Kubernetes APIs would: the API
+// conventions, as far as they show in a schema.
+func TestSchema_FollowsTheConventions(t *testing.T) {
+	t.Parallel()
+	walk(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		for _, complaint := range complaints(path, s) {
+			t.Errorf("%s: %s", path, complaint)
+		}
+	})
+}
+
+// complaints returns what the conventions have against one part of the schema.
+func complaints(path string, s *apiextensionsv1.JSONSchemaProps) []string {
+	name := path[strings.LastIndex(path, ".")+1:]
+	var all []string
+	claim := func(ok bool, complaint string) {
+		if !ok {
+			all = append(all, complaint)
+		}
+	}
+	switch s.Type {
+	case "string":
+		bounded := s.MaxLength != nil || len(s.Enum) > 0 || s.Format == "date-time"
+		claim(bounded, "a string without a maximum length")
+	case "integer":
+		claim(s.Minimum != nil, "a number without a minimum")
+		claim(s.Format == "int32" || strings.HasSuffix(name, "Generation"), "a number that is not an int32")
+	case "array":
+		claim(s.MaxItems != nil, "a list without a maximum number of items")
+		claim(s.XListType != nil, "a list without a list type")
+		keyed := s.XListType == nil || *s.XListType != "map" || len(s.XListMapKeys) > 0
+		claim(keyed, "a list of type map without keys")
+	case "object":
+		claim(s.AdditionalProperties == nil, "a map, where a list with keys would do")
+	default:
+		claim(s.XIntOrString, "of type "+s.Type+", which is neither string, integer, list nor object")
+	}
+	documented := path == "" || strings.HasSuffix(path, "[]") || strings.HasPrefix(s.Description, name+" ")
+	claim(documented, "the description does not begin with the name of the field")
+	claim(name != "phase", "a phase, where conditions would do")
+	claim(!strings.HasSuffix(name, "Reference"), "a reference whose name does not end in Ref")
+	for _, v := range s.XValidations {
+		claim(v.Message != "", "a rule without a message: "+v.Rule)
+	}
+
+	return all
+}
+
+// TestComplaints makes sure that the check above can fail.
+func TestComplaints(t *testing.T) {
+	t.Parallel()
+	set, keyed := "set", "map"
+	tests := map[string]struct {
+		path   string
+		schema apiextensionsv1.JSONSchemaProps
+	}{
+		"an endless string":      {"a", apiextensionsv1.JSONSchemaProps{Type: "string", Description: "a is."}},
+		"an endless number":      {"a", apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int32", Description: "a is."}},
+		"an int64":               {"a", apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int64", Minimum: new(0.0), Description: "a is."}},
+		"an endless list":        {"a", apiextensionsv1.JSONSchemaProps{Type: "array", XListType: &set, Description: "a is."}},
+		"a list of unknown type": {"a", apiextensionsv1.JSONSchemaProps{Type: "array", MaxItems: new(int64(1)), Description: "a is."}},
+		"a list without keys":    {"a", apiextensionsv1.JSONSchemaProps{Type: "array", MaxItems: new(int64(1)), XListType: &keyed, Description: "a is."}},
+		"a map":                  {"a", apiextensionsv1.JSONSchemaProps{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{}, Description: "a is."}},
+		"a bool":                 {"a", apiextensionsv1.JSONSchemaProps{Type: "boolean", Description: "a is."}},
+		"a float":                {"a", apiextensionsv1.JSONSchemaProps{Type: "number", Description: "a is."}},
+		"a stray description":    {"a", apiextensionsv1.JSONSchemaProps{Type: "object", Description: "b is."}},
+		"a phase":                {"b.phase", apiextensionsv1.JSONSchemaProps{Type: "object", Description: "phase is."}},
+		"a long reference":       {"aReference", apiextensionsv1.JSONSchemaProps{Type: "object", Description: "aReference is."}},
+		"a silent rule":          {"a", apiextensionsv1.JSONSchemaProps{Type: "object", Description: "a is.", XValidations: apiextensionsv1.ValidationRules{{Rule: "true"}}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := complaints(test.path, &test.schema); len(got) != 1 {
+				t.Errorf("got the complaints %q, want one", got)
+			}
+		})
+	}
+}
+
+func TestSchema_LimitsAreTheConstants(t *testing.T) {
+	t.Parallel()
+	want := map[string]int64{
+		"spec.server":                 hubv1.MaxServerLength,
+		"spec.modules":                hubv1.MaxModules,
+		"status.server":               hubv1.MaxServerLength,
+		"status.modules":              hubv1.MaxModules,
+		"spec.modules[]":              hubv1.MaxModuleNameLength,
+		"status.modules[].name":       hubv1.MaxModuleNameLength,
+		"status.modules[].reason":     hubv1.MaxModuleReasonLength,
+		"status.modules[].message":    hubv1.MaxModuleMessageLength,
+		"status.conditions[].message": hubv1.MaxConditionMessageLength,
+	}
+	walk(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
+		limit := s.MaxLength
+		if s.Type == "array" {
+			limit = s.MaxItems
+		}
+		if w, ok := want[path]; ok && (limit == nil || *limit != w) {
+			t.Errorf("%s: the schema and the constant %d differ", path, w)
+		}
+		delete(want, path)
+	})
+	if len(want) > 0 {
+		t.Errorf("the schema has no %v", slices.Sorted(maps.Keys(want)))
+	}
+}
+
+func TestStatus_BeginsWithConditions(t *testing.T) {
+	t.Parallel()
+	if first := reflect.TypeFor[hubv1.ClusterStatus]().Field(0).Name; first != "Conditions" {
+		t.Errorf("the first field of the status is %s", first)
+	}
+}
+
+// TestConstants_SayTheirName finds typing errors in condition types and reasons.
+func TestConstants_SayTheirName(t *testing.T) {
+	t.Parallel()
+	file, err := parser.ParseFile(token.NewFileSet(), "condition_types.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := regexp.MustCompile(`^(Condition|Reason)`)
+	seen := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		seen++
+		name := spec.Names[0].Name
+		literal, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok || literal.Value != `"`+prefix.ReplaceAllString(name, "")+`"` {
+			t.Errorf("%s has another value than its name says", name)
+		}
+
+		return true
+	})
+	if seen < 40 {
+		t.Errorf("found %d constants, which cannot be all", seen)
+	}
+}

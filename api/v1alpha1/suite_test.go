@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/config"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+
+// hub returns a real API server that serves the kind, and a client that asks for strict validation.
+func hub(t *testing.T) (*fleet.Cluster, client.Client) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{hubv1.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster := fleettest.Cluster(t, "hub")
+	c, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(t, c)
+
+	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
+}
+
+// install creates the definition, unless another test has done so, and waits until it is served.
+func install(t *testing.T, c client.Client) {
+	t.Helper()
+	err := c.Create(t.Context(), definition(t))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatalf("install the definition: %v", err)
+	}
+	served := func(ctx context.Context) (bool, error) {
+		return c.List(ctx, &hubv1.ClusterList{}) == nil, nil
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, served); err != nil {
+		t.Fatalf("wait for the definition to be served: %v", err)
+	}
+}
+
+// definition returns the CustomResourceDefinition of Cluster.
+func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	data, err := fs.ReadFile(config.CRDs, "crd/clusterfx.dev_clusters.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(data, crd); err != nil {
+		t.Fatal(err)
+	}
+
+	return crd
+}
+
+// create creates a Cluster with the least that is required, and returns what the server made of it.
+func create(t *testing.T, c client.Client, name string) *hubv1.Cluster {
+	t.Helper()
+	cluster := &hubv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}},
+	}
+	if err := c.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	return cluster
+}
+
+// parse returns the Cluster that a user would write as YAML.
+func parse(t *testing.T, name, rest string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(rest), &u.Object); err != nil {
+		t.Fatalf("%v in:\n%s", err, rest)
+	}
+	u.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
+	u.SetName(name)
+
+	return u
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A hub reconciler reads from a remote. Where the remote cannot be used, that is an answer, too:
+// the reconciler is called again by Source when it can.
+func ExampleRegistry_WithClient() {
+	countNodes := func(ctx context.Context, r *registry.Registry, name registry.ClusterName) (int, error) {
+		var nodes corev1.NodeList
+		err := r.WithClient(ctx, name, func(ctx context.Context, remote client.Client) error {
+			return remote.List(ctx, &nodes)
+		})
+		return len(nodes.Items), err
+	}
+	_ = countNodes
+}
+
+// A module is a few lines of ordinary controller-runtime code. It runs in the app of every
+// remote: Manager and Client are the remote's, Hub is the client for the hub.
+func ExampleNewModule() {
+	setUp := func(p registry.Remote) error {
+		return ctrl.NewControllerManagedBy(p.Manager).For(&corev1.Node{}).Complete(
+			reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+				p.Log.Info("Saw a node", "name", r.Name)
+				return ctrl.Result{}, nil
+			}))
+	}
+	nodes := registry.NewModule("nodes", registry.ModuleOptions{
+		Description: "Logs the names of the nodes of every remote.",
+		Remote:      fx.Invoke(setUp),
+	})
+	fmt.Println(nodes.Name())
+	// Output: nodes
+}
+
+// A controller on the hub is called whenever something happens to a remote.
+func ExampleSource() {
+	setUp := func(mgr ctrl.Manager, r *registry.Registry, reconciler reconcile.Reconciler) error {
+		return ctrl.NewControllerManagedBy(mgr).Named("remotes").
+			WatchesRawSource(registry.Source(r, func(e registry.Event) []ctrl.Request {
+				return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: string(e.Name)}}}
+			})).
+			Complete(reconciler)
+	}
+	_ = setUp
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"strings"
+)
+
+// maxCertificates is how many certificates a CA bundle or a chain may have.
+const maxCertificates = 32
+
+// maxKey bounds a private key in bytes of DER. The time that it takes to check an RSA key grows with
+// the cube of its size; 8192 bits, which is the most that TLS in Go accepts, fit.
+const maxKey = 5 << 10
+
+const typeCertificate = "CERTIFICATE"
+
+// parseCertificates reads certificates in PEM. Unlike x509.CertPool it refuses what it does not
+// understand, because a certificate that is silently left out surfaces as an outage.
+func parseCertificates(data []byte, at place) ([]*x509.Certificate, error) {
+	blocks, complete := pemBlocks(data)
+	if len(blocks) == 0 || !complete {
+		return nil, at.invalid("holds no certificate in PEM, or a damaged one; put the whole file here, " +
+			"from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----, in base64 where the field's name ends in data")
+	}
+	if len(blocks) > maxCertificates {
+		return nil, at.refuse(ReasonTooLarge, "has more than 32 certificates; keep those that are needed")
+	}
+	chain := make([]*x509.Certificate, 0, len(blocks))
+	for _, block := range blocks {
+		if strings.Contains(block.Type, "PRIVATE KEY") {
+			return nil, at.invalid("holds a private key where a certificate belongs; are the two swapped?")
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || block.Type != typeCertificate || len(block.Headers) > 0 {
+			return nil, at.invalid("holds something that is not an X.509 certificate; put certificates in PEM here and nothing else")
+		}
+		chain = append(chain, certificate)
+	}
+	return chain, nil
+}
+
+// pemBlocks returns the PEM blocks, and whether that is all that there is: pem.Decode skips damaged
+// blocks.
+func pemBlocks(data []byte) (blocks []*pem.Block, complete bool) {
+	begins := bytes.Count(data, []byte("-----BEGIN"))
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			return blocks, len(blocks) == begins
+		}
+		blocks = append(blocks, block)
+	}
+}
+
+// encodeCertificates writes certificates in PEM, without whatever stood between them.
+func encodeCertificates(chain []*x509.Certificate) []byte {
+	var out []byte
+	for _, certificate := range chain {
+		out = append(out, pem.EncodeToMemory(&pem.Block{Type: typeCertificate, Bytes: certificate.Raw})...)
+	}
+	return out
+}
+
+// parseKey reads one private key in PEM and returns it with its normalized PEM.
+func parseKey(data []byte, at place) (crypto.Signer, []byte, error) {
+	blocks, complete := pemBlocks(data)
+	if len(blocks) == 2 && blocks[0].Type == "EC PARAMETERS" { // openssl ecparam writes these first
+		blocks = blocks[1:]
+	}
+	if len(blocks) != 1 || !complete || !strings.HasSuffix(blocks[0].Type, "PRIVATE KEY") {
+		return nil, nil, at.invalid("does not hold exactly one private key in PEM; put the key of the client certificate here, whole")
+	}
+	block := blocks[0]
+	if strings.Contains(block.Type, "ENCRYPTED") || len(block.Headers) > 0 {
+		return nil, nil, at.invalid("the private key is encrypted, and the hub has no passphrase; store it decrypted, with openssl pkey")
+	}
+	if len(block.Bytes) > maxKey {
+		return nil, nil, at.refuse(ReasonTooLarge, "the private key is too large; use an ECDSA key, or an RSA key of 8192 bits at most")
+	}
+	key, err := parsePrivateKey(block.Bytes)
+	if err != nil {
+		return nil, nil, at.invalid("the private key cannot be read; use an RSA, ECDSA or Ed25519 key in PKCS #8, PKCS #1 or SEC 1 form")
+	}
+	return key, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes}), nil
+}
+
+func parsePrivateKey(der []byte) (crypto.Signer, error) {
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the key cannot sign")
+	}
+	return signer, nil
+}
+
+// matches tells whether the key belongs to the certificate.
+func matches(certificate *x509.Certificate, key crypto.Signer) bool {
+	public, ok := certificate.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && public.Equal(key.Public())
+}

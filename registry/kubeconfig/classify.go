@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// ErrNotKubernetes means that the server's answer is not one of a Kubernetes API server.
+var ErrNotKubernetes = errors.New("the answer is not one of a Kubernetes API server")
+
+// StatusError is an answer with another status than the one that was asked for. It carries nothing of
+// the body, which is the server's to choose.
+type StatusError struct {
+	// Code is the HTTP status code.
+	Code int
+}
+
+// Error returns the code with its usual name.
+func (e *StatusError) Error() string {
+	return "the API server answered with status " + strconv.Itoa(e.Code) + " " + http.StatusText(e.Code)
+}
+
+// Reasons that a remote does not answer as it should.
+const (
+	unreachable  = "Unreachable"
+	timedOut     = "TimedOut"
+	tlsFailed    = "TLSFailed"
+	unauthorized = "Unauthorized"
+	forbidden    = "Forbidden"
+	notHealthy   = "NotHealthy"
+)
+
+// Classify says why a request to a remote failed, as one of a fixed set of reasons with a message
+// that says what to do: Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, or the
+// Reason of an *Error, of which AddressNotAllowed comes from a dial. The message is at most 512 bytes
+// long and the same while the problem is the same. Nothing in it comes from the server, so that
+// somebody who registers remotes learns little about the network around the hub. Both are empty for a
+// nil error. Errors that it does not know are Unreachable.
+func Classify(err error) (reason, message string) {
+	var refused *Error
+	switch code := statusCode(err); {
+	case err == nil:
+		return "", ""
+	case errors.As(err, &refused):
+		return string(refused.Reason), refused.Error()
+	case code != 0:
+		return classifyStatus(code)
+	case errors.Is(err, ErrNotKubernetes):
+		return notHealthy, "The server answers, but not as a Kubernetes API server does; check that the server's URL, with its path, is that of the API."
+	}
+	if message = tlsMessage(err); message != "" {
+		return tlsFailed, message
+	}
+	return classifyNetwork(err)
+}
+
+// statusCode returns the HTTP status in an error of this package or of client-go, or 0.
+func statusCode(err error) int {
+	var status *StatusError
+	if errors.As(err, &status) {
+		return status.Code
+	}
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		return int(api.Status().Code)
+	}
+	return 0
+}
+
+func classifyStatus(code int) (reason, message string) {
+	text := " (status " + strconv.Itoa(code) + ")"
+	switch {
+	case code == http.StatusUnauthorized:
+		return unauthorized, "The API server does not accept the credentials" + text +
+			"; they may have expired or been revoked, or belong to another cluster. Store new ones in the Secret."
+	case code == http.StatusForbidden:
+		return forbidden, "The API server knows the credentials, but they lack a right" + text +
+			"; grant it with a ClusterRoleBinding in the remote cluster."
+	case code >= 500:
+		return notHealthy, "The API server answers that it is not ready" + text +
+			"; look at its log and at its /readyz?verbose."
+	case code == http.StatusTooManyRequests:
+		return notHealthy, "The API server is overloaded and asks to wait" + text +
+			"; look at its priority and fairness settings."
+	case code >= 300 && code < 400:
+		return notHealthy, "The server answers with a redirect" + text +
+			", which is not followed; put the address that it leads to into the kubeconfig."
+	}
+	return notHealthy, "The server does not answer as a Kubernetes API server does" + text +
+		"; check that the server's URL, with its path, is that of the API."
+}
+
+// tlsMessage returns what to do about a failure of TLS, or "" for another failure.
+func tlsMessage(err error) string {
+	var (
+		unknownCA x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+		name      x509.HostnameError
+		verify    *tls.CertificateVerificationError
+		record    tls.RecordHeaderError
+		remote    *net.OpError
+		echo      *tls.ECHRejectionError
+	)
+	switch {
+	case errors.As(err, &unknownCA):
+		return "The server's certificate is not signed by the CA in the credentials; put the CA of this API server into certificate-authority-data. " +
+			"If it was right before, the server or the way to it may have been replaced."
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "The certificate of the server or of its CA has expired or is not valid yet; renew it, and check the clocks of the hub and the server."
+	case errors.As(err, &name):
+		return "The server's certificate is not for the host in the server's URL; use a name that it is for, or set tls-server-name (spec.tlsServerName)."
+	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return "The server does not speak TLS; check the port in the server's URL."
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return "The server broke off the TLS handshake; check that the client certificate is for this server and that it speaks TLS 1.2 or later."
+	case errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &echo):
+		return "The server's certificate cannot be verified; check the CA in the credentials and the server's certificate."
+	}
+	return ""
+}
+
+func classifyNetwork(err error) (reason, message string) {
+	var timeout net.Error
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.As(err, &timeout) && timeout.Timeout():
+		return timedOut, "The server did not answer in time; check that it runs, and that no firewall between the hub and it drops packets."
+	case errors.As(err, &dns):
+		return unreachable, "The host in the server's URL was not found; check its name and the DNS of the hub."
+	}
+	return unreachable, "There is no connection to the server: " + cause(err)
+}
+
+// cause says in fixed words why there is no connection.
+func cause(err error) string {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed):
+		return "it was closed by the hub."
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "it was refused; check that the API server runs, and its port."
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "it broke off; check that the API server runs, and whatever stands between the hub and it."
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "there is no route; check the address, and the network of the hub."
+	}
+	return "check that the API server runs and that the hub can reach it; the log of the hub may say more."
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// CredentialType is the kind of a Credential.
+type CredentialType string
+
+// The kinds of credentials. The zero Credential has none.
+const (
+	// Token is a bearer token.
+	Token CredentialType = "Token"
+	// ClientCertificate is a client certificate with its private key.
+	ClientCertificate CredentialType = "ClientCertificate"
+)
+
+// Credential is who we are for a remote: a bearer token or a client certificate. Parse makes it;
+// nothing takes the secret out again except the Transport. However it is printed, logged or encoded,
+// only its type shows. Copies share the secret, which never changes. The zero value is no credential.
+type Credential struct {
+	// hidden is two pointers away because fmt cannot call the methods of a value in an unexported
+	// field of somebody's struct. It prints an address there instead, but follows one pointer if the
+	// verb is a wrong one, as %s is.
+	hidden **secret
+}
+
+// secret is what a Credential hides. It never changes.
+type secret struct {
+	kind    CredentialType
+	token   string
+	chain   []byte // client certificate and intermediates, PEM
+	key     []byte // PEM
+	expires time.Time
+}
+
+func newCredential(s *secret) Credential { return Credential{hidden: &s} }
+
+// secret returns what is hidden; for the zero value a secret of no kind.
+func (c Credential) secret() *secret {
+	if c.hidden == nil {
+		return &secret{}
+	}
+	return *c.hidden
+}
+
+// Type returns the kind of credential, or an empty string for the zero value.
+func (c Credential) Type() CredentialType { return c.secret().kind }
+
+// Expires returns when the credential ends: that of the certificate, or of a token that is a JWT and
+// says so. The zero time means that it is not known.
+func (c Credential) Expires() time.Time { return c.secret().expires }
+
+// Equal tells whether two credentials are the same.
+func (c Credential) Equal(other Credential) bool {
+	a, b := c.secret(), other.secret()
+	return a.kind == b.kind && bytes.Equal(a.chain, b.chain) &&
+		subtle.ConstantTimeCompare([]byte(a.token), []byte(b.token)) == 1 &&
+		subtle.ConstantTimeCompare(a.key, b.key) == 1
+}
+
+// Fingerprint returns a short text that differs for different credentials. It is keyed, so that
+// nobody who sees it can check a guess of the credential; key should be 32 random bytes that the hub
+// keeps to itself. An empty string for the zero value.
+func (c Credential) Fingerprint(key []byte) string {
+	s := c.secret()
+	if s.kind == "" {
+		return ""
+	}
+	h := hmac.New(sha256.New, key)
+	writeParts(h, string(s.kind), s.token, string(s.chain), string(s.key))
+	return hex.EncodeToString(h.Sum(nil)[:fingerprintLen])
+}
+
+// String returns the type of the credential and nothing of its value.
+func (c Credential) String() string {
+	if c.Type() == "" {
+		return "no credential"
+	}
+	return string(c.Type()) + " (redacted)"
+}
+
+// GoString is String, for the verb %#v.
+func (c Credential) GoString() string { return c.String() }
+
+// Format is String, for every verb.
+func (c Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
+
+// MarshalJSON encodes String. There is no way back.
+func (c Credential) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
+
+// LogValue is String, for log/slog.
+func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Assert that nobody prints more than String does.
+var (
+	_ fmt.Formatter  = Credential{}
+	_ fmt.GoStringer = Credential{}
+	_ slog.LogValuer = Credential{}
+	_ json.Marshaler = Credential{}
+)
+
+// identity is what a user entry of any form holds, and where.
+type identity struct {
+	token      string
+	chain, key []byte
+
+	inUser, inToken, inChain, inKey place
+}
+
+// credential checks an identity and makes a Credential of it, the zero one if it is empty.
+func (i identity) credential() (Credential, error) {
+	hasCertificate := len(i.chain) > 0 || len(i.key) > 0
+	switch {
+	case i.token != "" && hasCertificate:
+		return Credential{}, i.inUser.invalid("has a token and a client certificate, and which of the two counts is up to the server; remove one of them")
+	case i.token != "":
+		return tokenCredential(i.token, i.inToken)
+	case hasCertificate:
+		return i.certificateCredential()
+	}
+	return Credential{}, nil
+}
+
+func tokenCredential(token string, at place) (Credential, error) {
+	for _, c := range []byte(token) {
+		if c <= ' ' || c > '~' {
+			return Credential{}, at.invalid("the token has a space, a line break or another character that no token has; store it without them")
+		}
+	}
+	return newCredential(&secret{kind: Token, token: token, expires: tokenExpiry(token)}), nil
+}
+
+func (i identity) certificateCredential() (Credential, error) {
+	if len(i.chain) == 0 {
+		return Credential{}, i.inChain.invalid("there is a private key without a client certificate; add the certificate")
+	}
+	if len(i.key) == 0 {
+		return Credential{}, i.inKey.invalid("there is a client certificate without its private key; add the key")
+	}
+	chain, err := parseCertificates(i.chain, i.inChain)
+	if err != nil {
+		return Credential{}, err
+	}
+	signer, key, err := parseKey(i.key, i.inKey)
+	if err != nil {
+		return Credential{}, err
+	}
+	if !matches(chain[0], signer) {
+		return Credential{}, i.inKey.invalid("the private key does not belong to the client certificate; store the two that were issued together")
+	}
+	return newCredential(&secret{
+		kind: ClientCertificate, chain: encodeCertificates(chain), key: key, expires: chain[0].NotAfter,
+	}), nil
+}
+
+// check refuses a credential that cannot be used now.
+func (c Credential) check(at place, now time.Time) error {
+	what := map[CredentialType]string{Token: "token", ClientCertificate: "client certificate"}[c.Type()]
+	if what == "" {
+		return at.invalid("has neither a token nor a client certificate; add one of them")
+	}
+	if c.Expires().IsZero() || now.Before(c.Expires()) {
+		return nil
+	}
+	return at.refuse(ReasonExpired, "the "+what+" expired at "+c.Expires().UTC().Format(time.RFC3339)+"; issue a new one and store it in the Secret")
+}
+
+// maxExpiry bounds the expiry times that are believed: the year 9999 is the last that RFC 3339 has.
+const maxExpiry = 253402300799
+
+// tokenExpiry returns the end of a token that is a JWT. Nothing is verified: the server does that,
+// and a wrong time harms only whoever wrote it.
+func tokenExpiry(token string) time.Time {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return time.Time{}
+	}
+	var claims struct {
+		Expires float64 `json:"exp"`
+	}
+	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires <= 0 || claims.Expires > maxExpiry {
+		return time.Time{}
+	}
+	return time.Unix(int64(claims.Expires), 0)
+}

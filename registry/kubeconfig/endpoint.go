@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Connection is everything that is needed to talk to a remote: where it is, and who we are there.
+type Connection struct {
+	Endpoint   Endpoint
+	Credential Credential
+}
+
+// Endpoint says where an API server is and how it is verified. It holds no secrets.
+type Endpoint struct {
+	// Server is an https URL without credentials, query and fragment. Parse returns it in lower case
+	// up to the path and without a slash at the end.
+	Server string
+	// TLSServerName is the name that the server's certificate must have. Empty means the host of
+	// Server.
+	TLSServerName string
+	// ProxyURL is an http or socks5 proxy. Empty means none, or the one of the environment where the
+	// Policy says so.
+	ProxyURL string
+	// CAData are the certificates that the server's is verified with, in PEM. Empty means those of
+	// the system.
+	CAData []byte
+	// Insecure turns off the verification of the server's certificate.
+	Insecure bool
+}
+
+// fingerprintLen is the length of a fingerprint in bytes, before it is written as hexadecimals.
+const fingerprintLen = 16
+
+// Fingerprint returns a short text that differs for different endpoints and stays the same for the
+// same one, also in other processes.
+func (e Endpoint) Fingerprint() string {
+	h := sha256.New()
+	writeParts(h, e.Server, e.TLSServerName, e.ProxyURL, string(e.CAData), strconv.FormatBool(e.Insecure))
+	return hex.EncodeToString(h.Sum(nil)[:fingerprintLen])
+}
+
+// writeParts hashes texts so that moving bytes from one to the next changes the sum.
+func writeParts(h hash.Hash, parts ...string) {
+	for _, part := range parts {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+}
+
+// source tells where the parts of an endpoint were found.
+type source struct{ server, serverName, proxy, ca, insecure place }
+
+// normalize checks everything about an endpoint except its addresses, and writes it in the one form
+// that is compared and hashed.
+func (e *Endpoint) normalize(from source, p Policy) error {
+	server, err := parseServer(e.Server, from.server)
+	if err != nil {
+		return err
+	}
+	e.Server = strings.TrimRight(server.String(), "/")
+	if e.TLSServerName != "" && !isHost(e.TLSServerName) {
+		return from.serverName.invalid("is not a host name; write the name that the server's certificate is for")
+	}
+	if e.ProxyURL != "" {
+		if _, err := parseProxy(e.ProxyURL, from.proxy, p); err != nil {
+			return err
+		}
+	}
+	if e.Insecure && !p.AllowInsecureTLS {
+		return from.insecure.refuse(ReasonInsecureTLSNotAllowed,
+			"the server's certificate would not be verified; put the certificate of its CA here instead")
+	}
+	if len(e.CAData) == 0 {
+		return nil
+	}
+	if e.Insecure {
+		return from.insecure.invalid("the server's certificate is not to be verified, but there is a CA to verify it with; remove one of them")
+	}
+	chain, err := parseCertificates(e.CAData, from.ca)
+	if err != nil {
+		return err
+	}
+	e.CAData = encodeCertificates(chain)
+	return nil
+}
+
+// checkAddresses judges the hosts that are IP addresses. Names are judged when they are dialled.
+func (e *Endpoint) checkAddresses(from source, p Policy) error {
+	if err := checkHost(e.Server, from.server, p); err != nil || e.ProxyURL == "" {
+		return err
+	}
+	return checkHost(e.ProxyURL, from.proxy, p)
+}
+
+func checkHost(raw string, at place, p Policy) error {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return at.invalid("is not a URL; write it as https://host:port")
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return nil //nolint:nilerr // Not an address, but a name: the dial guard looks at it.
+	}
+	return p.checkAddr(addr, at)
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import "net/http"
+
+// HTTP returns the http.Transport that requests use now.
+func (t *Transport) HTTP() *http.Transport { return t.active.Load().generation.http }
+
+// Draining returns how many generations have been replaced and are not closed yet.
+func (t *Transport) Draining() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.draining)
+}
+
+// Open returns how many dials and connections there are.
+func (t *Transport) Open() int {
+	g := t.active.Load().generation
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.open)
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Bounds of a connection. The hub probes its remotes, and these bounds make sure that what a probe
+// has given up does not linger.
+const (
+	dialTimeout      = 5 * time.Second
+	handshakeTimeout = 5 * time.Second
+	headerTimeout    = 30 * time.Second // a watch sends its headers at once
+	maxHeaderBytes   = 64 << 10
+	idleTimeout      = 30 * time.Second
+	pingAfter        = 15 * time.Second // without a frame from the server
+	pingTimeout      = 10 * time.Second
+	maxIdle          = 8 // connections, for servers without HTTP/2
+)
+
+// generation is the connections that were made with one client certificate, or without one. TLS
+// shows a certificate once for each connection, so that another certificate needs other connections.
+type generation struct {
+	http *http.Transport
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// mu protects what follows. It is held for map operations only.
+	mu     sync.Mutex
+	open   map[int]func() // ends a dial or a connection
+	next   int            // key in open
+	closed bool
+}
+
+func newGeneration(w wiring, c Credential) (*generation, error) {
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		RootCAs:            w.roots,
+		ServerName:         w.endpoint.TLSServerName,
+		InsecureSkipVerify: w.endpoint.Insecure, //nolint:gosec // Only where the operator's Policy allows it.
+	}
+	if c.Type() == ClientCertificate {
+		certificate, err := tls.X509KeyPair(c.secret().chain, c.secret().key)
+		if err != nil { // cannot be: Parse has checked it
+			return nil, place{}.invalid("the client certificate and its key cannot be used; issue new ones and store them in the Secret")
+		}
+		config.Certificates = []tls.Certificate{certificate}
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout, ControlContext: w.policy.guard}
+	g := &generation{dial: dialer.DialContext, open: make(map[int]func())}
+	g.http = &http.Transport{
+		DialContext:            g.connect,
+		Proxy:                  w.proxyFunc(),
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    handshakeTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    maxIdle,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
+	return g, nil
+}
+
+// proxyFunc returns the only proxy that there is, or nil: net/http then asks nobody.
+func (w wiring) proxyFunc() func(*http.Request) (*url.URL, error) {
+	if w.proxy != nil {
+		return http.ProxyURL(w.proxy)
+	}
+	if !w.policy.ProxyFromEnvironment {
+		return nil
+	}
+	return func(r *http.Request) (*url.URL, error) {
+		proxy, err := http.ProxyFromEnvironment(r)
+		if err != nil || proxy != nil && proxy.Scheme == "https" {
+			return nil, errors.New("the proxy in the hub's environment is not an http:// or socks5:// URL; correct HTTPS_PROXY of the hub")
+		}
+		return proxy, nil
+	}
+}
+
+// connect dials, and remembers the connection until it is closed.
+func (g *generation) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	release, ok := g.hold(cancel)
+	if !ok {
+		return nil, errClosed
+	}
+	defer release()
+	conn, err := g.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	release, ok = g.hold(func() { _ = conn.Close() })
+	if !ok {
+		_ = conn.Close()
+		return nil, errClosed
+	}
+	return &heldConn{Conn: conn, release: release}, nil
+}
+
+// hold has end called when the generation is closed, unless it is released before. It returns false
+// if the generation is closed already.
+func (g *generation) hold(end func()) (release func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, false
+	}
+	key := g.next
+	g.next++
+	g.open[key] = end
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.open, key)
+	}, true
+}
+
+// close ends every dial and every connection, in use or not. New ones are refused.
+func (g *generation) close() {
+	g.mu.Lock()
+	open := g.open
+	g.open, g.closed = nil, true
+	g.mu.Unlock()
+	for _, end := range open {
+		end()
+	}
+	g.http.CloseIdleConnections()
+}
+
+// heldConn tells its generation when it is closed.
+type heldConn struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection.
+func (c *heldConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"syscall"
+)
+
+// Policy is what the operator allows beyond the safe default, which is the zero value. It is not
+// for tenants: nothing in a Secret or in an object widens it. A Policy is not changed once it is in
+// use.
+type Policy struct {
+	// AllowInsecureTLS accepts credentials that turn off the verification of the server's
+	// certificate. Whoever is on the way can then read the token.
+	AllowInsecureTLS bool
+	// AllowProxyURL accepts credentials that name a proxy.
+	AllowProxyURL bool
+	// ProxyFromEnvironment uses the proxy of HTTPS_PROXY and NO_PROXY where the credentials name
+	// none. By default the environment has no say.
+	ProxyFromEnvironment bool
+	// AllowCIDRs are addresses to dial although they are special, such as 127.0.0.0/8 for a
+	// development fleet.
+	AllowCIDRs []netip.Prefix
+	// DenyCIDRs are addresses never to dial, also if AllowCIDRs has them.
+	DenyCIDRs []netip.Prefix
+}
+
+// CheckAddr returns nil if the address may be dialled, and otherwise an *Error with
+// ReasonAddressNotAllowed. Denied are the addresses of this machine, of its link and of the cloud's
+// metadata services, multicast, broadcast, and what the operator denies. An IPv6 address that stands
+// for an IPv4 address (mapped, NAT64, 6to4, Teredo) is judged as both.
+func (p Policy) CheckAddr(addr netip.Addr) error {
+	return p.checkAddr(addr, place{})
+}
+
+func (p Policy) checkAddr(addr netip.Addr, at place) error {
+	addr = addr.WithZone("").Unmap()
+	inner := embedded(addr)
+	if contain(p.DenyCIDRs, addr) || contain(p.DenyCIDRs, inner) {
+		return at.refuse(ReasonAddressNotAllowed, "the operator of the hub denies the address "+addr.String()+
+			"; use another address of the API server, or ask the operator")
+	}
+	if contain(p.AllowCIDRs, addr) {
+		return nil
+	}
+	kind := special(addr)
+	if kind == "" && inner.IsValid() && !contain(p.AllowCIDRs, inner) {
+		kind = special(inner)
+	}
+	if kind == "" {
+		return nil
+	}
+	return at.refuse(ReasonAddressNotAllowed, "the address "+addr.String()+" is "+kind+
+		", which the hub does not dial; use another address of the API server, or ask the operator of the hub for --allow-cidr")
+}
+
+// guard is the Policy as the ControlContext of a net.Dialer. It runs after name resolution, for each
+// address on its own, so that a name cannot resolve to one address here and to another one there.
+func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return place{}.refuse(ReasonAddressNotAllowed,
+			"the server's name leads to something that is not an IP address, which the hub does not dial; use another address of the API server")
+	}
+	return p.CheckAddr(target.Addr())
+}
+
+// contain tells whether one of the prefixes has the address. Prefixes may be written as mapped ones.
+func contain(prefixes []netip.Prefix, addr netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
+			prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
+		}
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// special says what is special about an address that is denied by default, and "" about others.
+// Private addresses are not special: most API servers have one.
+func special(addr netip.Addr) string {
+	switch {
+	case !addr.IsValid():
+		return "not a valid IP address"
+	case addr.IsUnspecified():
+		return "unspecified"
+	case addr.IsLoopback():
+		return "loopback"
+	case isMetadata(addr.String()):
+		return "a metadata service of a cloud"
+	case addr.IsLinkLocalUnicast():
+		return "link-local"
+	case addr.IsMulticast():
+		return "multicast"
+	case within(addr, "0.0.0.0/8"), within(addr, "255.255.255.255/32"):
+		return "reserved"
+	case within(addr, "64:ff9b:1::/48"):
+		return "for translation inside a network"
+	}
+	return ""
+}
+
+// isMetadata knows the metadata services that have an address of their own outside the link-local
+// range: of AWS, GCP, Scaleway, Alibaba Cloud, Oracle Cloud and Azure.
+func isMetadata(addr string) bool {
+	switch addr {
+	case "169.254.169.254", "fd20:ce::254", "fd00:42::42", "100.100.100.200", "192.0.0.192", "168.63.129.16":
+		return true
+	}
+	return strings.HasPrefix(addr, "fd00:ec2::")
+}
+
+// embedded returns the IPv4 address that an IPv6 address stands for, or the zero Addr.
+func embedded(addr netip.Addr) netip.Addr {
+	if !addr.Is6() {
+		return netip.Addr{}
+	}
+	b := addr.As16()
+	switch {
+	case within(addr, "64:ff9b::/96"): // NAT64
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case within(addr, "::/96") && !addr.IsUnspecified() && !addr.IsLoopback(): // IPv4-compatible
+		return netip.AddrFrom4([4]byte(b[12:]))
+	case within(addr, "2002::/16"): // 6to4
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case within(addr, "2001::/32"): // Teredo
+		return netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
+	}
+	return netip.Addr{}
+}
+
+func within(addr netip.Addr, prefix string) bool {
+	return netip.MustParsePrefix(prefix).Contains(addr)
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// defaultDrain is how long requests may go on with a client certificate that was replaced.
+const defaultDrain = 10 * time.Second
+
+var (
+	errClosed = fmt.Errorf("the connection to the remote is closed; it was stopped or replaced: %w", net.ErrClosed)
+	errHost   = errors.New("the request is for another host than the remote's server, which never gets its credentials; " +
+		"use a client of your own for it")
+)
+
+// Transport sends requests to one endpoint as one credential, which can be replaced while requests
+// are on their way. It is an http.RoundTripper that speaks HTTP/2 where the server does, answers
+// redirects and status codes as they come, and sends nothing to any other host. It is made by
+// NewTransport, and its owner ends it with Close. All methods can be called at any time, by anybody.
+type Transport struct {
+	// Drain is how long after Swap requests and watches may go on with a client certificate that was
+	// replaced. After that their connections are closed, so that watches resume with the new one.
+	// Set it before the first Swap. Default 10 s.
+	Drain time.Duration
+
+	origin string // scheme, host and port of the only server
+	wiring wiring
+	active atomic.Pointer[session] // nil once closed; written under mu
+
+	// mu makes one of Swap and Close happen at a time. It is held for map operations and the making
+	// of a generation, never while a connection is used.
+	mu       sync.Mutex
+	draining map[*generation]*time.Timer
+}
+
+// session is a credential with the connections that requests use with it.
+type session struct {
+	credential    Credential
+	authorization string // header, empty for a client certificate
+	generation    *generation
+}
+
+// NewTransport returns a Transport for the connection. It checks the endpoint against the Policy
+// again, since neither needs to come from Parse, and contacts nobody: the first request does, and
+// then each address is checked after name resolution. An *Error says what is not accepted.
+func NewTransport(c Connection, p Policy) (*Transport, error) {
+	w, err := newWiring(c.Endpoint, p)
+	if err != nil {
+		return nil, err
+	}
+	t := &Transport{origin: origin(w.server), wiring: w, draining: make(map[*generation]*time.Timer)}
+	first, err := t.newSession(c.Credential, nil)
+	if err != nil {
+		return nil, err
+	}
+	t.active.Store(first)
+	return t, nil
+}
+
+// RoundTrip sends a request to the endpoint, authenticated. A header Authorization of the caller's is
+// replaced, and a request for another host is refused. It ends when the server's headers have come,
+// after 30 s, or with the request's context.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	s := t.active.Load()
+	if s == nil {
+		return refuseRequest(r, errClosed)
+	}
+	if r.URL == nil || origin(r.URL) != t.origin {
+		return refuseRequest(r, errHost)
+	}
+	out := r.WithContext(r.Context())
+	out.Header = r.Header.Clone()
+	if out.Header == nil {
+		out.Header = make(http.Header, 1)
+	}
+	out.Header.Del("Authorization")
+	if s.authorization != "" {
+		out.Header.Set("Authorization", s.authorization)
+	}
+	response, err := s.generation.http.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	response.Request = r // the one without the credential
+	return response, nil
+}
+
+// Swap replaces the credential; every request from now on uses the new one. Between two tokens,
+// connections are kept. Otherwise new connections are made and the old ones are closed: idle ones at
+// once, the others after Drain. It does not block. The error is an *Error if there is no credential,
+// and matches net.ErrClosed after Close.
+func (t *Transport) Swap(c Credential) error {
+	t.mu.Lock()
+	old := t.active.Load()
+	if old == nil {
+		t.mu.Unlock()
+		return fmt.Errorf("swap the credential: %w", errClosed)
+	}
+	next, err := t.newSession(c, old)
+	if err != nil {
+		t.mu.Unlock()
+		return err
+	}
+	t.active.Store(next)
+	retired := next.generation != old.generation
+	if retired {
+		t.retire(old.generation)
+	}
+	t.mu.Unlock()
+	if retired {
+		old.generation.http.CloseIdleConnections()
+	}
+	return nil
+}
+
+// CloseIdleConnections closes the connections that no request uses at the moment.
+func (t *Transport) CloseIdleConnections() {
+	t.mu.Lock()
+	all := t.generations()
+	t.mu.Unlock()
+	for _, g := range all {
+		g.http.CloseIdleConnections()
+	}
+}
+
+// Close closes every connection; requests and watches on them fail, later ones are refused. It does
+// not wait for their callers. Calling it again does nothing.
+func (t *Transport) Close() {
+	t.mu.Lock()
+	all := t.generations()
+	t.active.Store(nil)
+	for _, timer := range t.draining {
+		timer.Stop()
+	}
+	clear(t.draining)
+	t.mu.Unlock()
+	for _, g := range all {
+		g.close()
+	}
+}
+
+// generations returns the active generation and those that drain. mu is held.
+func (t *Transport) generations() []*generation {
+	all := slices.Collect(maps.Keys(t.draining))
+	if s := t.active.Load(); s != nil {
+		all = append(all, s.generation)
+	}
+	return all
+}
+
+// newSession returns a session for the credential, on the connections of the old one where it can.
+func (t *Transport) newSession(c Credential, old *session) (*session, error) {
+	next := &session{credential: c}
+	switch c.Type() {
+	case Token:
+		next.authorization = "Bearer " + c.secret().token
+	case ClientCertificate:
+	default:
+		return nil, place{}.invalid("there is neither a token nor a client certificate; add one of them to the Secret")
+	}
+	if old != nil && (c.Equal(old.credential) || c.Type() == Token && old.credential.Type() == Token) {
+		next.generation = old.generation
+		return next, nil
+	}
+	var err error
+	next.generation, err = newGeneration(t.wiring, c)
+	return next, err
+}
+
+// retire ends a generation after Drain. mu is held.
+func (t *Transport) retire(g *generation) {
+	drain := t.Drain
+	if drain <= 0 {
+		drain = defaultDrain
+	}
+	t.draining[g] = time.AfterFunc(drain, func() {
+		t.mu.Lock()
+		delete(t.draining, g)
+		t.mu.Unlock()
+		g.close()
+	})
+}
+
+// wiring is what all generations of a Transport have in common.
+type wiring struct {
+	endpoint Endpoint
+	policy   Policy
+	server   *url.URL
+	proxy    *url.URL       // nil for none
+	roots    *x509.CertPool // nil for those of the system
+}
+
+func newWiring(e Endpoint, p Policy) (wiring, error) {
+	from := source{
+		server: place{field: "server"}, serverName: place{field: "tlsServerName"}, proxy: place{field: "proxyURL"},
+		ca: place{field: "caData"}, insecure: place{field: "insecure"},
+	}
+	if err := e.normalize(from, p); err != nil {
+		return wiring{}, err
+	}
+	if err := e.checkAddresses(from, p); err != nil {
+		return wiring{}, err
+	}
+	w := wiring{endpoint: e, policy: p}
+	var err error
+	if w.server, err = parseServer(e.Server, from.server); err != nil {
+		return wiring{}, err
+	}
+	if e.ProxyURL != "" {
+		if w.proxy, err = parseProxy(e.ProxyURL, from.proxy, p); err != nil {
+			return wiring{}, err
+		}
+	}
+	if len(e.CAData) > 0 {
+		w.roots = x509.NewCertPool()
+		w.roots.AppendCertsFromPEM(e.CAData)
+	}
+	return w, nil
+}
+
+// origin returns where a request for the URL goes: scheme, host and port.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// refuseRequest ends a request that is not sent, as http.RoundTripper asks for.
+func refuseRequest(r *http.Request, err error) (*http.Response, error) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return nil, err
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+func TestTransport_authenticates(t *testing.T) {
+	t.Parallel()
+	server := serve(t, whoami, nil)
+	t.Run("with a token", func(t *testing.T) {
+		t.Parallel()
+		wantAnswer(t, dial(t, server.URL, credential(t, "abc", issued{})), server.URL, `nobody "Bearer abc" HTTP/2.0`)
+	})
+	t.Run("with a client certificate", func(t *testing.T) {
+		t.Parallel()
+		wantAnswer(t, dial(t, server.URL, credential(t, "", shared(t).client)), server.URL, `client "" HTTP/2.0`)
+	})
+	t.Run("to a server without HTTP/2", func(t *testing.T) {
+		t.Parallel()
+		old := serve(t, whoami, func(s *httptest.Server) { s.EnableHTTP2 = false })
+		wantAnswer(t, dial(t, old.URL, credential(t, "abc", issued{})), old.URL, `nobody "Bearer abc" HTTP/1.1`)
+	})
+	t.Run("with its own name only, and leaves the request alone", func(t *testing.T) {
+		t.Parallel()
+		for _, c := range []kubeconfig.Credential{credential(t, "abc", issued{}), credential(t, "", shared(t).client)} {
+			transport := dial(t, server.URL, c)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer mine")
+			response, err := transport.RoundTrip(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if strings.Contains(string(body), "mine") {
+				t.Errorf("the caller's header went out: %s", body)
+			}
+			if request.Header.Get("Authorization") != "Bearer mine" || response.Request != request {
+				t.Error("the request was changed")
+			}
+		}
+	})
+	t.Run("a request without headers", func(t *testing.T) {
+		t.Parallel()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(server.URL, "https", "HTTPS", 1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header = nil
+		response, err := dial(t, server.URL, credential(t, "abc", issued{})).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+	})
+}
+
+// closing tells whether it was closed.
+type closing struct {
+	io.Reader
+	closed atomic.Bool
+}
+
+func (c *closing) Close() error {
+	c.closed.Store(true)
+	return nil
+}
+
+func TestTransport_sendsNothingElsewhere(t *testing.T) {
+	t.Parallel()
+	var hits atomic.Int32
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) }, nil)
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}, nil)
+	transport := dial(t, server.URL, credential(t, canaryToken, issued{}))
+	port := server.URL[strings.LastIndex(server.URL, ":"):]
+	for _, url := range []string{
+		elsewhere.URL, "http://127.0.0.1" + port, "https://localhost" + port, "https://127.0.0.1", "ftp://127.0.0.1" + port,
+	} {
+		body := &closing{Reader: strings.NewReader(canaryPassword)}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(request)
+		if err == nil {
+			_ = response.Body.Close()
+			t.Errorf("a request to %s was sent", url)
+		}
+		if !body.closed.Load() {
+			t.Errorf("the body of a request to %s was not closed", url)
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusTemporaryRedirect || hits.Load() != 0 {
+		t.Errorf("status %d, and %d requests elsewhere", response.StatusCode, hits.Load())
+	}
+	client := &http.Client{Transport: transport}
+	if response, err := client.Get(server.URL); err == nil { //nolint:noctx // As a module might.
+		_ = response.Body.Close()
+		t.Error("a client followed the redirect")
+	}
+	if hits.Load() != 0 {
+		t.Errorf("%d requests elsewhere", hits.Load())
+	}
+}
+
+func TestTransport_guardsTheDial(t *testing.T) {
+	t.Parallel()
+	server := serve(t, whoami, nil)
+	named := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	c := kubeconfig.Connection{
+		Endpoint:   kubeconfig.Endpoint{Server: named, CAData: shared(t).ca.cert},
+		Credential: credential(t, "abc", issued{}),
+	}
+	wantDenied := func(t *testing.T, err error) {
+		t.Helper()
+		var denied *kubeconfig.Error
+		if !errors.As(err, &denied) || denied.Reason != kubeconfig.ReasonAddressNotAllowed {
+			t.Fatalf("error %v, want %s", err, kubeconfig.ReasonAddressNotAllowed)
+		}
+		if reason, message := kubeconfig.Classify(err); reason != "AddressNotAllowed" || !strings.Contains(message, "loopback") {
+			t.Errorf("classified as %s: %s", reason, message)
+		}
+	}
+	t.Run("an address", func(t *testing.T) {
+		t.Parallel()
+		c := c
+		c.Endpoint.Server = server.URL
+		_, err := kubeconfig.NewTransport(c, kubeconfig.Policy{})
+		wantDenied(t, err)
+	})
+	t.Run("a name that leads to loopback", func(t *testing.T) {
+		t.Parallel()
+		transport, err := kubeconfig.NewTransport(c, kubeconfig.Policy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer transport.Close()
+		_, err = ask(t, transport, named)
+		wantDenied(t, err)
+	})
+	t.Run("an address that is denied and allowed", func(t *testing.T) {
+		t.Parallel()
+		p := loopback()
+		p.DenyCIDRs = prefixes("127.0.0.1/32", "::1/128")
+		transport, err := kubeconfig.NewTransport(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer transport.Close()
+		if _, err = ask(t, transport, named); !errors.As(err, new(*kubeconfig.Error)) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("the address of a proxy", func(t *testing.T) {
+		t.Parallel()
+		c := c
+		c.Endpoint.ProxyURL = "http://localhost:1"
+		transport, err := kubeconfig.NewTransport(c, kubeconfig.Policy{AllowProxyURL: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer transport.Close()
+		_, err = ask(t, transport, named)
+		wantDenied(t, err)
+	})
+	t.Run("allowed", func(t *testing.T) {
+		t.Parallel()
+		wantAnswer(t, dial(t, named, c.Credential), named, `nobody "Bearer abc" HTTP/2.0`)
+	})
+}
+
+func TestTransport_goesThroughTheProxy(t *testing.T) {
+	t.Parallel()
+	server := serve(t, whoami, nil)
+	var asked atomic.Pointer[http.Request]
+	var pipes sync.WaitGroup
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(r)
+		connectThrough(t, w, r, &pipes)
+	}))
+	t.Cleanup(pipes.Wait)
+	t.Cleanup(proxy.Close)
+	p := loopback()
+	p.AllowProxyURL = true
+	transport, err := kubeconfig.NewTransport(kubeconfig.Connection{
+		Endpoint:   kubeconfig.Endpoint{Server: server.URL, CAData: shared(t).ca.cert, ProxyURL: proxy.URL},
+		Credential: credential(t, canaryToken, issued{}),
+	}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.Close)
+	wantAnswer(t, transport, server.URL, `nobody "Bearer `+canaryToken+`" HTTP/2.0`)
+	r := asked.Load()
+	if r == nil || r.Method != http.MethodConnect || r.Host != strings.TrimPrefix(server.URL, "https://") {
+		t.Fatalf("the proxy was asked for %v", r)
+	}
+	if part := leaked(fmt.Sprint(r.Header), canaryToken); part != "" {
+		t.Errorf("the proxy saw %q of the token", part)
+	}
+}
+
+// connectThrough answers a CONNECT request and copies bytes until both sides are closed.
+func connectThrough(t *testing.T, w http.ResponseWriter, r *http.Request, pipes *sync.WaitGroup) {
+	t.Helper()
+	there, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	here, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, way := range [][2]net.Conn{{here, there}, {there, here}} {
+		pipes.Go(func() {
+			_, _ = io.Copy(way[0], way[1])
+			_, _ = way[0].Close(), way[1].Close()
+		})
+	}
+}
+
+func TestTransport_settings(t *testing.T) {
+	t.Parallel()
+	transport := dial(t, "https://127.0.0.1:6443", credential(t, "abc", issued{}))
+	h := transport.HTTP()
+	if h.Proxy != nil {
+		t.Error("the environment decides on a proxy")
+	}
+	for name, ok := range map[string]bool{
+		"no compression":     h.DisableCompression,
+		"HTTP/2":             h.ForceAttemptHTTP2,
+		"handshake timeout":  h.TLSHandshakeTimeout == 5*time.Second,
+		"header timeout":     h.ResponseHeaderTimeout == 30*time.Second,
+		"idle timeout":       h.IdleConnTimeout == 30*time.Second,
+		"header size":        h.MaxResponseHeaderBytes == 64<<10,
+		"HTTP/2 health":      h.HTTP2.SendPingTimeout > 0 && h.HTTP2.PingTimeout > 0,
+		"certificates count": !h.TLSClientConfig.InsecureSkipVerify,
+	} {
+		if !ok {
+			t.Errorf("%s is not set", name)
+		}
+	}
+	p := loopback()
+	p.ProxyFromEnvironment = true
+	other, err := kubeconfig.NewTransport(kubeconfig.Connection{
+		Endpoint: kubeconfig.Endpoint{Server: "https://127.0.0.1"}, Credential: credential(t, "abc", issued{}),
+	}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if other.HTTP().Proxy == nil {
+		t.Error("the environment has no say, although the operator allows it")
+	}
+}
+
+func TestNewTransport_rejects(t *testing.T) {
+	t.Parallel()
+	token := credential(t, "abc", issued{})
+	for name, c := range map[string]struct {
+		connection kubeconfig.Connection
+		reason     kubeconfig.Reason
+	}{
+		"nothing":       {kubeconfig.Connection{}, kubeconfig.ReasonInvalidKubeconfig},
+		"no credential": {kubeconfig.Connection{Endpoint: kubeconfig.Endpoint{Server: "https://a"}}, kubeconfig.ReasonInvalidKubeconfig},
+		"http":          {kubeconfig.Connection{Endpoint: kubeconfig.Endpoint{Server: "http://a"}, Credential: token}, kubeconfig.ReasonSchemeNotAllowed},
+		"insecure":      {kubeconfig.Connection{Endpoint: kubeconfig.Endpoint{Server: "https://a", Insecure: true}, Credential: token}, kubeconfig.ReasonInsecureTLSNotAllowed},
+		"a proxy":       {kubeconfig.Connection{Endpoint: kubeconfig.Endpoint{Server: "https://a", ProxyURL: "http://b"}, Credential: token}, kubeconfig.ReasonProxyNotAllowed},
+		"metadata":      {kubeconfig.Connection{Endpoint: kubeconfig.Endpoint{Server: "https://169.254.169.254"}, Credential: token}, kubeconfig.ReasonAddressNotAllowed},
+		"a bad CA":      {kubeconfig.Connection{Endpoint: kubeconfig.Endpoint{Server: "https://a", CAData: []byte("x")}, Credential: token}, kubeconfig.ReasonInvalidKubeconfig},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := kubeconfig.NewTransport(c.connection, kubeconfig.Policy{})
+			var got *kubeconfig.Error
+			if !errors.As(err, &got) || got.Reason != c.reason {
+				t.Errorf("error %v, want %s", err, c.reason)
+			}
+		})
+	}
+}
+
+func TestTransport_bounds(t *testing.T) {
+	t.Parallel()
+	t.Run("a server whose headers do not come", func(t *testing.T) {
+		t.Parallel()
+		server := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, nil)
+		transport := dial(t, server.URL, credential(t, "abc", issued{}))
+		transport.HTTP().ResponseHeaderTimeout = 50 * time.Millisecond
+		_, err := ask(t, transport, server.URL)
+		wantClass(t, err, "TimedOut")
+	})
+	t.Run("a server that does not shake hands", func(t *testing.T) {
+		t.Parallel()
+		url := silent(t)
+		transport := dial(t, url, credential(t, "abc", issued{}))
+		transport.HTTP().TLSHandshakeTimeout = 50 * time.Millisecond
+		_, err := ask(t, transport, url)
+		wantClass(t, err, "TimedOut")
+	})
+	t.Run("headers without end", func(t *testing.T) {
+		t.Parallel()
+		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 100 {
+				w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 1000))
+			}
+		}, nil)
+		if _, err := ask(t, dial(t, server.URL, credential(t, "abc", issued{})), server.URL); err == nil {
+			t.Fatal("100 KB of headers were read")
+		}
+	})
+	t.Run("compression is not asked for", func(t *testing.T) {
+		t.Parallel()
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Accept-Encoding")) }, nil)
+		wantAnswer(t, dial(t, server.URL, credential(t, "abc", issued{})), server.URL, "")
+	})
+}
+
+// silent returns the URL of a server that accepts connections and says nothing.
+func silent(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return "https://" + listener.Addr().String()
+}
+
+func TestRESTConfig(t *testing.T) {
+	t.Parallel()
+	transport := dial(t, "https://127.0.0.1:6443/a", credential(t, canaryToken, issued{}))
+	got := kubeconfig.RESTConfig(kubeconfig.Endpoint{Server: "https://127.0.0.1:6443/a"}, transport)
+	if got.Host != "https://127.0.0.1:6443/a" || got.Transport != http.RoundTripper(transport) || got.QPS != -1 {
+		t.Errorf("host %s, QPS %v", got.Host, got.QPS)
+	}
+	if got.BearerToken != "" || got.CertData != nil || got.CAData != nil || got.Insecure {
+		t.Error("there are credentials or TLS settings in it")
+	}
+}
+
+func TestTransport_Close(t *testing.T) {
+	t.Parallel()
+	t.Run("ends watches and refuses the rest", func(t *testing.T) {
+		t.Parallel()
+		server := serve(t, watcher, nil)
+		transport := dial(t, server.URL, credential(t, "abc", issued{}))
+		body := watch(t, transport, server.URL)
+		transport.Close()
+		transport.Close()
+		within(t, "the end of the watch", func() {
+			if _, err := io.ReadAll(body); !utilnet.IsProbableEOF(err) {
+				t.Errorf("the watch ended with %v", err)
+			}
+		})
+		if _, err := ask(t, transport, server.URL); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a request afterwards: %v", err)
+		}
+		if err := transport.Swap(credential(t, "x", issued{})); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a swap afterwards: %v", err)
+		}
+		transport.CloseIdleConnections()
+	})
+	t.Run("ends a handshake", func(t *testing.T) {
+		t.Parallel()
+		url := silent(t)
+		transport := dial(t, url, credential(t, "abc", issued{}))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := askWithin(t.Context(), transport, url)
+			failed <- err
+		}()
+		until(t, "the dial", func() bool { return transport.Open() > 0 })
+		transport.Close()
+		within(t, "the end of the handshake", func() {
+			if err := <-failed; err == nil {
+				t.Error("the request succeeded")
+			}
+		})
+	})
+	t.Run("ends connections that drain", func(t *testing.T) {
+		t.Parallel()
+		server := serve(t, watcher, nil)
+		transport := dial(t, server.URL, credential(t, "", shared(t).client))
+		body := watch(t, transport, server.URL)
+		if err := transport.Swap(credential(t, "", shared(t).second)); err != nil {
+			t.Fatal(err)
+		}
+		transport.Close()
+		within(t, "the end of the watch", func() { _, _ = io.ReadAll(body) })
+		if n := transport.Draining(); n != 0 {
+			t.Errorf("%d generations are left", n)
+		}
+	})
+}
+
+func TestTransport_CloseIdleConnections(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{}, 1)
+	server := serve(t, whoami, func(s *httptest.Server) {
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed <- struct{}{}
+			}
+		}
+	})
+	transport := dial(t, server.URL, credential(t, "abc", issued{}))
+	if _, err := ask(t, transport, server.URL); err != nil {
+		t.Fatal(err)
+	}
+	transport.CloseIdleConnections()
+	within(t, "the end of the connection", func() { <-closed })
+	if _, err := ask(t, transport, server.URL); err != nil {
+		t.Errorf("a request afterwards: %v", err)
+	}
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Struct tags cannot use constants, so that each name is written twice.
+func TestRemote_TagsAreTheConstants(t *testing.T) {
+	t.Parallel()
+	fields := reflect.TypeFor[registry.Remote]()
+	for field, want := range map[string]string{
+		"Hub": registry.ManageClient, "HubCache": registry.ManageCache, "Reader": registry.APIReader,
+	} {
+		f, ok := fields.FieldByName(field)
+		if got := f.Tag.Get("name"); !ok || got != want {
+			t.Errorf("%s is tagged %q, want %q", field, got, want)
+		}
+	}
+}
