@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// argoConfig is the value of the key config in a cluster Secret of Argo CD. Its names are Argo CD's.
+// argoConfig is the value of the key config in a cluster Secret of Argo CD. Its names are Argo
+// CD's.
 type argoConfig struct {
 	Username           string          `json:"username"`
 	Password           string          `json:"password"`

@@ -14,8 +14,8 @@ import (
 // maxCertificates is how many certificates a CA bundle or a chain may have.
 const maxCertificates = 32
 
-// maxKey bounds a private key in bytes of DER. The time that it takes to check an RSA key grows with
-// the cube of its size; 8192 bits, which is the most that TLS in Go accepts, fit.
+// maxKey bounds a private key in bytes of DER. The time that it takes to check an RSA key grows
+// with the cube of its size; 8192 bits, which is the most that TLS in Go accepts, fit.
 const maxKey = 5 << 10
 
 const typeCertificate = "CERTIFICATE"

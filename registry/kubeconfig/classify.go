@@ -20,8 +20,8 @@ import (
 // ErrNotKubernetes means that the server's answer is not one of a Kubernetes API server.
 var ErrNotKubernetes = errors.New("the answer is not one of a Kubernetes API server")
 
-// StatusError is an answer with another status than the one that was asked for. It carries nothing of
-// the body, which is the server's to choose.
+// StatusError is an answer with another status than the one that was asked for. It carries nothing
+// of the body, which is the server's to choose.
 type StatusError struct {
 	// Code is the HTTP status code.
 	Code int
@@ -43,11 +43,11 @@ const (
 )
 
 // Classify says why a request to a remote failed, as one of a fixed set of reasons with a message
-// that says what to do: Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, or the
-// Reason of an *Error, of which AddressNotAllowed comes from a dial. The message is at most 512 bytes
-// long and the same while the problem is the same. Nothing in it comes from the server, so that
-// somebody who registers remotes learns little about the network around the hub. Both are empty for a
-// nil error. Errors that it does not know are Unreachable.
+// that says what to do: Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, or
+// the Reason of an *Error, of which AddressNotAllowed comes from a dial. The message is at most 512
+// bytes long and the same while the problem is the same. Nothing in it comes from the server, so
+// that somebody who registers remotes learns little about the network around the hub. Both are
+// empty for a nil error. Errors that it does not know are Unreachable.
 func Classify(err error) (reason, message string) {
 	var refused *Error
 	switch code := statusCode(err); {
@@ -58,7 +58,8 @@ func Classify(err error) (reason, message string) {
 	case code != 0:
 		return classifyStatus(code)
 	case errors.Is(err, ErrNotKubernetes):
-		return notHealthy, "The server answers, but not as a Kubernetes API server does; check that the server's URL, with its path, is that of the API."
+		return notHealthy, "The server answers, but not as a Kubernetes API server does; " +
+			"check that the server's URL, with its path, is that of the API."
 	}
 	if message = tlsMessage(err); message != "" {
 		return tlsFailed, message
@@ -115,16 +116,20 @@ func tlsMessage(err error) string {
 	)
 	switch {
 	case errors.As(err, &unknownCA):
-		return "The server's certificate is not signed by the CA in the credentials; put the CA of this API server into certificate-authority-data. " +
+		return "The server's certificate is not signed by the CA in the credentials; " +
+			"put the CA of this API server into certificate-authority-data. " +
 			"If it was right before, the server or the way to it may have been replaced."
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "The certificate of the server or of its CA has expired or is not valid yet; renew it, and check the clocks of the hub and the server."
+		return "The certificate of the server or of its CA has expired or is not valid yet; " +
+			"renew it, and check the clocks of the hub and the server."
 	case errors.As(err, &name):
-		return "The server's certificate is not for the host in the server's URL; use a name that it is for, or set tls-server-name (spec.tlsServerName)."
+		return "The server's certificate is not for the host in the server's URL; " +
+			"use a name that it is for, or set tls-server-name (spec.tlsServerName)."
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return "The server does not speak TLS; check the port in the server's URL."
 	case errors.As(err, &remote) && remote.Op == "remote error":
-		return "The server broke off the TLS handshake; check that the client certificate is for this server and that it speaks TLS 1.2 or later."
+		return "The server broke off the TLS handshake; " +
+			"check that the client certificate is for this server and that it speaks TLS 1.2 or later."
 	case errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &echo):
 		return "The server's certificate cannot be verified; check the CA in the credentials and the server's certificate."
 	}
@@ -137,7 +142,8 @@ func classifyNetwork(err error) (reason, message string) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.As(err, &timeout) && timeout.Timeout():
-		return timedOut, "The server did not answer in time; check that it runs, and that no firewall between the hub and it drops packets."
+		return timedOut, "The server did not answer in time; " +
+			"check that it runs, and that no firewall between the hub and it drops packets."
 	case errors.As(err, &dns):
 		return unreachable, "The host in the server's URL was not found; check its name and the DNS of the hub."
 	}

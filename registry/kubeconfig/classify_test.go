@@ -24,8 +24,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// wantClass fails the test unless the error is classified as given, with a message that is fit for a
-// status.
+// wantClass fails the test unless the error is classified as given, with a message that is fit for
+// a status.
 func wantClass(t *testing.T, err error, want string) string {
 	t.Helper()
 	if err == nil {
@@ -136,7 +136,7 @@ func TestClassify_realServers(t *testing.T) {
 	}
 	t.Run("no TLS", func(t *testing.T) {
 		t.Parallel()
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, canaryToken) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, canaryToken) }))
 		t.Cleanup(server.Close)
 		url := strings.Replace(server.URL, "http:", "https:", 1)
 		_, err := ask(t, dial(t, url, credential(t, "abc", issued{})), url)

@@ -63,7 +63,8 @@ func checkHeader(config *clientcmdv1.Config, at place) error {
 		{"extensions", len(config.Extensions)},
 	} {
 		if list.len > maxEntries {
-			return at.at(list.name).refuse(ReasonTooLarge, "has more than 8 entries; keep the one that is needed, for example with kubectl config view --raw --minify")
+			return at.at(list.name).refuse(ReasonTooLarge,
+				"has more than 8 entries; keep the one that is needed, for example with kubectl config view --raw --minify")
 		}
 	}
 	return nil
@@ -94,7 +95,8 @@ func (d *draft) readClusters(clusters []clientcmdv1.NamedCluster, at place) (map
 func (d *draft) readCluster(c clientcmdv1.Cluster, at place) (placedEndpoint, error) {
 	if c.CertificateAuthority != "" {
 		return placedEndpoint{}, at.at("certificate-authority").refuse(ReasonFilePathNotAllowed,
-			"names a file, and the hub opens none; put the content into certificate-authority-data, as kubectl config view --raw --flatten does")
+			"names a file, and the hub opens none; "+
+				"put the content into certificate-authority-data, as kubectl config view --raw --flatten does")
 	}
 	e := placedEndpoint{
 		Endpoint: Endpoint{

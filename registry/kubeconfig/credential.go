@@ -29,12 +29,13 @@ const (
 )
 
 // Credential is who we are for a remote: a bearer token or a client certificate. Parse makes it;
-// nothing takes the secret out again except the Transport. However it is printed, logged or encoded,
-// only its type shows. Copies share the secret, which never changes. The zero value is no credential.
+// nothing takes the secret out again except the Transport. However it is printed, logged or
+// encoded, only its type shows. Copies share the secret, which never changes. The zero value is no
+// credential.
 type Credential struct {
 	// hidden is two pointers away because fmt cannot call the methods of a value in an unexported
-	// field of somebody's struct. It prints an address there instead, but follows one pointer if the
-	// verb is a wrong one, as %s is.
+	// field of somebody's struct. It prints an address there instead, but follows one pointer if
+	// the verb is a wrong one, as %s is.
 	hidden **secret
 }
 
@@ -60,8 +61,8 @@ func (c Credential) secret() *secret {
 // Type returns the kind of credential, or an empty string for the zero value.
 func (c Credential) Type() CredentialType { return c.secret().kind }
 
-// Expires returns when the credential ends: that of the certificate, or of a token that is a JWT and
-// says so. The zero time means that it is not known.
+// Expires returns when the credential ends: that of the certificate, or of a token that is a JWT
+// and says so. The zero time means that it is not known.
 func (c Credential) Expires() time.Time { return c.secret().expires }
 
 // Equal tells whether two credentials are the same.
@@ -73,8 +74,8 @@ func (c Credential) Equal(other Credential) bool {
 }
 
 // Fingerprint returns a short text that differs for different credentials. It is keyed, so that
-// nobody who sees it can check a guess of the credential; key should be 32 random bytes that the hub
-// keeps to itself. An empty string for the zero value.
+// nobody who sees it can check a guess of the credential; key should be 32 random bytes that the
+// hub keeps to itself. An empty string for the zero value.
 func (c Credential) Fingerprint(key []byte) string {
 	s := c.secret()
 	if s.kind == "" {
@@ -126,7 +127,8 @@ func (i identity) credential() (Credential, error) {
 	hasCertificate := len(i.chain) > 0 || len(i.key) > 0
 	switch {
 	case i.token != "" && hasCertificate:
-		return Credential{}, i.inUser.invalid("has a token and a client certificate, and which of the two counts is up to the server; remove one of them")
+		return Credential{}, i.inUser.invalid("has a token and a client certificate, " +
+			"and which of the two counts is up to the server; remove one of them")
 	case i.token != "":
 		return tokenCredential(i.token, i.inToken)
 	case hasCertificate:
@@ -176,7 +178,8 @@ func (c Credential) check(at place, now time.Time) error {
 	if c.Expires().IsZero() || now.Before(c.Expires()) {
 		return nil
 	}
-	return at.refuse(ReasonExpired, "the "+what+" expired at "+c.Expires().UTC().Format(time.RFC3339)+"; issue a new one and store it in the Secret")
+	return at.refuse(ReasonExpired, "the "+what+" expired at "+c.Expires().UTC().Format(time.RFC3339)+
+		"; issue a new one and store it in the Secret")
 }
 
 // maxExpiry bounds the expiry times that are believed: the year 9999 is the last that RFC 3339 has.

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decodeYAML decodes one YAML document strictly. The shape is judged first, on the syntax tree, where
-// nothing has been expanded or dropped yet. The meaning then comes from the decoder that kubectl
-// uses, so that the two cannot read the same bytes differently.
+// decodeYAML decodes one YAML document strictly. The shape is judged first, on the syntax tree,
+// where nothing has been expanded or dropped yet. The meaning then comes from the decoder that
+// kubectl uses, so that the two cannot read the same bytes differently.
 func decodeYAML(raw []byte, at place, into any) error {
 	if err := checkShape(raw, at); err != nil {
 		return err
@@ -55,15 +55,16 @@ func decodeJSON(raw []byte, at place, into any) error {
 	if strings.HasPrefix(strict[0].Error(), "duplicate") {
 		return at.at(quotable(path)).invalid("is there twice; remove one of the two")
 	}
-	return at.at(quotable(path)).invalid("is not a known field, and could mean something to others; correct its name or remove it")
+	return at.at(quotable(path)).invalid("is not a known field, " +
+		"and could mean something to others; correct its name or remove it")
 }
 
 // howToMake ends messages about something that is not a kubeconfig.
 const howToMake = ", as kubectl config view --raw --flatten --minify prints it"
 
-// countValues returns how many separators there are, line breaks of Unicode included, and so an upper
-// bound of the values. Parsing YAML takes microseconds for each, so that 64 KiB of the worst take far
-// longer than of the best.
+// countValues returns how many separators there are, line breaks of Unicode included, and so an
+// upper bound of the values. Parsing YAML takes microseconds for each, so that 64 KiB of the worst
+// take far longer than of the best.
 func countValues(raw []byte) int {
 	total := 0
 	for _, separator := range []byte("\n\r\xc2\xe2,:?[{") {
@@ -81,7 +82,8 @@ func line(err error) string {
 	return " near line " + found[1]
 }
 
-// checkShape accepts one document of mappings, sequences and scalars, and nothing else that YAML has.
+// checkShape accepts one document of mappings, sequences and scalars, and nothing else that YAML
+// has.
 func checkShape(raw []byte, at place) error {
 	if countValues(raw) > maxValues {
 		return at.refuse(ReasonTooLarge, "has more than 4096 lines and values; keep only the cluster, the user and the context that are needed")
@@ -143,8 +145,8 @@ func checkMapping(node *yamlnode.Node, at place, depth int) error {
 	return nil
 }
 
-// findCorrupt returns the path of the first value that should be base64 and is not. The decoder only
-// says that there is one.
+// findCorrupt returns the path of the first value that should be base64 and is not. The decoder
+// only says that there is one.
 func findCorrupt(raw []byte) string {
 	var document any
 	if err := json.UnmarshalCaseSensitivePreserveInts(raw, &document); err != nil {

@@ -21,14 +21,14 @@ type Connection struct {
 
 // Endpoint says where an API server is and how it is verified. It holds no secrets.
 type Endpoint struct {
-	// Server is an https URL without credentials, query and fragment. Parse returns it in lower case
-	// up to the path and without a slash at the end.
+	// Server is an https URL without credentials, query and fragment. Parse returns it in lower
+	// case up to the path and without a slash at the end.
 	Server string
 	// TLSServerName is the name that the server's certificate must have. Empty means the host of
 	// Server.
 	TLSServerName string
-	// ProxyURL is an http or socks5 proxy. Empty means none, or the one of the environment where the
-	// Policy says so.
+	// ProxyURL is an http or socks5 proxy. Empty means none, or the one of the environment where
+	// the Policy says so.
 	ProxyURL string
 	// CAData are the certificates that the server's is verified with, in PEM. Empty means those of
 	// the system.

@@ -66,10 +66,10 @@ func ExampleTransport_Swap() {
 }
 
 func ExampleClassify() {
-	reason, message := kubeconfig.Classify(&kubeconfig.StatusError{Code: 403})
+	reason, message := kubeconfig.Classify(&kubeconfig.StatusError{Code: 401})
 	fmt.Println(reason)
 	fmt.Println(message)
 	// Output:
-	// Forbidden
-	// The API server knows the credentials, but they lack a right (status 403); grant it with a ClusterRoleBinding in the remote cluster.
+	// Unauthorized
+	// The API server does not accept the credentials (status 401); they may have expired or been revoked, or belong to another cluster. Store new ones in the Secret.
 }

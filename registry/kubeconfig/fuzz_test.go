@@ -168,10 +168,10 @@ func checkSame(t *testing.T, want *rest.Config, got kubeconfig.Connection) {
 	if host := "https://" + strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/"); host != got.Endpoint.Server {
 		t.Fatalf("server %q, clientcmd says %q", got.Endpoint.Server, host)
 	}
-	if want.TLSClientConfig.ServerName != got.Endpoint.TLSServerName {
-		t.Fatalf("server name %q, clientcmd says %q", got.Endpoint.TLSServerName, want.TLSClientConfig.ServerName)
+	if want.ServerName != got.Endpoint.TLSServerName {
+		t.Fatalf("server name %q, clientcmd says %q", got.Endpoint.TLSServerName, want.ServerName)
 	}
-	if !bytes.Equal(authorities(want.TLSClientConfig.CAData), authorities(got.Endpoint.CAData)) {
+	if !bytes.Equal(authorities(want.CAData), authorities(got.Endpoint.CAData)) {
 		t.Fatal("clientcmd has another CA")
 	}
 	user := kubeconfig.Connection{Endpoint: got.Endpoint}

@@ -30,8 +30,8 @@ type Policy struct {
 
 // CheckAddr returns nil if the address may be dialled, and otherwise an *Error with
 // ReasonAddressNotAllowed. Denied are the addresses of this machine, of its link and of the cloud's
-// metadata services, multicast, broadcast, and what the operator denies. An IPv6 address that stands
-// for an IPv4 address (mapped, NAT64, 6to4, Teredo) is judged as both.
+// metadata services, multicast, broadcast, and what the operator denies. An IPv6 address that
+// stands for an IPv4 address (mapped, NAT64, 6to4, Teredo) is judged as both.
 func (p Policy) CheckAddr(addr netip.Addr) error {
 	return p.checkAddr(addr, place{})
 }
@@ -57,8 +57,9 @@ func (p Policy) checkAddr(addr netip.Addr, at place) error {
 		", which the hub does not dial; use another address of the API server, or ask the operator of the hub for --allow-cidr")
 }
 
-// guard is the Policy as the ControlContext of a net.Dialer. It runs after name resolution, for each
-// address on its own, so that a name cannot resolve to one address here and to another one there.
+// guard is the Policy as the ControlContext of a net.Dialer. It runs after name resolution, for
+// each address on its own, so that a name cannot resolve to one address here and to another one
+// there.
 func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -68,7 +69,8 @@ func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) e
 	return p.CheckAddr(target.Addr())
 }
 
-// contain tells whether one of the prefixes has the address. Prefixes may be written as mapped ones.
+// contain tells whether one of the prefixes has the address. Prefixes may be written as mapped
+// ones.
 func contain(prefixes []netip.Prefix, addr netip.Addr) bool {
 	for _, prefix := range prefixes {
 		if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {

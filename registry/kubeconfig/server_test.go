@@ -71,7 +71,7 @@ func whoami(w http.ResponseWriter, r *http.Request) {
 	if len(r.TLS.PeerCertificates) > 0 {
 		name = r.TLS.PeerCertificates[0].Subject.CommonName
 	}
-	fmt.Fprintf(w, "%s %q %s", name, r.Header.Get("Authorization"), r.Proto)
+	_, _ = fmt.Fprintf(w, "%s %q %s", name, r.Header.Get("Authorization"), r.Proto)
 }
 
 // ask sends a request and returns the body of the answer.
@@ -106,14 +106,14 @@ func wantAnswer(t *testing.T, transport http.RoundTripper, url, want string) {
 	}
 }
 
-// watcher serves /watch, which sends its headers and a line and then nothing, until the client or the
-// test ends it, and whoami otherwise.
+// watcher serves /watch, which sends its headers and a line and then nothing, until the client or
+// the test ends it, and whoami otherwise.
 func watcher(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, "/watch") {
 		whoami(w, r)
 		return
 	}
-	fmt.Fprintln(w, "begun")
+	_, _ = io.WriteString(w, "begun\n")
 	_ = http.NewResponseController(w).Flush()
 	<-r.Context().Done()
 }

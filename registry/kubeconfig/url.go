@@ -30,7 +30,8 @@ func parseServer(raw string, at place) (*url.URL, error) {
 		return nil, err
 	}
 	if !isPlainPath(u) {
-		return nil, at.invalid("the path of the server has dots, empty parts or unusual characters; write it as it is after redirects, for example https://host/k8s/clusters/a")
+		return nil, at.invalid("the path of the server has dots, empty parts or unusual characters; " +
+			"write it as it is after redirects, for example https://host/k8s/clusters/a")
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u, nil
@@ -78,8 +79,8 @@ func parseURL(raw string, at place) (*url.URL, error) {
 	return u, nil
 }
 
-// isHost accepts DNS names in ASCII and IP addresses without a zone. A name that ends in a number is
-// not accepted: some resolvers take 127.1 and 0x7f000001 for addresses.
+// isHost accepts DNS names in ASCII and IP addresses without a zone. A name that ends in a number
+// is not accepted: some resolvers take 127.1 and 0x7f000001 for addresses.
 func isHost(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.Zone() == ""

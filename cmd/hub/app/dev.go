@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+)
+
+// newDev returns the command dev, which runs this hub among clusters of its own.
+func newDev(p program) *cobra.Command {
+	return dev.Command(dev.Program{
+		Name: p.name(), Hub: p.prepareDev, Stdout: p.stdout, Stderr: p.stderr,
+	})
+}
+
+// prepareDev prepares a hub for remotes on this machine. It serves nothing, so that it never lacks a
+// port.
+func (p program) prepareDev(w io.Writer) (dev.RunHub, error) {
+	log, err := logging.New(w, logging.Options{})
+	if err != nil {
+		return nil, err
+	}
+	logging.Route(log)
+	o := Options{Modules: p.modules, Log: log}
+	o.Registry.Metrics = ctrlmetrics.Registry
+	o.Registry.Replica = "dev"
+	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	return func(ctx context.Context, config *rest.Config) error {
+		o.Config = config
+		return Run(ctx, o)
+	}, nil
+}

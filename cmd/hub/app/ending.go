@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"sync"
+
+	"go.uber.org/fx"
+)
+
+// ending learns when somebody calls fx.Shutdowner. fx's own way to learn of it, App.Wait, takes
+// over SIGINT and SIGTERM for the whole process; it is asked only once the end has come, for the
+// exit code.
+type ending struct {
+	asked chan struct{} // closed when the end was asked for
+	close func()
+}
+
+func newEnding() *ending {
+	asked := make(chan struct{})
+	return &ending{asked: asked, close: sync.OnceFunc(func() { close(asked) })}
+}
+
+// option puts the ending between fx's Shutdowner and everybody who asks for one.
+func (e *ending) option() fx.Option {
+	return fx.Decorate(func(s fx.Shutdowner) fx.Shutdowner { return &shutdowner{Shutdowner: s, ending: e} })
+}
+
+// reason returns what the one who asked for the end wants the program to exit with, as an error
+// unless it is 0.
+func (e *ending) reason(app *fx.App) error {
+	if code := (<-app.Wait()).ExitCode; code != 0 {
+		return exitError(code)
+	}
+	return nil
+}
+
+type shutdowner struct {
+	fx.Shutdowner
+	ending *ending
+}
+
+// Shutdown asks for the end of the hub.
+func (s *shutdowner) Shutdown(options ...fx.ShutdownOption) error {
+	defer s.ending.close()
+	return s.Shutdowner.Shutdown(options...)
+}

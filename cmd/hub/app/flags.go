@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+)
+
+// flags are the flags of the command run. Those that are Options are bound to these.
+type flags struct {
+	connection connection
+	options    Options
+	log        logging.Options
+	format     string
+	set        *pflag.FlagSet
+}
+
+func newFlags(p program, set *pflag.FlagSet) *flags {
+	f := &flags{set: set}
+	f.options.Modules = p.modules
+	f.options.Registry.Metrics = ctrlmetrics.Registry
+	f.connection.bind(set)
+	f.bindHub()
+	f.bindElection()
+	f.bindPolicy()
+	f.bindProcess()
+	return f
+}
+
+func (f *flags) bindHub() {
+	o := &f.options
+	f.set.StringVar(&o.CredentialsNamespace, "credentials-namespace", hubv1.DefaultNamespace,
+		"The one namespace in which the hub reads Secrets")
+	f.set.IntVar(&o.Concurrency, "concurrency", defaultConcurrency,
+		"How many Cluster objects are reconciled at the same time")
+	f.set.IntVar(&o.Registry.Limits.Starts, "max-concurrent-starts", 64,
+		"How many apps of remotes may be built and filled with objects at the same time")
+	f.set.BoolVar(&o.Registry.AllowDuplicates, "allow-duplicate-clusters", false,
+		"Run an app for each of several Clusters that lead to the same remote. Meant for benchmarks (default false)")
+	f.set.BoolVar(&o.Registry.AllowHub, "allow-hub-as-remote", false,
+		"Run an app for a Cluster that leads to the hub's own cluster (default false)")
+	f.set.StringVar(&o.Registry.Replica, "replica-name", hostname(),
+		"Name of this process in user agents, and so in audit logs. Default: the host's name")
+	f.set.Lookup("replica-name").DefValue = "" // The text says it, and is the same everywhere.
+}
+
+func (f *flags) bindElection() {
+	e := &f.options.Election
+	f.set.BoolVar(&e.Enabled, "leader-elect", inPod(),
+		"Wait for a lease before working, so that several hubs can stand by for each other. "+
+			"Default: true in a Pod, false elsewhere")
+	f.set.Lookup("leader-elect").DefValue = "false" // The text says it.
+	f.set.StringVar(&e.Namespace, "leader-elect-namespace", "",
+		"Namespace of the lease. Default: the credentials namespace")
+	f.set.StringVar(&e.ID, "leader-elect-id", defaultElectionID, "Name of the lease")
+	f.set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", defaultLeaseDuration,
+		"How long a standby waits after the leader's last sign of life")
+	f.set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", defaultRenewDeadline,
+		"How long the leader tries to renew its lease before it ends itself")
+	f.set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", defaultRetryPeriod,
+		"Time between tries to get or renew the lease")
+}
+
+func (f *flags) bindPolicy() {
+	p := &f.options.Registry.Policy
+	f.set.Var((*prefixes)(&p.AllowCIDRs), "allow-cidr",
+		"Connect to remotes at these addresses even if they are loopback, link-local or metadata ones. "+
+			"Repeatable (default none)")
+	f.set.Var((*prefixes)(&p.DenyCIDRs), "deny-cidr",
+		"Never connect to remotes at these addresses; wins over --allow-cidr. Repeatable (default none)")
+	f.set.BoolVar(&p.AllowProxyURL, "allow-proxy-url", false,
+		"Accept credentials that name a proxy (default false)")
+	f.set.BoolVar(&p.ProxyFromEnvironment, "proxy-from-environment", false,
+		"Use HTTPS_PROXY and NO_PROXY for remotes whose credentials name no proxy (default false)")
+	f.set.BoolVar(&p.AllowInsecureTLS, "insecure-kubeconfig-tls", false,
+		"Accept credentials that turn off the verification of the server's certificate. "+
+			"Whoever is on the way can then read the token (default false)")
+}
+
+func (f *flags) bindProcess() {
+	f.set.StringVar(&f.options.MetricsAddress, "metrics-bind-address", ":8080",
+		"Address to serve /metrics at, or 0 for nowhere")
+	f.set.StringVar(&f.options.HealthAddress, "health-probe-bind-address", ":8081",
+		"Address to serve /healthz and /readyz at, or 0 for nowhere. Neither depends on a remote")
+	f.set.StringVar(&f.log.Level, "log-level", "info", "How much to log: debug, info or error")
+	f.set.StringVar(&f.format, "log-format", string(logging.Auto),
+		"json, console, or auto: console on a terminal and json elsewhere")
+}
+
+// complete checks the flags and returns the options of the hub, which logs to w.
+func (f *flags) complete(w io.Writer) (Options, error) {
+	if err := f.validate(); err != nil {
+		return Options{}, err
+	}
+	o := f.options
+	var err error
+	f.log.Format = logging.Format(f.format)
+	if o.Log, err = logging.New(w, f.log); err != nil {
+		return o, err
+	}
+	if o.Config, err = f.connection.load(); err != nil {
+		return o, err
+	}
+	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, version())
+	return o, nil
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil || !replicaName.MatchString(name) {
+		return "hub"
+	}
+	return name
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+)
+
+func parse(t *testing.T, args ...string) (*flags, error) {
+	t.Helper()
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	f := newFlags(program{}, set)
+	if err := set.Parse(args); err != nil {
+		return f, err
+	}
+	return f, f.validate()
+}
+
+func TestFlags_Refused(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--credentials-namespace=":                                 "--credentials-namespace=\"\" is not a name",
+		"--credentials-namespace=Big":                              "--credentials-namespace=\"Big\" is not a name",
+		"--concurrency=0":                                          "--concurrency=0: use 1 or more",
+		"--concurrency=many":                                       "invalid argument \"many\" for \"--concurrency\"",
+		"--max-concurrent-starts=-1":                               "--max-concurrent-starts=-1: use 1 or more",
+		"--replica-name=a/b":                                       "--replica-name=\"a/b\": use letters, digits",
+		"--replica-name=":                                          "--replica-name=\"\": use letters, digits",
+		"--metrics-bind-address=8080":                              "write it as :8080 or 127.0.0.1:8080, or 0 for nowhere",
+		"--metrics-bind-address=":                                  "--metrics-bind-address=\"\" is not an address",
+		"--health-probe-bind-address=:99999":                       "--health-probe-bind-address=\":99999\" is not an address",
+		"--metrics-bind-address=:1 --health-probe-bind-address=:1": "are both :1: choose another port",
+		"--leader-elect-id=A_b":                                    "--leader-elect-id=\"A_b\" is not a name",
+		"--leader-elect-namespace=a.b":                             "--leader-elect-namespace=\"a.b\" is not a name",
+		"--leader-elect-retry-period=0s":                           "--leader-elect-retry-period=0s: use a time above zero",
+		"--leader-elect-renew-deadline=2s":                         "leaves no time for a second try: use more than 1.2 times",
+		"--leader-elect-lease-duration=10s":                        "use more than --leader-elect-renew-deadline=10s",
+		"--leader-elect-lease-duration=15":                         "missing unit in duration",
+		"--allow-cidr=10.0.0.0/33":                                 "is not a range of addresses: write it as 10.0.0.0/8",
+		"--allow-cidr=10.1.2.3/8":                                  "did you mean 10.0.0.0/8?",
+		"--deny-cidr=example.com":                                  "is not a range of addresses",
+		"--deny-cidr=":                                             "is not a range of addresses",
+		"--allow-proxy-url=maybe":                                  "invalid argument \"maybe\"",
+		"--log-levle=debug":                                        "unknown flag: --log-levle",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			_, err := parse(t, strings.Split(args, " ")...)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+func TestFlags_RefusedTogether(t *testing.T) {
+	t.Parallel()
+	_, err := parse(t, "--concurrency=0", "--replica-name=", "--leader-elect-id=")
+	if err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("want one line for each of three problems, got %v", err)
+	}
+}
+
+func TestFlags_Accepted(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{
+		"",
+		"--metrics-bind-address=0 --health-probe-bind-address=0",
+		"--metrics-bind-address=127.0.0.1:0 --health-probe-bind-address=127.0.0.1:0",
+		"--metrics-bind-address=[::1]:8080",
+		"--replica-name=hub-0.example.com",
+		"--leader-elect=false --leader-elect-namespace=team",
+	} {
+		if _, err := parse(t, strings.Fields(args)...); err != nil {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestFlags_Policy(t *testing.T) {
+	t.Parallel()
+	f, err := parse(t, "--allow-cidr=127.0.0.0/8", "--allow-cidr", "10.0.0.1, fd00::/8", "--deny-cidr=10.9.0.0/16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/8"),
+	}
+	if diff := cmp.Diff(want, f.options.Registry.Policy.AllowCIDRs, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("--allow-cidr (-want +got):\n%s", diff)
+	}
+	if got := f.options.Registry.Policy.DenyCIDRs; len(got) != 1 || got[0] != netip.MustParsePrefix("10.9.0.0/16") {
+		t.Errorf("--deny-cidr: got %v", got)
+	}
+}
+
+// Nobody should have to guess what a flag does when it is not given.
+func TestFlags_EveryDefaultIsStated(t *testing.T) {
+	t.Parallel()
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	newFlags(program{}, set)
+	for line := range strings.Lines(set.FlagUsages()) {
+		if !strings.Contains(line, "efault") {
+			t.Errorf("no default: %s", line)
+		}
+	}
+}
+
+// A change of a flag's default is a change for everybody who runs a hub.
+func TestFlags_Defaults(t *testing.T) {
+	t.Parallel()
+	f, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := f.options
+	for name, right := range map[string]bool{
+		"credentials namespace": o.CredentialsNamespace == "clusterfx-system",
+		"addresses":             o.MetricsAddress == ":8080" && o.HealthAddress == ":8081",
+		"concurrency":           o.Concurrency == 10 && o.Registry.Limits.Starts == 64,
+		"policy": !o.Registry.Policy.AllowInsecureTLS && !o.Registry.Policy.AllowProxyURL &&
+			!o.Registry.Policy.ProxyFromEnvironment && o.Registry.Policy.AllowCIDRs == nil,
+		"remotes": !o.Registry.AllowDuplicates && !o.Registry.AllowHub,
+	} {
+		if !right {
+			t.Errorf("the default of %s is another one: %+v", name, o)
+		}
+	}
+}
+
+func TestExecute_Failures(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"run --concurrency=0":                      "Error: --concurrency=0: use 1 or more\n",
+		"run --log-level=loud":                     "Error: unknown log level \"loud\": use debug, info, error\n",
+		"run --log-format=xml":                     "Error: unknown log format \"xml\": use json, console or auto\n",
+		"run --kubeconfig=/does/not/exist":         "say which it is with --kubeconfig and --context\n",
+		"run now":                                  "Error: unknown command \"now\" for \"hub run\"\n",
+		"fly":                                      "Error: unknown command \"fly\" for \"hub\"\n",
+		"dev --clusters=0":                         "Error: --clusters=0: use 1 to 99\n",
+		"dev --provider=docker":                    "Error: --provider=\"docker\": use processes or kind\n",
+		"dev --provider=kind --nodes=3":            "Error: --nodes is for simulated Nodes",
+		"dev --detach --exit-after-ready":          "[detach exit-after-ready] were all set",
+		"dev --nodes=-1 --timeout=0s --data-dir= ": "--data-dir is empty: name a folder\n",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			var stderr bytes.Buffer
+			p := program{args: append([]string{"/bin/hub"}, strings.Fields(args)...), stdout: io.Discard, stderr: &stderr}
+			if code := execute(t.Context(), p); code != 1 {
+				t.Errorf("exit code %d", code)
+			}
+			if got := stderr.String(); !strings.Contains(got, want) || strings.Contains(got, "Usage:") {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestExecute_Version(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	code := execute(t.Context(), program{args: []string{"/opt/my-hub", "version"}, stdout: &out, stderr: io.Discard})
+	if code != 0 || !strings.HasPrefix(out.String(), "my-hub devel") || !strings.Contains(out.String(), ", go1.") {
+		t.Errorf("exit code %d, output %q", code, out.String())
+	}
+}

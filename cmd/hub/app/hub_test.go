@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// everything is what the package comment says a hub part may ask for.
+type everything struct {
+	fx.In
+
+	Registry   *registry.Registry
+	Manager    ctrl.Manager
+	Client     client.Client
+	Reader     client.Reader `name:"api-reader"`
+	Connection crcluster.Cluster
+	Cache      cache.Cache
+	Config     *rest.Config
+	Scheme     *runtime.Scheme
+	Mapper     meta.RESTMapper
+	Events     events.EventRecorder
+	Log        logr.Logger
+	Metrics    prometheus.Registerer
+	Shutdowner fx.Shutdowner
+}
+
+// hubModule is a module with a hub part only.
+func hubModule(part fx.Option) registry.Module {
+	return registry.NewModule("tester", registry.ModuleOptions{Hub: part})
+}
+
+func TestRun_RegistersBySecret(t *testing.T) {
+	h := newHub(t)
+	var values everything
+	o := h.options(hubModule(fx.Invoke(func(v everything) { values = v })))
+	o.HealthAddress, o.MetricsAddress = freeAddress(t), freeAddress(t)
+	p := h.run(o)
+	h.register("edge-1", fleettest.Cluster(t, "edge-1").Kubeconfig())
+	h.expectReady("edge-1", metav1.ConditionTrue)
+
+	eventually(t, func() error { return get(t, o.HealthAddress, "readyz", http.StatusOK) })
+	eventually(t, func() error { return get(t, o.HealthAddress, "healthz", http.StatusOK) })
+	eventually(t, func() error { return get(t, o.MetricsAddress, "metrics", http.StatusOK) })
+
+	if got := values.Registry.List(); len(got) != 1 || got[0].Name != "edge-1" {
+		t.Errorf("a hub part sees the remotes %+v", got)
+	}
+	if values.Client == nil || values.Reader == nil || values.Config == nil || values.Log.GetSink() == nil {
+		t.Errorf("something is missing in %+v", values)
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("a hub that is stopped returns %v", err)
+	}
+	if got := values.Registry.List(); len(got) != 0 {
+		t.Errorf("the hub has ended, and these remotes have not: %+v", got)
+	}
+}
+
+func TestRun_HealthyWithoutItsRemotes(t *testing.T) {
+	h := newHub(t)
+	o := h.options()
+	o.HealthAddress = freeAddress(t)
+	h.run(o)
+	nobody := strings.ReplaceAll(string(fleettest.Cluster(t, "edge-1").Kubeconfig()),
+		fleettest.Cluster(t, "edge-1").Server(), "https://"+freeAddress(t))
+	h.register("dead-1", []byte(nobody))
+	h.expectReady("dead-1", metav1.ConditionFalse)
+	for _, path := range []string{"healthz", "readyz"} {
+		if err := get(t, o.HealthAddress, path, http.StatusOK); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRun_RefusesToStart(t *testing.T) {
+	h := newHub(t)
+	edge := fleettest.Cluster(t, "edge-1") // It has no CRD.
+	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
+	for name, c := range map[string]struct {
+		options app.Options
+		want    string
+	}{
+		"without a Config":       {app.Options{}, "a hub needs the Config of its API server"},
+		"without an API server":  {app.Options{Config: nobody}, "connection refused; check --kubeconfig and --context"},
+		"without the CRD":        {app.Options{Config: edge.Config()}, "install them with kubectl apply --server-side -f config/crd"},
+		"without rights":         {app.Options{Config: anonymous(h.cluster.Config())}, "denies the hub what it needs: check its credentials"},
+		"with one module twice":  {h.options(hubModule(nil), hubModule(nil)), `"tester" is in the hub twice`},
+		"with a module in need":  {h.options(hubModule(fx.Invoke(func(*strings.Builder) {}))), "missing type: *strings.Builder"},
+		"with a remote in need":  {h.options(registry.NewModule("needy", registry.ModuleOptions{Remote: fx.Invoke(func(*strings.Builder) {})})), `module "needy": `},
+		"with a module in panic": {h.options(hubModule(fx.Invoke(func() { panic("at the disco") }))), "at the disco"},
+		"with a failing hook":    {h.options(hubModule(fx.Invoke(failingHook))), "start the hub: no database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := app.Run(t.Context(), c.options)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func failingHook(l fx.Lifecycle) {
+	l.Append(fx.StartHook(func() error { return errors.New("no database") }))
+}
+
+func anonymous(c *rest.Config) *rest.Config {
+	c.CertData, c.KeyData = nil, nil
+	return c
+}
+
+func TestRun_EndsWhenItsManagerFails(t *testing.T) {
+	h := newHub(t)
+	broken := errors.New("the ledger is full")
+	err := h.run(h.options(hubModule(fx.Invoke(func(m ctrl.Manager) error {
+		return m.Add(manager.RunnableFunc(func(context.Context) error { return broken }))
+	})))).wait()
+	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "the hub's manager ended: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRun_EndsWhenAModuleAsksForIt(t *testing.T) {
+	h := newHub(t)
+	for code, want := range map[int]string{0: "", 3: "the hub was asked to end with exit status 3"} {
+		t.Run(fmt.Sprintf("with exit code %d", code), func(t *testing.T) {
+			err := h.run(h.options(hubModule(fx.Invoke(func(m ctrl.Manager, s fx.Shutdowner) error {
+				return m.Add(manager.RunnableFunc(func(context.Context) error { return s.Shutdown(fx.ExitCode(code)) }))
+			})))).wait()
+			if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+// Hooks of modules bracket the manager: what they open is there before the first reconcile, and
+// until after the last.
+func TestRun_HooksAroundTheManager(t *testing.T) {
+	h := newHub(t)
+	var order []string
+	running := make(chan struct{})
+	p := h.run(h.options(hubModule(fx.Invoke(func(l fx.Lifecycle, m ctrl.Manager) error {
+		l.Append(fx.StartStopHook(
+			func() { order = append(order, "hook started") },
+			func() { order = append(order, "hook stopped") },
+		))
+		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			order = append(order, "manager started")
+			close(running)
+			<-ctx.Done()
+			order = append(order, "manager stopped")
+			return nil
+		}))
+	}))))
+	select {
+	case <-running:
+	case <-time.After(patience):
+		t.Fatal("the manager has not started")
+	}
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(order, ", "); got != "hook started, manager started, manager stopped, hook stopped" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// freeAddress returns an address of this machine that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It takes no time.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// get fails unless the answer has the status.
+func get(t *testing.T, address, path string, status int) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/"+path, nil)
+	if err != nil {
+		return err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != status {
+		return fmt.Errorf("/%s: %s: %s: %w", path, response.Status, body, err)
+	}
+	return nil
+}

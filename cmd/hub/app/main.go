@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Main is the main function of a hub with these modules: it runs the command that the arguments of
+// the process ask for, and returns what to exit with. The first SIGINT or SIGTERM stops the hub in
+// good order, the second one ends the process at once.
+func Main(modules ...registry.Module) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // From then on signals do what they do by default.
+	return execute(ctx, program{args: os.Args, stdout: os.Stdout, stderr: os.Stderr, modules: modules})
+}
+
+// program is a hub's command line: everything that commands know of the process.
+type program struct {
+	args           []string
+	stdout, stderr io.Writer
+	modules        []registry.Module
+}
+
+// exitError ends the program with a code of its own. Whoever returns it to execute has said why.
+type exitError int
+
+// Error says what the program exits with.
+func (e exitError) Error() string {
+	return fmt.Sprintf("the hub was asked to end with exit status %d", int(e))
+}
+
+// codeOf returns the exitError in an error, and that of a plain failure if there is none.
+func codeOf(err error) exitError {
+	var exit exitError
+	if errors.As(err, &exit) {
+		return exit
+	}
+	return 1
+}
+
+func execute(ctx context.Context, p program) int {
+	root := newRoot(p)
+	root.SetArgs(p.args[1:])
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	err := root.ExecuteContext(ctx)
+	var exit exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit)
+	case errors.Is(err, dev.ErrFailed):
+		return 1
+	}
+	_, _ = fmt.Fprintln(p.stderr, "Error:", err)
+	return 1
+}

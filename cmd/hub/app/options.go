@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Options say how a hub runs. Config is required. The defaults are those of a hub inside a test;
+// the flags of the program have their own.
+type Options struct {
+	// Config is the connection to the hub's API server.
+	Config *rest.Config
+	// Modules run in the hub and in the apps of its remotes. Default: none.
+	Modules []registry.Module
+	// Log is the parent of every logger. Default: discards.
+	Log logr.Logger
+	// CredentialsNamespace is the one namespace in which the hub reads Secrets. Default:
+	// clusterfx-system.
+	CredentialsNamespace string
+	// Concurrency is how many Clusters are reconciled at the same time. Default: 10.
+	Concurrency int
+	// MetricsAddress is where metrics are served, as host:port. Default: nowhere.
+	MetricsAddress string
+	// HealthAddress is where /healthz and /readyz are served, as host:port. Default: nowhere.
+	HealthAddress string
+	// Election lets several hubs stand by for each other. Default: a hub that is alone.
+	Election Election
+	// Registry carries what the operator decides about remotes: Policy, Limits, Replica, AllowHub,
+	// AllowDuplicates, and where Metrics go. The hub fills in the rest. Default: see there.
+	Registry registry.Options
+}
+
+// Election says how hubs agree on the one that works.
+type Election struct {
+	// Enabled makes the hub wait for the lease before it works. Default: false.
+	Enabled bool
+	// Namespace and ID name the Lease. Defaults: the credentials namespace, and clusterfx-hub.
+	Namespace, ID string
+	// LeaseDuration is how long another hub waits after the last sign of life, RenewDeadline how
+	// long this one tries to give one before it ends itself, and RetryPeriod the time between
+	// tries. Defaults: 15 s, 10 s and 2 s.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// Defaults of Options and Election.
+const (
+	defaultConcurrency   = 10
+	defaultElectionID    = "clusterfx-hub"
+	defaultLeaseDuration = 15 * time.Second
+	defaultRenewDeadline = 10 * time.Second
+	defaultRetryPeriod   = 2 * time.Second
+	// nowhere is controller-runtime's word for a server that is not wanted.
+	nowhere = "0"
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Config == nil {
+		return o, errors.New("a hub needs the Config of its API server")
+	}
+	o.Config = rest.CopyConfig(o.Config)
+	o.CredentialsNamespace = cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace)
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
+	o.MetricsAddress = cmp.Or(o.MetricsAddress, nowhere)
+	o.HealthAddress = cmp.Or(o.HealthAddress, nowhere)
+	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
+	o.Election.ID = cmp.Or(o.Election.ID, defaultElectionID)
+	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, defaultLeaseDuration)
+	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, defaultRenewDeadline)
+	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, defaultRetryPeriod)
+	o.Registry.Replica = cmp.Or(o.Registry.Replica, "hub")
+	if o.Registry.Metrics == nil {
+		o.Registry.Metrics = prometheus.NewRegistry()
+	}
+	if o.Log.GetSink() == nil {
+		o.Log = logr.Discard()
+	}
+	if o.Config.UserAgent == "" {
+		o.Config.UserAgent = "clusterfx/" + o.Registry.Replica
+	}
+	return o, nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// preflightTimeout bounds the questions that a hub asks before it starts.
+const preflightTimeout = 20 * time.Second
+
+// errSilent is the cause of a preflight that ran out of time.
+var errSilent = errors.New("the API server did not answer in time")
+
+// preflight finds out whether a hub can work against this API server: it must know Cluster objects
+// and let the hub list them. It returns the id of the hub's own cluster, by which the registry
+// recognizes it among the remotes.
+func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (id string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, preflightTimeout, errSilent)
+	defer cancel()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return "", fmt.Errorf("build the client for the hub: %w", err)
+	}
+	defer httpClient.CloseIdleConnections()
+	hub, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: httpClient})
+	if err != nil {
+		return "", fmt.Errorf("build the client for the hub: %w", err)
+	}
+	if err := hub.List(ctx, &hubv1.ClusterList{}, client.Limit(1)); err != nil {
+		return "", explain(ctx, config, fmt.Errorf("list Clusters: %w", err))
+	}
+	own := metav1.PartialObjectMetadata{}
+	own.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &own); err != nil {
+		return "", explain(ctx, config, fmt.Errorf("read the Namespace %s: %w", metav1.NamespaceSystem, err))
+	}
+	return string(own.UID), nil
+}
+
+// explain says what to do about an answer that stops the hub from starting.
+func explain(ctx context.Context, config *rest.Config, err error) error {
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("the hub's cluster at %s does not know Cluster objects: install them with "+
+			"kubectl apply --server-side -f config/crd: %w", config.Host, err)
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the hub's cluster at %s denies the hub what it needs: check its credentials, "+
+			"and apply config/rbac: %w", config.Host, err)
+	case context.Cause(ctx) != nil:
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("ask the hub's cluster at %s: %w; check --kubeconfig and --context", config.Host, err)
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// readiness says whether the hub has come so far that it can work, or take over. It is a runnable:
+// the manager starts those that need no lease when the caches have the hub's objects. It knows of
+// no remote, since a hub whose remotes are down is a healthy hub.
+type readiness struct{ ready atomic.Bool }
+
+var _ manager.LeaderElectionRunnable = (*readiness)(nil)
+
+// Start notes that the caches are filled, and waits for the end.
+func (r *readiness) Start(ctx context.Context) error {
+	r.ready.Store(true)
+	<-ctx.Done()
+	r.ready.Store(false)
+	return nil
+}
+
+// NeedLeaderElection is false: a standby is ready too.
+func (r *readiness) NeedLeaderElection() bool { return false }
+
+func (r *readiness) check(*http.Request) error {
+	if !r.ready.Load() {
+		return errors.New("the caches of the hub are not filled")
+	}
+	return nil
+}

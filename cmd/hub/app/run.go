@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+const runExample = `  # Against the current context of the kubeconfig
+  %s run
+
+  # Two hubs that stand by for each other, outside of a cluster
+  %s run --leader-elect --kubeconfig hub.kubeconfig
+
+  # For remotes on this machine
+  %s run --allow-cidr 127.0.0.0/8`
+
+func newRun(p program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the hub against a management cluster",
+		Long: "Run the hub against a management cluster, until SIGINT or SIGTERM stop it in good order.\n" +
+			"A second signal ends it at once.",
+		Example: p.example(runExample),
+		Args:    cobra.NoArgs,
+	}
+	f := newFlags(p, cmd.Flags())
+	cmd.Flags().SortFlags = false
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o, err := f.complete(p.stderr)
+		if err != nil {
+			return err
+		}
+		logging.Route(o.Log)
+		o.Log.Info("Starting the hub", "version", version(), "replica", o.Registry.Replica,
+			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
+		if err := Run(cmd.Context(), o); err != nil {
+			o.Log.Error(err, "The hub ended")
+			return codeOf(err)
+		}
+		o.Log.Info("The hub was stopped")
+		return nil
+	}
+	return cmd
+}
+
+func names(modules []registry.Module) []string {
+	var all []string
+	for _, m := range modules {
+		all = append(all, m.Name())
+	}
+	return all
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
+	"github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
+		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
+		// ends (controller-runtime, newGVKFixupWatcher).
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
+}
+
+// patience is how long a test waits for what should come within a second or two.
+const patience = 30 * time.Second
+
+// hub is the hub's cluster, on which one test at a time runs its hubs.
+type hub struct {
+	client.Client
+	t       *testing.T
+	cluster *fleet.Cluster
+}
+
+// newHub returns the hub's cluster with the CRD and the credentials namespace.
+func newHub(t *testing.T) *hub {
+	t.Helper()
+	c := fleettest.Cluster(t, "hub")
+	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../config/crd"}})
+	h := &hub{Client: clientFor(t, c), t: t, cluster: c}
+	h.must(err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
+	if err := h.Create(t.Context(), ns); !apierrors.IsAlreadyExists(err) {
+		h.must(err)
+	}
+	return h
+}
+
+func (h *hub) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// options are those of a hub in this cluster with remotes on this machine.
+func (h *hub) options(modules ...registry.Module) app.Options {
+	o := app.Options{Config: h.cluster.Config(), Modules: modules, Log: testr.New(h.t)}
+	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	return o
+}
+
+// process is a hub that runs.
+type process struct {
+	done chan struct{}
+	err  error // read it only after done
+	stop func() error
+}
+
+// run starts a hub, which is stopped when the test ends.
+func (h *hub) run(o app.Options) *process {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	p := &process{done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.err = app.Run(ctx, o)
+	}()
+	p.stop = sync.OnceValue(func() error {
+		cancel()
+		return p.wait()
+	})
+	h.t.Cleanup(func() { _ = p.stop() })
+	return p
+}
+
+// wait returns how the hub ended.
+func (p *process) wait() error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(patience):
+		return errors.New("the hub has not ended")
+	}
+}
+
+// register creates a labelled Secret; it and the Cluster are gone when the test ends.
+func (h *hub) register(name string, kubeconfig []byte) {
+	h.t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: hubv1.DefaultNamespace,
+			Labels: map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
+		},
+		Data: map[string][]byte{"kubeconfig": kubeconfig},
+	}
+	h.must(h.Create(h.t.Context(), secret))
+	h.t.Cleanup(func() {
+		ctx := context.WithoutCancel(h.t.Context())
+		h.must(h.Delete(ctx, secret))
+		var cluster hubv1.Cluster
+		if h.Get(ctx, client.ObjectKey{Name: name}, &cluster) == nil {
+			cluster.Finalizers = nil // No hub runs any more that would remove it.
+			h.must(h.Update(ctx, &cluster))
+			h.must(h.Delete(ctx, &cluster))
+		}
+	})
+}
+
+// expectReady waits until the Cluster's Ready condition has that status.
+func (h *hub) expectReady(name string, status metav1.ConditionStatus) {
+	h.t.Helper()
+	eventually(h.t, func() error {
+		var cluster hubv1.Cluster
+		if err := h.Get(h.t.Context(), client.ObjectKey{Name: name}, &cluster); err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
+		if ready == nil || ready.Status != status {
+			return fmt.Errorf("Ready of %s is %+v", name, ready)
+		}
+		return nil
+	})
+}
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	httpClient, err := rest.HTTPClientFor(c.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(httpClient.CloseIdleConnections)
+	direct, err := client.New(c.Config(), client.Options{Scheme: scheme, HTTPClient: httpClient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return direct
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// replicaName is what may stand in a user agent.
+var replicaName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+
+// validate reports everything that is wrong with the values of the flags, each with its flag.
+func (f *flags) validate() error {
+	o := f.options
+	return errors.Join(
+		checkName("credentials-namespace", o.CredentialsNamespace, validation.IsDNS1123Label),
+		checkAtLeastOne("concurrency", o.Concurrency),
+		checkAtLeastOne("max-concurrent-starts", o.Registry.Limits.Starts),
+		checkReplica(o.Registry.Replica),
+		checkAddress("metrics-bind-address", o.MetricsAddress),
+		checkAddress("health-probe-bind-address", o.HealthAddress),
+		checkAddresses(o.MetricsAddress, o.HealthAddress),
+		o.Election.validate(),
+	)
+}
+
+func (e Election) validate() error {
+	errs := []error{checkName("leader-elect-id", e.ID, validation.IsDNS1123Subdomain)}
+	if e.Namespace != "" {
+		errs = append(errs, checkName("leader-elect-namespace", e.Namespace, validation.IsDNS1123Label))
+	}
+	if e.RetryPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("--leader-elect-retry-period=%s: use a time above zero", e.RetryPeriod))
+	}
+	if longest := float64(e.RetryPeriod) * leaderelection.JitterFactor; float64(e.RenewDeadline) <= longest {
+		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline=%s leaves no time for a second try: "+
+			"use more than %g times --leader-elect-retry-period=%s", e.RenewDeadline, leaderelection.JitterFactor, e.RetryPeriod))
+	}
+	if e.LeaseDuration <= e.RenewDeadline {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration=%s: use more than --leader-elect-renew-deadline=%s, "+
+			"or a standby takes over from a leader that still tries", e.LeaseDuration, e.RenewDeadline))
+	}
+	return errors.Join(errs...)
+}
+
+func checkName(flag, value string, problems func(string) []string) error {
+	for _, problem := range problems(value) {
+		return fmt.Errorf("--%s=%q is not a name: %s", flag, value, problem)
+	}
+	return nil
+}
+
+func checkAtLeastOne(flag string, value int) error {
+	if value < 1 {
+		return fmt.Errorf("--%s=%d: use 1 or more", flag, value)
+	}
+	return nil
+}
+
+func checkReplica(name string) error {
+	if !replicaName.MatchString(name) {
+		return fmt.Errorf("--replica-name=%q: use letters, digits, '-', '_' and '.', and no other at the start and end than letters and digits", name)
+	}
+	return nil
+}
+
+func checkAddress(flag, address string) error {
+	if address == nowhere {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s=%q is not an address: write it as :8080 or 127.0.0.1:8080, or 0 for nowhere", flag, address)
+	}
+	return nil
+}
+
+func checkAddresses(metrics, health string) error {
+	if _, port, err := net.SplitHostPort(metrics); metrics == health && err == nil && port != "0" {
+		return fmt.Errorf("--metrics-bind-address and --health-probe-bind-address are both %s: "+
+			"choose another port for one of them, or 0 for nowhere", metrics)
+	}
+	return nil
+}

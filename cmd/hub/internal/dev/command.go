@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+)
+
+// Program is what dev must know of the program that it is a command of.
+type Program struct {
+	// Name is what the user types to run the program.
+	Name string
+	// Hub prepares a hub that logs to log. It is called once, before anything else in the process
+	// may log.
+	Hub func(log io.Writer) (RunHub, error)
+	// Stdout gets results, Stderr progress.
+	Stdout, Stderr io.Writer
+}
+
+// RunHub runs a hub against config until ctx ends.
+type RunHub func(ctx context.Context, config *rest.Config) error
+
+// ErrFailed is returned by a command that has said what went wrong.
+var ErrFailed = errors.New("dev failed")
+
+const examples = `  # Two remotes, until Ctrl-C
+  %s dev
+
+  # Five remotes in the background, and the end of them
+  %s dev --clusters 5 --detach
+  %s dev down
+
+  # With real nodes, in Docker
+  %s dev --provider kind`
+
+// Command returns the command dev, with its subcommand down.
+func Command(p Program) *cobra.Command {
+	o := options{}
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Start a management cluster, remotes and a hub on this machine",
+		Long: "Start a management cluster, remotes and a hub on this machine, from real Kubernetes binaries,\n" +
+			"and stop everything on Ctrl-C. Remotes are registered by Secret. Nodes and Pods in them are simulated,\n" +
+			"unless the clusters are made by kind.",
+		Example: p.replaceName(examples),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validate(cmd.Flags()); err != nil {
+				return err
+			}
+			if o.detach {
+				return p.detach(cmd, o)
+			}
+			return p.up(cmd.Context(), o)
+		},
+	}
+	o.bind(cmd)
+	cmd.AddCommand(p.downCommand(&o))
+	return cmd
+}
+
+func (p Program) downCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Stop what dev --detach left running",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			progress := newPrinter(p.Stderr)
+			return progress.report(down(cmd.Context(), o.dataDir, progress))
+		},
+	}
+}
+
+// up runs a demo in the foreground, or in the background on behalf of another dev.
+func (p Program) up(ctx context.Context, o options) error {
+	out, progress := newPrinter(p.Stdout), newPrinter(p.Stderr)
+	if o.report != "" {
+		out, progress = reportTo(o.report)
+	}
+	d := &demo{options: o, program: p, out: out, progress: progress}
+	return progress.report(d.run(ctx))
+}

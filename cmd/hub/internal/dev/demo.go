@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// demo is one dev, from its start to its end. What the steps make is kept here for later ones.
+type demo struct {
+	options
+	program  Program
+	out      *printer
+	progress *printer
+
+	folder  *folder
+	log     io.WriteCloser
+	runHub  RunHub
+	scheme  *runtime.Scheme
+	fleet   *fleet.Fleet
+	hub     *fleet.Cluster
+	client  client.Client // of the hub
+	remotes []remote
+	running *running // the hub, once it was started
+}
+
+// remote is a cluster that is registered with the hub.
+type remote struct {
+	*fleet.Cluster
+	region string
+}
+
+// stopTimeout is how long the clusters may take to go away.
+const stopTimeout = time.Minute
+
+// run does everything and undoes it.
+func (d *demo) run(ctx context.Context) (err error) {
+	if d.folder, err = claim(d.dataDir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.cleanUp(ctx, err)) }()
+	steps := []func(context.Context) error{
+		d.prepare, d.startClusters, d.writeKubeconfig, d.simulate, d.register, d.startHub,
+		d.waitReady, d.printTable, d.printNext,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return orInterrupted(ctx, err)
+		}
+	}
+	if d.exitAfterReady {
+		return nil
+	}
+	return d.stay(ctx)
+}
+
+// errInterrupted ends a dev that was not ready yet.
+var errInterrupted = errors.New("interrupted")
+
+// orInterrupted returns why a step failed: a step that was interrupted may say anything.
+func orInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// prepare makes what needs no cluster.
+func (d *demo) prepare(context.Context) (err error) {
+	if d.log, err = d.openLog(); err != nil {
+		return fmt.Errorf("open the hub's log: %w", err)
+	}
+	if d.runHub, err = d.program.Hub(d.log); err != nil {
+		return err
+	}
+	d.scheme = runtime.NewScheme()
+	return errors.Join(clientgoscheme.AddToScheme(d.scheme), hubv1.AddToScheme(d.scheme))
+}
+
+// stay returns when ctx ends, or when the hub does, which is an error.
+func (d *demo) stay(ctx context.Context) error {
+	if err := d.folder.sign(true); err != nil {
+		return fmt.Errorf("sign the data folder: %w", err)
+	}
+	if d.report != "" {
+		d.progress.rest("running in the background; %s dev down%s stops everything", self(d.program.Name), d.dataDirFlag())
+		closeReport(d.out, d.progress)
+	} else {
+		d.progress.rest("running; Ctrl-C stops everything")
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-d.running.done:
+		return d.hubEnded()
+	}
+}
+
+// dataDirFlag is what must be added to a command for the same data folder.
+func (d *demo) dataDirFlag() string {
+	if d.dataDir == defaultDataDir {
+		return ""
+	}
+	return " --data-dir " + d.dataDir
+}
+
+// cleanUp stops what was started, last first, and removes the files. The log of a hub stays if it
+// may explain why.
+func (d *demo) cleanUp(ctx context.Context, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	var errs []error
+	if d.running != nil {
+		d.progress.step("stopping the hub")
+		d.running.stop()
+	}
+	if d.fleet != nil {
+		d.progress.step("stopping the clusters")
+		errs = append(errs, d.fleet.Close(ctx))
+	}
+	if d.log != nil {
+		errs = append(errs, d.log.Close())
+	}
+	keepLog := d.running != nil && why != nil && !errors.Is(why, errInterrupted)
+	errs = append(errs, d.folder.release(keepLog))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("clean up: %w", err)
+	}
+	d.progress.done("everything was stopped")
+	return nil
+}
+
+// openLog returns where the hub logs to.
+func (d *demo) openLog() (io.WriteCloser, error) {
+	if d.verbose {
+		return unclosable{d.program.Stderr}, nil
+	}
+	return os.OpenFile(d.folder.path(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// background is a dev that was started in the background.
+type background struct {
+	process *exec.Cmd
+	ended   chan error // receives how the process ended
+	copied  sync.WaitGroup
+}
+
+// detach starts the same dev in the background and returns when that is ready, or has failed. An
+// interruption before that stops it.
+func (p Program) detach(cmd *cobra.Command, o options) error {
+	progress := newPrinter(p.Stderr)
+	if held(o.dataDir) {
+		_, err := claim(o.dataDir) // It says who holds it.
+		return progress.report(err)
+	}
+	b, err := p.startBackground(cmd.Flags(), o, progress.style)
+	if err != nil {
+		return progress.report(fmt.Errorf("start in the background: %w", err))
+	}
+	silent := make(chan struct{})
+	go func() {
+		defer close(silent)
+		b.copied.Wait()
+	}()
+	select {
+	case <-silent:
+	case <-cmd.Context().Done():
+		return b.stop()
+	}
+	if readSignature(o.dataDir).ready && held(o.dataDir) {
+		return nil
+	}
+	<-b.ended
+	return ErrFailed // It has said why.
+}
+
+// stop ends the process, which says so, and returns when it has cleaned up.
+func (b *background) stop() error {
+	if err := b.process.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop process %d: %w", b.process.Process.Pid, err)
+	}
+	<-b.ended
+	b.copied.Wait()
+	return ErrFailed
+}
+
+// startBackground starts this program once more with the same flags, in a session of its own. What
+// it prints comes through two pipes until it closes them; what the Go runtime prints when it dies
+// goes to the log.
+func (p Program) startBackground(flags *pflag.FlagSet, o options, s style) (*background, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(o.dataDir, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	b := &background{ended: make(chan error, 1), process: exec.Command(self, backgroundArgs(flags, s)...)}
+	b.process.Stdout, b.process.Stderr = log, log
+	b.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	for _, w := range []io.Writer{p.Stdout, p.Stderr} {
+		theirs, err := b.relay(w)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = theirs.Close() }()
+		b.process.ExtraFiles = append(b.process.ExtraFiles, theirs)
+	}
+	if err := b.process.Start(); err != nil {
+		return nil, err
+	}
+	go func() { b.ended <- b.process.Wait() }()
+	return b, nil
+}
+
+// relay copies what the process writes to a pipe, of which it returns the end to write to.
+func (b *background) relay(w io.Writer) (*os.File, error) {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	b.copied.Go(func() {
+		_, _ = io.Copy(w, ours) // It ends when the process closes its end, or ends.
+		_ = ours.Close()
+	})
+	return theirs, nil
+}
+
+// backgroundArgs are the flags that were set, with how to report in the place of --detach.
+func backgroundArgs(flags *pflag.FlagSet, s style) []string {
+	args := []string{"dev", "--report=" + string(s)}
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Name != "detach" {
+			args = append(args, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return args
+}
+
+// Descriptors of the pipes to the dev in the foreground.
+const (
+	reportOut      = 3
+	reportProgress = 4
+)
+
+// reportTo returns the printers of a dev in the background, until closeReport. The pipes must not
+// reach the clusters' processes, or they would stay open for as long as these run.
+func reportTo(s string) (out, progress *printer) {
+	syscall.CloseOnExec(reportOut)
+	syscall.CloseOnExec(reportProgress)
+	return &printer{w: os.NewFile(reportOut, "report"), style: style(s)},
+		&printer{w: os.NewFile(reportProgress, "progress"), style: style(s)}
+}
+
+// closeReport ends the report to the dev in the foreground; what is printed later goes to the log.
+func closeReport(printers ...*printer) {
+	for _, p := range printers {
+		pipe, isPipe := p.w.(io.Closer)
+		p.redirect(os.Stderr)
+		if isPipe {
+			_ = pipe.Close()
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// signature is what the holder of a data folder writes into the file that it has locked.
+type signature struct {
+	pid   string
+	ready bool // everything is up
+}
+
+const readyWord = "ready"
+
+func (f *folder) sign(ready bool) error {
+	text := strconv.Itoa(os.Getpid()) + "\n"
+	if ready {
+		text += readyWord + "\n"
+	}
+	_, err := f.lock.WriteAt([]byte(text), 0)
+	return err
+}
+
+// readSignature returns that of the last holder; it may have gone.
+func readSignature(dir string) signature {
+	data, err := os.ReadFile(filepath.Join(dir, lockFile))
+	if err != nil {
+		return signature{}
+	}
+	pid, rest, _ := strings.Cut(string(data), "\n")
+	return signature{pid: pid, ready: strings.TrimSpace(rest) == readyWord}
+}
+
+// held reports whether a process holds the folder.
+func held(dir string) bool {
+	file, err := os.Open(filepath.Join(dir, lockFile))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+}
+
+// holder returns the process that holds the folder, or nil if there is none. The number in the file
+// may by now be that of a stranger; but if the folder is still held after the handle was taken, then
+// the handle is that of the holder.
+func holder(dir string) (*os.Process, error) {
+	if !held(dir) {
+		return nil, nil
+	}
+	pid, err := strconv.Atoi(readSignature(dir).pid)
+	if err != nil {
+		return nil, fmt.Errorf("read who holds %s: %w", dir, err)
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil || !held(dir) {
+		return nil, err
+	}
+	return process, nil
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// running is a hub that was started.
+type running struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // read it only after done
+}
+
+// stop stops the hub and returns when it has ended.
+func (r *running) stop() {
+	r.cancel()
+	<-r.done
+}
+
+// startHub starts the hub. It ends with cleanUp and not with ctx, so that it is stopped in order.
+func (d *demo) startHub(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &running{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = d.runHub(ctx, d.hub.Config())
+	}()
+	d.running = r
+	return nil
+}
+
+// hubEnded is the error of a hub that ended by itself.
+func (d *demo) hubEnded() error {
+	where := ""
+	if !d.verbose {
+		where = "; see " + d.folder.path(logFile)
+	}
+	if d.running.err == nil {
+		return errors.New("the hub ended" + where)
+	}
+	return fmt.Errorf("the hub ended: %w%s", d.running.err, where)
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// writeKubeconfig writes one kubeconfig for all clusters, with a context by the name of each. The
+// hub's is the current one.
+func (d *demo) writeKubeconfig(context.Context) error {
+	all := clientcmdapi.NewConfig()
+	for _, c := range d.fleet.Clusters() {
+		if err := addContext(all, c); err != nil {
+			return fmt.Errorf("write the kubeconfig: %w", err)
+		}
+	}
+	all.CurrentContext = hubName
+	if err := clientcmd.WriteToFile(*all, d.folder.path(kubeconfigFile)); err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// addContext adds a context for the cluster's administrator, by the cluster's name.
+func addContext(all *clientcmdapi.Config, c *fleet.Cluster) error {
+	one, err := clientcmd.Load(c.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	current, ok := one.Contexts[one.CurrentContext]
+	if !ok {
+		return fmt.Errorf("that of %s has no current context", c.Name())
+	}
+	name := c.Name()
+	all.Clusters[name] = one.Clusters[current.Cluster]
+	all.AuthInfos[name] = one.AuthInfos[current.AuthInfo]
+	all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	return nil
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// kubectl returns the path of the kubectl that was built together with the clusters' programs.
+func kubectl() (string, error) {
+	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(cache, "clusterfx", "controlplane", fleet.KubernetesVersion)
+	}
+	path := filepath.Join(dir, "kubectl")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf(`%w: install kubectl, or run "make controlplane"`, err)
+	}
+	return filepath.Abs(path)
+}

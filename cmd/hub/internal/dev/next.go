@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// printNext prints where things are, and what to try.
+func (d *demo) printNext(context.Context) error {
+	first, last := d.remotes[0].Name(), d.remotes[len(d.remotes)-1].Name()
+	contexts := []string{hubName}
+	for _, r := range d.remotes {
+		contexts = append(contexts, r.Name())
+	}
+	d.out.text("")
+	d.out.text("  kubeconfig   export KUBECONFIG=%s   (contexts: %s)", d.folder.path(kubeconfigFile), strings.Join(contexts, ", "))
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		path, err := kubectl()
+		if err != nil {
+			return fmt.Errorf("find kubectl: %w", err)
+		}
+		d.out.text("  kubectl      alias kubectl=%s   (there is none on PATH)", path)
+	}
+	if !d.verbose {
+		d.out.text("  hub's log    %s", d.folder.path(logFile))
+	}
+	d.out.text("")
+	for i, line := range []string{
+		"kubectl get clusters.clusterfx.dev -o wide",
+		fmt.Sprintf("kubectl get fxc %s -o jsonpath='{.status.inventory}'", first),
+		fmt.Sprintf("kubectl --context %s get nodes,pods -A", last),
+		fmt.Sprintf(`kubectl patch fxc %s --type merge -p '{"spec":{"state":"Paused"}}'`, last),
+		fmt.Sprintf("kubectl -n %s delete secret %s   # deregisters it a minute later", hubv1.DefaultNamespace, last),
+	} {
+		d.out.text("%s%s", map[bool]string{true: "  try:  ", false: "        "}[i == 0], line)
+	}
+	d.out.text("")
+	return nil
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// options are the flags of dev.
+type options struct {
+	clusters, nodes int
+	provider        string
+	dataDir         string
+	timeout         time.Duration
+	verbose, detach bool
+	exitAfterReady  bool
+	report          string // how to write to the dev in the foreground; empty unless there is one
+}
+
+// maxClusters is as many as get names; a machine gives up before.
+const maxClusters = 99
+
+const defaultDataDir = ".hub"
+
+func (o *options) bind(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&o.dataDir, "data-dir", defaultDataDir,
+		"Folder for the clusters' data, the kubeconfig and the hub's log")
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.IntVar(&o.clusters, "clusters", 2, "Number of remotes")
+	set.IntVar(&o.nodes, "nodes", 3, "Number of simulated Nodes in each remote, with some simulated Pods on each")
+	set.StringVar(&o.provider, "provider", string(fleet.Processes),
+		"What runs the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
+	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
+	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
+	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")
+	set.BoolVar(&o.exitAfterReady, "exit-after-ready", false, "Stop everything once all remotes are Ready (default false)")
+	set.StringVar(&o.report, "report", "", "Set by --detach for the process in the background")
+	_ = set.MarkHidden("report") // It fails for unknown flags only.
+	cmd.MarkFlagsMutuallyExclusive("detach", "exit-after-ready")
+	cmd.MarkFlagsMutuallyExclusive("detach", "verbose")
+}
+
+// validate checks the values of flags.
+func (o *options) validate(set *pflag.FlagSet) error {
+	var errs []error
+	if o.clusters < 1 || o.clusters > maxClusters {
+		errs = append(errs, fmt.Errorf("--clusters=%d: use 1 to %d", o.clusters, maxClusters))
+	}
+	if o.nodes < 0 || o.nodes > 1000 {
+		errs = append(errs, fmt.Errorf("--nodes=%d: use 0 to 1000", o.nodes))
+	}
+	if o.timeout <= 0 {
+		errs = append(errs, fmt.Errorf("--timeout=%s: use a time above zero", o.timeout))
+	}
+	if o.dataDir == "" {
+		errs = append(errs, errors.New("--data-dir is empty: name a folder"))
+	}
+	switch fleet.Provider(o.provider) {
+	case fleet.Processes:
+	case fleet.Kind:
+		if set.Changed("nodes") {
+			errs = append(errs, errors.New("--nodes is for simulated Nodes, and those of kind are real: leave it out"))
+		}
+		o.nodes = 0
+	default:
+		errs = append(errs, fmt.Errorf("--provider=%q: use %s or %s", o.provider, fleet.Processes, fleet.Kind))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"os"
+	"runtime/debug"
+	"strings"
+)
+
+// replaceName puts what the user types to run the program for each %s of a text.
+func (p Program) replaceName(text string) string { return strings.ReplaceAll(text, "%s", p.Name) }
+
+// self returns what to type to run this program again: its name, or the go run that has built it and
+// will remove it.
+func self(name string) string {
+	path, err := os.Executable()
+	info, ok := debug.ReadBuildInfo()
+	if err == nil && ok && strings.Contains(path, "/go-build") && info.Path != "" && !strings.HasSuffix(path, ".test") {
+		return "go run " + info.Path
+	}
+	return name
+}

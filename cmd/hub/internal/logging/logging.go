@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logging
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+	crzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Format is the form of a line of the log.
+type Format string
+
+const (
+	// Auto is Console on a terminal and JSON everywhere else.
+	Auto Format = "auto"
+	// JSON is one JSON object for each line, with the keys level, ts, logger and msg.
+	JSON Format = "json"
+	// Console is for reading.
+	Console Format = "console"
+)
+
+// Options say how a logger writes. The zero value is a good one.
+type Options struct {
+	// Format is the form of a line. Default: Auto.
+	Format Format
+	// Level is debug, info or error. Default: info.
+	Level string
+}
+
+// New returns a logger that writes to w. An unknown format or level is an error that names the
+// known ones.
+func New(w io.Writer, o Options) (logr.Logger, error) {
+	level, err := parseLevel(o.Level)
+	if err != nil {
+		return logr.Logger{}, err
+	}
+	encoder, err := newEncoder(w, o.Format)
+	if err != nil {
+		return logr.Logger{}, err
+	}
+	core := zapcore.NewCore(&crzap.KubeAwareEncoder{Encoder: encoder}, zapcore.Lock(zapcore.AddSync(w)), level)
+	return zapr.NewLogger(zap.New(core)), nil
+}
+
+// Terminal reports whether w is a terminal.
+func Terminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+func parseLevel(s string) (zapcore.Level, error) {
+	names := []string{"debug", "info", "error"}
+	if s == "" {
+		return zapcore.InfoLevel, nil
+	}
+	if !slices.Contains(names, s) {
+		return 0, fmt.Errorf("unknown log level %q: use %s", s, strings.Join(names, ", "))
+	}
+	return zapcore.ParseLevel(s)
+}
+
+func newEncoder(w io.Writer, f Format) (zapcore.Encoder, error) {
+	switch f {
+	case JSON:
+		return newJSON(), nil
+	case Console:
+		return newConsole(w), nil
+	case Auto, "":
+		if Terminal(w) {
+			return newConsole(w), nil
+		}
+		return newJSON(), nil
+	}
+	return nil, fmt.Errorf("unknown log format %q: use %s, %s or %s", f, JSON, Console, Auto)
+}
+
+func newJSON() zapcore.Encoder {
+	config := zap.NewProductionEncoderConfig()
+	config.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	config.EncodeDuration = zapcore.StringDurationEncoder
+	return zapcore.NewJSONEncoder(config)
+}
+
+func newConsole(w io.Writer) zapcore.Encoder {
+	config := zap.NewDevelopmentEncoderConfig()
+	config.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+	if Terminal(w) && os.Getenv("NO_COLOR") == "" {
+		config.EncodeLevel = zapcore.CapitalColorLevelEncoder
+	}
+	return zapcore.NewConsoleEncoder(config)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// write is a compiler that needs no time.
+func write(_ context.Context, t tool, file string) error {
+	return os.WriteFile(file, []byte(t.name), 0o755)
+}
+
+// files returns the programs in a folder, and fails if a build left anything else but its lock.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Name() != ".lock" {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func TestBuild_onlyWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var built []string
+	b := builder{dir: dir, log: io.Discard, compile: func(ctx context.Context, t tool, file string) error {
+		built = append(built, t.name)
+		return write(ctx, t, file)
+	}}
+	if err := write(t.Context(), tool{name: "b"}, filepath.Join(dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.build(t.Context(), []tool{{name: "a"}, {name: "b"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(built, []string{"a"}) {
+		t.Errorf("built %v, want a", built)
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("the folder holds %v, want a and b", got)
+	}
+}
+
+func TestBuild_failureLeavesNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	broken := errors.New("broken")
+	b := builder{dir: t.TempDir(), log: io.Discard}
+	b.compile = func(ctx context.Context, t tool, file string) error {
+		_ = write(ctx, t, file)
+		return broken
+	}
+	if err := os.Mkdir(filepath.Join(b.dir, scratch+"stale"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.build(ctx, []tool{{name: "a"}}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the compiler's error", err)
+	}
+	cancel()
+	if err := b.build(ctx, []tool{{name: "a"}}); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("got %v, want it to say that it was interrupted", err)
+	}
+	if got := files(t, b.dir); len(got) != 0 {
+		t.Errorf("the folder holds %v", got)
+	}
+}
+
+func TestBuild_twoAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var count atomic.Int32
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			b := builder{dir: dir, log: io.Discard, compile: func(ctx context.Context, t tool, file string) error {
+				count.Add(1)
+				return write(ctx, t, file)
+			}}
+			if err := b.build(t.Context(), []tool{{name: "a"}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if count.Load() != 1 {
+		t.Errorf("built %d times, want once", count.Load())
+	}
+}
+
+func TestCheckAssets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"kube-apiserver", "etcd", "kubectl"} {
+		err := checkAssets(dir, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "holds no "+name) {
+			t.Errorf("got %v, want %s to be missed", err, name)
+		}
+		if err := write(t.Context(), tool{name: name}, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := checkAssets(dir, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLinkerFlags(t *testing.T) {
+	t.Parallel()
+	const prefix = "-X k8s.io/component-base/version."
+	want := "-s -w " + prefix + "gitVersion=v1.36.3 " + prefix + "gitMajor=1 " + prefix + "gitMinor=36"
+	if got := linkerFlags("v1.36.3"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestKubernetesVersion(t *testing.T) {
+	t.Parallel()
+	version, err := kubernetesVersion(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(mod), kubernetesModule+" "+version+" ") {
+		t.Errorf("go.mod does not require %s %s", kubernetesModule, version)
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// kubernetesModule is the module whose version names the folder and is stamped into the programs.
+const kubernetesModule = "k8s.io/kubernetes"
+
+// tool is a program to build.
+type tool struct {
+	name, pkg string
+	// usual says how long it takes on two cores when nothing is cached and the tools before it in
+	// the list are built.
+	usual string
+}
+
+// tools returns what is built, in this order: the first one compiles most of what the others share.
+func tools() []tool {
+	return []tool{
+		{"kube-apiserver", kubernetesModule + "/cmd/kube-apiserver", "3 minutes"},
+		{"kube-controller-manager", kubernetesModule + "/cmd/kube-controller-manager", "1 minute"},
+		{"kubectl", kubernetesModule + "/cmd/kubectl", "half a minute"},
+		{"etcd", "go.etcd.io/etcd/server/v3", "half a minute"},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "controlplane:", err)
+		os.Exit(1)
+	}
+}
+
+// run checks the programs that the user brings, or builds those that are missing.
+func run(ctx context.Context, log io.Writer) error {
+	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
+		return checkAssets(assets, log)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return fmt.Errorf("find the cache folder: %w: set HOME or XDG_CACHE_HOME", err)
+	}
+	version, err := kubernetesVersion(ctx)
+	if err != nil {
+		return err
+	}
+	b := builder{
+		dir:     filepath.Join(cache, "clusterfx", "controlplane", version),
+		log:     log,
+		compile: compiler(version, log),
+	}
+	return b.build(ctx, tools())
+}
+
+// checkAssets fails if a folder lacks a program that the tests cannot do without.
+func checkAssets(dir string, log io.Writer) error {
+	for _, name := range []string{"kube-apiserver", "etcd", "kubectl"} {
+		if !exists(filepath.Join(dir, name)) {
+			return fmt.Errorf("KUBEBUILDER_ASSETS=%s holds no %s: complete it, or unset the variable to build from source",
+				dir, name)
+		}
+	}
+	say(log, "KUBEBUILDER_ASSETS is set: the programs in %s are used, nothing is built", dir)
+	return nil
+}
+
+// kubernetesVersion asks go.mod.
+func kubernetesVersion(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", kubernetesModule)
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return "", fmt.Errorf("find the version of %s: %w: run this in e2e/controlplane", kubernetesModule, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// compiler returns a function that compiles a package into a file, stamped with a version.
+func compiler(version string, log io.Writer) func(context.Context, tool, string) error {
+	return func(ctx context.Context, t tool, file string) error {
+		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags="+linkerFlags(version), "-o", file, t.pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Stdout, cmd.Stderr = log, log
+		// The go command removes its temporary files when it is asked to end.
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.WaitDelay = 10 * time.Second
+		return cmd.Run()
+	}
+}
+
+// linkerFlags stamp the version, as the release builds of Kubernetes do, and leave out what only
+// debuggers read.
+func linkerFlags(version string) string {
+	const stamp = " -X k8s.io/component-base/version."
+	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	return "-s -w" + stamp + "gitVersion=" + version + stamp + "gitMajor=" + major + stamp + "gitMinor=" + minor
+}
+
+// exists reports whether there is a program in a file.
+func exists(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+func say(log io.Writer, format string, args ...any) {
+	_, _ = fmt.Fprintf(log, format+"\n", args...)
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// tokenNamespace is where the service accounts behind minted tokens live, and the Secrets that the
+// tokens are bound to.
+const tokenNamespace = metav1.NamespaceSystem
+
+// serviceAccount returns the service account of a name, a new one if there is none.
+func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
+	kube, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	accounts := kube.CoreV1().ServiceAccounts(tokenNamespace)
+	sa, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		sa, err = accounts.Get(ctx, name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make service account %s: %w", name, err)
+	}
+	return sa, nil
+}
+
+// deleteServiceAccount ends all tokens of a service account.
+func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	err = kube.CoreV1().ServiceAccounts(tokenNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete service account %s: %w", name, err)
+	}
+	return nil
+}
+
+// bindToken makes a Secret for one token to be bound to: the token is good while the Secret exists.
+func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*corev1.Secret, error) {
+	kube, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "fleet-" + sa.Name + "-"}}
+	secret, err = kube.CoreV1().Secrets(tokenNamespace).Create(ctx, secret, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("bind a token of service account %s: %w", sa.Name, err)
+	}
+	return secret, nil
+}
+
+// unbindToken ends one token. An API server accepts a token for another minute after its end, to
+// allow for clocks that differ; ours do not, and without the Secret there is no such minute.
+func (c *Cluster) unbindToken(ctx context.Context, secret *corev1.Secret) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	err = kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

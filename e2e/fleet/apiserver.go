@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// serviceIP is the first address of the range that Services get theirs from.
+const (
+	serviceRange = "10.0.0.0/16"
+	serviceIP    = "10.0.0.1"
+)
+
+// writeServerKeys makes the certificate of a cluster's API server, for loopback and for the
+// addresses that the fleet was asked to serve.
+func (a *authority) writeServerKeys(dir string, addresses []netip.Addr) error {
+	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(serviceIP)}
+	for _, addr := range addresses {
+		ips = append(ips, addr.AsSlice())
+	}
+	cert, key, err := a.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		NotAfter:    time.Now().Add(caLifetime),
+		IPAddresses: ips,
+		DNSNames: []string{
+			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local",
+		},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, serverCertFile), cert, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, serverKeyFile), key, 0o600)
+}
+
+// apiServer is a cluster's kube-apiserver: complete, with authentication, RBAC, admission,
+// priority and fairness and watch caches. Left out is only what needs other machines.
+func (p *processes) apiServer(r record, dir string) program {
+	flags := []string{
+		"--etcd-servers=unix://../" + etcdDir + "/" + etcdSocket,
+		"--etcd-prefix=/registry/" + r.Name,
+		"--bind-address=" + p.bindAddress().String(),
+		"--secure-port=" + strconv.Itoa(r.Port),
+		"--tls-cert-file=" + serverCertFile,
+		"--tls-private-key-file=" + serverKeyFile,
+		"--client-ca-file=" + caCertFile,
+		"--service-account-issuer=" + issuer,
+		"--service-account-key-file=" + tokenKeyFile,
+		"--service-account-signing-key-file=" + tokenKeyFile,
+		"--authorization-mode=RBAC",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--allow-privileged=true",
+		"--profiling=false",
+		// A loopback address cannot be an endpoint of the Service kubernetes, and nobody asks it.
+		"--endpoint-reconciler-type=none",
+	}
+	if !p.options.ControllerManager {
+		// Nobody creates the default service accounts that this plugin wants each Pod to have.
+		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
+	}
+	return p.program(apiServerBinary, dir, slices.Concat(flags, r.Flags))
+}
+
+// controllerManager is a cluster's kube-controller-manager, or nothing if the fleet has none.
+func (p *processes) controllerManager(dir string) program {
+	if !p.options.ControllerManager {
+		return program{}
+	}
+	return p.program(controllerManagerBinary, dir, []string{
+		"--kubeconfig=" + adminKubeconfig,
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--profiling=false",
+		"--root-ca-file=" + caCertFile,
+		"--service-account-private-key-file=" + tokenKeyFile,
+		"--cluster-signing-cert-file=" + caCertFile,
+		"--cluster-signing-key-file=" + caKeyFile,
+		// Nodes here are objects without a kubelet: they would all be found dead after a while.
+		"--controllers=*,-node-lifecycle-controller",
+	})
+}

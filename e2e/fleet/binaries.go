@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// KubernetesVersion is the version that `make controlplane` builds and the Processes provider runs,
+// unless KUBEBUILDER_ASSETS names a folder with other binaries.
+const KubernetesVersion = "v1.36.3"
+
+// Names of the programs.
+const (
+	etcdBinary              = "etcd"
+	apiServerBinary         = "kube-apiserver"
+	controllerManagerBinary = "kube-controller-manager"
+)
+
+// findBinary returns where a program is, or should be, with an error that says how to get it.
+func findBinary(name string) (string, error) {
+	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
+		path, err := filepath.Abs(filepath.Join(assets, name))
+		if err == nil && !executable(path) {
+			err = fmt.Errorf(
+				`KUBEBUILDER_ASSETS=%s holds no %s: unset the variable and run "make controlplane"`, assets, name)
+		}
+		return path, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return name, fmt.Errorf("find the folder with %s: %w", name, err)
+	}
+	path := filepath.Join(cache, "clusterfx", "controlplane", KubernetesVersion, name)
+	if !executable(path) {
+		return path, fmt.Errorf(`%s is missing: run "make controlplane"`, path)
+	}
+	return path, nil
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}

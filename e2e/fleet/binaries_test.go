@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+func TestKubernetesVersion(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("../controlplane/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "k8s.io/kubernetes " + fleet.KubernetesVersion; !strings.Contains(string(file), want) {
+		t.Errorf("e2e/controlplane/go.mod does not require %s", want)
+	}
+}
+
+func TestNew_missingBinaries(t *testing.T) {
+	for _, variable := range []string{"KUBEBUILDER_ASSETS", "XDG_CACHE_HOME", "HOME"} {
+		t.Setenv(variable, t.TempDir())
+		_, err := fleet.New(t.Context(), fleet.Options{})
+		if err == nil || !strings.Contains(err.Error(), `run "make controlplane"`) {
+			t.Errorf("with an empty %s: got %v, want it to say what to do", variable, err)
+		}
+		t.Setenv("KUBEBUILDER_ASSETS", "")
+	}
+}

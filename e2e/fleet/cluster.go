@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+)
+
+// A Cluster is one running cluster of a Fleet. Its methods may be called from several goroutines
+// at once, but those that change its state (Stop, Kill, Pause, Resume, Restart) only one at a time.
+type Cluster struct {
+	name      string
+	dir       string
+	authority *authority
+	admin     access
+	machine   machine
+	chores    chores
+	// record is what a later process needs to find the cluster again.
+	record record
+}
+
+// adminName is the user of a cluster's own kubeconfig.
+const adminName = "clusterfx-fleet-admin"
+
+// adminKubeconfig is the name of the file with an administrator's kubeconfig, for kubectl.
+const adminKubeconfig = "admin.kubeconfig"
+
+// newCluster returns a cluster with an administrator, whose kubeconfig it writes into dir. The
+// provider adds the machine.
+func newCluster(dir string, r record, authority *authority) (*Cluster, error) {
+	admin := access{
+		cluster: r.Name,
+		user:    adminName,
+		server:  fmt.Sprintf("https://127.0.0.1:%d", r.Port),
+		ca:      authority.caPEM,
+	}
+	cert, key, err := authority.client(admin.user, []string{"system:masters"}, authority.ca.NotAfter)
+	if err != nil {
+		return nil, err
+	}
+	admin.cert, admin.key = cert, key
+	err = os.WriteFile(filepath.Join(dir, adminKubeconfig), admin.kubeconfig(), 0o600)
+	return &Cluster{name: r.Name, dir: dir, authority: authority, admin: admin, record: r}, err
+}
+
+// machine is what a provider has of a cluster: the part that can be stopped and started.
+type machine interface {
+	// start starts what is not running and returns when the API server is ready.
+	start(ctx context.Context) error
+	// stop asks everything to end and waits.
+	stop(ctx context.Context) error
+	// freeze stops everything in its tracks, or lets it go on.
+	freeze(frozen bool) error
+	// kill ends everything without notice and returns when it is gone.
+	kill() error
+	// destroy kills what runs and frees what remains.
+	destroy(ctx context.Context) error
+}
+
+// Name returns the name that the cluster was created with.
+func (c *Cluster) Name() string { return c.name }
+
+// Dir returns the folder with the cluster's keys, its admin kubeconfig (admin.kubeconfig) and logs.
+func (c *Cluster) Dir() string { return c.dir }
+
+// Server returns the URL of the API server.
+func (c *Cluster) Server() string { return c.admin.server }
+
+// Kubeconfig returns a kubeconfig for an administrator (group system:masters). Keys and
+// certificates are in it, it names no file.
+func (c *Cluster) Kubeconfig() []byte { return c.admin.kubeconfig() }
+
+// Config returns a client configuration for the same administrator, without a limit of its own on
+// the rate of requests. Each call returns another copy.
+func (c *Cluster) Config() *rest.Config { return c.admin.config() }
+
+// Stop asks the cluster's processes to end, as on a shutdown of their machine, and waits for it.
+// The data stays for Restart. If ctx ends first the processes may still be about to end.
+func (c *Cluster) Stop(ctx context.Context) error {
+	return c.wrap("stop", c.machine.stop(ctx))
+}
+
+// Kill ends the cluster's processes without notice, as on a loss of power, and returns when they
+// are gone. The data stays for Restart.
+func (c *Cluster) Kill() error { return c.wrap("kill", c.machine.kill()) }
+
+// Pause freezes the cluster's processes: connections stay open and nobody answers.
+func (c *Cluster) Pause() error { return c.wrap("pause", c.machine.freeze(true)) }
+
+// Resume lets a paused cluster go on.
+func (c *Cluster) Resume() error { return c.wrap("resume", c.machine.freeze(false)) }
+
+// Restart starts a cluster that was stopped or killed, or ends and starts one that runs: at the
+// same address, with the same data and keys. It returns when the API server is ready.
+func (c *Cluster) Restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.machine.kill(); err != nil {
+		return c.wrap("restart", err)
+	}
+	return c.wrap("restart", c.machine.start(ctx))
+}
+
+// destroy ends the cluster for good.
+func (c *Cluster) destroy(ctx context.Context) error {
+	c.chores.stop()
+	return c.wrap("close", c.machine.destroy(ctx))
+}
+
+func (c *Cluster) wrap(action string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s cluster %s: %w", action, c.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestFleet_Create(t *testing.T) {
+	t.Parallel()
+
+	t.Run("clusters of one etcd serve the pinned version and know nothing of each other", func(t *testing.T) {
+		t.Parallel()
+		both := fleettest.Clusters(t, "a", "b")
+		a, b := both[0], both[1]
+		for _, c := range both {
+			version, err := clientFor(t, c.Config()).Discovery().ServerVersion()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if os.Getenv("KUBEBUILDER_ASSETS") == "" && version.GitVersion != fleet.KubernetesVersion {
+				t.Errorf("cluster %s runs %s, want %s", c.Name(), version.GitVersion, fleet.KubernetesVersion)
+			}
+		}
+		write(t, clientFor(t, a.Config()), "only-in-a")
+		if err := read(t.Context(), clientFor(t, b.Config()), "only-in-a"); err == nil {
+			t.Error("cluster b has an object of cluster a")
+		}
+		stranger := a.Config()
+		stranger.Host = b.Server()
+		if err := list(t.Context(), clientFor(t, stranger)); err == nil {
+			t.Error("the administrator of cluster a may enter cluster b")
+		}
+	})
+
+	t.Run("names that cannot be used, or not again, are refused", func(t *testing.T) {
+		t.Parallel()
+		fleettest.Cluster(t, "a")
+		for _, name := range []string{"", "A", "a/b", "-a", "_etcd", strings.Repeat("x", 41), "a"} {
+			if _, err := fleettest.Shared(t).Create(t.Context(), name); err == nil {
+				t.Errorf("name %q was accepted", name)
+			}
+		}
+	})
+
+	t.Run("an API server that cannot start shows the end of its log", func(t *testing.T) {
+		t.Parallel()
+		_, err := fleettest.Shared(t).Create(t.Context(), "broken", "--no-such-flag=1")
+		if err == nil || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
+			t.Errorf("got %v, want the complaint of kube-apiserver", err)
+		}
+	})
+}
+
+func TestFleet_Close(t *testing.T) {
+	t.Parallel()
+	var f *fleet.Fleet
+	var err error
+	var started sync.WaitGroup
+	started.Go(func() {
+		runtime.LockOSThread() // The thread ends with this goroutine; nothing may depend on it.
+		f, err = fleet.New(t.Context(), fleet.Options{Log: t.Output()})
+	})
+	started.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	starting := make(chan error)
+	go func() {
+		_, err := f.Create(t.Context(), "late")
+		starting <- err
+	}()
+	for !isDir(filepath.Join(f.Dir(), "late")) {
+		runtime.Gosched()
+	}
+	pids := f.Processes()
+
+	begin := time.Now()
+	if err := f.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("closed after %s", time.Since(begin).Round(time.Millisecond))
+	if err := <-starting; err == nil {
+		t.Error("a cluster started in a fleet that was closed")
+	}
+	for name, pid := range pids {
+		if alive(pid) {
+			t.Errorf("%s is still alive", name)
+		}
+	}
+	if isDir(f.Dir()) {
+		t.Errorf("%s is still there", f.Dir())
+	}
+	if err := f.Close(t.Context()); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}
+
+func TestNew_Dir(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "precious")
+	if err := os.WriteFile(precious, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := fleettest.New(t, fleet.Options{Dir: dir})
+	if _, err := fleet.New(t.Context(), fleet.Options{Dir: dir}); err == nil {
+		t.Error("two fleets share a folder")
+	}
+	if err := f.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("the folder holds %v (%v), want only what is not the fleet's", left, err)
+	}
+}

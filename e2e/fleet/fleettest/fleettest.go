@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// suite is the fleet that the tests of a binary share. Tests wait on mu only for its lookups.
+type suite struct {
+	mu       sync.Mutex
+	fleet    func() (*fleet.Fleet, error)
+	clusters map[string]func() (*fleet.Cluster, error)
+	close    func() error
+}
+
+var shared suite //nolint:gochecknoglobals // a test binary has one fleet; see the package comment
+
+// A Check is something that Main does when all tests have passed and the shared fleet is closed.
+type Check func() error
+
+// NoLeaks fails the run if goroutines are left. Connections to clusters of the shared fleet do not
+// count, since they end with it.
+func NoLeaks(options ...goleak.Option) Check {
+	return func() error {
+		options = append(options,
+			// klog starts it on import and cannot stop it.
+			goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+		return goleak.Find(options...)
+	}
+}
+
+// Main runs the tests, stops the shared fleet and returns what to exit with:
+//
+//	func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
+func Main(m *testing.M, checks ...Check) int {
+	code := m.Run()
+	err := shared.stop()
+	if code == 0 {
+		for _, check := range checks {
+			err = errors.Join(err, check())
+		}
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "fleettest:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// New returns a fleet of the test's own, which is closed when the test ends.
+func New(tb testing.TB, o fleet.Options) *fleet.Fleet {
+	tb.Helper()
+	if o.Log == nil {
+		o.Log = tb.Output()
+	}
+	f, err := fleet.New(tb.Context(), o)
+	if err != nil {
+		tb.Fatalf("start a fleet: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := f.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Errorf("close the fleet: %v", err)
+		}
+	})
+	return f
+}
+
+// Shared returns the fleet that the tests of this binary share, and starts it if tb is the first to
+// ask. The binary needs a TestMain with Main.
+func Shared(tb testing.TB) *fleet.Fleet {
+	tb.Helper()
+	f, err := shared.get(context.WithoutCancel(tb.Context()))
+	if err != nil {
+		tb.Fatalf("start the shared fleet: %v", err)
+	}
+	return f
+}
+
+// Cluster returns the cluster of that name in the shared fleet, and creates it if tb is the first
+// to ask.
+func Cluster(tb testing.TB, name string) *fleet.Cluster {
+	tb.Helper()
+	return Clusters(tb, name)[0]
+}
+
+// Clusters returns several clusters of the shared fleet. It starts those that are missing at once,
+// which takes much less time than one after the other.
+func Clusters(tb testing.TB, names ...string) []*fleet.Cluster {
+	tb.Helper()
+	f := Shared(tb)
+	clusters, errs := make([]*fleet.Cluster, len(names)), make([]error, len(names))
+	var starting sync.WaitGroup
+	for i, name := range names {
+		starting.Go(func() {
+			clusters[i], errs[i] = shared.cluster(name, func() (*fleet.Cluster, error) {
+				// Another test may wait for this cluster, and shall have it also if tb ends.
+				return f.Create(context.WithoutCancel(tb.Context()), name)
+			})
+		})
+	}
+	starting.Wait()
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatal(err)
+	}
+	return clusters
+}
+
+// get starts the fleet once. The context is good for its end, too.
+func (s *suite) get(ctx context.Context) (*fleet.Fleet, error) {
+	s.mu.Lock()
+	if s.fleet == nil {
+		s.fleet = sync.OnceValues(func() (*fleet.Fleet, error) {
+			return fleet.New(ctx, fleet.Options{Log: log()})
+		})
+		s.close = func() error {
+			if f, err := s.fleet(); err == nil {
+				return f.Close(ctx)
+			}
+			return nil // A test reported it.
+		}
+	}
+	start := s.fleet
+	s.mu.Unlock()
+	return start()
+}
+
+// log returns where the shared fleet says what it does: nowhere, unless somebody wants to know.
+func log() io.Writer {
+	if testing.Verbose() {
+		return os.Stderr
+	}
+	return io.Discard
+}
+
+// cluster creates a cluster once.
+func (s *suite) cluster(name string, create func() (*fleet.Cluster, error)) (*fleet.Cluster, error) {
+	s.mu.Lock()
+	once, known := s.clusters[name]
+	if !known {
+		once = sync.OnceValues(create)
+		if s.clusters == nil {
+			s.clusters = map[string]func() (*fleet.Cluster, error){}
+		}
+		s.clusters[name] = once
+	}
+	s.mu.Unlock()
+	return once()
+}
+
+// stop closes the fleet if there is one.
+func (s *suite) stop() error {
+	s.mu.Lock()
+	stop := s.close
+	s.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	return stop()
+}

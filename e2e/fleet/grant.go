@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// grantTimeout bounds the wait for an API server that has to notice a new right.
+const grantTimeout = 10 * time.Second
+
+// grantName is the name of the role and the binding that hold a subject's rights.
+func grantName(s rbacv1.Subject) string {
+	return "fleet:" + strings.ToLower(s.Kind) + ":" + s.Name
+}
+
+// grant makes rules the rights of a subject, in place of those it was granted before.
+func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.PolicyRule) error {
+	if len(rules) == 0 {
+		return c.withdraw(ctx, s)
+	}
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Name: grantName(s)}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}
+	roles := kube.RbacV1().ClusterRoles()
+	_, err = roles.Create(ctx, role, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = roles.Update(ctx, role, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("grant %s its rights: %w", s.Name, err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		Subjects:   []rbacv1.Subject{s},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+	}
+	_, err = kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("grant %s its rights: %w", s.Name, err)
+	}
+	return c.awaitRights(ctx, s, rules[len(rules)-1])
+}
+
+// awaitRights returns when the API server acts on a rule that it has just been given, which takes
+// it a few milliseconds: who is granted a right may use it at once.
+func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1.PolicyRule) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	review := reviewOf(s, rule)
+	ctx, cancel := context.WithTimeout(ctx, grantTimeout)
+	defer cancel()
+	return c.await(ctx, func() error { return nil }, func() error {
+		answer, err := kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			err = fmt.Errorf("%s has no rights yet", s.Name)
+		}
+		return err
+	})
+}
+
+// reviewOf asks whether a subject may do the first thing that a rule allows.
+func reviewOf(s rbacv1.Subject, rule rbacv1.PolicyRule) *authorizationv1.SubjectAccessReview {
+	user := s.Name
+	if s.Kind == rbacv1.ServiceAccountKind {
+		user = accountUser(s.Namespace, s.Name)
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user}}
+	if len(rule.NonResourceURLs) > 0 {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{
+			Path: first(rule.NonResourceURLs), Verb: first(rule.Verbs),
+		}
+		return review
+	}
+	resource, subresource, _ := strings.Cut(first(rule.Resources), "/")
+	review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+		Verb: first(rule.Verbs), Group: first(rule.APIGroups),
+		Resource: resource, Subresource: subresource, Name: first(rule.ResourceNames),
+	}
+	return review
+}
+
+// first returns the first of a list, or nothing.
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// withdraw takes away what grant gave; there need not be anything.
+func (c *Cluster) withdraw(ctx context.Context, s rbacv1.Subject) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	for _, remove := range []func(context.Context, string, metav1.DeleteOptions) error{
+		kube.RbacV1().ClusterRoleBindings().Delete,
+		kube.RbacV1().ClusterRoles().Delete,
+	} {
+		err := remove(ctx, grantName(s), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("withdraw the rights of %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}

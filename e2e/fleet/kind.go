@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	kind "sigs.k8s.io/kind/pkg/cluster"
+)
+
+const (
+	// kindStartTimeout is startTimeout for a cluster that has a whole node to start.
+	kindStartTimeout = 10 * time.Minute
+	// kindNodeTimeout is the part of it that kind waits for the node to become ready.
+	kindNodeTimeout = 5 * time.Minute
+)
+
+// kinds is the provider that runs a Docker container with a whole node per cluster.
+type kinds struct {
+	options Options
+	kind    *kind.Provider
+}
+
+var _ provider = (*kinds)(nil)
+
+func startKind(ctx context.Context, o Options) (provider, error) {
+	if len(o.Addresses) > 0 || len(o.APIServerFlags) > 0 {
+		return nil, errors.New("addresses and API server flags are for processes: the kind provider has none")
+	}
+	if _, err := docker(ctx, "version"); err != nil {
+		return nil, fmt.Errorf("the kind provider needs Docker: %w", err)
+	}
+	return openKind(o), nil
+}
+
+func openKind(o Options) provider {
+	return &kinds{
+		options: o,
+		kind:    kind.NewProvider(kind.ProviderWithDocker(), kind.ProviderWithLogger(kindLog{o.Log})),
+	}
+}
+
+// create starts a node. Once kind has begun it cannot be interrupted, only what follows can.
+func (k *kinds) create(ctx context.Context, r request) (*Cluster, error) {
+	if len(r.flags) > 0 {
+		return nil, errors.New("API server flags are for processes: the kind provider has none")
+	}
+	// Containers have names for the whole machine, and another fleet may use the same ones.
+	node := &kindNode{
+		provider: k,
+		name:     "fleet-" + strings.ToLower(rand.Text()[:6]) + "-" + r.name,
+		dir:      r.dir,
+	}
+	if !k.options.Detached {
+		release, err := guard("docker", "rm", "-f", "-v", node.container())
+		if err != nil {
+			return nil, err
+		}
+		node.release = release
+	}
+	c, err := k.run(ctx, r.name, node)
+	if err != nil {
+		return nil, errors.Join(err, node.destroy(context.WithoutCancel(ctx)))
+	}
+	return c, nil
+}
+
+// run creates the node and takes the keys from it.
+func (k *kinds) run(ctx context.Context, name string, node *kindNode) (*Cluster, error) {
+	options := []kind.CreateOption{
+		kind.CreateWithKubeconfigPath(node.kubeconfig()),
+		kind.CreateWithWaitForReady(kindNodeTimeout),
+		kind.CreateWithDisplayUsage(false),
+		kind.CreateWithDisplaySalutation(false),
+	}
+	if k.options.Image != "" {
+		options = append(options, kind.CreateWithNodeImage(k.options.Image))
+	}
+	if err := k.kind.Create(node.name, options...); err != nil {
+		return nil, err
+	}
+	for _, file := range []string{caCertFile, caKeyFile, tokenKeyFile} {
+		data, err := docker(ctx, "exec", node.container(), "cat", "/etc/kubernetes/pki/"+file)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(node.dir, file), data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	port, err := node.port()
+	if err != nil {
+		return nil, err
+	}
+	c, err := k.assemble(record{Name: name, Port: port, Kind: node.name}, node)
+	if err != nil {
+		return nil, err
+	}
+	return c, node.ready(ctx)
+}
+
+func (k *kinds) adopt(r record) (*Cluster, error) {
+	return k.assemble(r, &kindNode{provider: k, name: r.Kind, dir: filepath.Join(k.options.Dir, r.Name)})
+}
+
+func (k *kinds) assemble(r record, node *kindNode) (*Cluster, error) {
+	authority, err := loadAuthority(node.dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCluster(node.dir, r, authority)
+	if err != nil {
+		return nil, err
+	}
+	c.machine, node.cluster = node, c
+	return c, nil
+}
+
+func (k *kinds) close(context.Context) error { return nil }
+
+// kindNode is the machine of a kind cluster: its one node.
+type kindNode struct {
+	provider  *kinds
+	cluster   *Cluster
+	name, dir string
+	// release tells the guard that the node was taken care of; nil without a guard.
+	release func()
+}
+
+var _ machine = (*kindNode)(nil)
+
+// container is the name that kind gives the container of the one node.
+func (n *kindNode) container() string { return n.name + "-control-plane" }
+
+func (n *kindNode) kubeconfig() string { return filepath.Join(n.dir, "kind.kubeconfig") }
+
+// port returns the port of 127.0.0.1 that leads to the API server; it is the same after a restart.
+func (n *kindNode) port() (int, error) {
+	text, err := n.provider.kind.KubeConfig(n.name, false)
+	if err != nil {
+		return 0, err
+	}
+	config, err := clientcmd.Load([]byte(text))
+	if err != nil {
+		return 0, err
+	}
+	for _, cluster := range config.Clusters {
+		server, err := url.Parse(cluster.Server)
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(server.Port())
+	}
+	return 0, errors.New("kind's kubeconfig has no cluster")
+}
+
+func (n *kindNode) ready(ctx context.Context) error {
+	alive := func() error { return nil }
+	if err := n.cluster.awaitReady(ctx, alive); err != nil {
+		return err
+	}
+	return n.cluster.awaitServiceAccount(ctx, alive)
+}
+
+func (n *kindNode) start(ctx context.Context) error {
+	if _, err := docker(ctx, "start", n.container()); err != nil {
+		return err
+	}
+	return n.ready(ctx)
+}
+
+func (n *kindNode) stop(ctx context.Context) error {
+	_, err := docker(ctx, "stop", n.container())
+	return err
+}
+
+func (n *kindNode) kill() error {
+	ctx, cancel := dockerContext()
+	defer cancel()
+	running, err := docker(ctx, "inspect", "--format", "{{.State.Running}}", n.container())
+	if err != nil || strings.TrimSpace(string(running)) != "true" {
+		return err
+	}
+	_, err = docker(ctx, "kill", n.container())
+	return err
+}
+
+func (n *kindNode) freeze(frozen bool) error {
+	ctx, cancel := dockerContext()
+	defer cancel()
+	action := "unpause"
+	if frozen {
+		action = "pause"
+	}
+	_, err := docker(ctx, action, n.container())
+	return err
+}
+
+func (n *kindNode) destroy(context.Context) error {
+	if err := n.provider.kind.Delete(n.name, n.kubeconfig()); err != nil {
+		return err
+	}
+	if n.release != nil {
+		n.release()
+	}
+	return nil
+}
+
+// dockerContext is for what is quick and has no context of its own.
+func dockerContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), obeyTimeout) //nolint:forbidigo // see above
+}
+
+// docker runs Docker's client and returns what it prints.
+func docker(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "docker", args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("docker %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.Bytes(), nil
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// lockNew makes an empty file and locks it. Whoever inherits the open file holds the lock, until
+// the last one has closed it or ended.
+func lockNew(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+	}
+	if err := file.Truncate(0); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// unlocked reports whether nobody holds the lock: its process has ended, or never was.
+func unlocked(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	defer func() { _ = file.Close() }()
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
+}
+
+// adopt finds the process of a detached program that another process started, or returns nil if
+// it has ended. The number in the file may by now be that of a stranger; but if the lock is still
+// held after the handle was taken, then the handle is that of the holder.
+func (p program) adopt() (*process, error) {
+	if unlocked(p.lockFile()) {
+		return nil, nil
+	}
+	data, err := os.ReadFile(p.lockFile())
+	if err != nil {
+		return nil, err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return nil, fmt.Errorf("find %s: read %s: %w", p.name(), p.lockFile(), err)
+	}
+	handle, err := os.FindProcess(pid)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", p.name(), err)
+	}
+	if unlocked(p.lockFile()) {
+		return nil, nil
+	}
+	return &process{program: p, handle: handle, gone: func() bool { return unlocked(p.lockFile()) }}, nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// parentVariable makes TestParent start a fleet; its value is a plan as JSON.
+const parentVariable = "FLEET_TEST_PARENT"
+
+// plan is what such a process is to start.
+type plan struct {
+	Options  fleet.Options
+	Clusters []string
+}
+
+// offspring is what it prints when that runs.
+type offspring struct {
+	Dir       string
+	Processes map[string]int
+}
+
+// TestParent is the other process: it starts a fleet, says so, and stays until it is killed.
+func TestParent(t *testing.T) {
+	text := os.Getenv(parentVariable)
+	if text == "" {
+		t.Skip("it is run by other tests")
+	}
+	var p plan
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(t.Context(), p.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range p.Clusters {
+		if _, err := f.Create(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(offspring{f.Dir(), f.Processes()}); err != nil {
+		t.Fatal(err)
+	}
+	select {}
+}
+
+// killParent runs this binary as a parent, and kills it as soon as its fleet runs.
+func killParent(t *testing.T, p plan) offspring {
+	t.Helper()
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestParent$")
+	cmd.Env = append(os.Environ(), parentVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var found offspring
+	err = json.NewDecoder(bufio.NewReader(out)).Decode(&found)
+	for name, pid := range found.Processes {
+		if !alive(pid) {
+			t.Errorf("%s did not run while its parent lived", name)
+		}
+	}
+	if err := errors.Join(err, cmd.Process.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // It was killed.
+	return found
+}
+
+func TestFleet_diesWithItsParent(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	found := killParent(t, plan{Clusters: []string{"a"}})
+	g.Expect(found.Processes).To(HaveLen(2))
+	for name, pid := range found.Processes {
+		g.Eventually(alive).WithArguments(pid).WithTimeout(5*time.Second).Should(BeFalse(), name)
+	}
+	g.Eventually(func() error { _, err := os.Stat(found.Dir); return err }).WithTimeout(5*time.Second).
+		Should(MatchError(fs.ErrNotExist), "the folder for temporary files")
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	dir := t.TempDir()
+	found := killParent(t, plan{
+		Options:  fleet.Options{Dir: dir, Detached: true},
+		Clusters: []string{"a"},
+	})
+	_, err := fleet.New(t.Context(), fleet.Options{Dir: dir})
+	g.Expect(err).To(MatchError(ContainSubstring("holds a fleet that was left there")))
+
+	f, err := fleet.Open(dir, t.Output())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.Processes()).To(Equal(found.Processes))
+	c := f.Cluster("a")
+	g.Expect(c).NotTo(BeNil())
+	client := clientFor(t, c.Config())
+	g.Expect(list(t.Context(), client)).To(Succeed())
+
+	g.Expect(c.Kill()).To(Succeed())
+	again, err := fleet.Open(dir, t.Output())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again.Processes()).To(HaveLen(1), "a process that ended is not found again")
+	g.Expect(again.Cluster("a").Restart(t.Context())).To(Succeed())
+	g.Expect(list(t.Context(), client)).To(Succeed())
+
+	f, err = fleet.Open(dir, t.Output())
+	g.Expect(err).NotTo(HaveOccurred())
+	pids := f.Processes()
+	g.Expect(f.Close(t.Context())).To(Succeed())
+	for name, pid := range pids {
+		g.Expect(alive(pid)).To(BeFalse(), name)
+	}
+	_, err = fleet.Open(dir, t.Output())
+	g.Expect(err).To(MatchError(fs.ErrNotExist))
+}
+
+func TestNew_afterAParentThatWasKilled(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	dir := t.TempDir()
+	found := killParent(t, plan{Options: fleet.Options{Dir: dir}})
+	_, err := fleet.Open(dir, nil)
+	g.Expect(err).To(MatchError(ContainSubstring("it was not detached")))
+
+	f := fleettest.New(t, fleet.Options{Dir: dir})
+	g.Expect(f.Processes()["etcd"]).NotTo(Equal(found.Processes["etcd"]))
+}

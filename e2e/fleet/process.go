@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// gonePeriod is how often a process is asked whether it is gone; the answer costs nothing.
+	gonePeriod = 5 * time.Millisecond
+	// readyPeriod is how often a cluster is asked whether it is ready, which takes it some work.
+	readyPeriod = 40 * time.Millisecond
+)
+
+// obeyTimeout bounds the wait for what a process cannot refuse: to be killed, or frozen.
+const obeyTimeout = 30 * time.Second
+
+// tailLines is how much of a log an error shows.
+const tailLines = 15
+
+// program says how to run a process; a process that is run again writes to the same log.
+type program struct {
+	path string
+	args []string
+	dir  string
+	// detached processes outlive this one and can be found again by their lock.
+	detached bool
+	// remove is a folder to delete if this process dies without having stopped the program.
+	remove string
+}
+
+// lockSuffix is how the names of lock files end.
+const lockSuffix = ".lock"
+
+func (p program) name() string     { return filepath.Base(p.path) }
+func (p program) logFile() string  { return filepath.Join(p.dir, p.name()+".log") }
+func (p program) lockFile() string { return filepath.Join(p.dir, p.name()+lockSuffix) }
+
+// process is a program that was started, here or by the process that made the fleet.
+type process struct {
+	program
+	handle *os.Process
+	// gone reports whether the process has ended (and, if it is a child, was reaped).
+	gone func() bool
+}
+
+// attachedScript runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell in
+// the background waits on the pipe: a line means that the program ended or was ended by its owner,
+// the end of the file without one that the owner died. Its $$ is the process that exec turns into
+// the program, so there is no moment in which the program runs without its guard.
+const attachedScript = `
+(read -r line && exit; kill -KILL $$; [ -z "$0" ] || { sleep 1; rm -rf "$0"; }) <&3 >/dev/null 2>&1 &
+exec "$@" 3<&-`
+
+// detachedScript writes the number of the process into the lock file at descriptor 3, and leaves
+// that open: the lock is held until the program ends.
+const detachedScript = `echo $$ >&3; exec "$@"`
+
+// start runs the program.
+func (p program) start() (*process, error) {
+	out, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	script, inherit, release, err := p.tether()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = inherit.Close() }()
+	args := append([]string{"-c", script, p.remove, p.path}, p.args...)
+	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // it ends when somebody ends it
+	cmd.Dir = p.dir
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.ExtraFiles = []*os.File{inherit}
+	// A session of its own keeps a Ctrl-C in our terminal from the program: its owner decides.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		release()
+		return nil, fmt.Errorf("start %s: %w", p.name(), err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // How it ended is in its log.
+		release()
+	}()
+	return &process{program: p, handle: cmd.Process, gone: func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	}}, nil
+}
+
+// tether returns what ties a program to this process, or to its lock: the script that runs it, the
+// file that the script finds at descriptor 3, and what to do when the program has ended.
+func (p program) tether() (script string, inherit *os.File, release func(), err error) {
+	if p.detached {
+		lock, err := lockNew(p.lockFile())
+		return detachedScript, lock, func() {}, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	release = func() {
+		_, _ = w.WriteString("ended\n") // The guard may be gone already.
+		_ = w.Close()
+	}
+	return attachedScript, r, release, nil
+}
+
+// guard runs a command when this process dies without having called release.
+func guard(command ...string) (release func(), err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	const script = `read -r line <&3 && exit; exec "$@"`
+	args := append([]string{"-c", script, "guard"}, command...)
+	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // it ends when this process does
+	cmd.ExtraFiles = []*os.File{r}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return func() {
+		_, _ = w.WriteString("ended\n")
+		_ = w.Close()
+		_ = cmd.Wait()
+	}, nil
+}
+
+// signal sends a signal; to a process that has ended it does nothing.
+func (p *process) signal(s os.Signal) error {
+	if p == nil || p.gone() {
+		return nil
+	}
+	if err := p.handle.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to %s: %w", s, p.name(), err)
+	}
+	return nil
+}
+
+// wait returns when the process has ended.
+func (p *process) wait(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	if err := poll(ctx, gonePeriod, p.gone); err != nil {
+		return fmt.Errorf("wait for the end of %s: %w", p.name(), err)
+	}
+	return nil
+}
+
+// kill ends the process, frozen or not, and waits; the kernel does not take long.
+func (p *process) kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil || p == nil {
+		return err
+	}
+	return p.obey(p.gone)
+}
+
+// freeze stops the process in its tracks, and waits: a thread may go on for a while after the
+// signal, and answer a request.
+func (p *process) freeze() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return p.obey(func() bool { return p.gone() || frozen(p.handle.Pid) })
+}
+
+// obey waits until a process has done what it cannot refuse.
+func (p *process) obey(done func() bool) error {
+	deadline := time.After(obeyTimeout)
+	ticker := time.NewTicker(gonePeriod)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			return fmt.Errorf("%s did not heed a signal for %s", p.name(), obeyTimeout)
+		}
+	}
+	return nil
+}
+
+// died returns an error with the end of the log if the process has ended.
+func (p *process) died() error {
+	if p == nil {
+		return errors.New("a process that the cluster needs ended before the fleet was opened")
+	}
+	if !p.gone() {
+		return nil
+	}
+	return fmt.Errorf("%s ended; the last lines of %s:\n%s", p.name(), p.logFile(), p.tail())
+}
+
+// tail returns the last lines of the log.
+func (p program) tail() string {
+	data, err := os.ReadFile(p.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+// poll returns when done says so, or with the context's error.
+func poll(ctx context.Context, period time.Duration, done func() bool) error {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// requestTimeout is that of each request to a cluster that starts: it may not answer at all.
+const requestTimeout = 5 * time.Second
+
+// httpClient returns a client that opens a connection per request and leaves none behind.
+func (a access) httpClient() (*http.Client, error) {
+	tlsConfig, err := rest.TLSConfigFor(a.config())
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Timeout:   requestTimeout,
+		Transport: &http.Transport{TLSClientConfig: tlsConfig, DisableKeepAlives: true},
+	}, nil
+}
+
+// awaitReady returns when the API server says that it is ready and the namespaces are there that
+// everybody takes for granted, or when died does.
+func (c *Cluster) awaitReady(ctx context.Context, died func() error) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, died, func() error {
+		if err := kube.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+			return fmt.Errorf("ask if it is ready: %w", err)
+		}
+		for _, name := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
+			if _, err := kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// awaitServiceAccount returns when Pods can be created in the namespace default.
+func (c *Cluster) awaitServiceAccount(ctx context.Context, died func() error) error {
+	kube, err := c.clients()
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, died, func() error {
+		_, err := kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// await returns when check does not fail any more; if it does to the end, with its last error.
+func (c *Cluster) await(ctx context.Context, died, check func() error) error {
+	var problem error
+	err := poll(ctx, readyPeriod, func() bool {
+		if problem = died(); problem != nil {
+			return true
+		}
+		failure := check()
+		if ctx.Err() == nil {
+			problem = failure
+		}
+		return failure == nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for cluster %s: %w", c.name, errors.Join(err, problem))
+	}
+	return problem
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// stateFile in the fleet's folder says what is needed to find the fleet again. The numbers of the
+// processes are not in it but in their lock files, which a process writes before it begins.
+const stateFile = "fleet.json"
+
+// state is the content of stateFile.
+type state struct {
+	Options  Options  `json:"options"`
+	Clusters []record `json:"clusters"`
+}
+
+// record is a cluster in the state.
+type record struct {
+	Name  string   `json:"name"`
+	Port  int      `json:"port"`
+	Kind  string   `json:"kind,omitempty"`
+	Flags []string `json:"flags,omitempty"`
+}
+
+// Open returns a fleet that another process started with Options.Detached and left behind, to use
+// it or to close it; its log goes to w, if that is not nil. What died meanwhile can be restarted,
+// except etcd.
+func Open(dir string, w io.Writer) (*Fleet, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := readState(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the fleet in %s: %w", dir, err)
+	}
+	if !s.Options.Detached {
+		return nil, fmt.Errorf("open the fleet in %s: it was not detached", dir)
+	}
+	s.Options.Dir, s.Options.Log = dir, newLog(w)
+	f := newFleet(s.Options, &home{path: dir})
+	if err := f.adopt(s.Clusters); err != nil {
+		return nil, fmt.Errorf("open the fleet in %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// readState reads the state in a fleet's folder.
+func readState(dir string) (state, error) {
+	var s state
+	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("read %s: %w", stateFile, err)
+	}
+	return s, nil
+}
+
+func (f *Fleet) adopt(records []record) error {
+	var err error
+	if f.options.Provider == Kind {
+		f.provider = openKind(f.options)
+	} else {
+		f.provider, err = openProcesses(f.options)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if f.clusters[r.Name], err = f.provider.adopt(r); err != nil {
+			return fmt.Errorf("find cluster %s: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+func (f *Fleet) save() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.saveLocked()
+}
+
+// saveLocked writes the state as a whole or not at all.
+func (f *Fleet) saveLocked() error {
+	s := state{Options: f.options}
+	for _, c := range f.clusters {
+		if c != nil {
+			s.Clusters = append(s.Clusters, c.record)
+		}
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.home.path, stateFile)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// issuer is who signs service account tokens, in our clusters and in those of kind.
+const issuer = "https://kubernetes.default.svc.cluster.local"
+
+// claims are those of a token that a TokenRequest returns.
+type claims struct {
+	Issuer     string     `json:"iss"`
+	Audience   []string   `json:"aud"`
+	Subject    string     `json:"sub"`
+	ID         string     `json:"jti"`
+	IssuedAt   int64      `json:"iat"`
+	NotBefore  int64      `json:"nbf"`
+	Expires    int64      `json:"exp"`
+	Kubernetes kubernetes `json:"kubernetes.io"`
+}
+
+// kubernetes says which objects a token belongs to.
+type kubernetes struct {
+	Namespace      string `json:"namespace"`
+	ServiceAccount object `json:"serviceaccount"`
+	Secret         object `json:"secret"`
+}
+
+// object is one that a token does not outlive.
+type object struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+// accountUser is the user name of a service account.
+func accountUser(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}
+
+// token signs a token for a service account, bound to a Secret. The API server's own tokens live
+// for ten minutes at least; these live as long as they are told to.
+func (a *authority) token(sa *corev1.ServiceAccount, secret *corev1.Secret, expires time.Time) (string, error) {
+	now := time.Now()
+	c := claims{
+		Issuer:    issuer,
+		Audience:  []string{issuer},
+		Subject:   accountUser(sa.Namespace, sa.Name),
+		ID:        rand.Text(),
+		IssuedAt:  now.Unix(),
+		NotBefore: now.Add(-clockSkew).Unix(),
+		Expires:   expires.Unix(),
+		Kubernetes: kubernetes{
+			Namespace:      sa.Namespace,
+			ServiceAccount: object{Name: sa.Name, UID: string(sa.UID)},
+			Secret:         object{Name: secret.Name, UID: string(secret.UID)},
+		},
+	}
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	return signToken(a.tokenKey, payload)
+}
+
+// signToken makes a signed JSON web token (RFC 7515, compact form) of a payload.
+func signToken(key crypto.Signer, payload []byte) (string, error) {
+	algorithm := "ES256"
+	if _, ok := key.(*rsa.PrivateKey); ok {
+		algorithm = "RS256"
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode(fmt.Appendf(nil, `{"alg":%q,"typ":"JWT"}`, algorithm)) + "." + encode(payload)
+	digest := sha256.Sum256([]byte(signed))
+	signature, err := signDigest(key, digest[:])
+	if err != nil {
+		return "", fmt.Errorf("sign a token: %w", err)
+	}
+	return signed + "." + encode(signature), nil
+}
+
+// signDigest signs as RFC 7518 wants it: for ES256 the two numbers side by side, 32 bytes each.
+func signDigest(key crypto.Signer, digest []byte) ([]byte, error) {
+	ec, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return key.Sign(rand.Reader, digest, crypto.SHA256)
+	}
+	r, s, err := ecdsa.Sign(rand.Reader, ec, digest)
+	if err != nil {
+		return nil, err
+	}
+	signature := make([]byte, 64)
+	r.FillBytes(signature[:32])
+	s.FillBytes(signature[32:])
+	return signature, nil
+}

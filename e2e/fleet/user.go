@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// defaultLifetime is that of a credential for a User who does not ask for another.
+const defaultLifetime = 24 * time.Hour
+
+// A User is somebody to mint a credential for.
+type User struct {
+	// Name is the user's name; for a token, that of a service account in kube-system.
+	Name string
+	// Groups are the user's groups. Certificates only: a service account's groups are given.
+	Groups []string
+	// Rules is what the user may do, in the whole cluster. Default: what everybody may do.
+	Rules []rbacv1.PolicyRule
+	// Lifetime is how long the credential is valid; seconds will do. Default: a day.
+	Lifetime time.Duration
+}
+
+// A Credential is what a User has to enter a Cluster.
+type Credential struct {
+	access  access
+	revoke  func(context.Context) error
+	expires time.Time
+}
+
+// Kubeconfig returns a kubeconfig for the user; it names no file.
+func (c *Credential) Kubeconfig() []byte { return c.access.kubeconfig() }
+
+// Config returns a client configuration for the user, another copy each time.
+func (c *Credential) Config() *rest.Config { return c.access.config() }
+
+// Expires returns the time from which on the credential is refused. An API server remembers for
+// ten seconds that a token was good, and may let it pass for that long after its end. A token whose
+// cluster was left detached by then lasts for another minute: its end is then up to the API server.
+func (c *Credential) Expires() time.Time { return c.expires }
+
+// Revoke takes away the user's rights and, with a token, deletes the service account. A token is
+// then refused as Unauthorized, after the ten seconds that an API server remembers it; until then,
+// and with a certificate for ever (Kubernetes has no revocation list), the answer is Forbidden.
+// It ends all credentials that were minted in this cluster for a user of the same name.
+func (c *Credential) Revoke(ctx context.Context) error { return c.revoke(ctx) }
+
+// MintCertificate gives a user a client certificate, signed by the cluster's own authority.
+func (c *Cluster) MintCertificate(ctx context.Context, u User) (*Credential, error) {
+	u = u.withDefaults()
+	subject := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: u.Name}
+	if err := c.grant(ctx, subject, u.Rules); err != nil {
+		return nil, err
+	}
+	a := c.accessFor(u)
+	expires := u.expires()
+	var err error
+	if a.cert, a.key, err = c.authority.client(u.Name, u.Groups, expires); err != nil {
+		return nil, err
+	}
+	revoke := func(ctx context.Context) error { return c.withdraw(ctx, subject) }
+	return &Credential{access: a, revoke: revoke, expires: expires}, nil
+}
+
+// MintToken gives a user the token of a service account in kube-system, which it creates if there
+// is none, signed by the cluster's own key.
+func (c *Cluster) MintToken(ctx context.Context, u User) (*Credential, error) {
+	if len(u.Groups) > 0 {
+		return nil, errors.New("mint a token: a service account cannot be given groups; mint a certificate")
+	}
+	u = u.withDefaults()
+	sa, err := c.serviceAccount(ctx, u.Name)
+	if err != nil {
+		return nil, err
+	}
+	subject := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: sa.Namespace, Name: sa.Name}
+	if err := c.grant(ctx, subject, u.Rules); err != nil {
+		return nil, err
+	}
+	secret, err := c.bindToken(ctx, sa)
+	if err != nil {
+		return nil, err
+	}
+	a := c.accessFor(u)
+	expires := u.expires()
+	if a.token, err = c.authority.token(sa, secret, expires); err != nil {
+		return nil, err
+	}
+	c.chores.add(ctx, time.Until(expires), func(ctx context.Context) error { return c.unbindToken(ctx, secret) })
+	revoke := func(ctx context.Context) error {
+		return errors.Join(c.deleteServiceAccount(ctx, u.Name), c.withdraw(ctx, subject))
+	}
+	return &Credential{access: a, revoke: revoke, expires: expires}, nil
+}
+
+func (u User) withDefaults() User {
+	if u.Lifetime == 0 {
+		u.Lifetime = defaultLifetime
+	}
+	return u
+}
+
+// expires is the end of a lifetime that begins now. Credentials count in seconds: the last one that
+// has begun is theirs.
+func (u User) expires() time.Time {
+	return time.Now().Add(u.Lifetime + time.Second - 1).Truncate(time.Second)
+}
+
+// accessFor returns the way into the cluster, still without a credential.
+func (c *Cluster) accessFor(u User) access {
+	return access{cluster: c.name, user: u.Name, server: c.admin.server, ca: c.admin.ca}
+}
+
+// clients returns an administrator's clients that leave no connection behind.
+func (c *Cluster) clients() (*clientset.Clientset, error) {
+	client, err := c.admin.httpClient()
+	if err != nil {
+		return nil, err
+	}
+	return clientset.NewForConfigAndClient(c.admin.config(), client)
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcount
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// CountPods adds the counter to a remote's app. A registry.Remote is everything that an app has to
+// offer: what has no name belongs to the remote, what belongs to the hub says so.
+func CountPods(p registry.Remote) error {
+	c := &counter{remote: p.Client, hub: p.Hub, report: "podcount-" + string(p.Cluster)}
+	again := handler.EnqueueRequestsFromMapFunc(c.request)
+	return ctrl.NewControllerManagedBy(p.Manager).
+		Named("podcount").
+		Watches(&corev1.Pod{}, again).
+		Watches(&corev1.Namespace{}, again). // There is always one, also where no Pod is.
+		Complete(c)
+}
+
+// counter counts the Pods of one remote.
+type counter struct {
+	remote client.Reader     // from the app's cache
+	hub    client.Client     // the manage-client
+	report string            // the ConfigMap in the hub
+	last   map[string]string // what was reported last
+}
+
+// request is what every event comes to: there is one thing to do.
+func (c *counter) request(context.Context, client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: c.report}}}
+}
+
+// Reconcile counts the Pods, and reports if the result is another one than before.
+func (c *counter) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var pods corev1.PodList
+	if err := c.remote.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list the Pods: %w", err)
+	}
+	counted := count(pods.Items)
+	if c.last != nil && maps.Equal(counted, c.last) {
+		return ctrl.Result{}, nil
+	}
+	report := corev1ac.ConfigMap(c.report, metav1.NamespaceDefault).WithData(counted)
+	if err := c.hub.Apply(ctx, report, owner, client.ForceOwnership); err != nil {
+		return ctrl.Result{}, fmt.Errorf("write the count: %w", err)
+	}
+	c.last = counted
+	return ctrl.Result{}, nil
+}
+
+// count returns the number of Pods for each namespace that has any.
+func count(pods []corev1.Pod) map[string]string {
+	numbers := map[string]int{}
+	for i := range pods {
+		numbers[pods[i].Namespace]++
+	}
+	texts := map[string]string{}
+	for namespace, n := range numbers {
+		texts[namespace] = strconv.Itoa(n)
+	}
+	return texts
+}

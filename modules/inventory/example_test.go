@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory_test
+
+import (
+	"fmt"
+
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/modules/inventory"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A hub of your own runs the module next to yours: each one is one line.
+func Example() {
+	pods := registry.NewModule("pods", registry.ModuleOptions{
+		Remote: fx.Invoke(func(p registry.Remote) {
+			p.Log.Info("Runs in the app of every remote", "cluster", p.Cluster)
+		}),
+	})
+	hub := fx.Options(
+		inventory.Module.Option(),
+		pods.Option(),
+	)
+	fmt.Println(inventory.Module.Name(), hub != nil)
+	// Output: inventory true
+}

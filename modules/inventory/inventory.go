@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+)
+
+// inventory is what is counted: of a remote, or of a single Node.
+type inventory struct {
+	nodes, readyNodes int32
+	cpu, memory       resource.Quantity
+}
+
+// count returns the sum of the Nodes.
+func count(nodes []corev1.Node) inventory {
+	var sum inventory
+	for i := range nodes {
+		sum.add(of(&nodes[i]))
+	}
+	return sum
+}
+
+// of returns the inventory of one Node.
+func of(node *corev1.Node) inventory {
+	one := inventory{
+		nodes:  1,
+		cpu:    *node.Status.Allocatable.Cpu(),
+		memory: *node.Status.Allocatable.Memory(),
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			one.readyNodes = 1
+		}
+	}
+	return one
+}
+
+func (i *inventory) add(other inventory) {
+	i.nodes += other.nodes
+	i.readyNodes += other.readyNodes
+	i.cpu.Add(other.cpu)
+	i.memory.Add(other.memory)
+}
+
+func (i inventory) equals(other inventory) bool {
+	return i.nodes == other.nodes && i.readyNodes == other.readyNodes &&
+		i.cpu.Cmp(other.cpu) == 0 && i.memory.Cmp(other.memory) == 0
+}
+
+// isReported reports whether a status says the same.
+func (i inventory) isReported(status hubv1.InventoryStatus) bool {
+	reported := status.Allocatable
+	if status.Nodes == nil || status.ReadyNodes == nil || reported.CPU == nil || reported.Memory == nil {
+		return false
+	}
+	return i.equals(inventory{
+		nodes: *status.Nodes, readyNodes: *status.ReadyNodes,
+		cpu: *reported.CPU, memory: *reported.Memory,
+	})
+}
+
+// applied returns the inventory as what server-side apply takes.
+func (i inventory) applied() *hubac.InventoryStatusApplyConfiguration {
+	return hubac.InventoryStatus().
+		WithNodes(i.nodes).
+		WithReadyNodes(i.readyNodes).
+		WithAllocatable(hubac.AllocatableStatus().WithCPU(i.cpu).WithMemory(i.memory))
+}
+
+// relevant drops updates of a Node that change nothing that is counted.
+func relevant() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, wasNode := e.ObjectOld.(*corev1.Node)
+		after, isNode := e.ObjectNew.(*corev1.Node)
+		return !wasNode || !isNode || !of(before).equals(of(after))
+	}}
+}

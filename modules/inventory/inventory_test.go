@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/modules/inventory"
+)
+
+func TestInventory_FollowsTheNodes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "changing")
+	s.start()
+	s.expect("0 nodes, 0 ready, cpu 0, memory 0") // A remote without Nodes has an inventory, too.
+
+	theirs := hubac.Cluster(s.name).WithStatus(hubac.ClusterStatus().WithVersion("v1").
+		WithConditions(metav1ac.Condition().WithType("Theirs").WithStatus(metav1.ConditionTrue).
+			WithReason("Done").WithMessage("done").WithLastTransitionTime(metav1.Now())))
+	s.must(s.hub.Status().Apply(t.Context(), theirs, client.FieldOwner("somebody")))
+
+	s.addNode("a", corev1.ConditionTrue)
+	s.addNode("b", corev1.ConditionTrue)
+	s.addNode("c", corev1.ConditionFalse)
+	s.addNode("d", corev1.ConditionTrue)
+	s.setReady("b", corev1.ConditionUnknown)
+	s.must(s.remote.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "d"}}))
+
+	// Many changes, one write, not before its time, with the last of them in it.
+	s.expect("3 nodes, 1 ready, cpu 6, memory 12Gi")
+	s.expectPace()
+	c := s.cluster()
+	if c.Status.Version != "v1" || !meta.IsStatusConditionTrue(c.Status.Conditions, "Theirs") {
+		t.Errorf("what somebody else wrote is gone: %+v", c.Status)
+	}
+}
+
+func TestInventory_WritesNothingWhenNothingCountedChanges(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "calm")
+	s.addNode("a", corev1.ConditionTrue)
+	s.start()
+	s.expect("1 nodes, 1 ready, cpu 2, memory 4Gi")
+	before := s.cluster().ResourceVersion
+	beats := 0
+	gomega.NewWithT(t).Consistently(func() string {
+		beats++
+		s.change("a", func(n *corev1.Node) {
+			n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+			n.Status.Conditions[0].Message = fmt.Sprint("beat ", beats)
+		})
+		return s.cluster().ResourceVersion
+	}).WithTimeout(inventory.Interval + time.Second).WithPolling(250 * time.Millisecond).Should(gomega.Equal(before))
+}
+
+// expect waits until the inventory reads like this.
+func (s *site) expect(want string) {
+	s.t.Helper()
+	s.eventually(func() error {
+		if got := text(s.cluster().Status.Inventory); got != want {
+			return fmt.Errorf("have %s, want %s", got, want)
+		}
+		return nil
+	})
+}
+
+// nothing is what is said of an inventory that was never written.
+const nothing = "nothing yet"
+
+func text(i hubv1.InventoryStatus) string {
+	if i.Nodes == nil || i.ReadyNodes == nil || i.Allocatable.CPU == nil || i.Allocatable.Memory == nil {
+		return nothing
+	}
+	return fmt.Sprintf("%d nodes, %d ready, cpu %s, memory %s", *i.Nodes, *i.ReadyNodes, i.Allocatable.CPU, i.Allocatable.Memory)
+}
+
+// expectPace checks that no two writes came sooner after each other than they may.
+func (s *site) expectPace() {
+	s.t.Helper()
+	const jitter = 500 * time.Millisecond // of the watch that sees them
+	var last time.Time
+	for _, one := range s.history() {
+		if one.inventory == nothing {
+			continue
+		}
+		if apart := one.at.Sub(last); apart < inventory.Interval-jitter {
+			s.t.Errorf("%q was written %s after the one before", one.inventory, apart)
+		}
+		last = one.at
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+)
+
+// FieldManager owns status.inventory.
+const FieldManager = "clusterfx-inventory"
+
+// Interval is the time between two writes for one remote, at least.
+const Interval = 10 * time.Second
+
+// Setup adds the reconciler to the app's manager.
+func Setup(p Params) error {
+	r := &reconciler{cluster: client.ObjectKey{Name: string(p.Cluster)}, remote: p.Client, hub: p.Hub}
+	return ctrl.NewControllerManagedBy(p.Manager).
+		Named("inventory").
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.request), builder.WithPredicates(relevant())).
+		WatchesRawSource(source.Func(r.start)).
+		Complete(r)
+}
+
+// reconciler keeps the inventory of one remote.
+type reconciler struct {
+	cluster client.ObjectKey // the Cluster on the hub
+	remote  client.Reader
+	hub     client.Client
+	written time.Time // when the inventory was last written; there is one request, so one at a time
+}
+
+// request is what every event comes to.
+func (r *reconciler) request(context.Context, client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: r.cluster}}
+}
+
+// start makes the first request.
+func (r *reconciler) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	queue.Add(ctrl.Request{NamespacedName: r.cluster})
+	return nil
+}
+
+// Reconcile counts, and reports what has changed.
+func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	if wait := Interval - time.Since(r.written); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	var nodes corev1.NodeList
+	if err := r.remote.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("list the nodes: %w", err)
+	}
+	var cluster hubv1.Cluster
+	if err := r.hub.Get(ctx, r.cluster, &cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("read the Cluster: %w", err))
+	}
+	counted := count(nodes.Items)
+	if counted.isReported(cluster.Status.Inventory) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.write(ctx, counted); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.written = time.Now()
+	return ctrl.Result{}, nil
+}
+
+func (r *reconciler) write(ctx context.Context, counted inventory) error {
+	desired := hubac.Cluster(r.cluster.Name).WithStatus(hubac.ClusterStatus().WithInventory(counted.applied()))
+	err := r.hub.Status().Apply(ctx, desired, client.FieldOwner(FieldManager), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the inventory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package modules is the list of the modules that are compiled into the stock hub. Each has a
+// folder of its own; modules/inventory is the one to start from when writing another.
+//
+// A hub of your own takes all of them, some, or none:
+//
+//	for _, m := range modules.All() {
+//		options = append(options, m.Option())
+//	}
+package modules
+
+import (
+	"github.com/clusterfx/clusterfx/modules/inventory"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// All returns the modules of the stock hub.
+func All() []registry.Module {
+	return []registry.Module{
+		inventory.Module,
+	}
+}

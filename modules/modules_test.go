@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package modules_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/modules"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A registry checks the names and the graphs of its modules, each alone and all together.
+func TestAll_GoTogether(t *testing.T) {
+	t.Parallel()
+	_, err := registry.New(registry.Options{
+		Hub: &rest.Config{}, HubMapper: meta.MultiRESTMapper{}, Scheme: runtime.NewScheme(), Modules: modules.All(),
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, m := range modules.All() {
+		if m.Description() == "" {
+			t.Errorf("module %s does not say what it is", m.Name())
+		}
+	}
+}

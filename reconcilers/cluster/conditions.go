@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// steps are the conditions on the way to Ready, in the order in which they are reached.
+type steps struct{ credentials, reachable, identity, modules registry.Facet }
+
+// Messages of conditions that the registry has no words for.
+const (
+	messagePaused   = "The Cluster is paused; set spec.state to Active to start it"
+	messageStopping = "The app is being stopped"
+	messageWaiting  = "Waiting for good credentials"
+)
+
+// stepsOf puts together what is known of the Secret and of the remote. The zero Info stands for a
+// remote that the registry does not know.
+func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) steps {
+	s := steps{credentials: found.valid, reachable: info.Reachable, identity: info.Identity, modules: info.App}
+	if refusedAtDial(info.Reachable) {
+		s.credentials, s.reachable = info.Reachable, registry.Facet{}
+	}
+	switch {
+	case paused(cluster):
+		s.reachable, s.modules = pausedFacet(), pausedFacet()
+	case info.State == registry.StatePaused: // It goes on when there are good credentials.
+		s.reachable, s.modules = registry.Facet{}, registry.Facet{}
+	}
+	if info.App.Status == metav1.ConditionTrue {
+		s.modules.Message = running(info.Modules)
+	}
+	for _, facet := range []*registry.Facet{&s.reachable, &s.identity, &s.modules} {
+		if facet.Status == "" {
+			*facet = unknown(hubv1.ReasonPending, messageWaiting)
+		}
+	}
+	return s
+}
+
+// refusedAtDial reports whether the remote was not even tried, because of what was found out only
+// then: which address a name leads to, for one. That is about the credentials.
+func refusedAtDial(reachable registry.Facet) bool {
+	if reachable.Status != metav1.ConditionFalse {
+		return false
+	}
+	switch reachable.Reason {
+	case hubv1.ReasonUnreachable, hubv1.ReasonTimedOut, hubv1.ReasonTLSFailed,
+		hubv1.ReasonUnauthorized, hubv1.ReasonForbidden, hubv1.ReasonNotHealthy:
+		return false
+	}
+	return true
+}
+
+// ready sums up: the first step that is not taken stands for all that come after it.
+func (s steps) ready() registry.Facet {
+	if s.identity.Reason == hubv1.ReasonForbidden {
+		s.identity.Status = metav1.ConditionTrue // Not being allowed to see it blocks nothing.
+	}
+	for _, step := range []registry.Facet{s.credentials, s.reachable, s.identity, s.modules} {
+		if step.Status != metav1.ConditionTrue {
+			return step
+		}
+	}
+	return registry.Facet{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
+}
+
+// stalled reports whether nothing will change until somebody changes something. What the hub
+// tries again by itself is not; neither is a Secret that may still come, or be filled.
+func (s steps) stalled() bool {
+	if s.credentials.Status == metav1.ConditionFalse {
+		reason := s.credentials.Reason
+		return reason != hubv1.ReasonSecretNotFound && reason != hubv1.ReasonKeyNotFound
+	}
+	return s.reachable.Status == metav1.ConditionTrue && s.identity.Status == metav1.ConditionFalse
+}
+
+// running says how many modules run, for people.
+func running(modules []registry.ModuleInfo) string {
+	switch n := countRunning(modules); n {
+	case 0:
+		return "No module is selected"
+	case 1:
+		return "1 module is running"
+	default:
+		return fmt.Sprintf("%d modules are running", n)
+	}
+}
+
+func countRunning(modules []registry.ModuleInfo) int {
+	n := 0
+	for _, m := range modules {
+		if m.State == registry.ModuleRunning {
+			n++
+		}
+	}
+	return n
+}
+
+func pausedFacet() registry.Facet { return unknown(hubv1.ReasonPaused, messagePaused) }
+
+func unknown(reason, message string) registry.Facet {
+	return registry.Facet{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+}

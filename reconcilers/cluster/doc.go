@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package cluster translates between Cluster objects and the registry: what an object says is what
+runs, and what runs is what the object's status says.
+
+It has two controllers. The first one keeps the registry and the status of every Cluster as the
+Cluster, its Secret and the remote are now. The second one makes Clusters of labelled Secrets, for
+those who register a remote with a Secret alone.
+
+# Usage
+
+In a hub's fx App, next to registry.FX:
+
+	fx.Supply(cluster.Settings{Policy: policy, HubID: id}),
+	cluster.Module,
+
+Without fx, fill in Params and call Setup. The manager's cache must hold Secrets of the credentials
+namespace only, and only what is needed of them:
+
+	ctrl.Options{Cache: cache.Options{ByObject: cluster.CacheOptions(hubv1.DefaultNamespace)}}
+
+The controllers need these rights: get, list, watch, create, patch and delete on Clusters, patch on
+their status, get, list and watch on Secrets in the credentials namespace, create and patch on
+events of the group events.k8s.io there and in the namespace default.
+
+# What happens to a Cluster
+
+	new ─> finalizer ─> Secret ─> registry.Ensure ─> recorded identity ─> status
+	                      │                            ^
+	                      └ missing or bad ────────────┘ what runs goes on with what it has
+	deleted ─> registry.Stop ─> finalizer removed
+
+Every step looks at what is, never at what happened or at what was written into status before, so
+that a hub that was restarted in the middle of anything goes on from there. Nothing waits: a
+reconcile posts the desired state to the registry, reads a snapshot and returns; the registry's
+events, the Secret's and the object's bring it back. A bad Secret is not retried, since it is
+watched. A deletion needs neither the Secret nor the remote.
+
+Status is written with server-side apply by the field manager FieldManager, in one request per
+reconcile, and only if something in it changed. status.inventory and conditions of other types
+belong to others and are not touched. A request carries the resourceVersion that was compared
+with, so that a cache that is behind makes no second write and no second event of one change; the
+conflict is no error, the reconcile starts over.
+
+# What happens to a labelled Secret
+
+	labelled, no such Cluster          -> create it
+	labelled, Cluster made from it     -> follow: labels, the Secret's UID
+	labelled, Cluster made otherwise   -> leave it alone, say so with an event on the Secret
+	not labelled (or gone), Cluster    -> note since when, delete it when Settings.DeregisterAfter
+	made from it                          is over and a live read finds no such Secret either
+
+So a Cluster that is deleted while its Secret asks for it is made anew: what registers is the
+Secret. Which Secret a Cluster was made from is in two annotations of the Cluster, and since when the
+Secret is missing in a third one, so that this, too, survives a restart in the middle. Renaming is
+two of these rows: the old name is not wanted any more, and the new one does not exist.
+
+# Why it is built this way
+
+Secrets are watched by metadata and read live, one at a time, when a Cluster needs them. A cache
+of whole Secrets would hold every credential of the fleet in memory, and those of anything else in
+the namespace; kubectl even puts them into an annotation, which is why CacheOptions drops
+annotations that are not ours.
+
+A condition is a copy of one of the registry's facets wherever possible. This package decides on
+CredentialsValid alone, because Secrets are what the registry does not know.
+
+A missing Secret or key makes a Cluster Reconciling, not Stalled, unlike any other bad Secret: a
+Secret that is created together with its Cluster often comes, or is filled, a moment later, and
+tools that wait give up on Stalled at once.
+
+A snapshot of the registry may be older than the Ensure that came before it. So every Ensure
+carries a revision, and a snapshot that does not show it is not reported: the event that brings
+the newer one is on its way. Otherwise a Cluster whose server was changed would be Ready, for a
+moment, with the generation that it is not ready for.
+*/
+package cluster

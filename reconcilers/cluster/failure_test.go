@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/modules"
+)
+
+// failure is something that goes wrong with one Cluster, and how it is mended.
+type failure struct {
+	broken, mended func(h *hub, name string)
+	kind           string // the condition that says so
+	status         metav1.ConditionStatus
+	reason         string
+	says           string // part of the message: what to do, or where
+	stalled        bool
+}
+
+func TestCluster_EachFailureHasItsReasonAndHealsByItself(t *testing.T) {
+	t.Parallel()
+	remote := fleettest.Cluster(t, "one")
+	h := newHub(t, func(o *hubOptions) { o.modules = modules.All() })
+	healthy := h.name("healthy")
+	h.putKubeconfig(healthy, remote.Kubeconfig())
+	h.newCluster(healthy, nil)
+	h.expectReady(healthy)
+	h.expect(healthy, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
+	before := restsOf(h, healthy)
+
+	t.Run("failures", func(t *testing.T) {
+		for name, f := range failures(t, remote) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				h := *h
+				h.t = t
+				f.run(&h, h.name(strings.ReplaceAll(name, " ", "-")))
+			})
+		}
+	})
+	if after := restsOf(h, healthy); after != before {
+		t.Errorf("the healthy Cluster was touched: %s, before: %s", after, before)
+	}
+}
+
+// restsOf names what would change if a Cluster was disturbed.
+func restsOf(h *hub, name string) string {
+	ready := meta.FindStatusCondition(h.get(name).Status.Conditions, hubv1.ConditionReady)
+	return fmt.Sprintf("%s since %s, epoch %d", ready.Reason, ready.LastTransitionTime, h.info(name).Epoch)
+}
+
+func (f failure) run(h *hub, name string) {
+	h.t.Helper()
+	if f.broken != nil {
+		f.broken(h, name)
+	}
+	h.newCluster(name, nil)
+	c := h.expect(name, f.kind, f.status, f.reason)
+	one := meta.FindStatusCondition(c.Status.Conditions, f.kind)
+	if !strings.Contains(one.Message, f.says) {
+		h.t.Errorf("the message does not say %q: %s", f.says, one.Message)
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+	if ready.Status != metav1.ConditionFalse || ready.Reason != f.reason {
+		h.t.Errorf("Ready = %s/%s, want False/%s", ready.Status, ready.Reason, f.reason)
+	}
+	if stalled := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionStalled); stalled != f.stalled {
+		h.t.Errorf("Stalled is %t, want %t", stalled, f.stalled)
+	}
+	f.mended(h, name)
+	h.expectReady(name)
+}
+
+func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
+	t.Helper()
+	good := remote.Kubeconfig()
+	give := func(data []byte) func(*hub, string) {
+		return func(h *hub, name string) { h.putKubeconfig(name, data) }
+	}
+	invalid := func(reason, says string, data []byte) failure {
+		return failure{give(data), give(good), hubv1.ConditionCredentialsValid, metav1.ConditionFalse, reason, says, true}
+	}
+	return map[string]failure{
+		"missing secret": {
+			nil, give(good), hubv1.ConditionCredentialsValid, metav1.ConditionFalse,
+			hubv1.ReasonSecretNotFound, "create it", false,
+		},
+		"wrong key": {
+			func(h *hub, name string) { h.putSecret(name, map[string][]byte{"oops": good}) },
+			give(good), hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonKeyNotFound, "kubeconfig", false,
+		},
+		"not a kubeconfig": invalid(hubv1.ReasonInvalidKubeconfig, "", []byte("hello")),
+		"exec plugin": invalid(hubv1.ReasonExecNotAllowed, "exec", edit(t, good, func(c *clientcmdapi.Config) {
+			for _, user := range c.AuthInfos {
+				*user = clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+					Command: "aws", APIVersion: "client.authentication.k8s.io/v1",
+					InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+				}}
+			}
+		})),
+		"forbidden address": invalid(hubv1.ReasonAddressNotAllowed, "169.254.169.254", edit(t, good, func(c *clientcmdapi.Config) {
+			for _, cluster := range c.Clusters {
+				cluster.Server = "https://169.254.169.254"
+			}
+		})),
+		"expired token": invalid(hubv1.ReasonExpired, "expired", mint(t, remote, "expired", -time.Minute)),
+		"wrong authority": {
+			give(edit(t, good, func(c *clientcmdapi.Config) {
+				for _, cluster := range c.Clusters {
+					cluster.CertificateAuthorityData = authorityOf(t, fleettest.Cluster(t, "hub").Kubeconfig())
+				}
+			})),
+			give(good), hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, "", false,
+		},
+		"nobody listens": {
+			give(edit(t, good, func(c *clientcmdapi.Config) {
+				for _, cluster := range c.Clusters {
+					cluster.Server = "https://127.0.0.1:1"
+				}
+			})),
+			give(good), hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, "", false,
+		},
+		"revoked token": {
+			give(revoked(t, remote)), give(good),
+			hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnauthorized, "Secret", false,
+		},
+		"missing right": {
+			give(withRights(t, remote, "some-rights", withoutNodes)),
+			func(h *hub, _ string) { withRights(h.t, remote, "some-rights", everything) },
+			hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonForbidden, "inventory", false,
+		},
+	}
+}
+
+var (
+	everything = []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+	}
+	withoutNodes = []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+		{NonResourceURLs: []string{"*"}, Verbs: []string{"get"}},
+	}
+)
+
+// edit changes a kubeconfig.
+func edit(t testing.TB, kubeconfig []byte, f func(*clientcmdapi.Config)) []byte {
+	t.Helper()
+	c, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(c)
+	data, err := clientcmd.Write(*c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func authorityOf(t testing.TB, kubeconfig []byte) (ca []byte) {
+	t.Helper()
+	edit(t, kubeconfig, func(c *clientcmdapi.Config) {
+		for _, cluster := range c.Clusters {
+			ca = bytes.Clone(cluster.CertificateAuthorityData)
+		}
+	})
+	return ca
+}
+
+// mint returns a kubeconfig with the token of an administrator that ends after a lifetime.
+func mint(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) []byte {
+	t.Helper()
+	credential, err := c.MintToken(t.Context(), fleet.User{Name: user, Rules: everything, Lifetime: lifetime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return credential.Kubeconfig()
+}
+
+// revoked returns a kubeconfig with a token that was good.
+func revoked(t testing.TB, c *fleet.Cluster) []byte {
+	t.Helper()
+	credential, err := c.MintToken(t.Context(), fleet.User{Name: "revoked", Rules: everything})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := credential.Revoke(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return credential.Kubeconfig()
+}
+
+// withRights returns a kubeconfig for a user, and makes the rules its rights.
+func withRights(t testing.TB, c *fleet.Cluster, user string, rules []rbacv1.PolicyRule) []byte {
+	t.Helper()
+	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return credential.Kubeconfig()
+}

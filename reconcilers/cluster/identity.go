@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// recordIdentity writes down which cluster the remote is: at the first contact, and when the
+// operator has accepted another one. It is an annotation, because what guards must not be lost as
+// status may be.
+func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster, info registry.Info) error {
+	id := identityToRecord(cluster, info)
+	if id == "" {
+		return nil
+	}
+	before := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationID, id)
+	if err := patch(ctx, r.Client, before, cluster); err != nil {
+		return fmt.Errorf("record the identity: %w", err)
+	}
+	return nil
+}
+
+// identityToRecord returns the id to write down, or an empty string if it is the recorded one, is
+// not known, or may not be trusted.
+func identityToRecord(cluster *hubv1.Cluster, info registry.Info) string {
+	known := cluster.Annotations[hubv1.AnnotationID]
+	accepted := cluster.Annotations[hubv1.AnnotationAcceptID]
+	switch {
+	case info.Identity.Status != metav1.ConditionTrue, info.ID == known:
+		return ""
+	case known != "" && info.ID != accepted:
+		return ""
+	}
+	return info.ID
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// news drops the Secrets that are there when the watch begins: every Cluster is reconciled after
+// that anyway, and reads its Secret then.
+func news() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
+
+// moreThanInventory drops updates of a Cluster that change its inventory alone. Of all that a
+// Cluster holds it changes most often, and nothing here depends on it.
+func moreThanInventory() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, wasCluster := e.ObjectOld.(*hubv1.Cluster)
+		after, isCluster := e.ObjectNew.(*hubv1.Cluster)
+		if !wasCluster || !isCluster || before.ResourceVersion == after.ResourceVersion {
+			return true
+		}
+		return !equality.Semantic.DeepEqual(withoutInventory(before), withoutInventory(after))
+	}}
+}
+
+// withoutInventory returns a shallow copy without what changes along with an inventory.
+func withoutInventory(c *hubv1.Cluster) *hubv1.Cluster {
+	rest := *c
+	rest.Status.Inventory = hubv1.InventoryStatus{}
+	rest.ResourceVersion, rest.ManagedFields = "", nil
+	return &rest
+}

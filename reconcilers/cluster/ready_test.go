@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// idle is a module that runs and does nothing.
+func idle(name string) registry.Module {
+	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
+		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}))
+	})})
+}
+
+func TestCluster_BecomesReady(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{idle("first"), idle("second")} })
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+
+	began := time.Now()
+	h.putKubeconfig(name, remote.Kubeconfig())
+	h.newCluster(name, nil)
+	c := h.expectReady(name)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Ready after %s, want at most 5 s", took)
+	}
+
+	id := idOf(t, remote)
+	h.eventually(func() error { // Recording the identity is one more step.
+		c = h.get(name)
+		if c.Annotations[hubv1.AnnotationID] != id {
+			return fmt.Errorf("recorded id %q, want %q", c.Annotations[hubv1.AnnotationID], id)
+		}
+		return nil
+	})
+	status := &c.Status
+	if status.Version != fleet.KubernetesVersion || status.Server != remote.Server() || status.ID != id {
+		t.Errorf("version %q, server %q, id %q", status.Version, status.Server, status.ID)
+	}
+	if status.Credentials.Type != hubv1.CredentialClientCertificate || status.Credentials.Fingerprint == "" ||
+		status.Credentials.ExpirationTime.IsZero() {
+		t.Errorf("credentials = %+v", status.Credentials)
+	}
+	if status.ModuleSummary != "2/2" || len(status.Modules) != 2 || status.Modules[0].State != hubv1.ModuleRunning {
+		t.Errorf("modules %q, %+v", status.ModuleSummary, status.Modules)
+	}
+	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
+	if ready.Message != "2 modules are running" {
+		t.Errorf("message = %q", ready.Message)
+	}
+	if len(c.Finalizers) != 1 || c.Finalizers[0] != hubv1.FinalizerCluster {
+		t.Errorf("finalizers = %v", c.Finalizers)
+	}
+	h.expectEvents(name, "Registered", "Ready")
+}
+
+func TestCluster_StatusIsWrittenOnChangeOnly(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	name := h.name("a")
+	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(name, nil) // probed every second
+	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
+	before := h.expectReady(name)
+	h.consistently(3500*time.Millisecond, func() error {
+		if now := h.get(name); now.ResourceVersion != before.ResourceVersion {
+			return fmt.Errorf("written again: %s, %s", now.ResourceVersion, summary(now))
+		}
+		return nil
+	})
+	h.expectEvents(name, "Registered", "Ready")
+
+	t.Run("and what belongs to others stays", func(t *testing.T) {
+		theirs := hubac.Cluster(name).WithStatus(hubac.ClusterStatus().
+			WithInventory(hubac.InventoryStatus().WithNodes(7)).
+			WithConditions(metav1ac.Condition().WithType(foreignCondition).WithStatus(metav1.ConditionTrue).
+				WithReason("Done").WithMessage("yesterday").WithLastTransitionTime(metav1.Now())))
+		h.must(h.Status().Apply(t.Context(), theirs, client.FieldOwner("somebody")))
+		h.change(name, func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
+		h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonPaused)
+		h.change(name, func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterActive })
+		c := h.expectReady(name)
+		if c.Status.Inventory.Nodes == nil || *c.Status.Inventory.Nodes != 7 {
+			t.Errorf("inventory = %+v", c.Status.Inventory)
+		}
+		if !meta.IsStatusConditionTrue(c.Status.Conditions, foreignCondition) {
+			t.Errorf("the condition of somebody else is gone: %s", summary(c))
+		}
+	})
+}
+
+// idOf returns what a cluster says it is.
+func idOf(t testing.TB, c *fleet.Cluster) string {
+	t.Helper()
+	var ns corev1.Namespace
+	if err := clientFor(t, c).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
+		t.Fatal(err)
+	}
+	return string(ns.UID)
+}
+
+// expectEvents waits until exactly these events were recorded for a Cluster, each once.
+func (h *hub) expectEvents(name string, reasons ...string) {
+	h.t.Helper()
+	want := map[string]int{}
+	for _, reason := range reasons {
+		want[reason]++
+	}
+	h.eventually(func() error {
+		got := h.events(name)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("events of %s: have %v, want %v", name, got, want)
+		}
+		return nil
+	})
+}
+
+// events returns how often each event was recorded for an object.
+func (h *hub) events(name string) map[string]int {
+	h.t.Helper()
+	var all eventsv1.EventList
+	h.must(h.List(h.t.Context(), &all))
+	got := map[string]int{}
+	for _, e := range all.Items {
+		if e.Regarding.Name != name {
+			continue
+		}
+		got[e.Reason]++
+		if e.Series != nil {
+			got[e.Reason] += int(e.Series.Count) - 1
+		}
+	}
+	return got
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// registrar makes Clusters of labelled Secrets, and takes them back.
+type registrar struct {
+	client.Client               // of the hub; it reads Clusters and the Secrets' metadata from the cache
+	live          client.Reader // reads from the API server
+	events        recorder
+	settings      Settings
+}
+
+// Reasons and texts of the registrar's events.
+const (
+	eventNotAdopted     = "NotAdopted"
+	eventNotRegistered  = "NotRegistered"
+	eventSecretMissing  = "SecretMissing"
+	eventSecretReturned = "SecretReturned"
+
+	noteNotAdopted = "Cluster %s exists and was not made from this Secret, so it is left alone; " +
+		"delete it, remove the label " + hubv1.LabelCluster + ", or choose another name with the annotation " +
+		hubv1.AnnotationClusterName
+	noteSecretMissing  = "Secret %s is gone, or asks for this Cluster no more; the Cluster will be deleted in %s unless it does again"
+	noteSecretReturned = "Secret %s asks for this Cluster again, so it stays"
+)
+
+// adoptionRetry is how often a Secret is looked at again whose Cluster is somebody else's.
+const adoptionRetry = 10 * time.Minute
+
+// Reconcile brings one pair of a Secret and a Cluster's name together.
+func (m *registrar) Reconcile(ctx context.Context, pair registration) (ctrl.Result, error) {
+	return unlessStale(m.reconcile(ctx, pair))
+}
+
+func (m *registrar) reconcile(ctx context.Context, pair registration) (ctrl.Result, error) {
+	secret, err := m.secret(ctx, m.Client, pair.Secret)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	cluster, err := m.cluster(ctx, pair.Cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted, made := wantedName(secret) == pair.Cluster, madeFrom(cluster, pair.Secret)
+	switch {
+	case cluster != nil && !cluster.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, nil // Its end brings the pair back.
+	case wanted && cluster == nil:
+		return m.create(ctx, pair, secret)
+	case wanted && made:
+		return ctrl.Result{}, m.follow(ctx, cluster, secret)
+	case wanted:
+		m.warn(secret, eventNotAdopted, fmt.Sprintf(noteNotAdopted, pair.Cluster))
+		return ctrl.Result{RequeueAfter: adoptionRetry}, nil
+	case made:
+		return m.deregister(ctx, pair, cluster)
+	}
+	return ctrl.Result{}, nil
+}
+
+// secret returns the metadata of a Secret in the credentials namespace, or nil if there is none.
+func (m *registrar) secret(ctx context.Context, from client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := from.Get(ctx, client.ObjectKey{Namespace: m.settings.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s: %w", name, err)
+	}
+	return secret, nil
+}
+
+// cluster returns a Cluster, or nil if there is none.
+func (m *registrar) cluster(ctx context.Context, name string) (*hubv1.Cluster, error) {
+	cluster := &hubv1.Cluster{}
+	err := m.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Cluster %s: %w", name, err)
+	}
+	return cluster, nil
+}
+
+// create makes the Cluster that a Secret asks for. What the API server does not accept waits for a
+// change of the Secret.
+func (m *registrar) create(ctx context.Context, pair registration, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
+	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: pair.Cluster}}
+	err := stamp(cluster, secret)
+	if err == nil {
+		err = m.Create(ctx, cluster, client.FieldOwner(FieldManager))
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err): // The cache is behind.
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	case apierrors.IsInvalid(err), isLabelsError(err):
+		m.warn(secret, eventNotRegistered, err.Error())
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("create Cluster %s: %w", pair.Cluster, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// follow brings a Cluster up to date with the Secret that it was made from.
+func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) error {
+	before := cluster.DeepCopy()
+	if err := stamp(cluster, secret); err != nil {
+		m.warn(secret, eventNotRegistered, err.Error())
+		return nil
+	}
+	if equality.Semantic.DeepEqual(before, cluster) {
+		return nil
+	}
+	if err := patch(ctx, m.Client, before, cluster); err != nil {
+		return fmt.Errorf("update Cluster %s: %w", cluster.Name, err)
+	}
+	if _, missing := missingSince(before); missing {
+		note := fmt.Sprintf(noteSecretReturned, secret.Name)
+		m.events.tell(cluster, transition{corev1.EventTypeNormal, eventSecretReturned, note})
+	}
+	return nil
+}
+
+// deregister deletes a Cluster whose Secret does not ask for it any more, some time after that was
+// first seen.
+func (m *registrar) deregister(ctx context.Context, pair registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
+	since, noted := missingSince(cluster)
+	if !noted {
+		return m.noteMissing(ctx, pair, cluster)
+	}
+	if left := m.settings.DeregisterAfter - time.Since(since); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	// A cache that is behind may lack a Secret. What deletes asks the API server.
+	secret, err := m.secret(ctx, m.live, pair.Secret)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if wantedName(secret) == pair.Cluster {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
+	err = m.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("delete Cluster %s: %w", pair.Cluster, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (m *registrar) noteMissing(ctx context.Context, pair registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
+	before := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretMissingSince, time.Now().UTC().Format(time.RFC3339))
+	if err := patch(ctx, m.Client, before, cluster); err != nil {
+		return ctrl.Result{}, fmt.Errorf("note that the Secret of Cluster %s is missing: %w", pair.Cluster, err)
+	}
+	m.warn(cluster, eventSecretMissing, fmt.Sprintf(noteSecretMissing, pair.Secret, m.settings.DeregisterAfter))
+	return ctrl.Result{RequeueAfter: m.settings.DeregisterAfter}, nil
+}
+
+func (m *registrar) warn(about client.Object, reason, note string) {
+	m.events.tell(about, transition{corev1.EventTypeWarning, reason, note})
+}

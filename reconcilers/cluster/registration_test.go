@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+)
+
+// grace is how long a Cluster outlives its Secret where a test waits for its end.
+const grace = 4 * time.Second
+
+func newRegisteringHub(t testing.TB, grace time.Duration) *hub {
+	t.Helper()
+	return newHub(t, func(o *hubOptions) { o.settings.DeregisterAfter = grace })
+}
+
+// register creates a Secret that registers a cluster by itself.
+func (h *hub) register(name string, change func(*corev1.Secret)) {
+	h.t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: h.namespace,
+			Labels:      map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
+			Annotations: map[string]string{hubv1.AnnotationClusterLabels: h.labels("")},
+		},
+		Data: map[string][]byte{"kubeconfig": fleettest.Cluster(h.t, "one").Kubeconfig()},
+	}
+	if change != nil {
+		change(secret)
+	}
+	h.must(h.Create(h.t.Context(), secret))
+}
+
+// labels returns labels for a Cluster in the form of the annotation. One of them is always that
+// which lets this hub see the Cluster.
+func (h *hub) labels(more string) string { return testLabel + "=" + h.namespace + more }
+
+// changeSecret changes a Secret as a user would.
+func (h *hub) changeSecret(name string, f func(*corev1.Secret)) {
+	h.t.Helper()
+	h.eventually(func() error {
+		var secret corev1.Secret
+		h.must(h.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, &secret))
+		f(&secret)
+		return h.Update(h.t.Context(), &secret)
+	})
+}
+
+// expectCluster waits until there is a Cluster that passes a check.
+func (h *hub) expectCluster(name string, check func(*hubv1.Cluster) bool) *hubv1.Cluster {
+	h.t.Helper()
+	var c hubv1.Cluster
+	h.eventually(func() error {
+		if err := h.Get(h.t.Context(), client.ObjectKey{Name: name}, &c); err != nil {
+			return err
+		}
+		if !check(&c) {
+			return fmt.Errorf("%s: labels %v, annotations %v, spec %+v", name, c.Labels, c.Annotations, c.Spec)
+		}
+		return nil
+	})
+	return &c
+}
+
+func (h *hub) expectEvent(name, reason string) {
+	h.t.Helper()
+	h.eventually(func() error {
+		if got := h.events(name); got[reason] == 0 {
+			return fmt.Errorf("events of %s: %v, want %s", name, got, reason)
+		}
+		return nil
+	})
+}
+
+func anyCluster(*hubv1.Cluster) bool { return true }
+
+func missing(c *hubv1.Cluster) bool {
+	return c.Annotations[hubv1.AnnotationSecretMissingSince] != ""
+}
+
+func notMissing(c *hubv1.Cluster) bool { return !missing(c) }
+
+func TestRegistration_ASecretIsEnough(t *testing.T) {
+	t.Parallel()
+	h := newRegisteringHub(t, grace)
+	name := h.name("a")
+	h.register(name, nil)
+	h.expectCluster(name, anyCluster)
+	c := h.expectReady(name)
+	if c.Spec.KubeconfigSecretRef.Name != name || c.Annotations[hubv1.AnnotationSecretUID] == "" ||
+		c.Annotations[hubv1.AnnotationSecretName] != name {
+		t.Errorf("spec %+v, annotations %v", c.Spec, c.Annotations)
+	}
+
+	t.Run("its labels are followed, and those of others stay", func(t *testing.T) {
+		h.change(name, func(c *hubv1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "theirs", "yes") })
+		set := func(more string) {
+			h.changeSecret(name, func(s *corev1.Secret) {
+				metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterLabels, h.labels(more))
+			})
+		}
+		has := func(region, tier string) func(c *hubv1.Cluster) bool {
+			return func(c *hubv1.Cluster) bool {
+				return c.Labels["region"] == region && c.Labels["tier"] == tier && c.Labels["theirs"] == "yes"
+			}
+		}
+		set(",region=eu,tier=gold")
+		h.expectCluster(name, has("eu", "gold"))
+		set(",region=us")
+		h.expectCluster(name, has("us", ""))
+		set(",region=not/a/label")
+		h.expectEvent(name, "NotRegistered")
+		h.expectCluster(name, has("us", ""))
+	})
+	t.Run("without it the Cluster goes, with its app", func(t *testing.T) {
+		h.deleteSecret(name)
+		h.expectCluster(name, missing)
+		h.expectEvent(name, "SecretMissing")
+		h.expectReason(name, hubv1.ReasonSecretNotFound)
+		h.expectGone(name)
+	})
+}
+
+func (h *hub) expectReason(name, reason string) {
+	h.t.Helper()
+	h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, reason)
+}
+
+func TestRegistration_ASecretThatComesBackKeepsItsCluster(t *testing.T) {
+	t.Parallel()
+	h := newRegisteringHub(t, time.Hour)
+	for how, lost := range map[string]struct{ lose, restore func(name string) }{
+		"deleted": {h.deleteSecret, func(name string) { h.register(name, nil) }},
+		"label": {
+			func(name string) { h.changeSecret(name, func(s *corev1.Secret) { s.Labels = nil }) },
+			func(name string) {
+				h.changeSecret(name, func(s *corev1.Secret) {
+					metav1.SetMetaDataLabel(&s.ObjectMeta, hubv1.LabelCluster, hubv1.LabelClusterValue)
+				})
+			},
+		},
+	} {
+		name := h.name(how)
+		h.register(name, nil)
+		h.expectCluster(name, anyCluster)
+		before := h.expectReady(name)
+		epoch := h.info(name).Epoch
+		lost.lose(name)
+		h.expectCluster(name, missing)
+		lost.restore(name)
+		h.expectCluster(name, notMissing)
+		h.expectEvent(name, "SecretReturned")
+		after := h.expectReady(name)
+		if after.UID != before.UID || h.info(name).Epoch != epoch {
+			t.Errorf("%s: UID %s, was %s; epoch %d, was %d", how, after.UID, before.UID, h.info(name).Epoch, epoch)
+		}
+		if uid := secretUID(h, name); after.Annotations[hubv1.AnnotationSecretUID] != string(uid) {
+			t.Errorf("%s: the Secret's UID is %s, recorded is %s", how, uid, after.Annotations[hubv1.AnnotationSecretUID])
+		}
+	}
+}
+
+func secretUID(h *hub, name string) types.UID {
+	h.t.Helper()
+	var secret corev1.Secret
+	h.must(h.Get(h.t.Context(), client.ObjectKey{Namespace: h.namespace, Name: name}, &secret))
+	return secret.UID
+}
+
+func TestRegistration_GoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	h := newRegisteringHub(t, grace)
+	kept, gone, unseen, fresh := h.name("kept"), h.name("gone"), h.name("unseen"), h.name("fresh")
+	for _, name := range []string{kept, gone, unseen} {
+		h.register(name, nil)
+		h.expectCluster(name, anyCluster)
+	}
+	h.deleteSecret(kept)
+	h.deleteSecret(gone)
+	h.expectCluster(kept, missing)
+	h.expectCluster(gone, missing)
+	h.stop()
+	h.deleteSecret(unseen)
+	h.register(kept, nil)
+	h.register(fresh, nil)
+	h.start()
+	h.expectGone(gone)
+	h.expectGone(unseen)
+	h.expectCluster(fresh, anyCluster)
+	h.expectCluster(kept, notMissing)
+	h.consistently(time.Second, func() error {
+		var c hubv1.Cluster
+		return h.Get(t.Context(), client.ObjectKey{Name: kept}, &c)
+	})
+}
+
+func TestRegistration_DoesNotAdopt(t *testing.T) {
+	t.Parallel()
+	h := newRegisteringHub(t, time.Millisecond)
+	name := h.name("a")
+	h.newCluster(name, func(c *hubv1.Cluster) { c.Spec.KubeconfigSecretRef.Name = "another" })
+	h.expectReason(name, hubv1.ReasonSecretNotFound)
+	before := h.get(name)
+	h.register(name, nil)
+	h.expectEvent(name, "NotAdopted")
+	h.deleteSecret(name)
+	h.consistently(time.Second, func() error {
+		if now := h.get(name); now.ResourceVersion != before.ResourceVersion {
+			return fmt.Errorf("touched: %+v", now)
+		}
+		return nil
+	})
+	t.Run("but registers when the other one is gone", func(t *testing.T) {
+		h.register(name, nil)
+		h.remove(name)
+		h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.UID != before.UID })
+		h.expectReady(name)
+	})
+}
+
+func TestRegistration_UnderAnotherName(t *testing.T) {
+	t.Parallel()
+	h := newRegisteringHub(t, grace)
+	secret, first, second := h.name("secret.with.dots"), h.name("first"), h.name("second")
+	rename := func(name string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterName, name)
+		}
+	}
+	h.register(secret, nil)
+	h.expectEvent(secret, "NotRegistered") // The name of a Cluster has no dots.
+	h.changeSecret(secret, rename(first))
+	h.expectCluster(first, anyCluster)
+	h.expectReady(first)
+	h.changeSecret(secret, rename(second))
+	h.expectCluster(second, anyCluster)
+	h.expectReady(second)
+	h.expectGone(first)
+	h.deleteSecret(secret)
+	h.expectGone(second)
+}
+
+func TestRegistration_LeavesUnlabelledSecretsAlone(t *testing.T) {
+	t.Parallel()
+	h := newRegisteringHub(t, grace)
+	name := h.name("a")
+	h.register(name, func(s *corev1.Secret) { s.Labels[hubv1.LabelCluster] = "false" })
+	h.register(h.name("b"), nil)
+	h.expectCluster(h.name("b"), anyCluster)
+	var c hubv1.Cluster
+	if err := h.Get(t.Context(), client.ObjectKey{Name: name}, &c); !apierrors.IsNotFound(err) {
+		t.Errorf("a Cluster was made of a Secret that does not ask for one: %v", err)
+	}
+}
+
+func TestCacheOptions_HoldOneNamespace(t *testing.T) {
+	t.Parallel()
+	for object, options := range cluster.CacheOptions("mine") {
+		if _, isSecret := object.(*corev1.Secret); !isSecret || len(options.Namespaces) != 1 {
+			t.Errorf("%T: %v", object, options.Namespaces)
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{
+				corev1.LastAppliedConfigAnnotation: `{"data":{"kubeconfig":"c2VjcmV0"}}`,
+				hubv1.AnnotationClusterName:        "other",
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
+		}}
+		if _, err := options.Transform(secret); err != nil {
+			t.Fatal(err)
+		}
+		if len(secret.Annotations) != 1 || secret.Annotations[hubv1.AnnotationClusterName] != "other" || secret.ManagedFields != nil {
+			t.Errorf("kept %v, %v", secret.Annotations, secret.ManagedFields)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// longLife is more than the time before which a credential's end is announced.
+const longLife = 30 * 24 * time.Hour
+
+func TestCluster_SecretOfARunningApp(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	good := mint(t, remote, "first", longLife)
+	h.putKubeconfig(name, good)
+	h.newCluster(name, nil)
+	first := h.expectReady(name)
+	epoch := h.info(name).Epoch
+
+	stillRuns := func(t *testing.T) {
+		t.Helper()
+		if info := h.info(name); info.State != registry.StateReady || info.Epoch != epoch {
+			t.Errorf("the app is %s in epoch %d, want Ready in %d", info.State, info.Epoch, epoch)
+		}
+		err := h.registry.WithClient(t.Context(), registry.ClusterName(name), func(context.Context, client.Client) error { return nil })
+		if err != nil {
+			t.Errorf("lease: %v", err)
+		}
+	}
+	for reason, spoil := range map[string]func(){
+		hubv1.ReasonInvalidKubeconfig: func() { h.putKubeconfig(name, []byte("not a kubeconfig")) },
+		hubv1.ReasonKeyNotFound:       func() { h.putSecret(name, map[string][]byte{"oops": good}) },
+		hubv1.ReasonExpired:           func() { h.putKubeconfig(name, mint(t, remote, "late", -time.Minute)) },
+		hubv1.ReasonSecretNotFound:    func() { h.deleteSecret(name) },
+	} {
+		t.Run("goes on with its last good credential when the new one is "+reason, func(t *testing.T) {
+			spoil()
+			c := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, reason)
+			if c.Status.Credentials != first.Status.Credentials {
+				t.Errorf("credentials in use = %+v, want %+v", c.Status.Credentials, first.Status.Credentials)
+			}
+			expectCondition(t, c, hubv1.ConditionModulesReady, metav1.ConditionTrue)
+			stillRuns(t)
+			h.putKubeconfig(name, good)
+			h.expectReady(name)
+			stillRuns(t)
+		})
+	}
+	t.Run("takes up a rotated credential without a new app", func(t *testing.T) {
+		h.putKubeconfig(name, mint(t, remote, "second", longLife))
+		h.eventually(func() error {
+			if now := h.get(name).Status.Credentials; now.Fingerprint == first.Status.Credentials.Fingerprint {
+				return fmt.Errorf("credentials = %+v", now)
+			}
+			return nil
+		})
+		h.expectReady(name)
+		stillRuns(t)
+		h.eventually(func() error {
+			if got := h.events(name)["CredentialsRotated"]; got != 1 {
+				return fmt.Errorf("%d events", got)
+			}
+			return nil
+		})
+	})
+	t.Run("gets a new app when the server is another one", func(t *testing.T) {
+		h.putKubeconfig(name, edit(t, good, func(c *clientcmdapi.Config) {
+			for _, cluster := range c.Clusters {
+				cluster.TLSServerName = "localhost"
+			}
+		}))
+		h.eventually(func() error {
+			if now := h.info(name).Epoch; now == epoch {
+				return fmt.Errorf("epoch %d", now)
+			}
+			return nil
+		})
+		h.expectReady(name)
+	})
+}
+
+func TestCluster_CredentialsExpire(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	h.putKubeconfig(name, mint(t, remote, "mayfly", 3*time.Second))
+	h.newCluster(name, nil)
+	c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpiringSoon)
+	if c.Status.Credentials.ExpirationTime.IsZero() {
+		t.Error("the end of the credentials is not in status")
+	}
+	h.expectReady(name)
+	c = h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonExpired)
+	expectCondition(t, c, hubv1.ConditionStalled, metav1.ConditionTrue)
+	h.putKubeconfig(name, mint(t, remote, "mayfly", longLife))
+	h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonValid)
+	h.expectReady(name)
+	h.eventually(func() error {
+		got := h.events(name)
+		if got["ExpiringSoon"] != 1 || got["Expired"] != 1 || got["CredentialsRotated"] != 1 {
+			return fmt.Errorf("events: %v", got)
+		}
+		return nil
+	})
+}
+
+func TestCluster_SecretNamesTheKeyAndTheContext(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	remote := fleettest.Cluster(t, "one")
+	name, secret := h.name("a"), h.name("shared")
+	h.putSecret(secret, map[string][]byte{
+		"kubeconfig": []byte("another one's"),
+		"mine": edit(t, remote.Kubeconfig(), func(c *clientcmdapi.Config) {
+			c.Contexts["mine"] = c.Contexts[c.CurrentContext]
+			c.CurrentContext = ""
+		}),
+	})
+	h.newCluster(name, func(c *hubv1.Cluster) {
+		c.Spec.KubeconfigSecretRef = hubv1.KubeconfigSecretRef{Name: secret, Key: "mine"}
+	})
+	h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonInvalidKubeconfig)
+	h.change(name, func(c *hubv1.Cluster) { c.Spec.KubeconfigSecretRef.Context = "mine" })
+	h.expectReady(name)
+}
+
+func TestCluster_Pause(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	h.putKubeconfig(name, remote.Kubeconfig())
+	h.newCluster(name, nil)
+	h.expectReady(name)
+	set := func(state hubv1.ClusterState) { h.change(name, func(c *hubv1.Cluster) { c.Spec.State = state }) }
+
+	set(hubv1.ClusterPaused)
+	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonPaused)
+	expectCondition(t, c, hubv1.ConditionReachable, metav1.ConditionUnknown)
+	expectCondition(t, c, hubv1.ConditionModulesReady, metav1.ConditionUnknown)
+	h.eventually(func() error {
+		if info := h.info(name); info.State != registry.StatePaused {
+			return fmt.Errorf("state %s", info.State)
+		}
+		return nil
+	})
+	set(hubv1.ClusterActive)
+	h.expectReady(name)
+
+	t.Run("needs no Secret", func(t *testing.T) {
+		h.deleteSecret(name)
+		h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
+		set(hubv1.ClusterPaused)
+		c := h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonPaused)
+		expectCondition(t, c, hubv1.ConditionCredentialsValid, metav1.ConditionFalse)
+		h.eventually(func() error {
+			if info := h.info(name); info.State != registry.StatePaused {
+				return fmt.Errorf("state %s", info.State)
+			}
+			return nil
+		})
+		set(hubv1.ClusterActive)
+		h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
+		h.putKubeconfig(name, remote.Kubeconfig())
+		h.expectReady(name)
+	})
+}

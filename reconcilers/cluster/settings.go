@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"time"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Settings are what only the program knows. The zero value is that of a hub which allows nothing
+// beyond the safe default.
+type Settings struct {
+	// Namespace is the credentials namespace, the only one whose Secrets are read. Default
+	// clusterfx-system.
+	Namespace string
+	// Policy is what the operator allows of credentials; the registry has the same one. Default:
+	// nothing.
+	Policy kubeconfig.Policy
+	// HubID keys the fingerprints of credentials in status, so that those of two hubs cannot be
+	// compared. Default: no key.
+	HubID string
+	// Concurrency is how many Clusters are reconciled at the same time. Default 16.
+	Concurrency int
+	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
+	// 60 s.
+	DeregisterAfter time.Duration
+}
+
+const (
+	defaultConcurrency     = 16
+	defaultDeregisterAfter = time.Minute
+)
+
+func (s Settings) withDefaults() Settings {
+	if s.Namespace == "" {
+		s.Namespace = hubv1.DefaultNamespace
+	}
+	if s.Concurrency <= 0 {
+		s.Concurrency = defaultConcurrency
+	}
+	if s.DeregisterAfter <= 0 {
+		s.DeregisterAfter = defaultDeregisterAfter
+	}
+	return s
+}

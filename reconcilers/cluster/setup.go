@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// FieldManager owns what this package writes.
+const FieldManager = "clusterfx-hub"
+
+// Setup adds the two controllers to the hub's manager. It contacts nobody.
+func Setup(p Params) error {
+	settings := p.Settings.withDefaults()
+	events := recorder{p.Manager.GetEventRecorder(FieldManager)}
+	r := &reconciler{
+		Client:   p.Manager.GetClient(),
+		secrets:  p.Manager.GetAPIReader(),
+		remotes:  p.Registry,
+		events:   events,
+		settings: settings,
+	}
+	if err := r.addTo(p.Manager, registry.Source(p.Registry, requestFor)); err != nil {
+		return fmt.Errorf("set up the cluster controller: %w", err)
+	}
+	m := &registrar{
+		Client:   p.Manager.GetClient(),
+		live:     p.Manager.GetAPIReader(),
+		events:   events,
+		settings: settings,
+	}
+	if err := m.addTo(p.Manager); err != nil {
+		return fmt.Errorf("set up the registration controller: %w", err)
+	}
+	return nil
+}
+
+func (r *reconciler) addTo(mgr ctrl.Manager, changes source.Source) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("cluster").
+		For(&hubv1.Cluster{}, builder.WithPredicates(moreThanInventory())).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.clustersNaming),
+			builder.WithPredicates(news())).
+		WatchesRawSource(changes).
+		WithOptions(options[ctrl.Request](r.settings)).
+		Complete(r)
+}
+
+func (m *registrar) addTo(mgr ctrl.Manager) error {
+	return builder.TypedControllerManagedBy[registration](mgr).
+		Named("registration").
+		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
+		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfCluster),
+			builder.WithPredicates(predicate.Or[client.Object](
+				predicate.GenerationChangedPredicate{},
+				predicate.AnnotationChangedPredicate{},
+				predicate.LabelChangedPredicate{},
+			))).
+		WithOptions(options[registration](m.settings)).
+		Complete(m)
+}
+
+// Backoff of what failed because of the hub's API server. Its default maximum is a quarter of an
+// hour, by which a hub would stay behind after an outage.
+const (
+	retryBase = 5 * time.Millisecond
+	retryMax  = 30 * time.Second
+)
+
+func options[request comparable](s Settings) controller.TypedOptions[request] {
+	yes := true
+	return controller.TypedOptions[request]{
+		MaxConcurrentReconciles: s.Concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[request](retryBase, retryMax),
+		// A hub that lost its lease builds its App anew in the same process, where a name is
+		// never given back.
+		SkipNameValidation: &yes,
+	}
+}
+
+// requestFor returns the request for the Cluster of a remote that changed.
+func requestFor(e registry.Event) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: string(e.Name)}}}
+}
+
+// clustersNaming returns requests for the Clusters that name the Secret.
+//
+// It lists instead of using an index: an index has to be declared before the manager starts, and a
+// manager that is stopped before the kind of an index is in its cache never ends
+// (controller-runtime#3440).
+func (r *reconciler) clustersNaming(ctx context.Context, secret client.Object) []ctrl.Request {
+	var all hubv1.ClusterList
+	if err := r.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // The cache is ending.
+	}
+	var requests []ctrl.Request
+	for i := range all.Items {
+		if all.Items[i].Spec.KubeconfigSecretRef.Name == secret.GetName() {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// statusOf returns the part of the status that this package is responsible for.
+func statusOf(cluster *hubv1.Cluster, found credentials, info registry.Info) hubv1.ClusterStatus {
+	before := &cluster.Status
+	status := hubv1.ClusterStatus{
+		Conditions:         conditionsOf(cluster, stepsOf(cluster, found, info)),
+		ObservedGeneration: cluster.Generation,
+		ID:                 cmp.Or(cluster.Annotations[hubv1.AnnotationID], info.ID),
+		Server:             cut(info.Server, hubv1.MaxServerLength),
+		Version:            cmp.Or(info.Version, before.Version), // that of the last contact
+		Credentials:        found.status,
+		Modules:            modulesOf(info.Modules),
+	}
+	if inUse := info.Name != "" && !paused(cluster); inUse && !found.usable() {
+		status.Credentials = before.Credentials // The app goes on with its last good ones.
+	}
+	if len(info.Modules) > 0 {
+		status.ModuleSummary = fmt.Sprintf("%d/%d", countRunning(info.Modules), len(info.Modules))
+	}
+	return status
+}
+
+// asReported returns what status says of the Secret, for a report that is not about it.
+func asReported(cluster *hubv1.Cluster) credentials {
+	found := credentials{valid: unknown(hubv1.ReasonPending, messageWaiting), status: cluster.Status.Credentials}
+	if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionCredentialsValid); c != nil {
+		found.valid = registry.Facet{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
+	return found
+}
+
+func modulesOf(infos []registry.ModuleInfo) []hubv1.ModuleStatus {
+	var modules []hubv1.ModuleStatus
+	for _, m := range infos[:min(len(infos), hubv1.MaxModules)] {
+		modules = append(modules, hubv1.ModuleStatus{
+			Name:    m.Name,
+			State:   hubv1.ModuleState(m.State),
+			Reason:  cut(m.Reason, hubv1.MaxModuleReasonLength),
+			Message: cut(m.Message, hubv1.MaxModuleMessageLength),
+		})
+	}
+	return modules
+}
+
+// report writes the status if it differs from what the Cluster has, and records what changed. It
+// returns a conflict if the Cluster is not the newest one.
+func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
+	before := ours(cluster.Status)
+	if equality.Semantic.DeepEqual(before, status) {
+		return nil
+	}
+	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(applied(status))
+	if err := r.Status().Apply(ctx, desired, client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	for _, t := range transitions(before, status) {
+		log.FromContext(ctx).Info("The Cluster changed", "reason", t.reason, "note", t.note)
+		r.events.tell(cluster, t)
+	}
+	return nil
+}
+
+// ours returns the part of a status that statusOf is responsible for, in the same form.
+func ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
+	all := status.Conditions
+	status.Inventory, status.Conditions = hubv1.InventoryStatus{}, nil
+	for _, kind := range ourTypes() {
+		if c := meta.FindStatusCondition(all, kind); c != nil {
+			status.Conditions = append(status.Conditions, *c)
+		}
+	}
+	return status
+}
+
+// cut shortens a text to a number of characters, as the API server counts them.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	runes := []rune(strings.ToValidUTF8(text, "?"))
+	return string(runes[:min(len(runes), limit)])
+}

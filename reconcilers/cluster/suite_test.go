@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
+		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
+		// ends (controller-runtime, newGVKFixupWatcher).
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
+}
+
+const (
+	// patience is how long a test waits for what should come within a second or two.
+	patience = 30 * time.Second
+	// testLabel is on every Cluster of a test's hub; its cache holds no others, so that the tests
+	// can share an API server.
+	testLabel = "test"
+)
+
+// hub is a hub of one test: its own process, so to speak, on a shared API server.
+type hub struct {
+	client.Client // an administrator's, without a cache
+	t             testing.TB
+	options       hubOptions
+	cluster       *fleet.Cluster
+	namespace     string // of the credentials, and the value of testLabel
+	registry      *registry.Registry
+	stop          func() // ends the process
+}
+
+type hubOptions struct {
+	settings cluster.Settings
+	registry registry.Options
+	modules  []registry.Module
+}
+
+// newHub starts a hub that is stopped when the test ends.
+func newHub(t testing.TB, change func(*hubOptions)) *hub {
+	t.Helper()
+	h := &hub{t: t, cluster: fleettest.Cluster(t, "hub")}
+	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	h.options.settings = cluster.Settings{Policy: policy, HubID: "a hub"}
+	h.options.registry = registry.Options{Policy: policy, AllowDuplicates: true}
+	if change != nil {
+		change(&h.options)
+	}
+	h.Client = clientFor(t, h.cluster)
+	h.must(installCRD(h.cluster))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"}}
+	h.must(h.Create(t.Context(), namespace))
+	h.namespace = namespace.Name
+	h.start()
+	t.Cleanup(func() { h.stop() })
+	return h
+}
+
+// start begins a new process of the hub.
+func (h *hub) start() {
+	h.t.Helper()
+	selector := labels.SelectorFromSet(labels.Set{testLabel: h.namespace})
+	byObject := cluster.CacheOptions(h.namespace)
+	byObject[&hubv1.Cluster{}] = cache.ByObject{Label: selector}
+	mgr, err := ctrl.NewManager(h.cluster.Config(), ctrl.Options{
+		Scheme:  scheme(h.t),
+		Cache:   cache.Options{ByObject: byObject},
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger:  logr.Discard(),
+	})
+	h.must(err)
+	settings := h.options.settings
+	settings.Namespace = h.namespace
+	parts := []fx.Option{
+		fx.NopLogger,
+		fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
+		fx.Supply(settings, h.options.registry),
+		registry.FX, cluster.Module,
+		fx.Populate(&h.registry),
+	}
+	for _, m := range h.options.modules {
+		parts = append(parts, m.Option())
+	}
+	h.must(fx.New(parts...).Err())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := mgr.Start(ctx); err != nil {
+			h.t.Errorf("the hub ended: %v", err)
+		}
+	}()
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+}
+
+func (h *hub) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// name returns a name that no other test has.
+func (h *hub) name(suffix string) string { return h.namespace + "-" + suffix }
+
+// putSecret creates a Secret or replaces its data.
+func (h *hub) putSecret(name string, data map[string][]byte) *corev1.Secret {
+	h.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: h.namespace}, Data: data}
+	err := h.Create(h.t.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = h.Update(h.t.Context(), secret)
+	}
+	h.must(err)
+	return secret
+}
+
+func (h *hub) putKubeconfig(name string, data []byte) *corev1.Secret {
+	h.t.Helper()
+	return h.putSecret(name, map[string][]byte{"kubeconfig": data})
+}
+
+// deleteSecret deletes a Secret.
+func (h *hub) deleteSecret(name string) {
+	h.t.Helper()
+	h.must(h.Delete(h.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: h.namespace}}))
+}
+
+// newCluster creates a Cluster that names the Secret of the same name and is probed often.
+func (h *hub) newCluster(name string, change func(*hubv1.Cluster)) {
+	h.t.Helper()
+	c := &hubv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{testLabel: h.namespace}},
+		Spec: hubv1.ClusterSpec{
+			KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name},
+			Probe:               hubv1.ProbeSpec{PeriodSeconds: 1, TimeoutSeconds: 1},
+		},
+	}
+	if change != nil {
+		change(c)
+	}
+	h.must(h.Create(h.t.Context(), c))
+}
+
+// get returns a Cluster.
+func (h *hub) get(name string) *hubv1.Cluster {
+	h.t.Helper()
+	c := &hubv1.Cluster{}
+	h.must(h.Get(h.t.Context(), client.ObjectKey{Name: name}, c))
+	return c
+}
+
+// change changes a Cluster as a user would.
+func (h *hub) change(name string, f func(*hubv1.Cluster)) {
+	h.t.Helper()
+	h.eventually(func() error {
+		c := h.get(name)
+		f(c)
+		return h.Update(h.t.Context(), c)
+	})
+}
+
+// expect waits until a condition of a Cluster has a status and a reason, and returns the Cluster.
+func (h *hub) expect(name, kind string, status metav1.ConditionStatus, reason string) *hubv1.Cluster {
+	h.t.Helper()
+	var c *hubv1.Cluster
+	h.eventually(func() error {
+		c = h.get(name)
+		found := meta.FindStatusCondition(c.Status.Conditions, kind)
+		if found == nil || found.Status != status || found.Reason != reason || c.Status.ObservedGeneration != c.Generation {
+			return fmt.Errorf("%s: want %s=%s/%s, have %s", name, kind, status, reason, summary(c))
+		}
+		return nil
+	})
+	checkInvariants(h.t, c)
+	return c
+}
+
+func (h *hub) expectReady(name string) *hubv1.Cluster {
+	h.t.Helper()
+	return h.expect(name, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)
+}
+
+// expectGone waits until a Cluster is no more, and the registry does not know it either.
+func (h *hub) expectGone(name string) {
+	h.t.Helper()
+	h.eventually(func() error {
+		var c hubv1.Cluster
+		err := h.Get(h.t.Context(), client.ObjectKey{Name: name}, &c)
+		if err == nil {
+			return fmt.Errorf("%s is still there: finalizers %v, %s", name, c.Finalizers, summary(&c))
+		}
+		return client.IgnoreNotFound(err)
+	})
+	if info, ok := h.registry.Info(registry.ClusterName(name)); ok {
+		h.t.Errorf("the registry still knows %s: %+v", name, info)
+	}
+}
+
+func (h *hub) eventually(f func() error) {
+	h.t.Helper()
+	gomega.NewWithT(h.t).Eventually(f).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// consistently checks that f returns nil for a while.
+func (h *hub) consistently(d time.Duration, f func() error) {
+	h.t.Helper()
+	gomega.NewWithT(h.t).Consistently(f).WithTimeout(d).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// info returns what the registry knows of a remote.
+func (h *hub) info(name string) registry.Info {
+	h.t.Helper()
+	info, ok := h.registry.Info(registry.ClusterName(name))
+	if !ok {
+		h.t.Fatalf("the registry does not know %s", name)
+	}
+	return info
+}
+
+func summary(c *hubv1.Cluster) string {
+	text := fmt.Sprintf("generation %d, observed %d", c.Generation, c.Status.ObservedGeneration)
+	for _, one := range c.Status.Conditions {
+		text += fmt.Sprintf("\n  %s=%s/%s: %s", one.Type, one.Status, one.Reason, one.Message)
+	}
+	return text
+}
+
+// installed is whether the hub's API server, which the tests share, has the CRD.
+var installed sync.Once
+
+// installCRD does what an administrator does before starting a hub.
+func installCRD(c *fleet.Cluster) (err error) {
+	installed.Do(func() {
+		_, err = envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
+			Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
+		})
+	})
+	return err
+}
+
+func scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
+	t.Helper()
+	config := c.Config()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(httpClient.CloseIdleConnections)
+	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return direct
+}
+
+// expectRunning waits until the app of a Cluster runs, whatever status says.
+func (h *hub) expectRunning(name string) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	h.eventually(func() error {
+		_, ok := h.registry.Info(registry.ClusterName(name))
+		if !ok {
+			return fmt.Errorf("%s is not registered", name)
+		}
+		return nil
+	})
+	h.must(h.registry.WaitReady(ctx, registry.ClusterName(name)))
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// conditionsOf returns the conditions that this package is responsible for, always in the same
+// order. One whose status has not changed keeps the time of its last transition.
+func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
+	ready := summaryOf(cluster, s)
+	var after []metav1.Condition
+	set := func(kind string, f registry.Facet) {
+		if before := meta.FindStatusCondition(cluster.Status.Conditions, kind); before != nil {
+			after = append(after, *before)
+		}
+		meta.SetStatusCondition(&after, metav1.Condition{
+			Type: kind, Status: f.Status, Reason: f.Reason,
+			Message:            cut(f.Message, hubv1.MaxConditionMessageLength),
+			ObservedGeneration: cluster.Generation,
+		})
+	}
+	set(hubv1.ConditionReady, ready)
+	set(hubv1.ConditionCredentialsValid, s.credentials)
+	set(hubv1.ConditionReachable, s.reachable)
+	set(hubv1.ConditionIdentityConfirmed, s.identity)
+	set(hubv1.ConditionModulesReady, s.modules)
+	if kind, f := progressOf(ready, s); kind != "" {
+		set(kind, f)
+	}
+	return after
+}
+
+// summaryOf returns the condition Ready.
+func summaryOf(cluster *hubv1.Cluster, s steps) registry.Facet {
+	switch {
+	case !cluster.DeletionTimestamp.IsZero():
+		return unknown(hubv1.ReasonStopping, messageStopping)
+	case paused(cluster):
+		return pausedFacet()
+	}
+	return s.ready()
+}
+
+// progressOf returns the condition that tells tools whether to wait or to give up: Reconciling,
+// Stalled, or, with an empty type, neither.
+func progressOf(ready registry.Facet, s steps) (string, registry.Facet) {
+	doing := registry.Facet{Status: metav1.ConditionTrue, Reason: hubv1.ReasonProgressing, Message: ready.Message}
+	switch {
+	case ready.Status == metav1.ConditionTrue, ready.Reason == hubv1.ReasonPaused:
+		return "", registry.Facet{}
+	case ready.Status == metav1.ConditionUnknown:
+		return hubv1.ConditionReconciling, doing
+	case s.stalled():
+		doing.Reason = ready.Reason
+		return hubv1.ConditionStalled, doing
+	}
+	doing.Reason = hubv1.ReasonProgressingWithRetry
+	return hubv1.ConditionReconciling, doing
+}
+
+// ourTypes are the types of the conditions that conditionsOf returns, in its order. Others may be
+// in the status, too; they belong to whoever wrote them.
+func ourTypes() []string {
+	return []string{
+		hubv1.ConditionReady, hubv1.ConditionCredentialsValid, hubv1.ConditionReachable,
+		hubv1.ConditionIdentityConfirmed, hubv1.ConditionModulesReady,
+		hubv1.ConditionReconciling, hubv1.ConditionStalled,
+	}
+}

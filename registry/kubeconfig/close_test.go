@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+func TestTransport_Close(t *testing.T) {
+	t.Parallel()
+	t.Run("ends watches and refuses the rest", func(t *testing.T) {
+		t.Parallel()
+		server := serve(t, watcher, nil)
+		transport := dial(t, server.URL, credential(t, "abc", issued{}))
+		body := watch(t, transport, server.URL)
+		transport.Close()
+		transport.Close()
+		within(t, "the end of the watch", func() {
+			if _, err := io.ReadAll(body); !utilnet.IsProbableEOF(err) {
+				t.Errorf("the watch ended with %v", err)
+			}
+		})
+		if _, err := ask(t, transport, server.URL); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a request afterwards: %v", err)
+		}
+		if err := transport.Swap(credential(t, "x", issued{})); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a swap afterwards: %v", err)
+		}
+		transport.CloseIdleConnections()
+	})
+	t.Run("ends a handshake", func(t *testing.T) {
+		t.Parallel()
+		url := silent(t)
+		transport := dial(t, url, credential(t, "abc", issued{}))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := askWithin(t.Context(), transport, url)
+			failed <- err
+		}()
+		until(t, "the dial", func() bool { return transport.Open() > 0 })
+		transport.Close()
+		within(t, "the end of the handshake", func() {
+			if err := <-failed; err == nil {
+				t.Error("the request succeeded")
+			}
+		})
+	})
+	t.Run("ends connections that drain", func(t *testing.T) {
+		t.Parallel()
+		server := serve(t, watcher, nil)
+		transport := dial(t, server.URL, credential(t, "", shared(t).client))
+		body := watch(t, transport, server.URL)
+		if err := transport.Swap(credential(t, "", shared(t).second)); err != nil {
+			t.Fatal(err)
+		}
+		transport.Close()
+		within(t, "the end of the watch", func() { _, _ = io.ReadAll(body) })
+		if n := transport.Draining(); n != 0 {
+			t.Errorf("%d generations are left", n)
+		}
+	})
+}
+
+func TestTransport_CloseIdleConnections(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{}, 1)
+	server := serve(t, whoami, func(s *httptest.Server) {
+		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed <- struct{}{}
+			}
+		}
+	})
+	transport := dial(t, server.URL, credential(t, "abc", issued{}))
+	if _, err := ask(t, transport, server.URL); err != nil {
+		t.Fatal(err)
+	}
+	transport.CloseIdleConnections()
+	within(t, "the end of the connection", func() { <-closed })
+	if _, err := ask(t, transport, server.URL); err != nil {
+		t.Errorf("a request afterwards: %v", err)
+	}
+}
