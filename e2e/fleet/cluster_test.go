@@ -20,7 +20,7 @@ func TestCluster_Lifecycle(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx := t.Context()
-	c, err := fleettest.Shared(t).Create(ctx, "lifecycle")
+	c, err := fleettest.New(t, fleet.Options{}).Create(ctx, "lifecycle")
 	g.Expect(err).NotTo(HaveOccurred())
 	client := clientFor(t, c.Config())
 	write(t, client, "kept")

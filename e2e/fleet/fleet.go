@@ -74,9 +74,11 @@ type Fleet struct {
 
 	// mu protects the fields below and the state's file; it is never held while something starts.
 	mu sync.Mutex
-	// clusters has a nil for each cluster that is starting, or could not.
+	// clusters has a nil for each cluster that is starting.
 	clusters map[string]*Cluster
-	closed   bool
+	// failed are clusters that could not start: their folders are removed with the rest.
+	failed []string
+	closed bool
 }
 
 // newFleet returns a fleet that lacks a provider.
@@ -86,7 +88,7 @@ func newFleet(o Options, h *home) *Fleet {
 
 // provider starts clusters in one particular way.
 type provider interface {
-	// create starts a cluster whose files live in r.dir, which exists and is empty.
+	// create starts a cluster whose files live in r.dir, which exists.
 	create(ctx context.Context, r request) (*Cluster, error)
 	// adopt returns a cluster that another process created.
 	adopt(r record) (*Cluster, error)
@@ -138,8 +140,8 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // Create starts a cluster and returns it when its API server is ready and has the namespaces
 // default and kube-system. The flags are further flags of this cluster's kube-apiserver, see
-// Options.APIServerFlags. A name is at most 40 lower-case letters, digits and dashes, and is used
-// once in the life of a fleet.
+// Options.APIServerFlags. A name is at most 40 lower-case letters, digits and dashes. A cluster
+// that could not start leaves its logs, and its name to the next attempt.
 func (f *Fleet) Create(ctx context.Context, name string, flags ...string) (*Cluster, error) {
 	if err := f.reserve(name); err != nil {
 		return nil, err
@@ -148,18 +150,28 @@ func (f *Fleet) Create(ctx context.Context, name string, flags ...string) (*Clus
 	begin := time.Now()
 	ctx, cancel := f.startContext(ctx)
 	defer cancel()
-	r := request{name: name, dir: filepath.Join(f.home.path, name), flags: slices.Concat(f.options.APIServerFlags, flags)}
+	c, err := f.start(ctx, name, slices.Concat(f.options.APIServerFlags, flags))
+	if err != nil {
+		f.giveUp(name)
+		return nil, fmt.Errorf("create cluster %s: %w", name, err)
+	}
+	f.logf("cluster %s is ready at %s after %.1fs", name, c.Server(), time.Since(begin).Seconds())
+	return c, nil
+}
+
+// start does what Create promises for a name that is reserved.
+func (f *Fleet) start(ctx context.Context, name string, flags []string) (*Cluster, error) {
+	r := request{name: name, dir: filepath.Join(f.home.path, name), flags: flags}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, err
 	}
 	c, err := f.provider.create(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("create cluster %s: %w", name, err)
+		return nil, err
 	}
 	if err := f.add(c); err != nil {
 		return nil, errors.Join(err, c.destroy(context.WithoutCancel(ctx)))
 	}
-	f.logf("cluster %s is ready at %s after %.1fs", name, c.Server(), time.Since(begin).Seconds())
 	return c, nil
 }
 
@@ -201,6 +213,14 @@ func (f *Fleet) reserve(name string) error {
 	f.clusters[name] = nil
 	f.starting.Add(1)
 	return nil
+}
+
+// giveUp frees the name of a cluster that could not start.
+func (f *Fleet) giveUp(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.clusters, name)
+	f.failed = append(f.failed, name)
 }
 
 // add makes a cluster that has started known.
@@ -269,7 +289,7 @@ func (f *Fleet) abandon(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	names := slices.Collect(maps.Keys(f.clusters))
+	names := slices.AppendSeq(f.failed, maps.Keys(f.clusters))
 	if f.options.Keep {
 		// What is kept are files, not a fleet to open.
 		f.options.Detached = false
