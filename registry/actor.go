@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -281,7 +283,27 @@ func (a *actor) describe() Info {
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server = a.applied.Endpoint.Server
 	info.Modules = a.moduleInfos()
+	a.noteUnknownModules(&info)
 	return info
+}
+
+// noteUnknownModules says of each module that is asked for and not in this hub that it waits. The
+// others work, so the remote stays in its state.
+func (a *actor) noteUnknownModules(info *Info) {
+	unknown := unknownModules(a.registry.modules, a.applied.Modules)
+	if len(unknown) == 0 {
+		return
+	}
+	const message = "this hub has no such module; correct the name, or deploy a hub that has it"
+	for _, name := range unknown {
+		info.Modules = append(info.Modules, ModuleInfo{name, ModuleWaiting, ReasonWaiting, message})
+	}
+	slices.SortFunc(info.Modules, func(a, b ModuleInfo) int { return strings.Compare(a.Name, b.Name) })
+	if info.App.Status == metav1.ConditionTrue {
+		info.App = Facet{metav1.ConditionFalse, ReasonWaiting,
+			clean("module " + strings.Join(unknown, ", ") + ": " + message)}
+		info.Reason, info.Message = summary(*info)
+	}
 }
 
 func (a *actor) moduleInfos() []ModuleInfo {

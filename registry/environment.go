@@ -73,21 +73,3 @@ func (env *environment) takeTurn(ctx context.Context) (release func(), err error
 		giveBack()
 	}, nil
 }
-
-// selectModules returns the modules of the hub that names asks for; nil asks for all.
-func selectModules(all []Module, names []string) []Module {
-	if names == nil {
-		return all
-	}
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = true
-	}
-	var selected []Module
-	for _, m := range all {
-		if wanted[m.name] {
-			selected = append(selected, m)
-		}
-	}
-	return selected
-}

@@ -5,6 +5,7 @@ package registry
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	"go.uber.org/fx"
 )
@@ -75,4 +76,22 @@ func checkModules(modules []Module) error {
 		return fmt.Errorf("the modules do not go together: %w", err)
 	}
 	return nil
+}
+
+// selectModules returns the modules of the hub that names asks for; nil asks for all.
+func selectModules(all []Module, names []string) []Module {
+	if names == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(m Module) bool { return !slices.Contains(names, m.name) })
+}
+
+// unknownModules returns the names that no module of the hub has, sorted.
+func unknownModules(all []Module, names []string) []string {
+	known := func(name string) bool {
+		return slices.ContainsFunc(all, func(m Module) bool { return m.name == name })
+	}
+	unknown := slices.DeleteFunc(slices.Clone(names), known)
+	slices.Sort(unknown)
+	return slices.Compact(unknown)
 }

@@ -305,3 +305,28 @@ func TestRegistry_ShutdownIsFinal(t *testing.T) {
 	g.Expect(r.List()).To(gomega.BeEmpty())
 	g.Expect(r.Ensure("one", config)).To(gomega.MatchError(registry.ErrClosed))
 }
+
+func TestRegistry_SelectsModules(t *testing.T) {
+	t.Parallel()
+	var c counter
+	idle := registry.NewModule("idle", registry.ModuleOptions{})
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), idle} })
+	_, config := remote(t, "one")
+	config.Modules = []string{"idle", "inventroy"}
+	if err := r.Ensure("one", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	info := expectState(t, r, "one", registry.StateReady, registry.ReasonWaiting)
+	if len(info.Modules) != 2 || info.Modules[0].State != registry.ModuleRunning ||
+		info.Modules[1].Name != "inventroy" || info.Modules[1].State != registry.ModuleWaiting {
+		t.Errorf("modules = %+v, want idle running and the misspelt one waiting", info.Modules)
+	}
+	config.Modules = []string{"counter"}
+	if err := r.Ensure("one", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	info = expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+	if info.Epoch != 2 || len(info.Modules) != 1 || info.Modules[0].Name != "counter" {
+		t.Errorf("epoch %d runs %+v, want 2 and counter", info.Epoch, info.Modules)
+	}
+}

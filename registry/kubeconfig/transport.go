@@ -149,7 +149,7 @@ func (t *Transport) Close() {
 	clear(t.draining)
 	t.mu.Unlock()
 	for _, g := range all {
-		_ = g
+		g.close()
 	}
 }
 
@@ -191,7 +191,7 @@ func (t *Transport) retire(g *generation) {
 		t.mu.Lock()
 		delete(t.draining, g)
 		t.mu.Unlock()
-		_ = g
+		g.close()
 	})
 }
 
