@@ -20,7 +20,8 @@ const (
 	AnnotationClusterName = "clusterfx.dev/cluster-name"
 
 	// AnnotationClusterLabels holds the labels of the Cluster that is made from the Secret, as
-	// key=value pairs separated by commas.
+	// key=value pairs separated by commas. The hub copies it to the Cluster, to know later which of
+	// its labels came from there.
 	AnnotationClusterLabels = "clusterfx.dev/cluster-labels"
 )
 

@@ -56,6 +56,11 @@ const (
 // Secret could not be read; whatever is wrong with the Secret is in the result.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster) (credentials, error) {
 	key := client.ObjectKey{Namespace: r.settings.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}
+	from := originOf(&cluster.Spec)
+	known, same := r.memory.recall(cluster.Name, from, r.cachedVersion(ctx, key))
+	if same && !r.rejected(cluster.Name) {
+		return r.assess(known, key), nil
+	}
 	var secret corev1.Secret
 	err := r.secrets.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
@@ -64,21 +69,29 @@ func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster
 	if err != nil {
 		return credentials{}, fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	connection, err := kubeconfig.Parse(secret.Data, kubeconfig.Options{
-		Key:           cluster.Spec.KubeconfigSecretRef.Key,
-		Context:       cluster.Spec.KubeconfigSecretRef.Context,
-		Server:        cluster.Spec.Server,
-		TLSServerName: cluster.Spec.TLSServerName,
-		ProxyURL:      cluster.Spec.ProxyURL,
-	}, r.settings.Policy)
+	connection, err := kubeconfig.Parse(secret.Data, from.options(), r.settings.Policy)
 	if err != nil {
 		return refused(reasonOf(err), fmt.Sprintf(messageRefused, key, err)), nil
 	}
-	found := judge(connection.Credential.Expires(), time.Now(), key)
-	found.connection = connection
-	found.version = secret.ResourceVersion
-	found.status = describe(connection.Credential, r.settings.HubID)
-	return found, nil
+	parsed := versioned{connection, secret.ResourceVersion}
+	r.memory.remember(cluster.Name, from, parsed)
+	return r.assess(parsed, key), nil
+}
+
+// rejected reports whether the remote does not accept the credentials. Then newer ones may be in
+// the Secret that no watch has told of yet.
+func (r *reconciler) rejected(name string) bool {
+	info, _ := r.remotes.Info(registry.ClusterName(name))
+	return info.Reachable.Reason == hubv1.ReasonUnauthorized
+}
+
+// assess says what a connection is worth now.
+func (r *reconciler) assess(c versioned, secret client.ObjectKey) credentials {
+	found := judge(c.Credential.Expires(), time.Now(), secret)
+	found.connection = c.Connection
+	found.version = c.version
+	found.status = describe(c.Credential, r.settings.HubID)
+	return found
 }
 
 func reasonOf(err error) string {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -270,7 +269,7 @@ func TestTransitions(t *testing.T) {
 
 func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("ä", 100_000)
+	long := strings.Repeat("ä", 40_000)
 	info := but(allWell, func(i *registry.Info) {
 		i.Server, i.App.Status, i.App.Message, i.Modules = long, metav1.ConditionFalse, long, nil
 		for range 2 * hubv1.MaxModules {
@@ -285,6 +284,57 @@ func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 	message := meta.FindStatusCondition(status.Conditions, hubv1.ConditionModulesReady).Message
 	if n := len([]rune(message)); n != hubv1.MaxConditionMessageLength {
 		t.Errorf("a message of %d characters", n)
+	}
+}
+
+func TestSettles(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	info := registry.Info{Since: now.Add(-settleTime / 4)}
+	for name, tc := range map[string]struct {
+		status metav1.ConditionStatus
+		reason string
+		want   time.Duration
+	}{
+		"a start is not reported at once": {metav1.ConditionUnknown, hubv1.ReasonStarting, settleTime * 3 / 4},
+		"a pause is":                      {metav1.ConditionUnknown, hubv1.ReasonPaused, 0},
+		"a failure is":                    {metav1.ConditionFalse, hubv1.ReasonUnreachable, 0},
+		"success is":                      {metav1.ConditionTrue, hubv1.ReasonReady, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := hubv1.ClusterStatus{Conditions: []metav1.Condition{
+				{Type: hubv1.ConditionReady, Status: tc.status, Reason: tc.reason},
+			}}
+			if got := settles(status, info, now); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if got := settles(status, info, now.Add(time.Hour)); got != 0 {
+				t.Errorf("after an hour: %s", got)
+			}
+		})
+	}
+}
+
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	var m memory
+	from := origin{secret: hubv1.KubeconfigSecretRef{Name: "s"}}
+	m.remember("a", from, versioned{version: "1"})
+	recalls := func(cluster string, from origin, version string) bool {
+		_, ok := m.recall(cluster, from, version)
+		return ok
+	}
+	other := but(from, func(o *origin) { o.server = "https://example.com" })
+	switch {
+	case !recalls("a", from, "1"):
+		t.Error("the same Secret, read in the same way, is not remembered")
+	case recalls("a", from, "2"), recalls("a", from, ""), recalls("a", other, "1"), recalls("b", from, "1"):
+		t.Error("something else is taken for it")
+	}
+	m.forget("a")
+	if recalls("a", from, "1") {
+		t.Error("a Cluster that is gone is remembered")
 	}
 }
 
@@ -327,7 +377,7 @@ func TestStamp(t *testing.T) {
 	if cluster.Spec.KubeconfigSecretRef.Name != "s" {
 		t.Errorf("spec = %+v", cluster.Spec)
 	}
-	if wantedName((*metav1.PartialObjectMetadata)(nil)) != "" || wantedName(&corev1.Secret{}) != "" {
-		t.Error("no Secret, or one without the label, asks for a Cluster")
+	if wantedName(secretMetadata()) != "" {
+		t.Error("a Secret without the label asks for a Cluster")
 	}
 }

@@ -48,8 +48,11 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	}
 	if !stopped {
 		info, _ := r.remotes.Info(registry.ClusterName(cluster.Name))
-		err := r.report(ctx, cluster, statusOf(cluster, asReported(cluster), info))
-		return ctrl.Result{RequeueAfter: stopRetry}, err
+		status := statusOf(cluster, asReported(cluster), info)
+		if wait := settles(status, info, time.Now()); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+		return ctrl.Result{RequeueAfter: stopRetry}, r.report(ctx, cluster, status)
 	}
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, hubv1.FinalizerCluster)
@@ -67,8 +70,9 @@ func (r *reconciler) stop(ctx context.Context, name string) (stopped bool, err e
 	err = r.remotes.Stop(ctx, registry.ClusterName(name))
 	switch {
 	case err == nil, errors.Is(err, registry.ErrNotFound):
+		r.memory.forget(name)
 		return true, nil
-	case errors.Is(err, context.DeadlineExceeded):
+	case ctx.Err() != nil:
 		return false, nil
 	}
 	return false, fmt.Errorf("stop the app: %w", err)

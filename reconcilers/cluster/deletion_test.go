@@ -3,13 +3,19 @@
 package cluster_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -71,9 +77,7 @@ func TestCluster_Deletion(t *testing.T) {
 			}
 			return nil
 		})
-		if info, ok := h.registry.Info(registry.ClusterName(name)); ok {
-			t.Errorf("the app still runs: %+v", info)
-		}
+		h.expectStopped(name)
 		h.change(name, func(c *hubv1.Cluster) { controllerutil.RemoveFinalizer(c, foreign) })
 		h.expectGone(name)
 	})
@@ -87,7 +91,12 @@ func TestCluster_Deletion(t *testing.T) {
 			return h.Update(t.Context(), c)
 		})
 		h.must(client.IgnoreNotFound(h.Delete(t.Context(), c)))
-		h.expectGone(name)
+		h.eventually(func() error {
+			if _, ok := h.registry.Info(registry.ClusterName(name)); ok {
+				return errors.New("the app still runs")
+			}
+			return nil
+		})
 	})
 	t.Run("can be followed by a Cluster of the same name", func(t *testing.T) {
 		h, name := ready(t, "f")
@@ -96,6 +105,39 @@ func TestCluster_Deletion(t *testing.T) {
 		h.newCluster(name, nil)
 		h.expectReady(name)
 	})
+}
+
+func TestCluster_DeletionThatTakesItsTime(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	stubborn := registry.NewModule("stubborn", registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
+		return mgr.Add(manager.RunnableFunc(func(context.Context) error {
+			<-release
+			return nil
+		}))
+	})})
+	h := newHub(t, func(o *hubOptions) {
+		o.modules = []registry.Module{stubborn, idle("docile")}
+		o.settings.Concurrency = 1
+		o.registry.Limits.StopTimeout = patience
+	})
+	letGo := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(letGo) // before the hub is stopped, also if the test fails
+	name, other := h.name("a"), h.name("b")
+	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(name, nil)
+	h.expectReady(name)
+	h.remove(name)
+	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonStopping)
+	expectCondition(t, c, hubv1.ConditionReconciling, metav1.ConditionTrue)
+	expectCondition(t, c, hubv1.ConditionCredentialsValid, metav1.ConditionTrue)
+
+	// The only worker is free for others.
+	h.putKubeconfig(other, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(other, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"docile"} })
+	h.expectReady(other)
+	letGo()
+	h.expectGone(name)
 }
 
 func TestCluster_DeletionOfADeadRemote(t *testing.T) {

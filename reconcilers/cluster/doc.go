@@ -52,16 +52,16 @@ conflict is no error, the reconcile starts over.
 	made from it                          is over and a live read finds no such Secret either
 
 So a Cluster that is deleted while its Secret asks for it is made anew: what registers is the
-Secret. Which Secret a Cluster was made from is in two annotations of the Cluster, and since when the
-Secret is missing in a third one, so that this, too, survives a restart in the middle. Renaming is
-two of these rows: the old name is not wanted any more, and the new one does not exist.
+Secret. Which Secret a Cluster was made from is in two annotations of the Cluster, and since when
+the Secret is missing in a third one, so that this, too, survives a restart in the middle. Renaming
+is two of these rows: the old name is not wanted any more, and the new one does not exist.
 
 # Why it is built this way
 
-Secrets are watched by metadata and read live, one at a time, when a Cluster needs them. A cache
-of whole Secrets would hold every credential of the fleet in memory, and those of anything else in
-the namespace; kubectl even puts them into an annotation, which is why CacheOptions drops
-annotations that are not ours.
+Secrets are watched by metadata and read live, one at a time, when the metadata show a version that
+was not read before. A cache of whole Secrets would hold whatever else is in the namespace, too;
+kubectl even copies a Secret into an annotation of it, which is why CacheOptions drops annotations
+that are not ours.
 
 A condition is a copy of one of the registry's facets wherever possible. This package decides on
 CredentialsValid alone, because Secrets are what the registry does not know.
@@ -69,6 +69,10 @@ CredentialsValid alone, because Secrets are what the registry does not know.
 A missing Secret or key makes a Cluster Reconciling, not Stalled, unlike any other bad Secret: a
 Secret that is created together with its Cluster often comes, or is filled, a moment later, and
 tools that wait give up on Stalled at once.
+
+A state that leads to another one within a second, such as those of a start, is not reported. When
+a hub with thousands of remotes starts, that is the difference between no write per remote and
+several, all at once.
 
 A snapshot of the registry may be older than the Ensure that came before it. So every Ensure
 carries a revision, and a snapshot that does not show it is not reported: the event that brings

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // failure is something that goes wrong with one Cluster, and how it is mended.
@@ -145,6 +147,24 @@ func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
 			hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonForbidden, "inventory", false,
 		},
 	}
+}
+
+func TestCluster_AddressThatANameLeadsTo(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(o *hubOptions) {
+		// The kubeconfig's address would be refused when it is read, a name only when it is dialled.
+		policy := kubeconfig.Policy{DenyCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+		o.settings.Policy, o.registry.Policy = policy, policy
+	})
+	name := h.name("a")
+	h.putKubeconfig(name, edit(t, fleettest.Cluster(t, "one").Kubeconfig(), func(c *clientcmdapi.Config) {
+		for _, cluster := range c.Clusters {
+			cluster.Server = strings.Replace(cluster.Server, "127.0.0.1", "localhost", 1)
+		}
+	}))
+	h.newCluster(name, nil)
+	c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonAddressNotAllowed)
+	expectCondition(t, c, hubv1.ConditionReachable, metav1.ConditionUnknown)
 }
 
 var (

@@ -43,6 +43,9 @@ func checkSummary(t testing.TB, c *hubv1.Cluster) {
 	ready := meta.FindStatusCondition(conditions, hubv1.ConditionReady)
 	reconciling := meta.IsStatusConditionTrue(conditions, hubv1.ConditionReconciling)
 	stalled := meta.IsStatusConditionTrue(conditions, hubv1.ConditionStalled)
+	if !c.DeletionTimestamp.IsZero() {
+		return // It says that it is being deleted, whatever else is the case.
+	}
 	if ready.Reason == hubv1.ReasonPaused || ready.Status == metav1.ConditionTrue {
 		if reconciling || stalled {
 			t.Errorf("%s: Ready is %s/%s, but Reconciling %t, Stalled %t", c.Name, ready.Status, ready.Reason, reconciling, stalled)

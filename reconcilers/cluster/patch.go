@@ -13,6 +13,9 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
+// FieldManager owns what this package writes.
+const FieldManager = "clusterfx-hub"
+
 // patch writes what was changed in a Cluster since it was read, and nothing else. It returns a
 // conflict if the Cluster has changed in the API server, too: a list such as that of the
 // finalizers is only ever replaced by one that is made of the newest.

@@ -113,6 +113,45 @@ func TestCluster_StatusIsWrittenOnChangeOnly(t *testing.T) {
 	})
 }
 
+func TestCluster_IsNotReadyForASpecThatIsNotInEffect(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	name := h.name("a")
+	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(name, nil)
+	h.expectReady(name)
+	stop := h.watch(name, func(c *hubv1.Cluster) {
+		ready := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
+		if ready && c.Status.ObservedGeneration > 1 {
+			t.Errorf("Ready with a server that nobody listens at: %s", summary(c))
+		}
+	})
+	h.change(name, func(c *hubv1.Cluster) { c.Spec.Server = "https://127.0.0.1:1" })
+	h.expectReason(name, hubv1.ReasonUnreachable)
+	stop()
+}
+
+// watch calls f with every state of a Cluster until stop is called.
+func (h *hub) watch(name string, f func(*hubv1.Cluster)) (stop func()) {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(h.t.Context())
+	events, err := h.Watch(ctx, &hubv1.ClusterList{}, client.MatchingFields{"metadata.name": name})
+	h.must(err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range events.ResultChan() {
+			if c, ok := event.Object.(*hubv1.Cluster); ok {
+				f(c)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // idOf returns what a cluster says it is.
 func idOf(t testing.TB, c *fleet.Cluster) string {
 	t.Helper()

@@ -38,6 +38,7 @@ type reconciler struct {
 	remotes       remotes
 	events        recorder
 	settings      Settings
+	memory        memory
 }
 
 // Reconcile brings one Cluster and its remote together.
@@ -75,7 +76,11 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if err := r.recordIdentity(ctx, cluster, info); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.report(ctx, cluster, statusOf(cluster, found, info)); err != nil {
+	status := statusOf(cluster, found, info)
+	if wait := settles(status, info, time.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if err := r.report(ctx, cluster, status); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, nil

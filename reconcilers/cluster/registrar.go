@@ -73,15 +73,12 @@ func (m *registrar) reconcile(ctx context.Context, pair registration) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// secret returns the metadata of a Secret in the credentials namespace, or nil if there is none.
+// secret returns the metadata of a Secret in the credentials namespace. They are empty if there is
+// none.
 func (m *registrar) secret(ctx context.Context, from client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	secret := &metav1.PartialObjectMetadata{}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	secret := secretMetadata()
 	err := from.Get(ctx, client.ObjectKey{Namespace: m.settings.Namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
 	return secret, nil

@@ -44,10 +44,8 @@ func registrationsOfCluster(_ context.Context, cluster client.Object) []registra
 // wantedName returns the name of the Cluster that a Secret asks for, or an empty string if it asks
 // for none, or does not exist.
 func wantedName(secret client.Object) string {
-	if secret == (*metav1.PartialObjectMetadata)(nil) || !secret.GetDeletionTimestamp().IsZero() {
-		return ""
-	}
-	if secret.GetLabels()[hubv1.LabelCluster] != hubv1.LabelClusterValue {
+	labelled := secret.GetLabels()[hubv1.LabelCluster] == hubv1.LabelClusterValue
+	if !labelled || !secret.GetDeletionTimestamp().IsZero() {
 		return ""
 	}
 	return cmp.Or(secret.GetAnnotations()[hubv1.AnnotationClusterName], secret.GetName())

@@ -21,7 +21,8 @@ type Settings struct {
 	// HubID keys the fingerprints of credentials in status, so that those of two hubs cannot be
 	// compared. Default: no key.
 	HubID string
-	// Concurrency is how many Clusters are reconciled at the same time. Default 16.
+	// Concurrency is how many Clusters each of the two controllers reconciles at the same time.
+	// Default 16.
 	Concurrency int
 	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
 	// 60 s.

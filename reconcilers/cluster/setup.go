@@ -21,9 +21,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// FieldManager owns what this package writes.
-const FieldManager = "clusterfx-hub"
-
 // Setup adds the two controllers to the hub's manager. It contacts nobody.
 func Setup(p Params) error {
 	settings := p.Settings.withDefaults()

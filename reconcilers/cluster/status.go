@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -59,6 +61,20 @@ func modulesOf(infos []registry.ModuleInfo) []hubv1.ModuleStatus {
 		})
 	}
 	return modules
+}
+
+// settleTime is how long a state that leads to another one must last to be reported.
+const settleTime = time.Second
+
+// settles returns how long to wait before such a state is reported, or zero for a state to report
+// now. A remote passes through three of them within a fraction of a second when it starts; thousands
+// of remotes do so together when the hub does.
+func settles(status hubv1.ClusterStatus, info registry.Info, now time.Time) time.Duration {
+	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
+	if ready.Status != metav1.ConditionUnknown || ready.Reason == hubv1.ReasonPaused {
+		return 0
+	}
+	return max(0, settleTime-now.Sub(info.Since))
 }
 
 // report writes the status if it differs from what the Cluster has, and records what changed. It

@@ -4,6 +4,7 @@ package cluster_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/netip"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +41,10 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	// These tests wait far more than they compute. The flag on the command line wins.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
 		// ends (controller-runtime, newGVKFixupWatcher).
@@ -55,13 +61,13 @@ const (
 
 // hub is a hub of one test: its own process, so to speak, on a shared API server.
 type hub struct {
-	client.Client // an administrator's, without a cache
-	t             testing.TB
-	options       hubOptions
-	cluster       *fleet.Cluster
-	namespace     string // of the credentials, and the value of testLabel
-	registry      *registry.Registry
-	stop          func() // ends the process
+	client.WithWatch // an administrator's, without a cache
+	t                testing.TB
+	options          hubOptions
+	cluster          *fleet.Cluster
+	namespace        string // of the credentials, and the value of testLabel
+	registry         *registry.Registry
+	stop             func() // ends the process
 }
 
 type hubOptions struct {
@@ -80,8 +86,8 @@ func newHub(t testing.TB, change func(*hubOptions)) *hub {
 	if change != nil {
 		change(&h.options)
 	}
-	h.Client = clientFor(t, h.cluster)
-	h.must(installCRD(h.cluster))
+	h.WithWatch = clientFor(t, h.cluster)
+	h.must(prepare(t.Context(), h.cluster))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"}}
 	h.must(h.Create(t.Context(), namespace))
 	h.namespace = namespace.Name
@@ -96,7 +102,7 @@ func (h *hub) start() {
 	selector := labels.SelectorFromSet(labels.Set{testLabel: h.namespace})
 	byObject := cluster.CacheOptions(h.namespace)
 	byObject[&hubv1.Cluster{}] = cache.ByObject{Label: selector}
-	mgr, err := ctrl.NewManager(h.cluster.Config(), ctrl.Options{
+	mgr, err := ctrl.NewManager(rest.CopyConfig(prepared.config), ctrl.Options{
 		Scheme:  scheme(h.t),
 		Cache:   cache.Options{ByObject: byObject},
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -229,6 +235,12 @@ func (h *hub) expectGone(name string) {
 		}
 		return client.IgnoreNotFound(err)
 	})
+	h.expectStopped(name)
+}
+
+// expectStopped checks that the registry does not know a remote.
+func (h *hub) expectStopped(name string) {
+	h.t.Helper()
 	if info, ok := h.registry.Info(registry.ClusterName(name)); ok {
 		h.t.Errorf("the registry still knows %s: %+v", name, info)
 	}
@@ -263,17 +275,40 @@ func summary(c *hubv1.Cluster) string {
 	return text
 }
 
-// installed is whether the hub's API server, which the tests share, has the CRD.
-var installed sync.Once
+// prepared is what the hub's API server, which the tests share, was prepared for.
+var prepared struct {
+	once   sync.Once
+	config *rest.Config // of a user with the rights of a hub, and no others
+	err    error
+}
 
-// installCRD does what an administrator does before starting a hub.
-func installCRD(c *fleet.Cluster) (err error) {
-	installed.Do(func() {
-		_, err = envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
+// prepare does what an administrator does before starting a hub.
+func prepare(ctx context.Context, c *fleet.Cluster) error {
+	prepared.once.Do(func() {
+		_, prepared.err = envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
 			Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
 		})
+		if prepared.err != nil {
+			return
+		}
+		var user *fleet.Credential
+		user, prepared.err = c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights})
+		if prepared.err == nil {
+			prepared.config = user.Config()
+		}
 	})
-	return err
+	return prepared.err
+}
+
+// rights are those that the package comment lists.
+var rights = []rbacv1.PolicyRule{
+	{
+		APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"},
+		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+	},
+	{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters/status"}, Verbs: []string{"patch"}},
+	{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+	{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 }
 
 func scheme(t testing.TB) *runtime.Scheme {
@@ -287,7 +322,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
+func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
 	t.Helper()
 	config := c.Config()
 	httpClient, err := rest.HTTPClientFor(config)
@@ -295,7 +330,7 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
+	direct, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

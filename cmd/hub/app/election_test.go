@@ -22,7 +22,7 @@ import (
 )
 
 // leaseKey is where hubs put their lease by default.
-var leaseKey = client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"} //nolint:gochecknoglobals // a struct cannot be a constant
+var leaseKey = client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"}
 
 // fast is an election that takes no longer than a test.
 func fast() app.Election {

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"context"
 	"sync"
 
 	"go.uber.org/fx"
@@ -26,9 +27,14 @@ func (e *ending) option() fx.Option {
 	return fx.Decorate(func(s fx.Shutdowner) fx.Shutdowner { return &shutdowner{Shutdowner: s, ending: e} })
 }
 
-// reason returns what the one who asked for the end wants the program to exit with, as an error
-// unless it is 0.
-func (e *ending) reason(app *fx.App) error {
+// wait returns when ctx ends or somebody asks for the end, in which case it returns what the program
+// shall exit with, as an error unless it is 0.
+func (e *ending) wait(ctx context.Context, app *fx.App) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.asked:
+	}
 	if code := (<-app.Wait()).ExitCode; code != 0 {
 		return exitError(code)
 	}

@@ -4,9 +4,12 @@ package app
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,7 +52,7 @@ func TestFlags_Refused(t *testing.T) {
 		"--deny-cidr=example.com":                                  "is not a range of addresses",
 		"--deny-cidr=":                                             "is not a range of addresses",
 		"--allow-proxy-url=maybe":                                  "invalid argument \"maybe\"",
-		"--log-levle=debug":                                        "unknown flag: --log-levle",
+		"--log-lvl=debug":                                          "unknown flag: --log-lvl",
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +165,17 @@ func TestExecute_Failures(t *testing.T) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+func TestAdvise(t *testing.T) {
+	t.Parallel()
+	err := advise(fmt.Errorf("listen: %w", syscall.EADDRINUSE))
+	if !errors.Is(err, syscall.EADDRINUSE) || !strings.HasSuffix(err.Error(), ", or 0 for nowhere") {
+		t.Errorf("got %v", err)
+	}
+	if other := errors.New("no"); !errors.Is(advise(other), other) {
+		t.Errorf("got %v", advise(other))
 	}
 }
 

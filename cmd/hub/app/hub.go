@@ -37,7 +37,7 @@ func Run(ctx context.Context, o Options) error {
 	defer work.finish()
 	app := fx.New(parts(o, scheme), end.option(), fx.Invoke(work.attach))
 	if err := app.Err(); err != nil {
-		return fmt.Errorf("build the hub: %w", dig.RootCause(err))
+		return fmt.Errorf("build the hub: %w", cause(err))
 	}
 	err = live(ctx, app, end)
 	if failed := work.failure(); failed != nil {
@@ -52,14 +52,14 @@ func parts(o Options, scheme *runtime.Scheme) fx.Option {
 		fx.RecoverFromPanics(),
 		fx.StopTimeout(stopTimeout + stopReserve),
 		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
-		fx.Supply(o, o.Log, o.Registry),
+		fx.Supply(o.Log, o.Registry),
 		fx.Supply(cluster.Settings{
 			Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
 			Policy: o.Registry.Policy, HubID: o.Registry.HubID,
 		}),
 		fx.Provide(
 			func() (ctrl.Manager, error) { return newManager(o, scheme) },
-			newHubValues,
+			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o.Registry.Metrics) },
 		),
 		registry.FX,
 		cluster.Module,
@@ -70,23 +70,31 @@ func parts(o Options, scheme *runtime.Scheme) fx.Option {
 	return fx.Options(all...)
 }
 
-// live starts the App, waits for a reason to end, and stops it.
+// live starts the App, waits for a reason to end, and stops it. The start does not end with ctx: fx
+// runs no stop hooks after a start whose context ended, not even those of what had started
+// (uber-go/fx#1035).
 func live(ctx context.Context, app *fx.App, end *ending) error {
-	starting, cancel := context.WithTimeout(ctx, app.StartTimeout())
+	life := context.WithoutCancel(ctx)
+	starting, cancel := context.WithTimeout(life, app.StartTimeout())
 	defer cancel()
-	if err := app.Start(starting); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("start the hub: %w", err)
+	reason := app.Start(starting)
+	if reason != nil {
+		reason = fmt.Errorf("start the hub: %w", reason)
+	} else {
+		reason = end.wait(ctx, app)
 	}
-	var reason error
-	select {
-	case <-ctx.Done():
-	case <-end.asked:
-		reason = end.reason(app)
-	}
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
+	stopping, cancel := context.WithTimeout(life, app.StopTimeout())
 	defer cancel()
 	return errors.Join(reason, app.Stop(stopping))
+}
+
+// cause returns what a constructor or an invoke has failed with, without the way there through the
+// graph. Where the graph itself is wrong, the way there says where.
+func cause(err error) error {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		if _, ofGraph := inner.(dig.Error); !ofGraph { //nolint:errorlint // one link of the chain at a time
+			return inner
+		}
+	}
+	return err
 }

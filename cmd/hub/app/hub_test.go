@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,7 +113,7 @@ func TestRun_RefusesToStart(t *testing.T) {
 		"without the CRD":        {app.Options{Config: edge.Config()}, "install them with kubectl apply --server-side -f config/crd"},
 		"without rights":         {app.Options{Config: anonymous(h.cluster.Config())}, "denies the hub what it needs: check its credentials"},
 		"with one module twice":  {h.options(hubModule(nil), hubModule(nil)), `"tester" is in the hub twice`},
-		"with a module in need":  {h.options(hubModule(fx.Invoke(func(*strings.Builder) {}))), "missing type: *strings.Builder"},
+		"with a module in need":  {h.options(hubModule(fx.Invoke(func(*strings.Builder) {}))), "hub_test.go:"},
 		"with a remote in need":  {h.options(registry.NewModule("needy", registry.ModuleOptions{Remote: fx.Invoke(func(*strings.Builder) {})})), `module "needy": `},
 		"with a module in panic": {h.options(hubModule(fx.Invoke(func() { panic("at the disco") }))), "at the disco"},
 		"with a failing hook":    {h.options(hubModule(fx.Invoke(failingHook))), "start the hub: no database"},
@@ -123,6 +124,29 @@ func TestRun_RefusesToStart(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestRun_AddressInUse(t *testing.T) {
+	h := newHub(t)
+	first := h.options()
+	first.HealthAddress, first.MetricsAddress = freeAddress(t), freeAddress(t)
+	h.run(first)
+	for _, address := range []string{first.HealthAddress, first.MetricsAddress} {
+		eventually(t, func() error {
+			connection, err := net.Dial("tcp", address)
+			if err == nil {
+				err = connection.Close()
+			}
+			return err
+		})
+	}
+	second, third := h.options(), h.options()
+	second.HealthAddress, third.MetricsAddress = first.HealthAddress, first.MetricsAddress
+	for _, o := range []app.Options{second, third} {
+		if err := app.Run(t.Context(), o); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
@@ -195,7 +219,7 @@ func TestRun_HooksAroundTheManager(t *testing.T) {
 // freeAddress returns an address of this machine that nobody listens at.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It takes no time.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

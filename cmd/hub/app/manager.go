@@ -99,10 +99,10 @@ type hubValues struct {
 	Metrics    prometheus.Registerer
 }
 
-func newHubValues(mgr ctrl.Manager, o Options) hubValues {
+func newHubValues(mgr ctrl.Manager, metrics prometheus.Registerer) hubValues {
 	return hubValues{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Connection: mgr, Cache: mgr.GetCache(),
 		Config: mgr.GetConfig(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: mgr.GetEventRecorder("clusterfx"), Metrics: o.Registry.Metrics,
+		Events: mgr.GetEventRecorder("clusterfx"), Metrics: metrics,
 	}
 }

@@ -3,6 +3,10 @@
 package app
 
 import (
+	"errors"
+	"fmt"
+	"syscall"
+
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
@@ -38,13 +42,22 @@ func newRun(p program) *cobra.Command {
 		o.Log.Info("Starting the hub", "version", version(), "replica", o.Registry.Replica,
 			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
 		if err := Run(cmd.Context(), o); err != nil {
-			o.Log.Error(err, "The hub ended")
+			o.Log.Error(advise(err), "The hub ended")
 			return codeOf(err)
 		}
 		o.Log.Info("The hub was stopped")
 		return nil
 	}
 	return cmd
+}
+
+// advise adds the flags that help.
+func advise(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; choose another address with --metrics-bind-address and "+
+			"--health-probe-bind-address, or 0 for nowhere", err)
+	}
+	return err
 }
 
 func names(modules []registry.Module) []string {

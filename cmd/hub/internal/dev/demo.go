@@ -26,7 +26,7 @@ type demo struct {
 	progress *printer
 
 	folder  *folder
-	log     io.WriteCloser
+	logFile *os.File // nil when the hub logs to the terminal
 	runHub  RunHub
 	scheme  *runtime.Scheme
 	fleet   *fleet.Fleet
@@ -78,15 +78,25 @@ func orInterrupted(ctx context.Context, err error) error {
 }
 
 // prepare makes what needs no cluster.
-func (d *demo) prepare(context.Context) (err error) {
-	if d.log, err = d.openLog(); err != nil {
+func (d *demo) prepare(context.Context) error {
+	log, err := d.openLog()
+	if err != nil {
 		return fmt.Errorf("open the hub's log: %w", err)
 	}
-	if d.runHub, err = d.program.Hub(d.log); err != nil {
+	if d.runHub, err = d.program.Hub(log); err != nil {
 		return err
 	}
 	d.scheme = runtime.NewScheme()
 	return errors.Join(clientgoscheme.AddToScheme(d.scheme), hubv1.AddToScheme(d.scheme))
+}
+
+// openLog returns where the hub logs to.
+func (d *demo) openLog() (w io.Writer, err error) {
+	if d.verbose {
+		return d.program.Stderr, nil
+	}
+	d.logFile, err = os.OpenFile(d.folder.path(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
+	return d.logFile, err
 }
 
 // stay returns when ctx ends, or when the hub does, which is an error.
@@ -130,8 +140,8 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 		d.progress.step("stopping the clusters")
 		errs = append(errs, d.fleet.Close(ctx))
 	}
-	if d.log != nil {
-		errs = append(errs, d.log.Close())
+	if d.logFile != nil {
+		errs = append(errs, d.logFile.Close())
 	}
 	keepLog := d.running != nil && why != nil && !errors.Is(why, errInterrupted)
 	errs = append(errs, d.folder.release(keepLog))
@@ -140,12 +150,4 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 	}
 	d.progress.done("everything was stopped")
 	return nil
-}
-
-// openLog returns where the hub logs to.
-func (d *demo) openLog() (io.WriteCloser, error) {
-	if d.verbose {
-		return unclosable{d.program.Stderr}, nil
-	}
-	return os.OpenFile(d.folder.path(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
 }

@@ -3,6 +3,7 @@
 package dev
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 // background is a dev that was started in the background.
 type background struct {
 	process *exec.Cmd
-	ended   chan error // receives how the process ended
+	ended   chan struct{} // closed when the process has ended
 	copied  sync.WaitGroup
 }
 
@@ -28,10 +29,9 @@ type background struct {
 func (p Program) detach(cmd *cobra.Command, o options) error {
 	progress := newPrinter(p.Stderr)
 	if held(o.dataDir) {
-		_, err := claim(o.dataDir) // It says who holds it.
-		return progress.report(err)
+		return progress.report(taken(o.dataDir))
 	}
-	b, err := p.startBackground(cmd.Flags(), o, progress.style)
+	b, err := p.startBackground(cmd, o, progress.style)
 	if err != nil {
 		return progress.report(fmt.Errorf("start in the background: %w", err))
 	}
@@ -49,7 +49,10 @@ func (p Program) detach(cmd *cobra.Command, o options) error {
 		return nil
 	}
 	<-b.ended
-	return ErrFailed // It has said why.
+	if code := b.process.ProcessState.ExitCode(); code != 1 { // It has not said why.
+		progress.fail("the process in the background died: see %s", filepath.Join(o.dataDir, logFile))
+	}
+	return ErrFailed
 }
 
 // stop ends the process, which says so, and returns when it has cleaned up.
@@ -65,7 +68,7 @@ func (b *background) stop() error {
 // startBackground starts this program once more with the same flags, in a session of its own. What
 // it prints comes through two pipes until it closes them; what the Go runtime prints when it dies
 // goes to the log.
-func (p Program) startBackground(flags *pflag.FlagSet, o options, s style) (*background, error) {
+func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -78,7 +81,10 @@ func (p Program) startBackground(flags *pflag.FlagSet, o options, s style) (*bac
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	b := &background{ended: make(chan error, 1), process: exec.Command(self, backgroundArgs(flags, s)...)}
+	b := &background{
+		process: exec.CommandContext(context.WithoutCancel(cmd.Context()), self, backgroundArgs(cmd.Flags(), s)...),
+		ended:   make(chan struct{}),
+	}
 	b.process.Stdout, b.process.Stderr = log, log
 	b.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	for _, w := range []io.Writer{p.Stdout, p.Stderr} {
@@ -92,7 +98,10 @@ func (p Program) startBackground(flags *pflag.FlagSet, o options, s style) (*bac
 	if err := b.process.Start(); err != nil {
 		return nil, err
 	}
-	go func() { b.ended <- b.process.Wait() }()
+	go func() {
+		defer close(b.ended)
+		_ = b.process.Wait() // How it ended is in what it has said.
+	}()
 	return b, nil
 }
 

@@ -6,10 +6,10 @@ machine, for as long as somebody looks at them.
 
 # Usage
 
-	root.AddCommand(dev.Command(dev.Program{Name: "hub", Hub: runHub, ...}))
+	root.AddCommand(dev.Command(dev.Program{Name: "hub", Hub: prepareHub, Stdout: out, Stderr: err}))
 
-The caller says how its hub runs; the rest is the same for every hub, also for one with a user's own
-modules.
+The caller prepares a hub that logs where it is told to; the rest is the same for every hub, also
+for one with a user's own modules.
 
 # What happens
 

@@ -25,6 +25,14 @@ type folder struct {
 	lock *os.File
 }
 
+// advice is what to do about a data folder that cannot be used.
+const advice = "choose another folder with --data-dir"
+
+// taken is the error of a folder that somebody else holds.
+func taken(dir string) error {
+	return fmt.Errorf("process %s runs in %s already: stop it with dev down, or %s", readSignature(dir).pid, dir, advice)
+}
+
 // claim makes the folder if need be and takes it. What a dev left there that was killed is removed:
 // its clusters died with it.
 func claim(dir string) (*folder, error) {
@@ -32,7 +40,6 @@ func claim(dir string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	const advice = "choose another folder with --data-dir"
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w; %s", err, advice)
 	}
@@ -41,8 +48,7 @@ func claim(dir string) (*folder, error) {
 		return nil, fmt.Errorf("claim the data folder: %w; %s", err, advice)
 	}
 	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		taken := fmt.Errorf("process %s runs in %s already: stop it with dev down, or %s", readSignature(dir).pid, dir, advice)
-		return nil, errors.Join(taken, lock.Close())
+		return nil, errors.Join(taken(dir), lock.Close())
 	}
 	f := &folder{dir: dir, lock: lock}
 	if err := errors.Join(lock.Truncate(0), f.sign(false), f.clear()); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// kubectl returns the path of the kubectl that was built together with the clusters' programs.
-func kubectl() (string, error) {
+// Kubectl returns the path of the kubectl that was built together with the clusters' programs.
+func Kubectl() (string, error) {
 	dir := os.Getenv("KUBEBUILDER_ASSETS")
 	if dir == "" {
 		cache, err := os.UserCacheDir()

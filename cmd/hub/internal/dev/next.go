@@ -21,7 +21,7 @@ func (d *demo) printNext(context.Context) error {
 	d.out.text("")
 	d.out.text("  kubeconfig   export KUBECONFIG=%s   (contexts: %s)", d.folder.path(kubeconfigFile), strings.Join(contexts, ", "))
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		path, err := kubectl()
+		path, err := Kubectl()
 		if err != nil {
 			return fmt.Errorf("find kubectl: %w", err)
 		}

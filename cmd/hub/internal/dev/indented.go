@@ -16,9 +16,3 @@ func (i indented) Write(data []byte) (int, error) {
 	_, err := i.w.Write(append([]byte("  "), append(bytes.ReplaceAll(lines, []byte("\n"), []byte("\n  ")), '\n')...))
 	return len(data), err
 }
-
-// unclosable is a writer that somebody else closes.
-type unclosable struct{ io.Writer }
-
-// Close does nothing.
-func (unclosable) Close() error { return nil }

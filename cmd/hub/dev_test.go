@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var (
+	serverPattern = regexp.MustCompile(`https://(127\.0\.0\.1:\d+)`)
+	table         = regexp.MustCompile(`(?m)^NAME +READY +REASON +VERSION +MODULES +AGE\n` +
+		`edge-eu-1 +True +Ready +v1\.\S+ +1/1 +\d+s\nedge-us-1 +True +Ready +v1\.\S+ +1/1 +\d+s\n\n`)
+)
+
+func TestDev_ExitAfterReady(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := start(t, "dev", "--exit-after-ready", "--nodes=1", "--data-dir="+dir)
+	p.expectExit(0)
+	if !table.MatchString(p.stdout.String()) {
+		t.Errorf("no table of two Ready clusters in %q", p.stdout.String())
+	}
+	for _, line := range []string{
+		"  kubeconfig   export KUBECONFIG=" + dir + "/kubeconfig   (contexts: hub, edge-eu-1, edge-us-1)\n",
+		"  hub's log    " + dir + "/hub.log\n",
+		"  try:  kubectl get clusters.clusterfx.dev -o wide\n",
+	} {
+		if !strings.Contains(p.stdout.String(), line) {
+			t.Errorf("no %q in %q", line, p.stdout.String())
+		}
+	}
+	for _, line := range []string{
+		"> starting 3 clusters: kube-apiserver ",
+		"> simulating 1 Node and 4 Pods in each remote: objects only, nothing runs in them\n",
+		"ok cluster.clusterfx.dev/edge-us-1 ready   1/1 modules   ",
+		"ok everything was stopped\n",
+	} {
+		if !strings.Contains(p.stderr.String(), line) {
+			t.Errorf("no %q in %q", line, p.stderr.String())
+		}
+	}
+	expectNothingLeft(t, p, dir)
+}
+
+func TestDev_CtrlC(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := start(t, "dev", "--clusters=1", "--nodes=2", "--data-dir="+dir)
+	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
+
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	kubectl(t, kubeconfig, "wait", "--for=condition=Ready", "--timeout=30s", "clusters.clusterfx.dev", "--all")
+	if got := kubectl(t, kubeconfig, "--context=edge-eu-1", "get", "nodes", "--no-headers", "-o=name"); got !=
+		"node/edge-eu-1-node-1\nnode/edge-eu-1-node-2\n" {
+		t.Errorf("the remote has the nodes %q", got)
+	}
+	if got := kubectl(t, kubeconfig, "--context=edge-eu-1", "get", "pods", "-A", "--field-selector=status.phase=Running",
+		"-o=name"); strings.Count(got, "\n") != 8 {
+		t.Errorf("the remote has these Pods running: %s", got)
+	}
+	if got := kubectl(t, kubeconfig, "get", "fxc", "edge-eu-1", "-o=jsonpath={.metadata.labels.region}"); got != "eu" {
+		t.Errorf("the label region is %q", got)
+	}
+
+	p.signal(syscall.SIGINT)
+	p.expectExit(0)
+	expectNothingLeft(t, p, dir)
+}
+
+func TestDev_CtrlCDuringStart(t *testing.T) {
+	t.Parallel()
+	for name, moment := range map[string]string{
+		"before there are clusters":    "> starting ",
+		"when the first cluster is up": "ok ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			p := start(t, "dev", "--clusters=1", "--nodes=1", "--data-dir="+dir)
+			p.expect(&p.stderr, moment)
+			p.signal(syscall.SIGINT)
+			p.expectExit(1)
+			if got := p.stderr.String(); !strings.HasSuffix(got, "ok everything was stopped\nerror: interrupted\n") {
+				t.Errorf("it ended with %q", got)
+			}
+			expectNothingLeft(t, p, dir)
+		})
+	}
+}
+
+func TestDev_Detach(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := start(t, "dev", "--detach", "--clusters=1", "--nodes=1", "--data-dir="+dir)
+	p.expectExit(0)
+	down := func() *program { return start(t, "dev", "down", "--data-dir="+dir) }
+	t.Cleanup(func() { down().exit() })
+	p.expect(&p.stderr, "> running in the background; ")
+	p.expect(&p.stdout, "edge-eu-1   True    Ready ")
+	kubectl(t, filepath.Join(dir, "kubeconfig"), "get", "fxc", "edge-eu-1")
+
+	for _, flags := range []string{"--detach", "--exit-after-ready"} {
+		second := start(t, "dev", flags, "--data-dir="+dir)
+		second.expectExit(1)
+		second.expect(&second.stderr, "stop it with dev down, or choose another folder with --data-dir\n")
+	}
+
+	first := down()
+	first.expectExit(0)
+	first.expect(&first.stderr, "ok stopped\n")
+	expectNothingLeft(t, p, dir)
+	again := down()
+	again.expectExit(0)
+	again.expect(&again.stderr, "ok nothing runs in "+dir)
+}
+
+// A dev that is killed takes its clusters with it, and the next one finds a folder it can use.
+func TestDev_Killed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := start(t, "dev", "--clusters=1", "--nodes=0", "--data-dir="+dir)
+	p.expect(&p.stderr, "ok ")
+	p.signal(syscall.SIGKILL)
+	_ = p.exit()
+	eventually(t, func() error { return somethingRuns(p, dir) })
+	down := start(t, "dev", "down", "--data-dir="+dir)
+	down.expectExit(0)
+	expectNothingLeft(t, p, dir)
+}
+
+// expectNothingLeft fails unless neither processes nor files are left.
+func expectNothingLeft(t *testing.T, p *program, dir string) {
+	t.Helper()
+	eventually(t, func() error { return somethingRuns(p, dir) }) // The guard of each process goes after it.
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the data folder is still there: %v", err)
+	}
+}
+
+// somethingRuns returns an error if one of the clusters that p has told of can be reached, or (on
+// Linux) if a process works in the folder.
+func somethingRuns(p *program, dir string) error {
+	for _, server := range serverPattern.FindAllStringSubmatch(p.stderr.String(), -1) {
+		connection, err := net.Dial("tcp", server[1])
+		if err == nil {
+			_ = connection.Close()
+			return fmt.Errorf("the cluster at %s can still be reached", server[1])
+		}
+	}
+	places, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		return err
+	}
+	for _, place := range places {
+		if cwd, err := os.Readlink(place); err == nil && strings.HasPrefix(cwd, dir) {
+			return fmt.Errorf("a process still works in %s, see %s", cwd, place)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFolder_OneHolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	f := mustClaim(t, dir)
+	if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), "stop it with dev down, or choose another folder") {
+		t.Errorf("the second claim returned %v", err)
+	}
+	process, err := holder(dir)
+	if err != nil || process == nil || process.Pid != os.Getpid() {
+		t.Errorf("the holder is %+v, %v", process, err)
+	}
+	if err := f.release(false); err != nil {
+		t.Fatal(err)
+	}
+	if held(dir) {
+		t.Error("the folder is held after its release")
+	}
+	if process, err := holder(dir); process != nil || err != nil {
+		t.Errorf("the holder of a folder that was released is %+v, %v", process, err)
+	}
+}
+
+func TestFolder_Ready(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := mustClaim(t, dir)
+	defer func() { _ = f.release(false) }()
+	if readSignature(dir).ready {
+		t.Error("a folder is ready as soon as it is claimed")
+	}
+	if err := f.sign(true); err != nil {
+		t.Fatal(err)
+	}
+	if !readSignature(dir).ready {
+		t.Error("the folder is not ready although that was signed")
+	}
+}
+
+func TestFolder_RemovesItsFilesOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"mine.txt", kubeconfigFile, logFile, filepath.Join(fleetDir, "hub", "data")} {
+		write(t, filepath.Join(dir, name))
+	}
+	f := mustClaim(t, dir) // The leftovers of one that was killed.
+	expectFiles(t, dir, lockFile, logFile, "mine.txt")
+	if err := f.release(true); err != nil {
+		t.Fatal(err)
+	}
+	expectFiles(t, dir, logFile, "mine.txt")
+	if err := mustClaim(t, dir).release(false); err != nil {
+		t.Fatal(err)
+	}
+	expectFiles(t, dir, "mine.txt")
+}
+
+func TestDown_RemovesLeftovers(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	write(t, filepath.Join(dir, lockFile))
+	write(t, filepath.Join(dir, kubeconfigFile))
+	var out strings.Builder
+	if err := down(t.Context(), dir, &printer{w: &out, style: plain}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "ok nothing runs in "+dir+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+// A folder that dev has never been in is not touched.
+func TestDown_LeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, kubeconfigFile))
+	if err := down(t.Context(), dir, &printer{w: &strings.Builder{}, style: plain}); err != nil {
+		t.Fatal(err)
+	}
+	expectFiles(t, dir, kubeconfigFile)
+}
+
+func mustClaim(t *testing.T, dir string) *folder {
+	t.Helper()
+	f, err := claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func write(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expectFiles(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("the folder holds %v, want %v", got, want)
+	}
+}

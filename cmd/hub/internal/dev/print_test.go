@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPrinter_Styles(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[style]string{
+		plain: "> one\nok two\n> three\nerror: four\nfive\n",
+		fancy: "\x1b[36m►\x1b[0m one\n\x1b[32m✔\x1b[0m two\n\x1b[36m◎\x1b[0m three\n\x1b[31m✗\x1b[0m four\nfive\n",
+	} {
+		var out strings.Builder
+		p := &printer{w: &out, style: s}
+		p.step("one")
+		p.done("%s", "two")
+		p.rest("three")
+		if err := p.report(errors.New("four")); !errors.Is(err, ErrFailed) {
+			t.Errorf("report returned %v", err)
+		}
+		p.text("five")
+		if got := out.String(); got != want {
+			t.Errorf("%s: got %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestNewPrinter_PlainWithoutTerminal(t *testing.T) {
+	t.Parallel()
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if got := newPrinter(file).style; got != plain {
+		t.Errorf("a file gets the style %s", got)
+	}
+}
+
+func TestIndented(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if n, err := (indented{&out}).Write([]byte("one\ntwo\n")); n != 8 || err != nil {
+		t.Errorf("Write returned %d, %v", n, err)
+	}
+	if got := out.String(); got != "  one\n  two\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The spacing is that of kubectl get.
+func TestWriteTable(t *testing.T) {
+	t.Parallel()
+	table := &metav1.Table{
+		ColumnDefinitions: []metav1.TableColumnDefinition{
+			{Name: "Name"}, {Name: "Ready"}, {Name: "Server", Priority: 1}, {Name: "Age"},
+		},
+		Rows: []metav1.TableRow{
+			{Cells: []any{"edge-eu-1", "True", "https://x", "2s"}},
+			{Cells: []any{"edge-us-1", "Unknown", "", "11m"}},
+		},
+	}
+	var out strings.Builder
+	if err := writeTable(&out, table); err != nil {
+		t.Fatal(err)
+	}
+	want := "NAME        READY     AGE\n" +
+		"edge-eu-1   True      2s\n" +
+		"edge-us-1   Unknown   11m\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	if got := number(1, "Node") + ", " + number(2, "Node"); got != "1 Node, 2 Nodes" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// A hub that is killed in the middle of everything comes back, and so do all of its clusters.
+func TestRun_KilledAndRestarted(t *testing.T) {
+	t.Parallel()
+	f := fleettest.New(t, fleet.Options{})
+	hub, edge := create(t, f, "hub"), create(t, f, "edge")
+	kubeconfig := install(t, hub)
+	names := []string{"one", "two", "three"}
+	for _, name := range names {
+		must(t, clientFor(t, hub).Create(t.Context(), registration(name, edge)))
+	}
+	args := []string{
+		"run", "--kubeconfig=" + kubeconfig, "--allow-cidr=127.0.0.0/8", "--allow-duplicate-clusters",
+		"--metrics-bind-address=0", "--health-probe-bind-address=0",
+	}
+	first := start(t, args...)
+	expectNodes(t, hub, names, 0)
+	first.signal(syscall.SIGKILL)
+	_ = first.exit()
+
+	// What only a hub that works can know.
+	must(t, clientFor(t, edge).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}))
+	second := start(t, args...)
+	expectNodes(t, hub, names, 1)
+	kubectl(t, kubeconfig, "wait", "--for=condition=Ready", "--timeout=30s", "clusters.clusterfx.dev", "--all")
+
+	second.signal(syscall.SIGTERM)
+	second.expectExit(0)
+	expectJSON(t, second, "Starting the hub", "The hub was stopped")
+}
+
+// A hub that cannot start says why, in the form that its log has.
+func TestRun_RefusesToStart(t *testing.T) {
+	t.Parallel()
+	edge := fleettest.Cluster(t, "bare") // It has no CRD.
+	kubeconfig := write(t, edge)
+	p := start(t, "run", "--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	p.expectExit(1)
+	expectJSON(t, p, "Starting the hub", "The hub ended")
+	p.expect(&p.stderr, "install them with kubectl apply --server-side -f config/crd")
+}
+
+// expectJSON fails unless the process has logged a JSON object for each line, the first and the last
+// with these messages.
+func expectJSON(t *testing.T, p *program, first, last string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
+	for i, line := range lines {
+		var one struct{ Level, TS, Msg string }
+		if err := json.Unmarshal([]byte(line), &one); err != nil || one.Level == "" || one.TS == "" || one.Msg == "" {
+			t.Fatalf("%v in line %d: %s", err, i+1, line)
+		}
+		if i == 0 && one.Msg != first || i == len(lines)-1 && one.Msg != last {
+			t.Errorf("line %d of %d is %s", i+1, len(lines), line)
+		}
+	}
+	if p.stdout.String() != "" {
+		t.Errorf("the hub printed %q", p.stdout.String())
+	}
+}
+
+// expectNodes waits until every Cluster is Ready and has counted so many Nodes.
+func expectNodes(t *testing.T, hub *fleet.Cluster, names []string, nodes int32) {
+	t.Helper()
+	c := clientFor(t, hub)
+	eventually(t, func() error {
+		for _, name := range names {
+			var cluster hubv1.Cluster
+			if err := c.Get(t.Context(), client.ObjectKey{Name: name}, &cluster); err != nil {
+				return err
+			}
+			got := cluster.Status.Inventory.Nodes
+			if cluster.Generation != 1 || got == nil || *got != nodes || cluster.Status.Conditions[0].Reason != hubv1.ReasonReady {
+				return fmt.Errorf("%s is %+v", name, cluster.Status)
+			}
+		}
+		return nil
+	})
+}
+
+func create(t *testing.T, f *fleet.Fleet, name string) *fleet.Cluster {
+	t.Helper()
+	c, err := f.Create(t.Context(), name)
+	must(t, err)
+	return c
+}
+
+// install puts the CRD and the credentials namespace into a cluster, and returns a kubeconfig.
+func install(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
+	must(t, err)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
+	must(t, clientFor(t, c).Create(t.Context(), ns))
+	return write(t, c)
+}
+
+func write(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(path, c.Kubeconfig(), 0o600))
+	return path
+}
+
+func registration(name string, remote *fleet.Cluster) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: hubv1.DefaultNamespace,
+			Labels: map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
+		},
+		Data: map[string][]byte{"kubeconfig": remote.Kubeconfig()},
+	}
+}
+
+func clientFor(t *testing.T, c *fleet.Cluster) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	httpClient, err := rest.HTTPClientFor(c.Config())
+	must(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	direct, err := client.New(c.Config(), client.Options{Scheme: scheme, HTTPClient: httpClient})
+	must(t, err)
+	return direct
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// asHub makes the test binary the hub, so that tests run main as a process of its own, with the race
+// detector, and without building anything.
+const asHub = "CLUSTERFX_TEST_AS_HUB"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asHub) != "" {
+		main()
+	}
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
+
+// patience is how long a test waits for what should come within some seconds.
+const patience = time.Minute
+
+// program is a hub in a process of its own.
+type program struct {
+	t              *testing.T
+	cmd            *exec.Cmd
+	stdout, stderr output
+	wait           func() error
+}
+
+// start runs the hub with these arguments. It is killed when the test ends.
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)}
+	p.cmd.Env = append(os.Environ(), asHub+"=yes")
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait = sync.OnceValue(p.cmd.Wait)
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.wait()
+		if t.Failed() {
+			t.Logf("%s\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), p.stdout.String(), p.stderr.String())
+		}
+	})
+	return p
+}
+
+// exit returns the exit code once the process has ended.
+func (p *program) exit() int {
+	p.t.Helper()
+	stuck := time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer stuck.Stop()
+	var failed *exec.ExitError
+	if err := p.wait(); err != nil && !errors.As(err, &failed) {
+		p.t.Fatal(err)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// expectExit fails the test unless the process ends with the code.
+func (p *program) expectExit(code int) {
+	p.t.Helper()
+	if got := p.exit(); got != code {
+		p.t.Fatalf("%s ended with %d, not with %d", strings.Join(p.cmd.Args[1:], " "), got, code)
+	}
+}
+
+// expect waits until the text is in what the process has written.
+func (p *program) expect(o *output, text string) {
+	p.t.Helper()
+	eventually(p.t, func() error {
+		if got := o.String(); !strings.Contains(got, text) {
+			return fmt.Errorf("no %q in %q", text, got)
+		}
+		return nil
+	})
+}
+
+func (p *program) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// output is what a process has written so far.
+type output struct {
+	mu   sync.Mutex // protects text
+	text bytes.Buffer
+}
+
+// Write appends.
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(data)
+}
+
+// String returns everything.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// kubectl runs the real one and returns what it prints.
+func kubectl(t *testing.T, kubeconfig string, args ...string) string {
+	t.Helper()
+	path, err := dev.Kubectl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	// A cache of what an API server serves must not outlive it: ports are used again.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}

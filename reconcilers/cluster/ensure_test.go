@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// slow is a registry whose actor takes its time: a posted state shows when takeUp is called.
+type slow struct {
+	posted []registry.Config
+	info   registry.Info
+	err    error
+}
+
+var _ remotes = (*slow)(nil)
+
+func (s *slow) Ensure(_ registry.ClusterName, c registry.Config) error {
+	s.posted = append(s.posted, c)
+	return s.err
+}
+
+func (s *slow) Stop(context.Context, registry.ClusterName) error { return nil }
+
+func (s *slow) Info(registry.ClusterName) (registry.Info, bool) { return s.info, true }
+
+func (s *slow) takeUp() { s.info.Annotations = s.posted[len(s.posted)-1].Annotations }
+
+func TestEnsure(t *testing.T) {
+	t.Parallel()
+	bad := refused(hubv1.ReasonInvalidKubeconfig, "bad")
+	cluster := func(generation int64, state hubv1.ClusterState) *hubv1.Cluster {
+		return &hubv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: generation},
+			Spec:       hubv1.ClusterSpec{State: state},
+		}
+	}
+	t.Run("a snapshot that is older than what was posted is not reported", func(t *testing.T) {
+		t.Parallel()
+		s := &slow{info: allWell}
+		r := &reconciler{remotes: s}
+		for _, step := range []struct {
+			cluster *hubv1.Cluster
+			found   credentials
+		}{
+			{cluster(1, hubv1.ClusterActive), good},
+			{cluster(2, hubv1.ClusterActive), good},                                                // another spec
+			{cluster(2, hubv1.ClusterActive), but(good, func(c *credentials) { c.version = "2" })}, // another Secret
+		} {
+			if _, current, err := r.ensure(step.cluster, step.found); current || err != nil {
+				t.Errorf("%+v: current %t, %v", step, current, err)
+			}
+			s.takeUp()
+			if _, current, err := r.ensure(step.cluster, step.found); !current || err != nil {
+				t.Errorf("%+v: current %t, %v", step, current, err)
+			}
+		}
+	})
+	t.Run("bad credentials are not posted, and what runs is reported", func(t *testing.T) {
+		t.Parallel()
+		s := &slow{info: allWell}
+		r := &reconciler{remotes: s}
+		info, current, err := r.ensure(cluster(2, hubv1.ClusterActive), bad)
+		if info.State != registry.StateReady || !current || err != nil || len(s.posted) != 0 {
+			t.Errorf("%s, %t, %v, posted %v", info.State, current, err, s.posted)
+		}
+	})
+	t.Run("a pause is posted without credentials", func(t *testing.T) {
+		t.Parallel()
+		s := &slow{}
+		r := &reconciler{remotes: s}
+		if _, _, err := r.ensure(cluster(1, hubv1.ClusterPaused), bad); err != nil || len(s.posted) != 1 || !s.posted[0].Paused {
+			t.Errorf("%v, posted %+v", err, s.posted)
+		}
+	})
+	t.Run("a hub that is ending is no error", func(t *testing.T) {
+		t.Parallel()
+		r := &reconciler{remotes: &slow{err: registry.ErrClosed}}
+		if _, current, err := r.ensure(cluster(1, hubv1.ClusterActive), good); current || err != nil {
+			t.Errorf("%t, %v", current, err)
+		}
+		sentinel := errors.New("sentinel")
+		r = &reconciler{remotes: &slow{err: sentinel}}
+		if _, _, err := r.ensure(cluster(1, hubv1.ClusterActive), good); !errors.Is(err, sentinel) {
+			t.Errorf("%v", err)
+		}
+	})
+}
