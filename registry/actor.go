@@ -61,10 +61,9 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 		done:     make(chan struct{}),
 	}
 	a.machine.jitter = rand.Float64
-	a.current.Store(&snapshot{
-		info:    Info{Name: name, State: StatePending, Reason: ReasonPending, Since: time.Now()},
-		changed: make(chan struct{}),
-	})
+	info := a.describe()
+	info.Since = time.Now()
+	a.current.Store(&snapshot{info: info, changed: make(chan struct{})})
 	return a
 }
 
@@ -281,7 +280,7 @@ func (a *actor) leaveBehind(e *epoch) {
 func (a *actor) describe() Info {
 	info := a.machine.view()
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
-	info.Server = a.applied.Endpoint.Server
+	info.Server, info.Revision = a.applied.Endpoint.Server, a.applied.Revision
 	info.Modules = a.moduleInfos()
 	a.noteUnknownModules(&info)
 	return info

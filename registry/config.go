@@ -28,6 +28,10 @@ type Config struct {
 	// nothing.
 	Labels, Annotations map[string]string
 
+	// Revision names this configuration to its author. Info repeats it, so that a snapshot can be
+	// told from one of before the call of Ensure. It changes nothing.
+	Revision string
+
 	// Identity guards against a Secret that leads to another cluster than before.
 	Identity Identity
 	// Paused stops the app and the probe and keeps the remote known.

@@ -93,6 +93,9 @@ type Info struct {
 	Name                ClusterName
 	Labels, Annotations map[string]string
 
+	// Revision is that of the Config which the rest is about.
+	Revision string
+
 	// State, Reason and Message summarise the facets. Since is when State last changed.
 	State           State
 	Reason, Message string

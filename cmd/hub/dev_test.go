@@ -97,10 +97,10 @@ func TestDev_CtrlCDuringStart(t *testing.T) {
 func TestDev_Detach(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	p := start(t, "dev", "--detach", "--clusters=1", "--nodes=1", "--data-dir="+dir)
-	p.expectExit(0)
 	down := func() *program { return start(t, "dev", "down", "--data-dir="+dir) }
 	t.Cleanup(func() { down().exit() })
+	p := start(t, "dev", "--detach", "--clusters=1", "--nodes=1", "--data-dir="+dir)
+	p.expectExit(0)
 	p.expect(&p.stderr, "> running in the background; ")
 	p.expect(&p.stdout, "edge-eu-1   True    Ready ")
 	kubectl(t, filepath.Join(dir, "kubeconfig"), "get", "fxc", "edge-eu-1")

@@ -4,30 +4,21 @@ package cluster
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// revision is an annotation of the registry's view of a remote, not of the Cluster. It tells
-// which generation and which Secret a snapshot is about.
-const revision = hubv1.GroupName + "/revision"
-
 // configOf returns what the registry is to make true.
 func configOf(cluster *hubv1.Cluster, found credentials) registry.Config {
 	spec := &cluster.Spec
-	annotations := maps.Clone(cluster.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[revision] = fmt.Sprintf("%d/%s", cluster.Generation, found.version)
 	return registry.Config{
 		Endpoint:    found.connection.Endpoint,
 		Credential:  found.connection.Credential,
 		Labels:      cluster.Labels,
-		Annotations: annotations,
+		Annotations: cluster.Annotations,
+		Revision:    fmt.Sprintf("%d/%s", cluster.Generation, found.version),
 		Identity: registry.Identity{
 			Known:    cluster.Annotations[hubv1.AnnotationID],
 			Accepted: cluster.Annotations[hubv1.AnnotationAcceptID],
@@ -51,7 +42,7 @@ func configOf(cluster *hubv1.Cluster, found credentials) registry.Config {
 
 // shows reports whether a snapshot is about a configuration, or about an earlier one.
 func shows(info registry.Info, config registry.Config) bool {
-	return info.Annotations[revision] == config.Annotations[revision]
+	return info.Revision == config.Revision
 }
 
 func paused(cluster *hubv1.Cluster) bool { return cluster.Spec.State == hubv1.ClusterPaused }

@@ -31,7 +31,7 @@ func (s *slow) Stop(context.Context, registry.ClusterName) error { return nil }
 
 func (s *slow) Info(registry.ClusterName) (registry.Info, bool) { return s.info, true }
 
-func (s *slow) takeUp() { s.info.Annotations = s.posted[len(s.posted)-1].Annotations }
+func (s *slow) takeUp() { s.info.Revision = s.posted[len(s.posted)-1].Revision }
 
 func TestEnsure(t *testing.T) {
 	t.Parallel()

@@ -98,7 +98,7 @@ func TestCluster_CredentialsExpire(t *testing.T) {
 	h := newHub(t, nil)
 	remote := fleettest.Cluster(t, "one")
 	name := h.name("a")
-	h.putKubeconfig(name, mint(t, remote, "mayfly", 3*time.Second))
+	h.putKubeconfig(name, mint(t, remote, "mayfly", 8*time.Second))
 	h.newCluster(name, nil)
 	c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpiringSoon)
 	if c.Status.Credentials.ExpirationTime.IsZero() {
