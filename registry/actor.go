@@ -27,10 +27,12 @@ type actor struct {
 	name     ClusterName
 	log      logr.Logger
 
-	mu     sync.Mutex // protects the inbox: desired, stop and facts; held for no longer than an append
+	mu     sync.Mutex // protects the inbox, the fields up to overtaken; held for no longer than an append
 	config Config
 	stop   bool
 	facts  []func(*machine)
+	// overtaken is closed when a posted stop is taken back; nil while none is posted.
+	overtaken chan struct{}
 
 	wake    chan struct{} // capacity 1: the inbox has something
 	current atomic.Pointer[snapshot]
@@ -41,6 +43,7 @@ type actor struct {
 	applied Config
 	link    *link
 	epoch   *epoch
+	modules []ModuleInfo   // how the modules of the last epoch ended
 	work    sync.WaitGroup // goroutines that end soon after what they wait for
 }
 
@@ -61,6 +64,7 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 		done:     make(chan struct{}),
 	}
 	a.machine.jitter = rand.Float64
+	a.machine.nextEpoch = func() int64 { return r.epochs.Add(1) }
 	info := a.describe()
 	info.Since = time.Now()
 	a.current.Store(&snapshot{info: info, changed: make(chan struct{})})
@@ -71,16 +75,32 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 func (a *actor) want(config Config) {
 	a.mu.Lock()
 	a.config, a.stop = config, false
+	if a.overtaken != nil {
+		close(a.overtaken)
+		a.overtaken = nil
+	}
 	a.mu.Unlock()
 	a.signal()
 }
 
-// wantStop posts that the remote is not wanted any more.
-func (a *actor) wantStop() {
+// wantStop posts that the remote is not wanted any more. The channel that it returns is closed if
+// somebody wants it again before it was forgotten.
+func (a *actor) wantStop() (overtaken <-chan struct{}) {
 	a.mu.Lock()
 	a.stop = true
+	if a.overtaken == nil {
+		a.overtaken = make(chan struct{})
+	}
+	overtaken = a.overtaken
 	a.mu.Unlock()
 	a.signal()
+	return overtaken
+}
+
+func (a *actor) wantsStop() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stop
 }
 
 // post adds a fact to the inbox.
@@ -136,13 +156,16 @@ func (a *actor) step(now time.Time) (over bool) {
 	}
 	for _, act := range actions {
 		if act.kind == actForget {
-			over = a.registry.forget(a)
+			over = true
 			continue
 		}
 		a.perform(act)
 	}
-	a.publish(now, over)
-	return over
+	if over && a.registry.forget(a, func() { a.publish(now, true) }) {
+		return true
+	}
+	a.publish(now, false)
+	return false
 }
 
 func (a *actor) wanted(c Config, stop bool) want {
@@ -151,7 +174,7 @@ func (a *actor) wanted(c Config, stop bool) want {
 		paused:           c.Paused,
 		endpoint:         c.Endpoint.Fingerprint(),
 		credential:       c.Credential.Fingerprint(a.registry.key),
-		shape:            c.shape(),
+		shape:            c.shape(a.registry.modules),
 		identity:         c.Identity,
 		failureThreshold: c.Probe.FailureThreshold,
 		successThreshold: c.Probe.SuccessThreshold,
@@ -167,6 +190,7 @@ func (a *actor) perform(act action) {
 	case actDisconnect:
 		if gone := a.link; gone != nil {
 			a.link = nil
+			gone.cancel()
 			a.work.Go(gone.close)
 		}
 	case actStart:
@@ -183,14 +207,33 @@ func (a *actor) connect() {
 		a.reject(err)
 		return
 	}
-	a.link = &link{
+	l := &link{
 		transport: transport,
 		endpoint:  a.applied.Endpoint.Fingerprint(),
 		server:    a.applied.Endpoint.Server,
-		claim:     func(id string) (ClusterName, bool) { return a.registry.claim(id, a.name) },
-		report:    func(p probeFact) { a.post(func(m *machine) { m.applyProbe(p) }) },
 	}
-	a.link.open(a.registry.root, a.applied.Probe)
+	l.report = func(p probeFact) { a.post(func(*machine) { a.takeProbe(l, p) }) }
+	l.credential.Store(a.credential())
+	a.link = l
+	l.open(a.registry.root, a.applied.Probe)
+}
+
+func (a *actor) credential() *string {
+	fingerprint := a.applied.Credential.Fingerprint(a.registry.key)
+	return &fingerprint
+}
+
+// takeProbe takes note of a probe, and claims the id that it found if the remote is the one that is
+// meant. It runs in the actor's goroutine, so that no claim outlives the actor.
+func (a *actor) takeProbe(from *link, p probeFact) {
+	if a.link != from {
+		return
+	}
+	if p.id != "" && a.machine.expects(p.id) {
+		p.holder = a.registry.claim(p.id, a.name)
+	}
+	p.isHub = p.id != "" && a.registry.isHub(p.id)
+	a.machine.applyProbe(p)
 }
 
 // swap puts a new credential under the running app.
@@ -200,10 +243,11 @@ func (a *actor) swap() {
 		return
 	}
 	if err := a.link.transport.Swap(a.applied.Credential); err != nil {
-		a.reject(err)
+		a.log.Error(err, "The new credential cannot be used; the last good one stays in use")
 		return
 	}
-	a.log.Info("The credential was replaced under the running app")
+	a.link.credential.Store(a.credential())
+	a.log.Info("The credential was replaced")
 	a.link.probeNow()
 }
 
@@ -211,9 +255,10 @@ func (a *actor) swap() {
 func (a *actor) reject(err error) {
 	reason, message := kubeconfig.Classify(err)
 	fact := probeFact{
-		endpoint: a.applied.Endpoint.Fingerprint(),
-		failed:   Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message},
-		fatal:    true,
+		endpoint:   a.applied.Endpoint.Fingerprint(),
+		credential: *a.credential(),
+		failed:     Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message},
+		fatal:      true,
 	}
 	a.post(func(m *machine) { m.applyProbe(fact) })
 }
@@ -232,7 +277,12 @@ func (a *actor) start(number int64) {
 		func(err error) {
 			failed := describe(err)
 			a.logFailure(failed, err)
-			a.post(func(m *machine) { m.applyEnded(number, failed, time.Now()) })
+			a.post(func(m *machine) {
+				m.applyEnded(number, failed, time.Now())
+				if failed.remote && a.link != nil {
+					a.link.probeNow()
+				}
+			})
 		},
 	)
 }
@@ -260,8 +310,18 @@ func (a *actor) stopEpoch(number int64) {
 		case <-patience.C:
 			a.leaveBehind(e)
 		}
-		a.post(func(m *machine) { m.applyGone(number) })
+		a.post(func(m *machine) {
+			m.applyGone(number)
+			a.release(e)
+		})
 	})
+}
+
+// release lets go of an epoch, and with it of its caches.
+func (a *actor) release(e *epoch) {
+	if a.epoch == e {
+		a.modules, a.epoch = e.tracker.list(), nil
+	}
 }
 
 // leaveBehind counts an epoch that does not end as a zombie until it does.
@@ -306,8 +366,13 @@ func (a *actor) noteUnknownModules(info *Info) {
 }
 
 func (a *actor) moduleInfos() []ModuleInfo {
-	if a.epoch != nil && (a.machine.phase == phaseStarting || a.machine.phase == phaseReady || a.machine.failure != nil) {
+	switch {
+	case a.epoch != nil && a.machine.phase != phaseStopping:
 		return a.epoch.tracker.list()
+	case a.machine.failure != nil && a.epoch != nil:
+		return a.epoch.tracker.list()
+	case a.machine.failure != nil:
+		return slices.Clone(a.modules)
 	}
 	var infos []ModuleInfo
 	for _, m := range selectModules(a.registry.modules, a.applied.Modules) {

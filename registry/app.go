@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // appOptions are the options of the fx App of one epoch: what the epoch provides, and every
@@ -64,8 +67,8 @@ func (e *epoch) buildGraph() error {
 	if err == nil {
 		return nil
 	}
-	failed := &moduleError{module: e.graph.module, reason: ReasonBuildFailed, err: dig.RootCause(err)}
-	if e.graph.module == "" {
+	failed := &moduleError{module: e.graph.failed(), reason: ReasonBuildFailed, err: dig.RootCause(err)}
+	if failed.module == "" {
 		return fmt.Errorf("build the app: %w", failed.err)
 	}
 	e.tracker.moduleFailed(failed)
@@ -75,15 +78,39 @@ func (e *epoch) buildGraph() error {
 // graphLog receives what fx does while it builds an app. It logs it for debugging, and keeps the
 // name of the first module that failed, which fx's error does not carry.
 type graphLog struct {
-	log    logr.Logger
-	module string
+	log logr.Logger
+
+	mu       sync.Mutex // protects the fields
+	culprit  string     // the first module that failed
+	invoking string     // the module whose invoke runs
+}
+
+func (g *graphLog) failed() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.culprit
+}
+
+func (g *graphLog) current() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.invoking
+}
+
+func (g *graphLog) note(event fxevent.Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if invoking, ok := event.(*fxevent.Invoking); ok {
+		g.invoking = invoking.ModuleName
+	}
+	if module := failedModule(event); g.culprit == "" {
+		g.culprit = module
+	}
 }
 
 // LogEvent implements fxevent.Logger.
 func (g *graphLog) LogEvent(event fxevent.Event) {
-	if module := failedModule(event); module != "" && g.module == "" {
-		g.module = module
-	}
+	g.note(event)
 	if g.log.V(1).Enabled() {
 		events := fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(g.log.V(1)))}
 		events.UseErrorLevel(slog.LevelInfo)
@@ -118,6 +145,11 @@ func describe(err error) failure {
 	var failed *moduleError
 	if errors.As(err, &failed) {
 		return failure{module: failed.module, reason: failed.reason, message: clean(failed.Error())}
+	}
+	var remote *remoteError
+	if errors.As(err, &remote) {
+		_, message := kubeconfig.Classify(err)
+		return failure{reason: ReasonStartFailed, message: clean("discover the API: " + message), remote: true}
 	}
 	reason := ReasonStartFailed
 	if errors.Is(err, errManagerEnded) {

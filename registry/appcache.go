@@ -6,14 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // appCache is the cache of one app. It differs from controller-runtime's in three ways:
@@ -23,12 +28,13 @@ import (
 //     them would let one forbidden resource keep every other module of the app from starting.
 //   - It returns at the end of the app. A manager that is cancelled before its caches have synced
 //     otherwise spins for ever (controller-runtime#3440).
-//   - A read that has to wait for an informer is bounded.
+//   - A read that has to wait for an informer is bounded, and after the end of the app every read
+//     answers ErrStopped instead of what was true then.
 type appCache struct {
 	cache.Cache
 	end     context.Context //nolint:containedctx // The end of the epoch, for methods that controller-runtime calls with another one.
 	timeout time.Duration
-	blocked func(what, message string)
+	blocked func(what string, why block)
 
 	once    sync.Once
 	running chan struct{}
@@ -66,7 +72,7 @@ func (c *appCache) WaitForCacheSync(ctx context.Context) bool {
 // GetInformer returns the informer for the object's kind, and notes if there is no such kind.
 func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
-	c.note(fmt.Sprintf("%T", obj), err)
+	c.note(typeOf(obj), err)
 	return informer, err
 }
 
@@ -75,18 +81,26 @@ func (c *appCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformerForKind(ctx, gvk, opts...)
-	c.note(gvk.Kind, err)
+	c.note(gvk.String(), err)
 	return informer, err
 }
 
 func (c *appCache) note(what string, err error) {
 	if meta.IsNoMatchError(err) {
-		c.blocked(what, "the remote does not serve the API: "+err.Error())
+		c.blocked(what, block{ReasonWaiting, "the remote does not serve the API: " + err.Error(), true})
 		return
 	}
 	if err == nil {
-		c.blocked(what, "")
+		c.blocked(what, block{})
 	}
+}
+
+// typeOf names the type of an object as client-go's reflectors do.
+func typeOf(obj client.Object) string {
+	if _, unstructured := obj.(runtime.Unstructured); unstructured {
+		return obj.GetObjectKind().GroupVersionKind().String()
+	}
+	return fmt.Sprintf("%T", obj)
 }
 
 // Get reads one object. It waits at most the app's request timeout for an informer to sync.
@@ -100,8 +114,12 @@ func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...cli
 }
 
 func (c *appCache) read(ctx context.Context, read func(context.Context) error) error {
+	if c.end.Err() != nil {
+		return context.Cause(c.end)
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	defer context.AfterFunc(c.end, cancel)()
 	for {
 		err := read(ctx)
 		// Between WaitForCacheSync and the start of the inner cache lie a few instructions.
@@ -127,8 +145,18 @@ func (c *appCache) isRunning() bool {
 }
 
 // watchFailed is told by an informer that it could not list or watch. The informer goes on
-// trying; the app notes what is in its way.
+// trying; the app notes what is in its way, unless it is only that a watch came to its end.
 func (e *epoch) watchFailed(_ context.Context, r *toolscache.Reflector, err error) {
-	e.log.V(1).Info("A watch failed and is tried again", "type", r.TypeDescription(), "error", err.Error())
-	e.tracker.blocked(r.TypeDescription(), fmt.Sprintf("cannot watch %s: %v", r.TypeDescription(), err))
+	what := r.TypeDescription()
+	e.log.V(1).Info("A watch failed and is tried again", "type", what, "error", err.Error())
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+	case apierrors.IsForbidden(err):
+		e.tracker.blocked(what, block{ReasonForbidden, "grant list and watch: " + err.Error(), false})
+	case apierrors.IsNotFound(err):
+		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + what, true})
+	default:
+		_, message := kubeconfig.Classify(err)
+		e.tracker.blocked(what, block{ReasonWaiting, "cannot watch " + what + ": " + message, false})
+	}
 }

@@ -33,7 +33,11 @@ func (m *moduleManager) Add(r manager.Runnable) error {
 	one := contained{Runnable: r, module: m.module, tracker: m.tracker}
 	if w, ok := r.(warmer); ok {
 		m.tracker.controllerAdded(m.module)
-		return m.Manager.Add(&containedController{contained: one, warmer: w})
+		err := m.Manager.Add(&containedController{contained: one, warmer: w})
+		if err != nil {
+			m.tracker.controllerRefused(m.module)
+		}
+		return err
 	}
 	return m.Manager.Add(&one)
 }
@@ -88,5 +92,5 @@ func (c *containedController) Warmup(ctx context.Context) error {
 	if err == nil && ctx.Err() == nil {
 		c.tracker.controllerSynced(c.module)
 	}
-	return c.wrap(ReasonCacheSyncTimedOut, err)
+	return c.wrap(ReasonModuleFailed, err)
 }

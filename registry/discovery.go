@@ -22,10 +22,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// document is what /api or /apis says. body is nil when the server said that the document is the
-// one of the ETag that it was asked about.
+// document is what an API server says it serves, as it came.
 type document struct {
-	etag  string
 	body  []byte
 	plain bool // the server has no aggregated discovery (before Kubernetes 1.27)
 }
@@ -33,9 +31,27 @@ type document struct {
 // documents are what /api says of the core group, and /apis of all others.
 type documents [2]document
 
-type etags [2]string
+// documentsKey is a hash of each.
+type documentsKey [2][sha256.Size]byte
 
-func (d documents) etags() etags { return etags{d[0].etag, d[1].etag} }
+func (d documents) key() documentsKey {
+	return documentsKey{sha256.Sum256(d[0].body), sha256.Sum256(d[1].body)}
+}
+
+func (d documents) plain() bool { return d[0].plain || d[1].plain }
+
+func (d documents) parse() (*mapping, error) {
+	var all apidiscovery.APIGroupDiscoveryList
+	for _, one := range d {
+		var groups apidiscovery.APIGroupDiscoveryList
+		if err := json.Unmarshal(one.body, &groups); err != nil {
+			return nil, fmt.Errorf("discover the API: %w", kubeconfig.ErrNotKubernetes)
+		}
+		all.Items = append(all.Items, groups.Items...)
+	}
+	groups, resources, _ := discovery.SplitGroupsAndResources(all)
+	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
+}
 
 // server is an API server to ask for its documents.
 type server struct {
@@ -45,19 +61,19 @@ type server struct {
 
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
-// documents asks for both documents; one that still has the ETag given for it comes without body.
-func (s server) documents(ctx context.Context, known etags) (documents, error) {
+// documents asks for both documents.
+func (s server) documents(ctx context.Context) (documents, error) {
 	var found documents
 	for i, path := range []string{"api", "apis"} {
 		var err error
-		if found[i], err = s.document(ctx, path, known[i]); err != nil {
+		if found[i], err = s.document(ctx, path); err != nil {
 			return documents{}, fmt.Errorf("discover the API: GET /%s: %w", path, err)
 		}
 	}
 	return found, nil
 }
 
-func (s server) document(ctx context.Context, path, etag string) (document, error) {
+func (s server) document(ctx context.Context, path string) (document, error) {
 	where, err := url.JoinPath(s.config.Host, path)
 	if err != nil {
 		return document{}, err
@@ -67,50 +83,19 @@ func (s server) document(ctx context.Context, path, etag string) (document, erro
 		return document{}, err
 	}
 	request.Header.Set("Accept", acceptDiscovery)
-	if etag != "" {
-		request.Header.Set("If-None-Match", etag)
-	}
 	response, err := s.client.Do(request)
 	if err != nil {
 		return document{}, err
 	}
 	defer response.Body.Close()
-	switch response.StatusCode {
-	case http.StatusOK:
-		return readDocument(response)
-	case http.StatusNotModified:
-		return document{etag: etag}, nil
+	if response.StatusCode != http.StatusOK {
+		return document{}, &kubeconfig.StatusError{Code: response.StatusCode}
 	}
-	return document{}, &kubeconfig.StatusError{Code: response.StatusCode}
-}
-
-func readDocument(response *http.Response) (document, error) {
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return document{}, err
-	}
-	d := document{etag: response.Header.Get("ETag"), body: body}
-	if d.etag == "" {
-		d.etag = fmt.Sprintf("%x", sha256.Sum256(body))
-	}
-	d.plain = !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io")
-	return d, nil
-}
-
-func (s server) parse(found documents) (*mapping, error) {
-	if found[0].plain || found[1].plain {
-		return s.parsePlain()
-	}
-	var all apidiscovery.APIGroupDiscoveryList
-	for _, d := range found {
-		var groups apidiscovery.APIGroupDiscoveryList
-		if err := json.Unmarshal(d.body, &groups); err != nil {
-			return nil, fmt.Errorf("discover the API: %w", kubeconfig.ErrNotKubernetes)
-		}
-		all.Items = append(all.Items, groups.Items...)
-	}
-	groups, resources, _ := discovery.SplitGroupsAndResources(all)
-	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
+	return document{
+		body:  body,
+		plain: !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io"),
+	}, err
 }
 
 func groupResources(

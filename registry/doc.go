@@ -45,7 +45,8 @@ Paused, Stopping and Stopped are reached from everywhere. Only Ready lends out a
 is Ready when every hook of every module has run and every controller has seen its initial
 objects.
 
-A remote that does not answer is probed every second and gets a new epoch as soon as it does:
+A remote that does not answer is probed every second and gets a new epoch when it does, as soon as
+the old one is out of the way:
 informers need up to a minute and a half to notice that an API server is back, and never notice
 that it has gone silent, whereas a new epoch takes a fraction of a second. An app that fails (a
 constructor, hook or runnable that returns an error or panics, a manager that ends) is started
@@ -56,10 +57,10 @@ the count, and a changed configuration is tried at once.
 
 One goroutine per remote, the actor, owns everything about it. Others post a desired state or a
 fact into its inbox; a pure state machine (machine.go) decides; the actor starts what was decided
-in goroutines that it owns, and publishes an immutable snapshot for readers. Three kinds of locks
-exist: the registry's map, the inboxes and the mailboxes of subscribers. All are held for a few
-instructions, none across the network, a hook or a callback, so no remote can make another one
-wait, and any method may be called from anywhere.
+in goroutines that it owns, and publishes an immutable snapshot for readers. Locks protect the
+registry's map, the inboxes, the mailboxes of subscribers and small records of an epoch. All are
+held for a few instructions, none across the network, a hook or a callback, so no remote can make
+another one wait, and any method may be called from anywhere.
 
 An epoch owns all that can act. Stopping it is: fence, then clean up. The fence is a context that
 every request of every client of that epoch checks right before it is sent; once it has ended,

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,7 @@ type environment struct {
 	mappings     mappings
 	policy       kubeconfig.Policy
 	turns        chan struct{}
+	epochs       atomic.Int64 // started so far, of all remotes
 }
 
 func newEnvironment(o Options, transport http.RoundTripper) *environment {
@@ -49,6 +51,9 @@ func newEnvironment(o Options, transport http.RoundTripper) *environment {
 	}
 	if env.replica == "" {
 		env.replica = "hub"
+	}
+	if env.hubCache == nil {
+		env.hubCache = noCache{}
 	}
 	env.turns = make(chan struct{}, env.limits.Starts)
 	return env

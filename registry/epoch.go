@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
@@ -28,9 +29,9 @@ var errManagerEnded = errors.New("the manager ended")
 // context, its transports, its fx App, its manager, its rate limits. It is run once and thrown
 // away.
 //
-// Two contexts bound it. fence is seen by every request of every client that the app was given;
-// once it has ended nothing leaves the hub any more, though goroutines of the app may still run.
-// ctx, its child, is what controllers and runnables get.
+// Its context is also its fence: every request of every client that the app was given looks at it
+// right before it is sent. Once it has ended nothing leaves the hub any more, though goroutines of
+// the app may still run.
 type epoch struct {
 	*environment
 	name    ClusterName
@@ -41,25 +42,39 @@ type epoch struct {
 	modules []Module
 	log     logr.Logger
 
-	fence  context.Context //nolint:containedctx // See above: an epoch is a lifetime.
-	ctx    context.Context //nolint:containedctx // See above.
+	ctx    context.Context //nolint:containedctx // See above: an epoch is a lifetime.
 	cancel context.CancelCauseFunc
 
 	graph   graphLog
 	tracker *tracker
 	hooks   hooks
-	metrics *tenancy
+	metrics *appMetrics
 	mapper  *liveMapper
 	values  values // what the fx App provides
 
-	manager *running      // nil until it was started
-	done    chan struct{} // closed when nothing of the epoch runs any more
+	events   lateRecorder
+	building *running      // the graph; nil until it was begun
+	manager  *running      // nil until it was started
+	done     chan struct{} // closed when nothing of the epoch runs any more
 }
 
 // running is a goroutine that was started and will end.
 type running struct {
 	done chan struct{}
 	err  error // read it only after done
+}
+
+// wait returns when the goroutine has ended, or after a time. It returns at once if none was started.
+func (r *running) wait(atMost time.Duration) {
+	if r == nil {
+		return
+	}
+	patience := time.NewTimer(atMost)
+	defer patience.Stop()
+	select {
+	case <-r.done:
+	case <-patience.C:
+	}
 }
 
 func start(f func() error) *running {
@@ -76,14 +91,15 @@ func start(f func() error) *running {
 func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.environment = env
 	e.config = e.config.withDefaults()
-	e.fence, e.cancel = context.WithCancelCause(env.root)
-	e.ctx = e.fence
+	e.ctx, e.cancel = context.WithCancelCause(env.root)
 	e.modules = selectModules(env.modules, e.config.Modules)
 	e.graph.log = e.log.WithName("fx")
 	e.hooks.log, e.hooks.timeout = e.log, env.limits.StopTimeout
 	e.done = make(chan struct{})
 	e.tracker = newTracker(e.modules, changed)
-	e.metrics = newTenancy(env.metrics, e.name)
+	e.metrics = newAppMetrics(env.metrics, e.name)
+	// Not when the app has ended: the next one may start before that, and registers the same.
+	context.AfterFunc(e.ctx, e.metrics.end)
 	return e
 }
 
@@ -129,21 +145,47 @@ func (e *epoch) start() error {
 	if err := e.build(); err != nil {
 		return err
 	}
-	if err := e.buildGraph(); err != nil {
+	if err := e.waitForGraph(); err != nil {
 		return err
 	}
 	if err := e.startHooks(); err != nil {
 		return err
 	}
 	mgr := e.values.Manager
+	e.events.open()
 	e.manager = start(func() error { return mgr.Start(e.ctx) })
 	return e.waitUntilSynced(mgr)
 }
 
+// waitForGraph builds the graph, and gives up waiting for it when a constructor does not return in
+// time.
+func (e *epoch) waitForGraph() error {
+	e.building = start(e.buildGraph)
+	patience := time.NewTimer(e.limits.StartTimeout)
+	defer patience.Stop()
+	select {
+	case <-e.building.done:
+		return e.building.err
+	case <-patience.C:
+		return &moduleError{
+			module: e.graph.current(), reason: ReasonBuildFailed,
+			err: fmt.Errorf("a constructor or invoke did not return within %s", e.limits.StartTimeout),
+		}
+	case <-e.ctx.Done():
+		return context.Cause(e.ctx)
+	}
+}
+
 func (e *epoch) waitUntilSynced(mgr ctrl.Manager) error {
 	elected := mgr.Elected()
+	patience := time.NewTicker(e.limits.SyncTimeout)
+	defer patience.Stop()
 	for {
 		select {
+		case <-patience.C:
+			if err := e.tracker.timedOut(e.limits.SyncTimeout); err != nil {
+				return err
+			}
 		case <-elected: // every runnable was started
 			elected = nil
 			e.tracker.managerStarted()
@@ -166,7 +208,7 @@ func (e *epoch) build() error {
 	discover := func() (*mapping, error) { return e.mappings.discover(e.ctx, config, httpClient) }
 	mapping, err := discover()
 	if err != nil {
-		return err
+		return &remoteError{err}
 	}
 	e.mapper = newLiveMapper(mapping, discover)
 	mgr, err := ctrl.NewManager(config, e.managerOptions())
@@ -182,14 +224,15 @@ func (e *epoch) build() error {
 		Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Connection: mgr, Cache: mgr.GetCache(), Config: mgr.GetConfig(),
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: mgr.GetEventRecorder("clusterfx"), Log: e.log, Metrics: e.metrics,
+		Events: &e.events, Log: e.log, Metrics: e.metrics,
 		Hub: hub, HubCache: e.hubCache,
 	}
+	e.events.EventRecorder = mgr.GetEventRecorder("clusterfx")
 	return nil
 }
 
 func (e *epoch) managerOptions() ctrl.Options {
-	yes := true
+	yes, forever := true, time.Duration(-1)
 	namespaces := map[string]cache.Config{}
 	for _, ns := range e.config.Namespaces {
 		namespaces[ns] = cache.Config{}
@@ -212,16 +255,18 @@ func (e *epoch) managerOptions() ctrl.Options {
 			DefaultWatchErrorHandler: e.watchFailed,
 			DefaultNamespaces:        namespaces,
 		},
-		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress:  "0",
-		PprofBindAddress:        "0",
-		GracefulShutdownTimeout: &e.limits.StopTimeout,
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		PprofBindAddress:       "0",
+		// A manager that gives up waiting for its runnables returns while they run: then nobody
+		// would know that they do. Patience is the actor's.
+		GracefulShutdownTimeout: &forever,
 		Controller: ctrlconfig.Controller{
 			// Names are unique in the process and never given back; every remote runs the same
 			// modules (controller-runtime#2994).
 			SkipNameValidation:    &yes,
-			EnableWarmup:          &yes, // tells when a controller has its objects; see warmer
-			CacheSyncTimeout:      e.limits.SyncTimeout,
+			EnableWarmup:          &yes,  // tells when a controller has its objects; see warmer
+			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
 			ReconciliationTimeout: e.limits.ReconcileTimeout,
 			Logger:                e.log,
 		},
@@ -230,7 +275,7 @@ func (e *epoch) managerOptions() ctrl.Options {
 
 func (e *epoch) remoteChain() http.RoundTripper {
 	return &chain{
-		base: e.base, fence: e.fence, gate: e.gate, userAgent: e.userAgent(),
+		base: e.base, fence: e.ctx, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst),
 		timeout: e.config.Client.Timeout,
 	}
@@ -245,7 +290,7 @@ const (
 
 func (e *epoch) hubClient() (client.Client, error) {
 	transport := &chain{
-		base: e.hubTransport, fence: e.fence, gate: e.gate, userAgent: e.userAgent(),
+		base: e.hubTransport, fence: e.ctx, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
 	}
 	config := rest.CopyConfig(e.hub)
@@ -262,17 +307,21 @@ func (e *epoch) userAgent() string {
 	return fmt.Sprintf("clusterfx/%s/%s/%d", e.replica, e.name, e.number)
 }
 
-// cleanUp ends what run has started and waits for it. Where something of it hangs, the epoch is
-// left behind as a zombie by its owner; it stays fenced.
+// cleanUp ends what run has started, and returns when all of it has ended. It gives the manager
+// half of the stop timeout before it runs the hooks, which have the other half. Where something
+// hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
 func (e *epoch) cleanUp() {
 	e.stop()
-	if e.manager != nil {
-		<-e.manager.done
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), e.limits.StopTimeout)
+	half := e.limits.StopTimeout / 2
+	e.manager.wait(half)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), half)
 	defer cancel()
 	if err := e.hooks.stop(ctx); err != nil {
 		e.log.Error(err, "Some modules did not stop cleanly")
 	}
-	e.metrics.end()
+	e.building.wait(never)
+	e.manager.wait(never)
 }
+
+// never is longer than any hub lives.
+const never = 100 * 365 * 24 * time.Hour

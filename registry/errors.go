@@ -18,6 +18,9 @@ var (
 	// ErrStopped is the cause of every context that ends because an app was stopped, and the
 	// error of every request that a stopped app still tries to send.
 	ErrStopped = errors.New("the app of this remote was stopped")
+	// ErrSuperseded is returned by Stop when an Ensure wants the remote again before it was
+	// forgotten.
+	ErrSuperseded = errors.New("the remote is wanted again")
 	// ErrClosed is returned once the registry has been shut down.
 	ErrClosed = errors.New("the registry is shut down")
 )
@@ -47,6 +50,11 @@ func (e *NotReadyError) Error() string {
 
 // Is reports whether target is ErrNotReady.
 func (e *NotReadyError) Is(target error) bool { return target == ErrNotReady }
+
+// remoteError is a failure to start an app that is the remote's: it stopped answering meanwhile.
+type remoteError struct{ error }
+
+func (e *remoteError) Unwrap() error { return e.error }
 
 // moduleError says which module of an app failed, and how.
 type moduleError struct {

@@ -151,6 +151,58 @@ func TestRegistry_HangingHooks(t *testing.T) {
 	})
 }
 
+// A constructor that does not return is named, and the next try is not held up by it.
+func TestRegistry_HangingConstructor(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	var tries atomic.Int64
+	hanging := registry.NewModule("hanging", registry.ModuleOptions{
+		Remote: fx.Invoke(func() {
+			if tries.Add(1) == 1 {
+				<-release
+			}
+		}),
+	})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{hanging}
+		o.Limits = registry.Limits{StartTimeout: 200 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	})
+	_, config := remote(t, "one")
+	if err := r.Ensure("one", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	eventually(t, func() error {
+		info, _ := r.Info("one")
+		if info.App.Reason != registry.ReasonBuildFailed || !strings.Contains(info.App.Message, "hanging") {
+			return &stateError{want: registry.StateFailed, reason: registry.ReasonBuildFailed, got: info}
+		}
+		return nil
+	})
+	expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+	close(release)
+}
+
+// Initial objects that do not come end the app, unless its API is merely missing.
+func TestRegistry_SyncTimeout(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{c.module()}
+		o.Limits = registry.Limits{SyncTimeout: 300 * time.Millisecond}
+	})
+	minted, err := fleettest.Cluster(t, "one").MintCertificate(t.Context(), fleet.User{Name: "nobody"})
+	if err != nil {
+		t.Fatalf("mint: %v", err)
+	}
+	if err := r.Ensure("limited", configFor(t, minted.Kubeconfig())); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	info := expectState(t, r, "limited", registry.StateFailed, registry.ReasonCacheSyncTimedOut)
+	if !strings.Contains(info.Message, "counter") || !strings.Contains(info.Message, "configmaps") {
+		t.Errorf("message = %q, want it to name the module and what it waited for", info.Message)
+	}
+}
+
 // An app that never ends is left behind as a zombie which cannot reach anything, and its remote
 // can be stopped and started again.
 func TestRegistry_Zombie(t *testing.T) {
@@ -180,6 +232,9 @@ func TestRegistry_Zombie(t *testing.T) {
 	spawn(t, r, "one", config)
 	if err := r.Stop(t.Context(), "one"); err != nil {
 		t.Fatalf("Stop: %v", err)
+	}
+	if got := r.Zombies(); got != 1 {
+		t.Errorf("zombies = %d, want 1", got)
 	}
 	spawn(t, r, "one", config)
 	close(release)

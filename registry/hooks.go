@@ -108,7 +108,6 @@ func (h *hooks) run(ctx context.Context, module string, f func(context.Context) 
 		return err
 	case <-ctx.Done():
 	}
-	h.log.Info("A lifecycle hook did not return in time and is left behind", "module", module)
 	go func() {
 		if err := <-done; err == nil && late != nil {
 			late()

@@ -112,9 +112,11 @@ type Info struct {
 	Version string
 	// Server is the URL in use.
 	Server string
-	// Epoch counts the apps started for this name since the hub started.
+	// Epoch numbers the last app that was started for this name. No two apps of a hub process have
+	// the same number, and later ones have higher numbers.
 	Epoch int64
-	// Restarts counts failures of the app in a row; it is forgotten after ten minutes of health.
+	// Restarts counts failures of the app in a row. A failure after ten minutes of health is the
+	// first one again.
 	Restarts int
 	// Zombies counts earlier apps of this name that have not ended within their stop timeout.
 	// They can do no harm: nothing that they try to send leaves the hub.

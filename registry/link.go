@@ -26,10 +26,12 @@ type link struct {
 	transport *kubeconfig.Transport
 	endpoint  string // fingerprint
 	server    string
-	settings  atomic.Pointer[Probe]
-	claim     func(id string) (holder ClusterName, isHub bool)
 	report    func(probeFact)
 
+	settings   atomic.Pointer[Probe]
+	credential atomic.Pointer[string] // fingerprint; the actor stores it after the swap
+
+	asked  time.Time     // when the remote was last asked who it is; the probe's own
 	kick   chan struct{} // asks for a probe now
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -38,7 +40,7 @@ type link struct {
 // retryProbeEvery is the time between probes after a failed one.
 const retryProbeEvery = time.Second
 
-// open starts the probe of a link of which transport, endpoint, server, claim and report are set.
+// open starts the probe of a link of which transport, endpoint, server, credential and report are set.
 // It ends with ctx, or when the link is closed.
 func (l *link) open(ctx context.Context, p Probe) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -67,7 +69,7 @@ func (l *link) run(ctx context.Context) {
 	defer close(l.done)
 	last := probeFact{}
 	for {
-		fact := l.probe(ctx, last)
+		fact := l.probe(ctx, l.isFresh(last), last)
 		if ctx.Err() != nil {
 			return
 		}
@@ -77,6 +79,7 @@ func (l *link) run(ctx context.Context) {
 		select {
 		case <-wait.C:
 		case <-l.kick:
+			last = probeFact{}
 		case <-ctx.Done():
 		}
 		wait.Stop()
@@ -91,16 +94,26 @@ func (l *link) pause(healthy bool) time.Duration {
 	return time.Duration(float64(period) * (0.9 + 0.2*rand.Float64()))
 }
 
-// probe asks the remote how it is. Who it is and which version it runs is asked at first contact
-// and whenever it comes back, since that is when another cluster may sit behind the address.
-func (l *link) probe(ctx context.Context, last probeFact) probeFact {
+// askAgainAfter is how often a healthy remote is asked who it is and which version it runs, beside
+// the times when another cluster may sit behind the address: at first contact, when the remote comes
+// back, and with another credential.
+const askAgainAfter = time.Minute
+
+// isFresh reports whether what the last probe learnt about the remote need not be asked again.
+func (l *link) isFresh(last probeFact) bool {
+	return last.ok && last.id != "" && time.Since(l.asked) < askAgainAfter
+}
+
+// probe asks the remote how it is and, unless the last answer is fresh, who it is.
+func (l *link) probe(ctx context.Context, fresh bool, last probeFact) probeFact {
 	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
 	defer cancel()
-	fact := probeFact{endpoint: l.endpoint}
+	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load()}
 	err := l.healthy(ctx)
-	if err == nil && last.ok {
+	if err == nil && fresh {
 		fact.id, fact.version = last.id, last.version
 	} else if err == nil {
+		l.asked = time.Now()
 		fact.version, err = l.version(ctx)
 		if err == nil {
 			fact.id, err = l.identity(ctx)
@@ -113,9 +126,6 @@ func (l *link) probe(ctx context.Context, last probeFact) probeFact {
 		return fact
 	}
 	fact.ok = true
-	if fact.id != "" {
-		fact.holder, fact.isHub = l.claim(fact.id)
-	}
 	return fact
 }
 

@@ -43,7 +43,9 @@ type machine struct {
 	ended    bool
 	failures int
 	retryAt  time.Time
-	jitter   func() float64 // in [0,1)
+
+	jitter    func() float64 // in [0,1)
+	nextEpoch func() int64
 }
 
 // want is the desired state, reduced to what decisions need.
@@ -76,6 +78,7 @@ const (
 // failure is why an app ended by itself.
 type failure struct {
 	module, reason, message string
+	remote                  bool // the remote could not be reached: nobody's failure but its own
 }
 
 // The actions that decide asks for.
@@ -105,14 +108,13 @@ const (
 
 // probeFact is the outcome of one probe of the endpoint that the probe was made for.
 type probeFact struct {
-	endpoint string
-	ok       bool
-	failed   Facet // when not ok
-	fatal    bool  // credentials rejected: no point in asking twice
-	id       string
-	version  string
-	holder   ClusterName // who holds this id already, "" for nobody else
-	isHub    bool
+	endpoint, credential string // what it was made with
+	ok                   bool
+	failed               Facet // when not ok
+	fatal                bool  // credentials rejected: no point in asking twice
+	id, version          string
+	holder               ClusterName // who holds this id already, "" for nobody else
+	isHub                bool
 }
 
 // applyWant takes in a new desired state. A change that may cure a failed app is tried at once.
@@ -124,8 +126,8 @@ func (m *machine) applyWant(w want) {
 }
 
 func (m *machine) applyProbe(p probeFact) {
-	if p.endpoint != m.endpoint {
-		return
+	if p.endpoint != m.endpoint || p.fatal && p.credential != m.want.credential {
+		return // of another connection, or of a credential that has been replaced since
 	}
 	if !p.ok {
 		m.oks, m.fails = 0, m.fails+1
@@ -136,7 +138,7 @@ func (m *machine) applyProbe(p probeFact) {
 	}
 	m.oks, m.fails = m.oks+1, 0
 	m.id, m.holder, m.isHub, m.version = p.id, p.holder, p.isHub, p.version
-	if m.knownID == "" {
+	if m.knownID == "" && !p.isHub && p.holder == "" {
 		m.knownID = p.id
 	}
 	if m.contact == contactNone || m.oks >= m.want.successThreshold {
@@ -166,8 +168,12 @@ func (m *machine) applyEnded(epoch int64, f failure, now time.Time) {
 		m.failures = 0
 	}
 	delay := min(retryBase<<min(m.failures, 16), retryMax)
+	if f.remote {
+		delay = retryBase
+	} else {
+		m.failures++
+	}
 	m.retryAt = now.Add(time.Duration(float64(delay) * (0.8 + 0.4*m.jitter())))
-	m.failures++
 	m.failure, m.ended = &f, true
 }
 
@@ -203,7 +209,7 @@ func (m *machine) decide(now time.Time) []action {
 		do = append(do, action{kind: actSwap})
 	}
 	if m.mayStart(now) {
-		m.epoch++
+		m.epoch = m.nextEpoch()
 		m.phase, m.shape, m.ended, m.waiting = phaseStarting, m.want.shape, false, Facet{}
 		do = append(do, action{kind: actStart, epoch: m.epoch})
 	}
@@ -216,6 +222,7 @@ func (m *machine) disconnect() []action {
 	}
 	m.endpoint, m.credential = "", ""
 	m.contact, m.oks, m.fails = contactNone, 0, 0
+	m.id, m.holder, m.isHub, m.version = "", "", false, ""
 	return []action{{kind: actDisconnect}}
 }
 
@@ -236,10 +243,6 @@ func (m *machine) mayStart(now time.Time) bool {
 
 // blocked returns why the identity of the remote forbids an app, or nil.
 func (m *machine) blocked() *Facet {
-	known := m.want.identity.Known
-	if known == "" {
-		known = m.knownID
-	}
 	refuse := func(reason, format string, args ...any) *Facet {
 		return &Facet{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
@@ -249,19 +252,34 @@ func (m *machine) blocked() *Facet {
 	case m.isHub:
 		return refuse(ReasonIsHub, "the credentials lead to the hub's own cluster; "+
 			"start the hub with --allow-hub-as-remote if that is meant")
-	case known != "" && known != m.id && m.want.identity.Accepted != m.id:
+	case !m.expects(m.id):
 		return refuse(ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
 			"belongs to %s; mend the Secret, or accept the new cluster with the annotation "+
-			"clusterfx.dev/accept-id=%s", m.id, known, m.id)
+			"clusterfx.dev/accept-id=%s", m.id, m.known(), m.id)
 	case m.holder != "":
 		return refuse(ReasonDuplicate, "cluster %s is registered as %q already; delete one of the two", m.id, m.holder)
 	}
 	return nil
 }
 
+// expects reports whether a remote with this id is the one that is meant. What is not expected has
+// no claim to the id.
+func (m *machine) expects(id string) bool {
+	known := m.known()
+	return known == "" || known == id || m.want.identity.Accepted == id
+}
+
+// known returns which cluster the remote was before, or "".
+func (m *machine) known() string {
+	if m.want.identity.Known != "" {
+		return m.want.identity.Known
+	}
+	return m.knownID
+}
+
 // wakeAt returns when decide must be called again though no fact has changed; zero for never.
 func (m *machine) wakeAt() time.Time {
-	if m.phase == phaseNone && m.contact == contactOK && !m.want.stop && !m.want.paused {
+	if m.phase == phaseNone && m.contact == contactOK && m.blocked() == nil && !m.want.stop && !m.want.paused {
 		return m.retryAt // in the future, or decide had started the app
 	}
 	return time.Time{}

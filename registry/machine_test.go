@@ -14,7 +14,11 @@ import (
 var epochZero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newMachine() *machine {
-	m := &machine{jitter: func() float64 { return 0.5 }}
+	epochs := int64(0)
+	m := &machine{
+		jitter:    func() float64 { return 0.5 },
+		nextEpoch: func() int64 { epochs++; return epochs },
+	}
 	m.applyWant(want{
 		endpoint: "E1", credential: "C1", shape: "S1",
 		failureThreshold: 3, successThreshold: 1,
@@ -32,6 +36,13 @@ func kinds(actions []action) []actionKind {
 
 func good(endpoint string) probeFact {
 	return probeFact{endpoint: endpoint, ok: true, id: "uid-1", version: "v1.36.3"}
+}
+
+func rejected(credential string) probeFact {
+	return probeFact{
+		endpoint: "E1", credential: credential, fatal: true,
+		failed: Facet{metav1.ConditionFalse, ReasonUnauthorized, "401"},
+	}
 }
 
 func bad(endpoint string) probeFact {
@@ -101,8 +112,14 @@ func TestMachine_Decisions(t *testing.T) {
 			{probe(bad("E1")), nil, StateReady},
 		},
 		"rejected credentials count at once": {
-			{probe(probeFact{endpoint: "E1", fatal: true, failed: Facet{metav1.ConditionFalse, ReasonUnauthorized, "401"}}),
-				[]actionKind{actStop}, StateUnreachable},
+			{probe(rejected("C1")), []actionKind{actStop}, StateUnreachable},
+		},
+		"the rejection of a credential that has been replaced meanwhile counts for nothing": {
+			{func(m *machine, now time.Time) {
+				change(func(w *want) { w.credential = "C2" })(m, now)
+				m.applyProbe(rejected("C1"))
+			}, []actionKind{actSwap}, StateReady},
+			{probe(rejected("C2")), []actionKind{actStop}, StateUnreachable},
 		},
 		"another cluster behind the same address is not touched": {
 			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-2"}), []actionKind{actStop}, StateFailed},
@@ -166,6 +183,52 @@ func TestMachine_Decisions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A remote that was refused at its first contact is not bound to what it was refused for.
+func TestMachine_LearnsNothingFromARefusal(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(*probeFact){
+		"the hub":   func(p *probeFact) { p.isHub = true },
+		"duplicate": func(p *probeFact) { p.holder = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine()
+			m.decide(epochZero)
+			wrong := good("E1")
+			wrong.id = "wrong"
+			refuse(&wrong)
+			m.applyProbe(wrong)
+			m.decide(epochZero)
+			if got := m.view().State; got != StateFailed {
+				t.Fatalf("state = %s, want Failed", got)
+			}
+			m.applyProbe(good("E1"))
+			if got := kinds(m.decide(epochZero)); !cmp.Equal(got, []actionKind{actStart}) {
+				t.Errorf("after the Secret was mended: actions = %v, %s", got, m.view().Message)
+			}
+		})
+	}
+}
+
+// A remote that stops answering while its app is being built has done nothing that deserves a
+// growing backoff.
+func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
+	t.Parallel()
+	m, now := newMachine(), epochZero
+	ready(t, m, now)
+	for range 5 {
+		m.applyEnded(m.epoch, failure{reason: ReasonStartFailed, remote: true}, now)
+		m.decide(now)
+		m.applyGone(m.epoch)
+		m.decide(now)
+		if wait := m.wakeAt().Sub(now); wait != retryBase || m.failures != 0 {
+			t.Fatalf("waits %s after %d failures, want %s and 0", wait, m.failures, retryBase)
+		}
+		now = m.wakeAt()
+		m.decide(now)
 	}
 }
 
@@ -246,6 +309,8 @@ func (w *world) step(t *rapid.T) {
 	case 6:
 		p := good(pick("E1", "E2"))
 		p.id = pick("uid-1", "uid-2", "")
+		p.holder = ClusterName(pick("", "", "other"))
+		p.isHub = pick("", "", "hub") != ""
 		w.m.applyProbe(p)
 	case 7:
 		w.m.applyReady(w.m.epoch, w.now)
@@ -319,12 +384,18 @@ func (w *world) check(t *rapid.T) {
 	if info.Reason == "" {
 		t.Fatalf("state %s has no reason", info.State)
 	}
+	if at := w.m.wakeAt(); !at.IsZero() && !at.After(w.now) {
+		t.Fatalf("wants to be woken %s ago: the actor would never sleep", w.now.Sub(at))
+	}
 }
 
 // settle heals everything and expects the desired state within a bounded number of steps.
 func (w *world) settle(t *rapid.T) {
 	for range 20 {
 		w.goneAll()
+		if w.m.knownID == "" {
+			w.m.knownID = "uid-1"
+		}
 		p := good(w.m.endpoint)
 		p.id = w.m.knownID
 		w.m.applyProbe(p)

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// tenancy registers an app's collectors with the label "cluster" and unregisters them all when
+// appMetrics registers an app's collectors with the label "cluster" and unregisters them all when
 // the app ends, so that the next app of the same remote can register its own.
-type tenancy struct {
+type appMetrics struct {
 	prometheus.Registerer
 
 	mu         sync.Mutex // protects the fields
@@ -18,43 +18,43 @@ type tenancy struct {
 	ended      bool
 }
 
-var _ prometheus.Registerer = (*tenancy)(nil)
+var _ prometheus.Registerer = (*appMetrics)(nil)
 
-func newTenancy(base prometheus.Registerer, name ClusterName) *tenancy {
+func newAppMetrics(base prometheus.Registerer, name ClusterName) *appMetrics {
 	labels := prometheus.Labels{"cluster": string(name)}
-	return &tenancy{Registerer: prometheus.WrapRegistererWith(labels, base)}
+	return &appMetrics{Registerer: prometheus.WrapRegistererWith(labels, base)}
 }
 
 // Register registers the collector until the app ends.
-func (t *tenancy) Register(c prometheus.Collector) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended {
+func (m *appMetrics) Register(c prometheus.Collector) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
 		return ErrStopped
 	}
-	if err := t.Registerer.Register(c); err != nil {
+	if err := m.Registerer.Register(c); err != nil {
 		return err
 	}
-	t.collectors = append(t.collectors, c)
+	m.collectors = append(m.collectors, c)
 	return nil
 }
 
 // MustRegister registers the collectors until the app ends. It panics where Register would fail,
 // as its interface demands; the panic fails the module, not the hub.
-func (t *tenancy) MustRegister(cs ...prometheus.Collector) {
+func (m *appMetrics) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
-		if err := t.Register(c); err != nil {
+		if err := m.Register(c); err != nil {
 			panic(err)
 		}
 	}
 }
 
-func (t *tenancy) end() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ended = true
-	for _, c := range t.collectors {
-		t.Unregister(c)
+func (m *appMetrics) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = true
+	for _, c := range m.collectors {
+		m.Unregister(c)
 	}
-	t.collectors = nil
+	m.collectors = nil
 }

@@ -48,8 +48,7 @@ type Options struct {
 	Hub *rest.Config
 	// HubMapper maps kinds of the hub. Required.
 	HubMapper meta.RESTMapper
-	// HubCache is what apps get as their manage-cache. Default: none; such an app cannot be built
-	// with a module that asks for it.
+	// HubCache is what apps get as their manage-cache. Default: a reader whose every read fails.
 	HubCache client.Reader
 	// HubID is the id of the hub's own cluster (the UID of its kube-system Namespace). A remote
 	// with this id is refused unless AllowHub is set. Default "": not checked.
@@ -132,7 +131,7 @@ func (r *Registry) Ensure(name ClusterName, config Config) error {
 }
 
 func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*actor, error) {
-	config = config.withDefaults()
+	config = config.clone().withDefaults()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -193,16 +192,19 @@ func (a *actor) waitReady(ctx context.Context) error {
 // Stop stops a remote and forgets it. From the moment the stop is acted upon, which takes
 // microseconds whatever the remote does, no request of its app leaves the hub; then Stop waits
 // until the app has cleaned up, or ctx ends. It needs no credentials and no answer of the remote.
-// It returns ErrNotFound for an unknown name, and ctx's error if the clean-up goes on without it.
+// It returns ErrNotFound for an unknown name, ErrSuperseded if a later Ensure wants the remote again,
+// and ctx's error if the clean-up goes on without it.
 func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 	a, err := r.actor(name)
 	if err != nil {
 		return err
 	}
-	a.wantStop()
+	overtaken := a.wantStop()
 	select {
 	case <-a.done:
 		return nil
+	case <-overtaken:
+		return fmt.Errorf("stop %s: %w", name, ErrSuperseded)
 	case <-ctx.Done():
 		return fmt.Errorf("stop %s: the app is fenced, but its clean-up goes on: %w", name, context.Cause(ctx))
 	}
@@ -285,12 +287,12 @@ func (r *Registry) actor(name ClusterName) (*actor, error) {
 
 // forget removes an actor that has nothing left to do, unless it was given something to do in
 // the meantime.
-func (r *Registry) forget(a *actor) bool {
+// last is called before anybody else can use the name again, so that nothing that is said of a
+// successor is followed by what is said of the actor.
+func (r *Registry) forget(a *actor, last func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.stop {
+	if !a.wantsStop() {
 		return false
 	}
 	delete(r.actors, a.name)
@@ -299,26 +301,29 @@ func (r *Registry) forget(a *actor) bool {
 			delete(r.claims, id)
 		}
 	}
+	last()
 	return true
 }
 
-// claim notes that the remote called name is the cluster with this id. If another remote is that
-// already, holder is its name; isHub reports whether it is the hub.
-func (r *Registry) claim(id string, name ClusterName) (holder ClusterName, isHub bool) {
-	isHub = id == r.hubID && !r.allowHub
+// claim notes that the remote called name is the cluster with this id, and no other any more. If
+// another remote is that cluster already, it returns that one's name.
+func (r *Registry) claim(id string, name ClusterName) (holder ClusterName) {
 	if r.allowTwin {
-		return "", isHub
+		return ""
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if first, taken := r.claims[id]; taken && first != name {
-		return first, isHub
-	}
 	for old, holder := range r.claims {
 		if holder == name && old != id {
 			delete(r.claims, old)
 		}
 	}
+	if first, taken := r.claims[id]; taken && first != name {
+		return first
+	}
 	r.claims[id] = name
-	return "", isHub
+	return ""
 }
+
+// isHub reports whether an id is that of the hub's cluster, where that is not allowed.
+func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }

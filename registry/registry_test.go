@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onsi/gomega"
+	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +36,7 @@ func TestRegistry_RunsTheSameModuleInEveryRemote(t *testing.T) {
 		t.Fatalf("List = %v", infos)
 	}
 	info := infos[0]
-	if info.Version != fleet.KubernetesVersion || info.ID == "" || info.ID == infos[1].ID || info.Epoch != 1 {
+	if info.Version != fleet.KubernetesVersion || info.ID == "" || info.ID == infos[1].ID || info.Epoch == infos[1].Epoch {
 		t.Errorf("Info = %+v", info)
 	}
 	if len(info.Modules) != 1 || info.Modules[0].State != registry.ModuleRunning {
@@ -139,6 +140,9 @@ func TestRegistry_Leases(t *testing.T) {
 			})
 			if !errors.Is(write, registry.ErrStopped) {
 				t.Errorf("write after the stop: %v, want ErrStopped", write)
+			}
+			if read := remote.List(t.Context(), &corev1.NamespaceList{}); !errors.Is(read, registry.ErrStopped) {
+				t.Errorf("cached read after the stop: %v, want ErrStopped", read)
 			}
 			return <-stopped
 		})
@@ -266,6 +270,72 @@ func TestRegistry_Identity(t *testing.T) {
 	expectState(t, r, "a", registry.StateReady, registry.ReasonReady)
 	// a is cluster two now, so that one is free for its twin.
 	expectState(t, r, "twin", registry.StateReady, registry.ReasonReady)
+}
+
+// Two remotes whose Secrets were exchanged, on purpose, do not wait for each other.
+func TestRegistry_ExchangedIdentities(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
+	_, oneConfig := remote(t, "one")
+	_, twoConfig := remote(t, "two")
+	spawn(t, r, "a", oneConfig)
+	spawn(t, r, "b", twoConfig)
+	a, _ := r.Info("a")
+	b, _ := r.Info("b")
+	oneConfig.Identity = registry.Identity{Known: b.ID, Accepted: a.ID}
+	twoConfig.Identity = registry.Identity{Known: a.ID, Accepted: b.ID}
+	for name, config := range map[registry.ClusterName]registry.Config{"a": twoConfig, "b": oneConfig} {
+		if err := r.Ensure(name, config); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+	}
+	for name, id := range map[registry.ClusterName]string{"a": b.ID, "b": a.ID} {
+		eventually(t, func() error {
+			if info, _ := r.Info(name); info.State != registry.StateReady || info.ID != id {
+				return &stateError{want: registry.StateReady, got: info}
+			}
+			return nil
+		})
+	}
+}
+
+// A remote that was registered with somebody else's Secret is cured by the right one.
+func TestRegistry_RefusedIdentityHeals(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
+	_, oneConfig := remote(t, "one")
+	_, twoConfig := remote(t, "two")
+	spawn(t, r, "a", oneConfig)
+	if err := r.Ensure("b", oneConfig); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "b", registry.StateFailed, registry.ReasonDuplicate)
+	if err := r.Ensure("b", twoConfig); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "b", registry.StateReady, registry.ReasonReady)
+}
+
+func TestRegistry_StopThatIsOvertaken(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	slow := registry.NewModule("slow", registry.ModuleOptions{
+		Remote: fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StopHook(func() { <-release })) }),
+	})
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{slow} })
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.Stop(t.Context(), "one") }()
+	expectState(t, r, "one", registry.StateStopping, registry.ReasonStopping)
+	if err := r.Ensure("one", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	if err := <-stopped; !errors.Is(err, registry.ErrSuperseded) {
+		t.Errorf("Stop: %v, want ErrSuperseded", err)
+	}
+	close(release)
+	expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
 }
 
 func namespaceUID(t *testing.T, c *fleet.Cluster) string {

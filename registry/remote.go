@@ -48,7 +48,8 @@ type Remote struct {
 	Client client.Client
 	// Reader reads from the remote itself.
 	Reader client.Reader `name:"api-reader"`
-	// Connection is the manager as a cluster.Cluster, Cache its cache.
+	// Connection is the manager as a cluster.Cluster, Cache its cache. The cache's
+	// WaitForCacheSync waits until the cache runs; ask an informer itself whether it has synced.
 	Connection cluster.Cluster
 	Cache      cache.Cache
 	// Config makes further clients. Everything they send passes the same bounds and ends with

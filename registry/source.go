@@ -92,7 +92,7 @@ type mailbox struct {
 func (m *mailbox) put(e Event) {
 	m.mu.Lock()
 	// That a remote changed in some way must not hide that it was lost or became ready.
-	if last, ok := m.latest[e.Name]; ok && e.Kind == EventChanged {
+	if last, ok := m.latest[e.Name]; ok && e.Kind == EventChanged && last.Kind != EventStopped {
 		e.Kind = last.Kind
 	}
 	m.latest[e.Name] = e

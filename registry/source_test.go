@@ -44,14 +44,14 @@ func TestSource(t *testing.T) {
 	if err := r.Ensure("late", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expect(registry.Event{Name: "late", Kind: registry.EventReady, Epoch: 1})
+	expect(registry.Event{Name: "late", Kind: registry.EventReady, Epoch: 2})
 	config.Paused = true
 	if err := r.Ensure("late", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expect(registry.Event{Name: "late", Kind: registry.EventLost, Epoch: 1})
+	expect(registry.Event{Name: "late", Kind: registry.EventLost, Epoch: 2})
 	if err := r.Stop(t.Context(), "late"); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
-	expect(registry.Event{Name: "late", Kind: registry.EventStopped, Epoch: 1})
+	expect(registry.Event{Name: "late", Kind: registry.EventStopped, Epoch: 2})
 }

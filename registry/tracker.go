@@ -3,11 +3,13 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -18,9 +20,15 @@ type tracker struct {
 
 	mu      sync.Mutex // protects the fields
 	modules map[string]*progress
-	started bool          // the manager runs
-	synced  chan struct{} // closed once it runs and every controller has its initial objects
-	blocks  map[string]string
+	started bool             // the manager runs
+	synced  chan struct{}    // closed once it runs and every controller has its initial objects
+	blocks  map[string]block // by type, what is in the way of its objects
+}
+
+// block says why the objects of a type cannot be had.
+type block struct {
+	reason, message string
+	missing         bool // the remote does not serve the type: nothing is wrong, it may come
 }
 
 type progress struct {
@@ -33,7 +41,7 @@ func newTracker(modules []Module, changed func()) *tracker {
 		changed: changed,
 		modules: map[string]*progress{},
 		synced:  make(chan struct{}),
-		blocks:  map[string]string{},
+		blocks:  map[string]block{},
 	}
 	for _, m := range modules {
 		t.modules[m.name] = &progress{}
@@ -74,21 +82,52 @@ func (t *tracker) moduleFailed(err *moduleError) {
 	})
 }
 
-// blocked notes why the objects of a type cannot be had, or, with an empty message, that they
-// can.
-func (t *tracker) blocked(what, message string) {
+// controllerRefused takes back controllerAdded.
+func (t *tracker) controllerRefused(module string) { t.controllerSynced(module) }
+
+// timedOut returns an error that names the modules which have waited too long for their initial
+// objects, or nil if all that any of them waits for is an API that the remote does not serve.
+func (t *tracker) timedOut(after time.Duration) error {
 	t.mu.Lock()
-	same := t.blocks[what] == message
+	defer t.mu.Unlock()
+	if len(t.blocks) > 0 && t.allMissing() {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
+		if t.modules[name].pending > 0 {
+			why := "the initial objects of a controller did not come within " + after.String()
+			if len(t.blocks) > 0 {
+				why += ": " + t.worst().message
+			}
+			return &moduleError{module: name, reason: ReasonCacheSyncTimedOut, err: errors.New(why)}
+		}
+	}
+	return nil
+}
+
+func (t *tracker) allMissing() bool {
+	for _, b := range t.blocks {
+		if !b.missing {
+			return false
+		}
+	}
+	return true
+}
+
+// blocked notes why the objects of a type cannot be had; the zero block, that they can.
+func (t *tracker) blocked(what string, why block) {
+	t.mu.Lock()
+	same := t.blocks[what] == why
 	t.mu.Unlock()
 	if same {
 		return
 	}
 	t.update(func() {
-		if message == "" {
+		if why == (block{}) {
 			delete(t.blocks, what)
 			return
 		}
-		t.blocks[what] = message
+		t.blocks[what] = why
 	})
 }
 
@@ -109,24 +148,32 @@ func (t *tracker) waiting() Facet {
 	slices.Sort(names)
 	return Facet{
 		Status:  metav1.ConditionFalse,
-		Reason:  t.blockReason(),
-		Message: clean(fmt.Sprintf("module %s: %s", strings.Join(names, ", "), t.blockText())),
+		Reason:  t.worst().reason,
+		Message: clean(fmt.Sprintf("module %s: %s", strings.Join(names, ", "), t.worst().message)),
 	}
 }
 
-func (t *tracker) blockText() string {
-	what := slices.Sorted(maps.Keys(t.blocks))
-	return t.blocks[what[0]]
-}
-
-// blockReason is Forbidden if anything is forbidden: that is what an operator has to mend.
-func (t *tracker) blockReason() string {
-	for _, message := range t.blocks {
-		if strings.Contains(message, "forbidden") {
-			return ReasonForbidden
+// worst returns what an operator should look at first: something forbidden, then what is wrong in
+// another way, then what is merely missing.
+func (t *tracker) worst() block {
+	var worst block
+	rank := func(b block) int {
+		switch {
+		case b == block{}:
+			return 0
+		case b.missing:
+			return 1
+		case b.reason == ReasonForbidden:
+			return 3
+		}
+		return 2
+	}
+	for _, what := range slices.Sorted(maps.Keys(t.blocks)) {
+		if rank(t.blocks[what]) > rank(worst) {
+			worst = t.blocks[what]
 		}
 	}
-	return ReasonWaiting
+	return worst
 }
 
 // list returns the state of every module, sorted by name.
@@ -145,28 +192,9 @@ func (t *tracker) info(name string, p *progress) ModuleInfo {
 	case p.failed != nil:
 		return ModuleInfo{name, ModuleFailed, p.failed.reason, clean(p.failed.err.Error())}
 	case p.pending > 0 && len(t.blocks) > 0:
-		return ModuleInfo{name, ModuleWaiting, t.blockReason(), clean(t.blockText())}
+		return ModuleInfo{name, ModuleWaiting, t.worst().reason, clean(t.worst().message)}
 	case p.pending > 0 || !t.started:
 		return ModuleInfo{name, ModuleStarting, ReasonStarting, ""}
 	}
 	return ModuleInfo{name, ModuleRunning, ReasonRunning, ""}
-}
-
-// maxMessage is how many bytes of text a Facet carries.
-const maxMessage = 512
-
-// clean makes text fit for a condition: one line, printable, bounded.
-func clean(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
-			return -1
-		}
-		return r
-	}, text)
-	if len(text) <= maxMessage {
-		return text
-	}
-	cut := strings.ToValidUTF8(text[:maxMessage-len("…")], "")
-	return cut + "…"
 }

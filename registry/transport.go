@@ -92,17 +92,17 @@ func (c *chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) {
 	if c.limiter != nil {
 		if err := c.limiter.Wait(r.Context()); err != nil {
-			return nil, fmt.Errorf("wait for the rate limit of this app: %w", err)
+			return refuse(r, fmt.Errorf("wait for the rate limit of this app: %w", err))
 		}
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", c.userAgent)
-	if err := c.fence.Err(); err != nil {
-		return nil, context.Cause(c.fence)
+	if c.fence.Err() != nil {
+		return refuse(r, context.Cause(c.fence))
 	}
 	if c.gate != nil && mutates(r) {
 		if err := c.gate(); err != nil {
-			return nil, err
+			return refuse(r, err)
 		}
 	}
 	response, err := c.base.RoundTrip(r)
@@ -110,6 +110,14 @@ func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 		return nil, err
 	}
 	return response, check(response, kind)
+}
+
+// refuse ends a request that is not sent; a RoundTripper closes its body all the same.
+func refuse(r *http.Request, err error) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return nil, err
 }
 
 // check refuses and amends what a remote may not ask of the hub.
@@ -138,6 +146,9 @@ type boundBody struct {
 
 func (b *boundBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
+		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
+			return 0, err
+		}
 		return 0, errBodyTooLarge
 	}
 	if int64(len(p)) > b.left {
@@ -175,7 +186,7 @@ func (k requestKind) maxBody() int64 {
 func kindOf(r *http.Request) requestKind {
 	query := r.URL.Query()
 	switch {
-	case isTrue(query.Get("watch")), isTrue(query.Get("follow")), r.Header.Get("Upgrade") != "":
+	case isTrue(query.Get("watch")), isTrue(query.Get("follow")):
 		return kindStream
 	case r.Method == http.MethodGet && isCollection(r.URL.Path):
 		return kindList
