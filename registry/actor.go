@@ -359,8 +359,10 @@ func (a *actor) noteUnknownModules(info *Info) {
 	}
 	slices.SortFunc(info.Modules, func(a, b ModuleInfo) int { return strings.Compare(a.Name, b.Name) })
 	if info.App.Status == metav1.ConditionTrue {
-		info.App = Facet{metav1.ConditionFalse, ReasonWaiting,
-			clean("module " + strings.Join(unknown, ", ") + ": " + message)}
+		info.App = Facet{
+			metav1.ConditionFalse, ReasonWaiting,
+			clean("module " + strings.Join(unknown, ", ") + ": " + message),
+		}
 		info.Reason, info.Message = summary(*info)
 	}
 }

@@ -20,7 +20,9 @@ type lateRecorder struct {
 func (l *lateRecorder) open() { l.running.Store(true) }
 
 // Eventf records an event, if the manager runs.
-func (l *lateRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+func (l *lateRecorder) Eventf( //nolint:revive // argument-limit: client-go's interface.
+	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
+) {
 	if l.running.Load() {
 		l.EventRecorder.Eventf(regarding, related, eventType, reason, action, note, args...)
 	}

@@ -49,7 +49,7 @@ func (h *hooks) start(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if err := h.run(ctx, one.module, one.start, func() { h.stopLate(ctx, one) }); err != nil {
+		if err := h.run(ctx, one.start, func() { h.stopLate(ctx, one) }); err != nil {
 			return &moduleError{module: one.module, reason: ReasonStartFailed, err: fmt.Errorf("OnStart hook: %w", err)}
 		}
 		h.mu.Lock()
@@ -78,7 +78,7 @@ func (h *hooks) stop(ctx context.Context) error {
 	var errs []error
 	for i := len(left) - 1; i >= 0; i-- {
 		share, cancel := shareOf(ctx, i+1)
-		if err := h.run(share, left[i].module, left[i].stop, nil); err != nil {
+		if err := h.run(share, left[i].stop, nil); err != nil {
 			errs = append(errs, &moduleError{module: left[i].module, err: fmt.Errorf("OnStop hook: %w", err)})
 		}
 		cancel()
@@ -97,7 +97,7 @@ func shareOf(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 
 // run calls f and returns when it does, or when ctx ends. If f returns nil only after that, late
 // is called.
-func (h *hooks) run(ctx context.Context, module string, f func(context.Context) error, late func()) error {
+func (h *hooks) run(ctx context.Context, f func(context.Context) error, late func()) error {
 	if f == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (h *hooks) run(ctx context.Context, module string, f func(context.Context) 
 func (h *hooks) stopLate(ctx context.Context, one hook) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
-	if err := h.run(ctx, one.module, one.stop, nil); err != nil {
+	if err := h.run(ctx, one.stop, nil); err != nil {
 		h.log.Error(err, "Could not stop what had started too late", "module", one.module)
 	}
 }
