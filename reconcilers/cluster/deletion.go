@@ -9,8 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -56,7 +56,11 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	}
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, hubv1.FinalizerCluster)
-	if err := patch(ctx, r.Client, before, cluster); client.IgnoreNotFound(err) != nil {
+	err = patch(ctx, r.Client, before, cluster)
+	switch {
+	case apierrors.IsNotFound(err): // It is gone already; the cache does not know yet.
+		return ctrl.Result{}, nil
+	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("remove the finalizer: %w", err)
 	}
 	r.events.tell(cluster, transition{corev1.EventTypeNormal, eventDeregistered, "The app was stopped"})

@@ -147,6 +147,7 @@ func TestCluster_DeletionOfADeadRemote(t *testing.T) {
 		o.registry.Limits = registry.Limits{StopTimeout: 2 * time.Second}
 	})
 	remote := fleettest.Cluster(t, "mortal")
+	t.Cleanup(func() { h.must(remote.Restart(context.WithoutCancel(t.Context()))) }) // for -count
 	names := map[string]string{"silent": h.name("silent"), "refusing": h.name("refusing"), "restarted": h.name("restarted")}
 	for _, name := range names {
 		h.putKubeconfig(name, remote.Kubeconfig())
