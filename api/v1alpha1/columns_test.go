@@ -5,7 +5,6 @@ package v1alpha1_test
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,15 +33,11 @@ func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
 // kubectlPath returns the kubectl that was built with the API server.
 func kubectlPath(t *testing.T) string {
 	t.Helper()
-	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
-		return filepath.Join(assets, "kubectl")
-	}
-	cache, err := os.UserCacheDir()
+	path, err := fleet.Binary("kubectl")
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	return filepath.Join(cache, "clusterfx", "controlplane", fleet.KubernetesVersion, "kubectl")
+	return path
 }
 
 // squeeze makes columns comparable: one space between cells, and no age.

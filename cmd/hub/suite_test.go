@@ -19,7 +19,7 @@ import (
 	"github.com/onsi/gomega"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
@@ -136,7 +136,7 @@ func eventually(t *testing.T, check func() error) {
 // kubectl runs the real one and returns what it prints.
 func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
-	path, err := dev.Kubectl()
+	path, err := fleet.Binary("kubectl")
 	if err != nil {
 		t.Fatal(err)
 	}

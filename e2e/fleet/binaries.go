@@ -19,8 +19,9 @@ const (
 	controllerManagerBinary = "kube-controller-manager"
 )
 
-// findBinary returns where a program is, or should be, with an error that says how to get it.
-func findBinary(name string) (string, error) {
+// Binary returns the path of a program that "make controlplane" builds: etcd, kube-apiserver,
+// kube-controller-manager or kubectl. If it is not there, the error says how to get it.
+func Binary(name string) (string, error) {
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
 		path, err := filepath.Abs(filepath.Join(assets, name))
 		if err == nil && !executable(path) {

@@ -68,7 +68,7 @@ func newProcesses(o Options) (*processes, error) {
 	}
 	var errs []error
 	for _, name := range names {
-		path, err := findBinary(name)
+		path, err := Binary(name)
 		p.binaries[name] = path
 		errs = append(errs, err)
 	}

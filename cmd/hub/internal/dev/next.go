@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 // printNext prints where things are, and what to try.
@@ -21,7 +22,7 @@ func (d *demo) printNext(context.Context) error {
 	d.out.text("")
 	d.out.text("  kubeconfig   export KUBECONFIG=%s   (contexts: %s)", d.folder.path(kubeconfigFile), strings.Join(contexts, ", "))
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		path, err := Kubectl()
+		path, err := fleet.Binary("kubectl")
 		if err != nil {
 			return fmt.Errorf("find kubectl: %w", err)
 		}
