@@ -5,6 +5,7 @@ package v1alpha1_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
