@@ -21,7 +21,7 @@ func regions() []string { return []string{"eu", "us", "ap"} }
 // startClusters starts the hub's cluster and the remotes, all at once. The CRD is installed as soon
 // as it can be: for two seconds after that, an API server lets the first object wait.
 func (d *demo) startClusters(ctx context.Context) error {
-	o := fleet.Options{Provider: fleet.Provider(d.provider), Dir: d.folder.path(fleetDir)}
+	o := fleet.Options{Provider: fleet.Provider(d.provider), Dir: d.folder.path(fleetDir), Image: d.image}
 	switch o.Provider {
 	case fleet.Kind:
 		d.progress.step("starting %d clusters with kind; the first time it fetches an image", d.clusters+1)

@@ -16,7 +16,7 @@ import (
 // options are the flags of dev.
 type options struct {
 	clusters, nodes int
-	provider        string
+	provider, image string
 	dataDir         string
 	timeout         time.Duration
 	verbose, detach bool
@@ -38,6 +38,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.IntVar(&o.nodes, "nodes", 3, "Number of simulated Nodes in each remote, with some simulated Pods on each")
 	set.StringVar(&o.provider, "provider", string(fleet.Processes),
 		"What runs the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
+	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the one that kind was released with")
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")
@@ -65,6 +66,9 @@ func (o *options) validate(set *pflag.FlagSet) error {
 	}
 	switch fleet.Provider(o.provider) {
 	case fleet.Processes:
+		if o.image != "" {
+			errs = append(errs, errors.New("--image is for --provider kind: leave it out"))
+		}
 	case fleet.Kind:
 		if set.Changed("nodes") {
 			errs = append(errs, errors.New("--nodes is for simulated Nodes, and those of kind are real: leave it out"))
