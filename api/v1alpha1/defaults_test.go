@@ -61,9 +61,7 @@ func TestCluster_DefaultsFillGaps(t *testing.T) {
 		},
 		Status: hubv1.ClusterStatus{ObservedGeneration: 1, Version: "v1.2.3"}, // not for users to say
 	}
-	if err := c.Create(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
+	createOnce(t, c, cluster)
 	probe := hubv1.ProbeSpec{PeriodSeconds: 30, TimeoutSeconds: 3, FailureThreshold: 3, SuccessThreshold: 1}
 	if diff := cmp.Diff(probe, cluster.Spec.Probe); diff != "" {
 		t.Errorf("spec.probe (-want +got):\n%s", diff)

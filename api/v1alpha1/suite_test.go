@@ -82,11 +82,22 @@ func create(t *testing.T, c client.Client, name string) *hubv1.Cluster {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}},
 	}
+	createOnce(t, c, cluster)
+
+	return cluster
+}
+
+// createOnce creates a Cluster that is deleted when the test ends, so that the test can run again.
+func createOnce(t *testing.T, c client.Client, cluster *hubv1.Cluster) {
+	t.Helper()
 	if err := c.Create(t.Context(), cluster); err != nil {
 		t.Fatal(err)
 	}
-
-	return cluster
+	t.Cleanup(func() {
+		if err := c.Delete(context.WithoutCancel(t.Context()), cluster); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // parse returns the Cluster that a user would write as YAML.
