@@ -5,9 +5,6 @@ package registry
 import (
 	"errors"
 	"math/rand/v2"
-	"reflect"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,13 +42,6 @@ type actor struct {
 	epoch   *epoch
 	modules []ModuleInfo   // how the modules of the last epoch ended
 	work    sync.WaitGroup // goroutines that end soon after what they wait for
-}
-
-// snapshot is what others see of an actor. It is replaced, never changed.
-type snapshot struct {
-	info    Info
-	epoch   *epoch        // lends out its clients; nil unless Ready
-	changed chan struct{} // closed when this snapshot has been replaced
 }
 
 func newActor(r *Registry, name ClusterName, config Config) *actor {
@@ -334,86 +324,4 @@ func (a *actor) leaveBehind(e *epoch) {
 		a.registry.zombies.Add(-1)
 		a.post(func(m *machine) { m.zombies-- })
 	}()
-}
-
-// describe returns the Info of the machine's facts, with what only the actor knows.
-func (a *actor) describe() Info {
-	info := a.machine.view()
-	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
-	info.Server, info.Revision = a.applied.Endpoint.Server, a.applied.Revision
-	info.Modules = a.moduleInfos()
-	a.noteUnknownModules(&info)
-	return info
-}
-
-// noteUnknownModules says of each module that is asked for and not in this hub that it waits. The
-// others work, so the remote stays in its state.
-func (a *actor) noteUnknownModules(info *Info) {
-	unknown := unknownModules(a.registry.modules, a.applied.Modules)
-	if len(unknown) == 0 {
-		return
-	}
-	const message = "this hub has no such module; correct the name, or deploy a hub that has it"
-	for _, name := range unknown {
-		info.Modules = append(info.Modules, ModuleInfo{name, ModuleWaiting, ReasonWaiting, message})
-	}
-	slices.SortFunc(info.Modules, func(a, b ModuleInfo) int { return strings.Compare(a.Name, b.Name) })
-	if info.App.Status == metav1.ConditionTrue {
-		info.App = Facet{
-			metav1.ConditionFalse, ReasonWaiting,
-			clean("module " + strings.Join(unknown, ", ") + ": " + message),
-		}
-		info.Reason, info.Message = summary(*info)
-	}
-}
-
-func (a *actor) moduleInfos() []ModuleInfo {
-	switch {
-	case a.epoch != nil && a.machine.phase != phaseStopping:
-		return a.epoch.tracker.list()
-	case a.machine.failure != nil && a.epoch != nil:
-		return a.epoch.tracker.list()
-	case a.machine.failure != nil:
-		return slices.Clone(a.modules)
-	}
-	var infos []ModuleInfo
-	for _, m := range selectModules(a.registry.modules, a.applied.Modules) {
-		infos = append(infos, ModuleInfo{Name: m.name, State: ModuleStopped})
-	}
-	return infos
-}
-
-// publish replaces the snapshot if anything in it has changed, and tells the subscribers.
-func (a *actor) publish(now time.Time, over bool) {
-	before := a.current.Load()
-	info := a.describe()
-	info.Since = before.info.Since
-	if over {
-		info.State = StateStopped
-	}
-	if info.State != before.info.State {
-		info.Since = now
-	}
-	if reflect.DeepEqual(info, before.info) {
-		return
-	}
-	after := &snapshot{info: info, changed: make(chan struct{})}
-	if info.State == StateReady {
-		after.epoch = a.epoch
-	}
-	a.current.Store(after)
-	close(before.changed)
-	a.registry.events.publish(Event{Name: a.name, Kind: kindOfChange(before, after), Epoch: info.Epoch})
-}
-
-func kindOfChange(before, after *snapshot) EventKind {
-	switch {
-	case after.info.State == StateStopped:
-		return EventStopped
-	case after.epoch != nil && after.epoch != before.epoch:
-		return EventReady
-	case after.epoch == nil && before.epoch != nil:
-		return EventLost
-	}
-	return EventChanged
 }
