@@ -59,7 +59,7 @@ type Identity struct {
 }
 
 // Probe sets the pace of the health probe. After a first failure the probe runs every second
-// until the remote is either back or given up.
+// until the remote answers again.
 type Probe struct {
 	// Period is the time between probes of a healthy remote, jittered by 10 %. Default 5 s.
 	Period time.Duration
