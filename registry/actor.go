@@ -3,8 +3,10 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,10 +26,12 @@ type actor struct {
 	name     ClusterName
 	log      logr.Logger
 
-	mu     sync.Mutex // protects the inbox, the fields up to overtaken; held for no longer than an append
-	config Config
-	stop   bool
-	facts  []func(*machine)
+	mu       sync.Mutex // protects the inbox, the fields up to overtaken; held for no longer than an append
+	config   Config
+	changed  bool // config is a new one
+	stop     bool
+	removeBy time.Time // until when cleanup steps may put the stop off
+	facts    []func(*machine)
 	// overtaken is closed when a posted stop is taken back; nil while none is posted.
 	overtaken chan struct{}
 
@@ -36,12 +40,17 @@ type actor struct {
 	done    chan struct{} // closed when the actor has ended
 
 	// Everything below belongs to the actor's goroutine.
-	machine machine
-	applied Config
-	link    *link
-	epoch   *epoch
-	modules []ModuleInfo   // how the modules of the last epoch ended
-	work    sync.WaitGroup // goroutines that end soon after what they wait for
+	machine     machine
+	applied     Config
+	wants       want // applied, reduced
+	link, spare *link
+	epochs      map[int64]*epoch // those that the machine knows of
+	retired     []*epoch         // those that only own leases
+	modules     []ModuleInfo     // how the modules of the last epoch ended
+	built       bool             // an app was built, so that steps is what it says
+	steps       []string         // the cleanup steps of the last app that was built
+	removal     *AbandonedError  // what a removal has left undone so far
+	work        sync.WaitGroup   // goroutines that end soon after what they wait for
 }
 
 func newActor(r *Registry, name ClusterName, config Config) *actor {
@@ -50,13 +59,17 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 		name:     name,
 		log:      r.log.WithValues("cluster", string(name)),
 		config:   config,
+		changed:  true,
+		epochs:   map[int64]*epoch{},
+		removal:  &AbandonedError{Name: name},
 		wake:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
 	a.machine.jitter = rand.Float64
 	a.machine.nextEpoch = func() int64 { return r.epochs.Add(1) }
-	info := a.describe()
-	info.Since = time.Now()
+	now := time.Now()
+	info := a.describe(now)
+	info.Since = now
 	a.current.Store(&snapshot{info: info, changed: make(chan struct{})})
 	return a
 }
@@ -64,7 +77,7 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 // want posts a desired state. The latest one wins.
 func (a *actor) want(config Config) {
 	a.mu.Lock()
-	a.config, a.stop = config, false
+	a.config, a.changed, a.stop, a.removeBy = config, true, false, time.Time{}
 	if a.overtaken != nil {
 		close(a.overtaken)
 		a.overtaken = nil
@@ -73,11 +86,12 @@ func (a *actor) want(config Config) {
 	a.signal()
 }
 
-// wantStop posts that the remote is not wanted any more. The channel that it returns is closed if
-// somebody wants it again before it was forgotten.
-func (a *actor) wantStop() (overtaken <-chan struct{}) {
+// wantStop posts that the remote is not wanted any more; cleanup steps may put that off until
+// removeBy, the zero time for not. The channel that it returns is closed if somebody wants the remote
+// again before it was forgotten.
+func (a *actor) wantStop(removeBy time.Time) (overtaken <-chan struct{}) {
 	a.mu.Lock()
-	a.stop = true
+	a.stop, a.removeBy = true, removeBy
 	if a.overtaken == nil {
 		a.overtaken = make(chan struct{})
 	}
@@ -101,6 +115,15 @@ func (a *actor) post(fact func(*machine)) {
 	a.signal()
 }
 
+// probeNow asks for a probe of the connection in use.
+func (a *actor) probeNow() {
+	a.post(func(*machine) {
+		if a.link != nil {
+			a.link.probeNow()
+		}
+	})
+}
+
 func (a *actor) signal() {
 	select {
 	case a.wake <- struct{}{}:
@@ -122,7 +145,7 @@ func (a *actor) run() {
 		if a.step(time.Now()) {
 			return
 		}
-		if at := a.machine.wakeAt(); !at.IsZero() {
+		if at := a.machine.wakeAt(time.Now()); !at.IsZero() {
 			timer.Reset(time.Until(at))
 		}
 	}
@@ -131,25 +154,28 @@ func (a *actor) run() {
 // step empties the inbox and acts upon it. It reports whether the actor's work is done.
 func (a *actor) step(now time.Time) (over bool) {
 	a.mu.Lock()
-	config, stop, facts := a.config, a.stop, a.facts
-	a.facts = nil
+	config, changed, stop, removeBy, facts := a.config, a.changed, a.stop, a.removeBy, a.facts
+	a.facts, a.changed = nil, false
 	a.mu.Unlock()
 
-	a.applied = config
-	a.machine.applyWant(a.wanted(config, stop))
+	if changed {
+		a.applied, a.wants = config, a.wanted(config)
+	}
+	a.wants.stop, a.wants.removeBy = stop, removeBy
+	a.machine.applyWant(a.wants)
 	for _, fact := range facts {
 		fact(&a.machine)
 	}
-	actions := a.machine.decide(now)
-	if a.link != nil {
-		a.link.settings.Store(&config.Probe)
-	}
-	for _, act := range actions {
+	for _, act := range a.machine.decide(now) {
 		if act.kind == actForget {
 			over = true
 			continue
 		}
-		a.perform(act)
+		a.perform(act, now)
+	}
+	a.pace(config.Probe)
+	if stop || config.Paused {
+		a.endRetired()
 	}
 	if over && a.registry.forget(a, func() { a.publish(now, true) }) {
 		return true
@@ -158,9 +184,8 @@ func (a *actor) step(now time.Time) (over bool) {
 	return false
 }
 
-func (a *actor) wanted(c Config, stop bool) want {
+func (a *actor) wanted(c Config) want {
 	return want{
-		stop:             stop,
 		paused:           c.Paused,
 		endpoint:         c.Endpoint.Fingerprint(),
 		credential:       c.Credential.Fingerprint(a.registry.key),
@@ -168,44 +193,93 @@ func (a *actor) wanted(c Config, stop bool) want {
 		identity:         c.Identity,
 		failureThreshold: c.Probe.FailureThreshold,
 		successThreshold: c.Probe.SuccessThreshold,
+		suspicion:        c.Suspicion,
 	}
 }
 
-func (a *actor) perform(act action) {
+// pace tells the probes of both lines how fast to go.
+func (a *actor) pace(p Probe) {
+	for _, l := range []*link{a.link, a.spare} {
+		if l == nil {
+			continue
+		}
+		known := a.machine.lineTo(l.endpoint)
+		l.settings.Store(&p)
+		l.hurry.Store(known == nil || known.contact != contactOK || known.fails > 0)
+	}
+}
+
+func (a *actor) perform(act action, now time.Time) {
 	switch act.kind {
 	case actConnect:
-		a.connect()
+		a.link = a.connect()
+	case actConnectSpare:
+		a.spare = a.connect()
 	case actSwap:
-		a.swap()
+		a.link = a.swap(a.link)
+	case actSwapSpare:
+		a.spare = a.swap(a.spare)
 	case actDisconnect:
-		if gone := a.link; gone != nil {
-			a.link = nil
-			gone.cancel()
-			a.work.Go(gone.close)
-		}
+		a.disconnect(a.link)
+		a.link = nil
+	case actDropSpare:
+		a.disconnect(a.spare)
+		a.spare = nil
+	case actAdopt:
+		a.link, a.spare = a.spare, nil
 	case actStart:
-		a.start(act.epoch)
+		a.start(act, now, (*epoch).release)
+	case actPrepare:
+		a.start(act, now, func(e *epoch) { e.metrics.hold() })
+	case actRelease:
+		a.epochs[act.epoch].release()
+	case actYield:
+		a.yield(act.epoch)
+	case actClean:
+		a.clean(act.epoch)
 	case actStop:
 		a.stopEpoch(act.epoch)
 	}
 }
 
-func (a *actor) connect() {
+// connect opens a connection to the wanted endpoint. It returns nil where none can be made, and posts
+// why.
+func (a *actor) connect() *link {
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.applied.Credential}
 	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
 	if err != nil {
 		a.reject(err)
-		return
+		return nil
 	}
 	l := &link{
-		transport: transport,
-		endpoint:  a.applied.Endpoint.Fingerprint(),
-		server:    a.applied.Endpoint.Server,
+		environment: a.registry.environment,
+		transport:   transport,
+		endpoint:    a.applied.Endpoint.Fingerprint(),
+		server:      a.applied.Endpoint.Server,
+		rank:        a.rank(),
 	}
 	l.report = func(p probeFact) { a.post(func(*machine) { a.takeProbe(l, p) }) }
 	l.credential.Store(a.credential())
-	a.link = l
 	l.open(a.registry.root, a.applied.Probe)
+	return l
+}
+
+// disconnect ends the probe of a connection at once, and the connection as soon as no lease is out
+// that may use it.
+func (a *actor) disconnect(gone *link) {
+	if gone == nil {
+		return
+	}
+	gone.cancel()
+	owners := slices.Clone(a.retired)
+	a.work.Go(func() {
+		for _, e := range owners {
+			if e.base == gone.transport {
+				<-e.ctx.Done()
+			}
+		}
+		gone.close()
+	})
 }
 
 func (a *actor) credential() *string {
@@ -213,32 +287,49 @@ func (a *actor) credential() *string {
 	return &fingerprint
 }
 
+// rank says when this remote's turn comes where many want to begin.
+func (a *actor) rank() rank {
+	switch {
+	case a.applied.Suspicion.Crashes > 0:
+		return rankSuspect
+	case a.machine.failures > 0:
+		return rankFailed
+	case a.machine.known() == "":
+		return rankNew
+	}
+	return rankKnown
+}
+
 // takeProbe takes note of a probe, and claims the id that it found if the remote is the one that is
 // meant. It runs in the actor's goroutine, so that no claim outlives the actor.
 func (a *actor) takeProbe(from *link, p probeFact) {
-	if a.link != from {
+	if a.link != from && a.spare != from {
 		return
 	}
 	if p.id != "" && a.machine.expects(p.id) {
-		p.holder = a.registry.claim(p.id, a.name)
+		p.holder = a.registry.claim(p.id, a.name, a.applied.Since)
 	}
-	p.isHub = p.id != "" && a.registry.isHub(p.id)
-	a.machine.applyProbe(p)
+	p.isHub = p.id != "" && a.registry.isHub(p.id) && !a.applied.AllowHub
+	a.machine.applyProbe(p, time.Now())
 }
 
-// swap puts a new credential under the running app.
-func (a *actor) swap() {
-	if a.link == nil {
-		a.connect()
-		return
+// swap puts the wanted credential under the app that runs. A line that could not be opened is opened
+// now.
+func (a *actor) swap(l *link) *link {
+	if l == nil {
+		return a.connect()
 	}
-	if err := a.link.transport.Swap(a.applied.Credential); err != nil {
+	if err := l.transport.Swap(a.applied.Credential); err != nil {
+		_, message := kubeconfig.Classify(err)
 		a.log.Error(err, "The new credential cannot be used; the last good one stays in use")
-		return
+		a.machine.applySwapFailed(clean("the new credential cannot be used: " + message + "; the last good one stays in use"))
+		return l
 	}
-	a.link.credential.Store(a.credential())
+	a.machine.applySwapFailed("")
+	l.credential.Store(a.credential())
 	a.log.Info("The credential was replaced")
-	a.link.probeNow()
+	l.probeNow()
+	return l
 }
 
 // reject treats credentials that no connection can be made of like a probe that they failed.
@@ -250,18 +341,32 @@ func (a *actor) reject(err error) {
 		failed:     Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message},
 		fatal:      true,
 	}
-	a.post(func(m *machine) { m.applyProbe(fact) })
+	a.post(func(m *machine) { m.applyProbe(fact, time.Now()) })
 }
 
-func (a *actor) start(number int64) {
+// start builds and runs an app on the line that act names. first is called with its epoch before that.
+func (a *actor) start(act action, now time.Time, first func(*epoch)) {
+	l := a.link
+	if l == nil || l.endpoint != act.endpoint {
+		l = a.spare
+	}
+	number := act.epoch
 	e := &epoch{
-		name: a.name, number: number, config: a.applied, base: a.link.transport, info: a.describe(),
-		log: a.log.WithValues("epoch", number),
+		name: a.name, number: number, config: a.applied, base: l.transport, info: a.describe(now),
+		rank: a.rank(), log: a.log.WithValues("epoch", number),
 	}
 	newEpoch(a.registry.environment, e, func() {
 		a.post(func(m *machine) { m.applyWaiting(number, e.tracker.waiting()) })
 	})
-	a.epoch = e
+	e.built = func(steps []string) {
+		a.post(func(m *machine) {
+			a.steps, a.built = steps, true
+			a.registry.noteSteps(steps)
+			m.applyBuilt(len(steps))
+		})
+	}
+	first(e)
+	a.epochs[number] = e
 	go e.run(
 		func() { a.post(func(m *machine) { m.applyReady(number, time.Now()) }) },
 		func(err error) {
@@ -269,8 +374,8 @@ func (a *actor) start(number int64) {
 			a.logFailure(failed, err)
 			a.post(func(m *machine) {
 				m.applyEnded(number, failed, time.Now())
-				if failed.remote && a.link != nil {
-					a.link.probeNow()
+				if failed.remote {
+					l.probeNow()
 				}
 			})
 		},
@@ -290,33 +395,120 @@ func (a *actor) logFailure(failed failure, err error) {
 // stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, when it
 // has had its time.
 func (a *actor) stopEpoch(number int64) {
-	e := a.epoch
-	e.stop()
+	e := a.epochs[number]
+	e.stop(ErrStopped)
 	a.work.Go(func() {
-		patience := time.NewTimer(a.registry.limits.StopTimeout)
-		defer patience.Stop()
-		select {
-		case <-e.done:
-		case <-patience.C:
-			a.leaveBehind(e)
-		}
+		zombie := !a.waitFor(e)
 		a.post(func(m *machine) {
 			m.applyGone(number)
 			a.release(e)
+			a.removal.Zombie = a.removal.Zombie || zombie
 		})
 	})
 }
 
+// waitFor waits for an epoch that was stopped to end. It reports false, and leaves the epoch behind,
+// when it has had its time.
+func (a *actor) waitFor(e *epoch) bool {
+	patience := time.NewTimer(a.registry.limits.StopTimeout)
+	defer patience.Stop()
+	select {
+	case <-e.done:
+		return true
+	case <-patience.C:
+		if e.leftBehind.CompareAndSwap(false, true) {
+			a.leaveBehind(e)
+		}
+		return false
+	}
+}
+
 // release lets go of an epoch, and with it of its caches.
 func (a *actor) release(e *epoch) {
-	if a.epoch == e {
-		a.modules, a.epoch = e.tracker.list(), nil
+	if e.number == a.machine.app.epoch {
+		a.modules = e.tracker.list()
 	}
+	delete(a.epochs, e.number)
+}
+
+// leaseGrace is how long the leases of an app go on when another one has taken its place.
+const leaseGrace = 10 * time.Second
+
+// yield ends the controllers of an epoch, so that those of the next one may begin, and lets its
+// leases go on for a while.
+func (a *actor) yield(number int64) {
+	e := a.epochs[number]
+	a.retired = append(a.retired, e)
+	a.work.Go(func() {
+		e.yield(a.registry.limits.StopTimeout / 2)
+		a.post(func(m *machine) {
+			m.applyYielded(number)
+			if m.app.epoch == number && m.app.phase == phaseNone {
+				delete(a.epochs, number)
+			}
+		})
+		grace := time.NewTimer(leaseGrace)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+		case <-e.ctx.Done():
+		}
+		e.stop(ErrReplaced)
+		a.waitFor(e)
+		a.post(func(*machine) {
+			a.retired = slices.DeleteFunc(a.retired, func(other *epoch) bool { return other == e })
+		})
+	})
+}
+
+// endRetired ends the leases of apps whose place others have taken.
+func (a *actor) endRetired() {
+	for _, e := range a.retired {
+		e.stop(ErrStopped)
+	}
+}
+
+// clean ends the controllers of an epoch and runs its cleanup steps until the time that was given to
+// the removal is over.
+func (a *actor) clean(number int64) {
+	e := a.epochs[number]
+	ctx, cancel := context.WithDeadline(e.ctx, a.machine.want.removeBy)
+	a.work.Go(func() {
+		defer cancel()
+		left := e.clean(ctx)
+		a.post(func(m *machine) {
+			m.applyCleaned(number)
+			a.steps = left
+			a.removal.Why = "see the hub's log"
+			if ctx.Err() != nil {
+				a.removal.Why = "there was no time left"
+			}
+		})
+	})
+}
+
+// abandoned returns what a removal has left undone, or nil for nothing. Of an app that was never built
+// in this process it is taken that it would have the steps of all others. It is called when the actor
+// has ended.
+func (a *actor) abandoned() error {
+	left := *a.removal
+	left.Steps = a.steps
+	if !a.built {
+		left.Steps = a.registry.knownSteps()
+	}
+	if len(left.Steps) == 0 && !left.Zombie {
+		return nil
+	}
+	if left.Why == "" {
+		left.Why = "the remote could not be used: " + a.applied.Endpoint.Server
+	}
+	return &left
 }
 
 // leaveBehind counts an epoch that does not end as a zombie until it does.
 func (a *actor) leaveBehind(e *epoch) {
-	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing", "epoch", e.number)
+	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
+		"epoch", e.number, "goroutines", e.goroutines())
 	a.registry.zombies.Add(1)
 	a.post(func(m *machine) { m.zombies++ })
 	go func() {

@@ -10,10 +10,13 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -35,14 +38,19 @@ func appOptions(e *epoch, modules []Module) []fx.Option {
 			options = append(options, fx.Module(m.name, inScopeOf(e, m.name), m.options.Remote))
 		}
 	}
-	return options
+	return append(options, fx.Invoke(e.takeSteps))
 }
 
 func inScopeOf(e *epoch, module string) fx.Option {
 	return fx.Decorate(
 		func(log logr.Logger) logr.Logger { return log.WithValues("module", module) },
 		func(mgr ctrl.Manager, log logr.Logger) ctrl.Manager {
-			return &moduleManager{Manager: mgr, module: module, log: log, tracker: e.tracker}
+			return newModuleManager(e, mgr, module, log)
+		},
+		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
+		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
+		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {
+			return &moduleMetrics{Registerer: metrics, guard: &guard{module: module, epoch: e, log: log}}
 		},
 		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &e.hooks} },
 	)
@@ -71,7 +79,7 @@ func (e *epoch) buildGraph() error {
 	if failed.module == "" {
 		return fmt.Errorf("build the app: %w", failed.err)
 	}
-	e.tracker.moduleFailed(failed)
+	e.moduleFailed(failed)
 	return failed
 }
 
@@ -166,7 +174,7 @@ func (e *epoch) startHooks() error {
 	err := e.hooks.start(ctx)
 	var failed *moduleError
 	if errors.As(err, &failed) && e.ctx.Err() == nil {
-		e.tracker.moduleFailed(failed)
+		e.moduleFailed(failed)
 	}
 	return err
 }

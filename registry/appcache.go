@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,24 +31,40 @@ import (
 //     otherwise spins for ever (controller-runtime#3440).
 //   - A read that has to wait for an informer is bounded, and after the end of the app every read
 //     answers ErrStopped instead of what was true then.
+//
+// It also has a budget for what it holds (see budget), and survives the handlers and indexers that it
+// is given. Modules see it as a moduleCache; what comes in here comes from code of the hub.
 type appCache struct {
 	cache.Cache
 	end     context.Context //nolint:containedctx // The end of the epoch, for methods that controller-runtime calls with another one.
 	timeout time.Duration
 	blocked func(what string, why block)
+	kindOf  func(runtime.Object) string
+	budget  *budget
+	hub     *guard
 
 	once    sync.Once
 	running chan struct{}
 }
 
-func newAppCache(c cache.Cache, e *epoch) *appCache {
+// newCache makes the cache of the app.
+func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
+	b := newBudget(e)
+	o.NewInformer = b.newInformer
+	inner, err := cache.New(config, o)
+	if err != nil {
+		return nil, err
+	}
 	return &appCache{
-		Cache:   c,
+		Cache:   inner,
 		end:     e.ctx,
 		timeout: e.config.Client.Timeout,
 		blocked: e.tracker.blocked,
+		kindOf:  e.kindOf,
+		budget:  b,
+		hub:     &guard{epoch: e, log: e.log},
 		running: make(chan struct{}),
-	}
+	}, nil
 }
 
 // Start runs the cache until ctx ends.
@@ -69,15 +86,34 @@ func (c *appCache) WaitForCacheSync(ctx context.Context) bool {
 	}
 }
 
-// GetInformer returns the informer for the object's kind, and notes if there is no such kind.
+// GetInformer returns the informer for the object's kind.
 func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := c.informer(ctx, obj, opts...)
+	return contain(informer, c.hub), err
+}
+
+// GetInformerForKind returns the informer for the kind.
+func (c *appCache) GetInformerForKind(
+	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
+	informer, err := c.informerForKind(ctx, gvk, opts...)
+	return contain(informer, c.hub), err
+}
+
+// IndexField adds an index to the informer for the object's kind.
+func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	return c.Cache.IndexField(ctx, obj, field, containIndexer(field, extract, c.hub))
+}
+
+// informer returns the informer for the object's kind, and notes if there is no such kind.
+func (c *appCache) informer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
 	c.note(typeOf(obj), err)
 	return informer, err
 }
 
-// GetInformerForKind returns the informer for the kind, and notes if there is no such kind.
-func (c *appCache) GetInformerForKind(
+// informerForKind returns the informer for the kind, and notes if there is no such kind.
+func (c *appCache) informerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformerForKind(ctx, gvk, opts...)

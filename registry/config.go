@@ -36,6 +36,14 @@ type Config struct {
 
 	// Identity guards against a Secret that leads to another cluster than before.
 	Identity Identity
+	// Since decides between two names for one cluster: the one with the earlier time stays, the
+	// other one is a duplicate. Where both are the same, the name decides. It is the creation time
+	// of the Cluster object. A change of it changes nothing else.
+	Since time.Time
+	// AllowHub permits that this remote is the hub's own cluster.
+	AllowHub bool
+	// Suspicion says that the hub has crashed while this app was being started.
+	Suspicion Suspicion
 	// Paused stops the app and the probe and keeps the remote known.
 	Paused bool
 	// Probe sets the pace of the health probe. Zero fields take the defaults.
@@ -56,6 +64,15 @@ type Identity struct {
 	Known string
 	// Accepted is an id that the operator allows to replace Known.
 	Accepted string
+}
+
+// Suspicion is what is on record against an app: see Journal.
+type Suspicion struct {
+	// Crashes counts how often in a row the hub crashed while the app was being started. A suspect
+	// is started after all others, and no other app is started with it.
+	Crashes int
+	// Until keeps the app from being started before that time. Zero means that it may start.
+	Until time.Time
 }
 
 // Probe sets the pace of the health probe. After a first failure the probe runs every second

@@ -4,25 +4,123 @@ package registry
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/dig"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// moduleManager is the manager as one module sees it. What the module adds to it is known to be
-// the module's: a runnable that fails or panics ends the app with the module's name on it.
+// guard answers for the code of one module in one app, in whichever goroutine it runs: where it
+// panics, the app ends with the module's name on it, and the goroutine goes on.
+//
+// The guard without a module answers for code of the hub that came in through WithCluster. What it
+// did to the object of one remote is no reason to take that remote's modules down, so it is logged
+// and counted, and that is all.
+type guard struct {
+	module string
+	epoch  *epoch
+	log    logr.Logger
+}
+
+// errGoexit says that code ended the goroutine that it was called in.
+var errGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does")
+
+// check is deferred around a call of the module's code. It ends a panic of it. returned says whether
+// the call came back; where it did not and nothing panicked, the goroutine is ending.
+func (g *guard) check(what string, returned *bool) {
+	if *returned {
+		return
+	}
+	err := errGoexit
+	if value := recover(); value != nil {
+		g.countPanic()
+		err = &panicError{value: value, stack: debug.Stack()}
+	}
+	g.fail(fmt.Errorf("%s: %w", what, err))
+}
+
+// fail ends the app because of the module.
+func (g *guard) fail(err error) {
+	failed := &moduleError{module: g.module, reason: ReasonModuleFailed, err: err}
+	if g.module != "" {
+		g.epoch.tracker.fail(failed)
+		return
+	}
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		g.log.Error(err, "Code of the hub failed on an object of a remote", "stack", string(panicked.stack))
+		return
+	}
+	g.log.Error(err, "Code of the hub failed on an object of a remote")
+}
+
+// moduleFailed takes note that a module has failed, with an error that it returned or a panic.
+func (e *epoch) moduleFailed(failed *moduleError) {
+	var ours *panicError
+	var ofGraph dig.PanicError
+	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
+		e.figures.panics.WithLabelValues(string(e.name), failed.module).Inc()
+	}
+	e.tracker.moduleFailed(failed)
+}
+
+func (g *guard) countPanic() {
+	g.epoch.figures.panics.WithLabelValues(string(g.epoch.name), g.module).Inc()
+}
+
+// broken reports whether the app is on its way out, so that the module's code need not be called any
+// more.
+func (g *guard) broken() bool { return g.module != "" && g.epoch.tracker.isBroken() }
+
+// moduleManager is the manager as one module sees it. What the module adds to it, and what it adds
+// to the cache that it gets from it, is known to be the module's: where that fails or panics, the
+// app ends with the module's name on it.
 type moduleManager struct {
 	ctrl.Manager
-	module  string
-	log     logr.Logger
-	tracker *tracker
+	guard *guard
+	cache *moduleCache
+}
+
+func newModuleManager(e *epoch, mgr ctrl.Manager, module string, log logr.Logger) *moduleManager {
+	g := &guard{module: module, epoch: e, log: log}
+	return &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
 }
 
 // GetLogger returns the module's logger.
-func (m *moduleManager) GetLogger() logr.Logger { return m.log }
+func (m *moduleManager) GetLogger() logr.Logger { return m.guard.log }
+
+// GetConfig returns what the module's own clients are made with.
+func (m *moduleManager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.epoch.values.Config) }
+
+// GetHTTPClient returns the client that belongs to GetConfig.
+func (m *moduleManager) GetHTTPClient() *http.Client {
+	return &http.Client{Transport: m.guard.epoch.values.Config.Transport}
+}
+
+// GetCache returns the app's cache as the module sees it.
+func (m *moduleManager) GetCache() cache.Cache { return m.cache }
+
+// GetFieldIndexer returns the app's cache as the module sees it.
+func (m *moduleManager) GetFieldIndexer() client.FieldIndexer { return m.cache }
+
+// GetControllerOptions returns the defaults of controllers, with the module's logger.
+func (m *moduleManager) GetControllerOptions() ctrlconfig.Controller {
+	o := m.Manager.GetControllerOptions()
+	o.Logger = m.guard.log
+	return o
+}
 
 // Add adds a runnable on behalf of the module.
 func (m *moduleManager) Add(r manager.Runnable) error {
@@ -30,12 +128,13 @@ func (m *moduleManager) Add(r manager.Runnable) error {
 	case *manager.Server, webhook.Server, interface{ GetCache() cache.Cache }:
 		return m.Manager.Add(r) // the manager tells these apart by their type
 	}
-	one := contained{Runnable: r, module: m.module, tracker: m.tracker}
+	one := contained{Runnable: r, guard: m.guard}
 	if w, ok := r.(warmer); ok {
-		m.tracker.controllerAdded(m.module)
+		tracker := m.guard.epoch.tracker
+		tracker.controllerAdded(m.guard.module)
 		err := m.Manager.Add(&containedController{contained: one, warmer: w})
 		if err != nil {
-			m.tracker.controllerRefused(m.module)
+			tracker.controllerRefused(m.guard.module)
 		}
 		return err
 	}
@@ -52,15 +151,19 @@ type warmer interface {
 // contained runs a runnable so that its failures are its module's.
 type contained struct {
 	manager.Runnable
-	module  string
-	tracker *tracker
+	guard *guard
 }
 
 var _ manager.LeaderElectionRunnable = (*contained)(nil)
 
-// Start runs the runnable and returns its error or panic as the module's.
+// Start runs the runnable and returns its error or panic as the module's. One that works on behalf
+// of a leader waits until the epoch may work, and ends when that is over.
 func (c *contained) Start(ctx context.Context) error {
-	return c.wrap(ReasonModuleFailed, safely(func() error { return c.Runnable.Start(ctx) }))
+	work := func(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) }
+	if !c.NeedLeaderElection() {
+		return work(ctx)
+	}
+	return c.guard.epoch.permission.run(ctx, work)
 }
 
 // NeedLeaderElection passes on what the runnable says; controller-runtime's default is true.
@@ -71,13 +174,30 @@ func (c *contained) NeedLeaderElection() bool {
 	return true
 }
 
-func (c *contained) wrap(reason string, err error) error {
+// run calls f. Goroutines that it starts carry the module's name in profiles, besides those of their
+// app, and contexts made from its own lead CountPanic to the module.
+func (c *contained) run(ctx context.Context, f func(context.Context) error) (err error) {
+	g, returned := c.guard, false
+	defer func() {
+		if !returned {
+			g.fail(errGoexit)
+		}
+	}()
+	pprof.Do(context.WithValue(ctx, guardKey{}, g), g.labels(), func(ctx context.Context) {
+		err = safely(func() error { return f(ctx) })
+	})
+	returned = true
 	if err == nil {
 		return nil
 	}
-	failed := &moduleError{module: c.module, reason: reason, err: err}
-	c.tracker.moduleFailed(failed)
+	failed := &moduleError{module: g.module, reason: ReasonModuleFailed, err: err}
+	g.epoch.moduleFailed(failed)
 	return failed
+}
+
+// labels are those of the module's goroutines in profiles.
+func (g *guard) labels() pprof.LabelSet {
+	return pprof.Labels(clusterLabel, string(g.epoch.name), "epoch", strconv.FormatInt(g.epoch.number, 10), "module", g.module)
 }
 
 // containedController is a contained controller.
@@ -88,9 +208,9 @@ type containedController struct {
 
 // Warmup waits until the controller has seen its initial objects.
 func (c *containedController) Warmup(ctx context.Context) error {
-	err := safely(func() error { return c.warmer.Warmup(ctx) })
+	err := c.run(ctx, c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
-		c.tracker.controllerSynced(c.module)
+		c.guard.epoch.tracker.controllerSynced(c.guard.module)
 	}
-	return c.wrap(ReasonModuleFailed, err)
+	return err
 }

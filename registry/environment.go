@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,54 +26,55 @@ type environment struct {
 	hubTransport http.RoundTripper
 	hubMapper    meta.RESTMapper
 	hubCache     client.Reader
+	impersonate  bool
 	replica      string
 	scheme       *runtime.Scheme
 	modules      []Module
 	metrics      prometheus.Registerer
+	figures      *figures
 	gate         func() error
 	limits       Limits
 	mappings     mappings
 	policy       kubeconfig.Policy
-	turns        chan struct{}
-	epochs       atomic.Int64 // started so far, of all remotes
+	journal      *journal
+	stepsSeen
+	starts   *turns // of apps
+	contacts *turns // of first probes
+	pulse    *pulse
+	epochs   atomic.Int64 // started so far, of all remotes
 }
 
 func newEnvironment(o Options, transport http.RoundTripper) *environment {
 	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
-		replica: o.Replica, scheme: o.Scheme, modules: slices.Clone(o.Modules), policy: o.Policy,
+		impersonate: o.Impersonate,
+		replica:     o.Replica, scheme: o.Scheme, modules: slices.Clone(o.Modules), policy: o.Policy,
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
 	}
 	env.root, env.end = context.WithCancel(context.Background())
 	if env.metrics == nil {
 		env.metrics = prometheus.NewRegistry()
 	}
+	env.figures = newFigures(env.metrics)
 	if env.replica == "" {
 		env.replica = "hub"
 	}
 	if env.hubCache == nil {
 		env.hubCache = noCache{}
 	}
-	env.turns = make(chan struct{}, env.limits.Starts)
+	env.journal = newJournal(o.Journal)
+	env.starts = newTurns(env.limits.Starts, startTurn)
+	env.contacts = newTurns(contacts, contactTurn)
+	env.pulse = newPulse()
+	go env.pulse.beat(env.root)
 	return env
 }
 
-// turnLimit is how long a start may keep its turn: turns smooth the start of many apps, and a
-// remote whose lists take long must not hold up the others.
-const turnLimit = 5 * time.Second
-
-// takeTurn waits for a turn to start an app. The caller calls release when it is done; the turn
-// ends by itself after turnLimit.
-func (env *environment) takeTurn(ctx context.Context) (release func(), err error) {
-	select {
-	case env.turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	giveBack := sync.OnceFunc(func() { <-env.turns })
-	timer := time.AfterFunc(turnLimit, giveBack)
-	return func() {
-		timer.Stop()
-		giveBack()
-	}, nil
-}
+// Turns of what many remotes do at once. A start keeps its turn while the app is built and its
+// initial objects come. A first contact keeps it while an API server that is well would answer;
+// those that do not answer pass the turn on.
+const (
+	startTurn   = 5 * time.Second
+	contacts    = 64
+	contactTurn = 200 * time.Millisecond
+)

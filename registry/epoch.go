@@ -7,19 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/pprof"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // errManagerEnded says that a manager returned though nobody had stopped it.
@@ -31,19 +26,27 @@ var errManagerEnded = errors.New("the manager ended")
 //
 // Its context is also its fence: every request of every client that the app was given looks at it
 // right before it is sent. Once it has ended nothing leaves the hub any more, though goroutines of
-// the app may still run.
+// the app may still run. What modules write with has a fence of its own inside of it, which closes
+// earlier when another epoch takes this one's place and this one's leases go on for a while.
 type epoch struct {
 	*environment
 	name    ClusterName
 	number  int64
 	config  Config
 	base    http.RoundTripper // the connection to the remote
+	rank    rank
 	info    Info
 	modules []Module
 	log     logr.Logger
+	built   func(steps []string) // is told the cleanup steps when the graph was built
 
-	ctx    context.Context //nolint:containedctx // See above: an epoch is a lifetime.
-	cancel context.CancelCauseFunc
+	ctx        context.Context //nolint:containedctx // See above: an epoch is a lifetime.
+	cancel     context.CancelCauseFunc
+	work       context.Context //nolint:containedctx // The modules' fence.
+	endWork    context.CancelCauseFunc
+	permission *permission
+	lend       func() (client.Client, error) // the client of leases, made when first asked for
+	steps      []CleanupStep
 
 	graph   graphLog
 	tracker *tracker
@@ -56,6 +59,8 @@ type epoch struct {
 	building *running      // the graph; nil until it was begun
 	manager  *running      // nil until it was started
 	done     chan struct{} // closed when nothing of the epoch runs any more
+
+	leftBehind atomic.Bool // it is a zombie, or was one
 }
 
 // running is a goroutine that was started and will end.
@@ -86,12 +91,15 @@ func start(f func() error) *running {
 	return r
 }
 
-// newEpoch completes an epoch of which name, number, config, base, info and log are set. changed
+// newEpoch completes an epoch of which name, number, config, base, rank, info and log are set. changed
 // is called when the app has come further or a module has failed.
 func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.environment = env
 	e.config = e.config.withDefaults()
-	e.ctx, e.cancel = context.WithCancelCause(env.root)
+	labels := pprof.Labels("cluster", string(e.name), "epoch", strconv.FormatInt(e.number, 10))
+	e.ctx, e.cancel = context.WithCancelCause(pprof.WithLabels(env.root, labels))
+	e.work, e.endWork = context.WithCancelCause(e.ctx)
+	e.permission = newPermission(e.ctx)
 	e.modules = selectModules(env.modules, e.config.Modules)
 	e.graph.log = e.log.WithName("fx")
 	e.hooks.log, e.hooks.timeout = e.log, env.limits.StopTimeout
@@ -105,19 +113,40 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 
 // stop fences the epoch: from now on no request leaves it, its contexts have ended, and run
 // cleans up. It returns at once and may be called any number of times.
-func (e *epoch) stop() { e.cancel(ErrStopped) }
+func (e *epoch) stop(cause error) { e.cancel(cause) }
+
+// release lets what the modules do in this epoch begin.
+func (e *epoch) release() {
+	e.metrics.release(e.log)
+	e.permission.grant()
+}
+
+// yield ends what the modules do in this epoch, so that those of the next one may begin: nothing that
+// they try to write is sent any more. It returns when their runnables have ended, or after a time. What
+// is lent out goes on until stop.
+func (e *epoch) yield(atMost time.Duration) {
+	e.endWork(ErrReplaced)
+	e.permission.withdraw(atMost)
+	e.metrics.end()
+}
 
 // run builds and runs the app until it fails or is stopped, cleans up and returns. ready is
 // called when the app is ready, ended if it ends by itself.
 func (e *epoch) run(ready func(), ended func(error)) {
 	defer close(e.done)
 	defer e.cleanUp()
-	err := safely(e.start)
+	pprof.SetGoroutineLabels(e.ctx) // and those of all goroutines that come of this one; see goroutines
+	var record record
+	defer record.close()
+	err := safely(func() error { return e.start(&record) })
 	if err == nil {
 		ready()
+		record.closeAfter(provenAfter)
 		select {
 		case <-e.manager.done:
 			err = managerError(e.manager.err)
+		case <-e.tracker.broken:
+			err = e.tracker.cause
 		case <-e.ctx.Done():
 			return
 		}
@@ -136,12 +165,13 @@ func managerError(err error) error {
 
 // start returns when the app is ready: every hook has run, and every controller has seen its
 // initial objects.
-func (e *epoch) start() error {
-	release, err := e.takeTurn(e.ctx)
+func (e *epoch) start(r *record) error {
+	release, err := e.starts.take(e.ctx, e.rank)
 	if err != nil {
 		return err
 	}
 	defer release()
+	r.open(e.journal.begin(e.ctx, e.name, e.log))
 	if err := e.build(); err != nil {
 		return err
 	}
@@ -165,6 +195,9 @@ func (e *epoch) waitForGraph() error {
 	defer patience.Stop()
 	select {
 	case <-e.building.done:
+		if e.building.err == nil {
+			e.built(stepNames(e.steps))
+		}
 		return e.building.err
 	case <-patience.C:
 		return &moduleError{
@@ -193,125 +226,19 @@ func (e *epoch) waitUntilSynced(mgr ctrl.Manager) error {
 			return nil
 		case <-e.manager.done:
 			return managerError(e.manager.err)
+		case <-e.tracker.broken:
+			return e.tracker.cause
 		case <-e.ctx.Done():
 			return context.Cause(e.ctx)
 		}
 	}
 }
 
-// build makes everything that the graph provides.
-func (e *epoch) build() error {
-	config := kubeconfig.RESTConfig(e.config.Endpoint, e.remoteChain())
-	config.UserAgent = e.userAgent()
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	httpClient := &http.Client{Transport: config.Transport}
-	discover := func() (*mapping, error) { return e.mappings.discover(e.ctx, config, httpClient) }
-	mapping, err := discover()
-	if err != nil {
-		return &remoteError{err}
-	}
-	e.mapper = newLiveMapper(mapping, discover)
-	mgr, err := ctrl.NewManager(config, e.managerOptions())
-	if err != nil {
-		return fmt.Errorf("build the manager: %w", err)
-	}
-	hub, err := e.hubClient()
-	if err != nil {
-		return fmt.Errorf("build the client for the hub: %w", err)
-	}
-	e.values = values{
-		Cluster: e.name, ClusterName: string(e.name), Info: e.info,
-		Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
-		Connection: mgr, Cache: mgr.GetCache(), Config: mgr.GetConfig(),
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: &e.events, Log: e.log, Metrics: e.metrics,
-		Hub: hub, HubCache: e.hubCache,
-	}
-	e.events.EventRecorder = mgr.GetEventRecorder("clusterfx")
-	return nil
-}
-
-func (e *epoch) managerOptions() ctrl.Options {
-	yes, forever := true, time.Duration(-1)
-	namespaces := map[string]cache.Config{}
-	for _, ns := range e.config.Namespaces {
-		namespaces[ns] = cache.Config{}
-	}
-	return ctrl.Options{
-		Scheme: e.scheme,
-		Logger: e.log.V(1), // what it says of itself is of no interest a thousand times
-		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-			return e.mapper, nil
-		},
-		NewCache: func(config *rest.Config, o cache.Options) (cache.Cache, error) {
-			inner, err := cache.New(config, o)
-			if err != nil {
-				return nil, err
-			}
-			return newAppCache(inner, e), nil
-		},
-		Cache: cache.Options{
-			DefaultTransform:         cache.TransformStripManagedFields(),
-			DefaultWatchErrorHandler: e.watchFailed,
-			DefaultNamespaces:        namespaces,
-		},
-		Metrics:                metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress: "0",
-		PprofBindAddress:       "0",
-		// A manager that gives up waiting for its runnables returns while they run: then nobody
-		// would know that they do. Patience is the actor's.
-		GracefulShutdownTimeout: &forever,
-		Controller: ctrlconfig.Controller{
-			// Names are unique in the process and never given back; every remote runs the same
-			// modules (controller-runtime#2994).
-			SkipNameValidation:    &yes,
-			EnableWarmup:          &yes,  // tells when a controller has its objects; see warmer
-			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
-			ReconciliationTimeout: e.limits.ReconcileTimeout,
-			Logger:                e.log,
-		},
-	}
-}
-
-func (e *epoch) remoteChain() http.RoundTripper {
-	return &chain{
-		base: e.base, fence: e.ctx, gate: e.gate, userAgent: e.userAgent(),
-		limiter: rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst),
-		timeout: e.config.Client.Timeout,
-	}
-}
-
-// Rate limit of one app towards the hub. Ten thousand apps share one hub API server, so that it
-// is below that towards the remote.
-const (
-	hubQPS   = 20
-	hubBurst = 40
-)
-
-func (e *epoch) hubClient() (client.Client, error) {
-	transport := &chain{
-		base: e.hubTransport, fence: e.ctx, gate: e.gate, userAgent: e.userAgent(),
-		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
-	}
-	config := rest.CopyConfig(e.hub)
-	config.QPS = -1
-	return client.New(config, client.Options{
-		HTTPClient: &http.Client{Transport: transport},
-		Scheme:     e.scheme,
-		Mapper:     e.hubMapper,
-	})
-}
-
-// userAgent names the app to both API servers, so that their audit logs tell epochs apart.
-func (e *epoch) userAgent() string {
-	return fmt.Sprintf("clusterfx/%s/%s/%d", e.replica, e.name, e.number)
-}
-
 // cleanUp ends what run has started, and returns when all of it has ended. It gives the manager
 // half of the stop timeout before it runs the hooks, which have the other half. Where something
 // hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
 func (e *epoch) cleanUp() {
-	e.stop()
+	e.stop(ErrStopped)
 	half := e.limits.StopTimeout / 2
 	e.manager.wait(half)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), half)

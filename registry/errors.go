@@ -5,6 +5,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 var (
@@ -18,6 +19,9 @@ var (
 	// ErrStopped is the cause of every context that ends because an app was stopped, and the
 	// error of every request that a stopped app still tries to send.
 	ErrStopped = errors.New("the app of this remote was stopped")
+	// ErrReplaced is the cause with which a lease's context ends when another app has taken the place
+	// of the one that lent its client, ten seconds after it did. It matches ErrStopped.
+	ErrReplaced = fmt.Errorf("another app has taken its place: %w", ErrStopped)
 	// ErrSuperseded is returned by Stop when an Ensure wants the remote again before it was
 	// forgotten.
 	ErrSuperseded = errors.New("the remote is wanted again")
@@ -51,6 +55,31 @@ func (e *NotReadyError) Error() string {
 // Is reports whether target is ErrNotReady.
 func (e *NotReadyError) Is(target error) bool { return target == ErrNotReady }
 
+// AbandonedError is returned by Remove when a remote is gone and forgotten, but something was left
+// undone or behind.
+type AbandonedError struct {
+	// Name is the remote.
+	Name ClusterName
+	// Steps are the cleanup steps that were skipped, failed or cut short, as "module/step".
+	Steps []string
+	// Why says what kept the steps from being done; empty where Steps is.
+	Why string
+	// Zombie says that the app has not ended within its stop timeout. It can reach nothing.
+	Zombie bool
+}
+
+// Error says what was abandoned, and why.
+func (e *AbandonedError) Error() string {
+	var left []string
+	if len(e.Steps) > 0 {
+		left = append(left, fmt.Sprintf("cleanup steps not done (%s): %s", e.Why, strings.Join(e.Steps, ", ")))
+	}
+	if e.Zombie {
+		left = append(left, "its app has not ended in time and is left behind; it is fenced and can reach nothing")
+	}
+	return fmt.Sprintf("remote %s is removed; %s", e.Name, strings.Join(left, "; "))
+}
+
 // remoteError is a failure to start an app that is the remote's: it stopped answering meanwhile.
 type remoteError struct{ error }
 
@@ -63,5 +92,11 @@ type moduleError struct {
 	err    error
 }
 
-func (e *moduleError) Error() string { return fmt.Sprintf("module %q: %v", e.module, e.err) }
+func (e *moduleError) Error() string {
+	if e.module == "" {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("module %q: %v", e.module, e.err)
+}
+
 func (e *moduleError) Unwrap() error { return e.err }

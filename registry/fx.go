@@ -18,6 +18,8 @@ type Params struct {
 	Log     logr.Logger
 	// Modules are collected from every Module.Option in the App.
 	Modules []Module `group:"clusterfx-modules"`
+	// Journal takes the place of Options.Journal.
+	Journal Journal `optional:"true"`
 	// Options carry what only the program knows (policy, limits, the hub's id). Hub, HubMapper,
 	// HubCache, Scheme, Log and Modules are filled in from the rest.
 	Options Options `optional:"true"`
@@ -30,6 +32,9 @@ func provide(p Params) (*Registry, error) {
 	o := p.Options
 	o.Hub, o.HubMapper, o.HubCache = p.Manager.GetConfig(), p.Manager.GetRESTMapper(), p.Manager.GetCache()
 	o.Scheme, o.Log, o.Modules = p.Manager.GetScheme(), p.Log.WithName("registry"), p.Modules
+	if p.Journal != nil {
+		o.Journal = p.Journal
+	}
 	r, err := New(o)
 	if err != nil {
 		return nil, err

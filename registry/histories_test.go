@@ -25,20 +25,24 @@ func TestMachine_Histories(t *testing.T) {
 
 // world carries out what the machine decides, as the actor does, and lets things happen to it.
 type world struct {
-	m         *machine
-	now       time.Time
-	connected bool
-	running   map[int64]bool // epochs that were started and not stopped
-	ending    map[int64]bool // stopped, not yet gone
-	forgotten bool
+	m           *machine
+	now         time.Time
+	line, spare bool
+	running     map[int64]bool // epochs that were started, and neither stopped nor retired
+	working     map[int64]bool // those whose controllers may work
+	ending      map[int64]bool // stopped, not yet gone
+	yielding    map[int64]bool
+	cleaning    map[int64]bool
+	forgotten   bool
 }
 
 func (w *world) step(t *rapid.T) {
 	next := w.m.want
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
-	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	epoch := rapid.SampledFrom([]int64{w.m.app.epoch, w.m.next.epoch}).Draw(t, "epoch")
+	switch rapid.IntRange(0, 13).Draw(t, "event") {
 	case 0:
-		next.endpoint = pick("E1", "E2")
+		next.endpoint = pick("E1", "E2", "E3")
 	case 1:
 		next.credential = pick("C1", "C2")
 	case 2:
@@ -47,27 +51,46 @@ func (w *world) step(t *rapid.T) {
 		next.paused = !next.paused
 	case 4:
 		next.stop = !next.stop
-	case 5:
-		w.m.applyProbe(bad(pick("E1", "E2")))
-	case 6:
-		p := good(pick("E1", "E2"))
+		next.removeBy = rapid.SampledFrom([]time.Time{{}, w.now.Add(20 * time.Second)}).Draw(t, "removeBy")
+	case 5, 6:
+		w.m.applyProbe(bad(pick("E1", "E2", "E3")), w.now)
+	case 7:
+		p := good(pick("E1", "E2", "E3"))
 		p.id = pick("uid-1", "uid-2", "")
 		p.holder = ClusterName(pick("", "", "other"))
 		p.isHub = pick("", "", "hub") != ""
-		w.m.applyProbe(p)
-	case 7:
-		w.m.applyReady(w.m.epoch, w.now)
+		w.m.applyProbe(p, w.now)
 	case 8:
-		w.m.applyEnded(w.m.epoch, failure{reason: ReasonModuleFailed}, w.now)
+		w.m.applyProbe(good(w.m.want.endpoint), w.now)
 	case 9:
+		w.m.applyReady(epoch, w.now)
+	case 10:
+		w.m.applyEnded(epoch, failure{reason: ReasonModuleFailed}, w.now)
+	case 11:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second)
-		w.goneAll()
+		w.finishAll()
+	case 12:
+		next.suspicion.Until = w.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "minutes")) * time.Minute)
+	case 13:
+		w.m.applyBuilt(rapid.IntRange(0, 1).Draw(t, "steps"))
 	}
 	w.m.applyWant(next)
 	w.act(t)
 }
 
-func (w *world) goneAll() {
+// finishAll lets everything that was begun come to its end.
+func (w *world) finishAll() {
+	for epoch := range w.yielding {
+		delete(w.yielding, epoch)
+		w.m.applyYielded(epoch)
+		if w.running[epoch] && w.m.app.phase == phaseNone {
+			delete(w.running, epoch)
+		}
+	}
+	for epoch := range w.cleaning {
+		delete(w.cleaning, epoch)
+		w.m.applyCleaned(epoch)
+	}
 	for epoch := range w.ending {
 		delete(w.ending, epoch)
 		w.m.applyGone(epoch)
@@ -76,77 +99,112 @@ func (w *world) goneAll() {
 
 func (w *world) act(t *rapid.T) {
 	if w.running == nil {
-		w.running, w.ending = map[int64]bool{}, map[int64]bool{}
+		w.running, w.working, w.ending = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
+		w.yielding, w.cleaning = map[int64]bool{}, map[int64]bool{}
 	}
 	for _, a := range w.m.decide(w.now) {
-		switch a.kind {
-		case actConnect:
-			if w.connected {
-				t.Fatalf("connected twice")
-			}
-			w.connected = true
-		case actDisconnect:
-			w.connected = false
-		case actSwap:
-			if !w.connected {
-				t.Fatalf("swapped the credential of no connection")
-			}
-		case actStart:
-			if !w.connected || len(w.running)+len(w.ending) > 0 {
-				t.Fatalf("started epoch %d: connected=%v running=%v ending=%v", a.epoch, w.connected, w.running, w.ending)
-			}
-			w.running[a.epoch] = true
-		case actStop:
-			if !w.running[a.epoch] {
-				t.Fatalf("stopped epoch %d, which does not run", a.epoch)
-			}
-			delete(w.running, a.epoch)
-			w.ending[a.epoch] = true
-		case actForget:
-			w.forgotten = w.m.want.stop
+		w.perform(t, a)
+	}
+}
+
+func (w *world) perform(t *rapid.T, a action) {
+	must := func(ok bool, what string) {
+		if !ok {
+			t.Fatalf("%s: epoch %d, %+v", what, a.epoch, w)
 		}
+	}
+	switch a.kind {
+	case actConnect:
+		must(!w.line, "connected twice")
+		w.line = true
+	case actConnectSpare:
+		must(w.line && !w.spare, "connected a spare line")
+		w.spare = true
+	case actDisconnect:
+		must(w.line, "disconnected nothing")
+		w.line = false
+	case actDropSpare:
+		must(w.spare, "dropped nothing")
+		w.spare = false
+	case actAdopt:
+		must(w.spare && !w.line, "adopted")
+		w.line, w.spare = true, false
+	case actSwap:
+		must(w.line, "swapped the credential of no line")
+	case actSwapSpare:
+		must(w.spare, "swapped the credential of no spare line")
+	case actStart:
+		must(w.line && len(w.running)+len(w.ending) == 0, "started")
+		w.running[a.epoch], w.working[a.epoch] = true, true
+	case actPrepare:
+		must(len(w.running) == 1 && len(w.ending) == 0, "prepared")
+		w.running[a.epoch] = true
+	case actRelease:
+		must(w.running[a.epoch] && len(w.working) == 0, "released")
+		w.working[a.epoch] = true
+	case actYield:
+		must(w.working[a.epoch], "yielded")
+		delete(w.working, a.epoch)
+		w.yielding[a.epoch] = true
+	case actClean:
+		must(w.working[a.epoch] && w.m.want.stop, "cleaned")
+		delete(w.working, a.epoch)
+		w.cleaning[a.epoch] = true
+	case actStop:
+		must(w.running[a.epoch], "stopped what does not run")
+		delete(w.running, a.epoch)
+		delete(w.working, a.epoch)
+		w.ending[a.epoch] = true
+	case actForget:
+		must(!w.line && !w.spare && len(w.running)+len(w.ending) == 0, "forgotten")
+		w.forgotten = w.m.want.stop
 	}
 }
 
 // check holds in every state: nothing runs that must not run.
 func (w *world) check(t *rapid.T) {
-	info := w.m.view()
-	if len(w.running) > 1 {
-		t.Fatalf("two epochs run: %v", w.running)
+	info := w.m.view(w.now)
+	if len(w.working) > 1 {
+		t.Fatalf("two epochs work: %v", w.working)
 	}
-	mustNotRun := w.m.want.stop || w.m.want.paused || w.m.contact != contactOK || w.m.blocked() != nil
-	if mustNotRun && len(w.running) > 0 {
-		t.Fatalf("an app runs in state %s (%s)", info.State, info.Reason)
+	mustNotRun := w.m.over(w.now) || w.m.want.paused || w.m.line.contact != contactOK || w.m.blocked(&w.m.line) != nil
+	if mustNotRun && len(w.working) > 0 {
+		t.Fatalf("an app works in state %s (%s)", info.State, info.Reason)
 	}
-	if info.State == StateReady && len(w.running) != 1 {
+	if info.State == StateReady && len(w.running) == 0 {
 		t.Fatalf("Ready without an app")
 	}
-	if (info.State == StateReady) != (info.Reason == ReasonReady) {
+	changing := w.m.app.lent() && !w.m.fits(&w.m.app)
+	if (info.State == StateReady) != (info.Reason == ReasonReady) && !changing {
 		t.Fatalf("state %s has reason %s", info.State, info.Reason)
 	}
 	if info.Reason == "" {
 		t.Fatalf("state %s has no reason", info.State)
 	}
-	if at := w.m.wakeAt(); !at.IsZero() && !at.After(w.now) {
+	if at := w.m.wakeAt(w.now); !at.IsZero() && !at.After(w.now) {
 		t.Fatalf("wants to be woken %s ago: the actor would never sleep", w.now.Sub(at))
 	}
 }
 
 // settle heals everything and expects the desired state within a bounded number of steps.
 func (w *world) settle(t *rapid.T) {
-	for range 20 {
-		w.goneAll()
+	for range 60 {
+		w.finishAll()
+		w.act(t)
 		if w.m.knownID == "" {
 			w.m.knownID = "uid-1"
 		}
-		p := good(w.m.endpoint)
-		p.id = w.m.knownID
-		w.m.applyProbe(p)
-		w.m.applyReady(w.m.epoch, w.now)
+		for _, endpoint := range []string{w.m.line.endpoint, w.m.spare.endpoint} {
+			p := good(endpoint)
+			p.id = w.m.knownID
+			w.m.applyProbe(p, w.now)
+		}
+		w.m.applyReady(w.m.app.epoch, w.now)
+		w.m.applyReady(w.m.next.epoch, w.now)
 		w.now = w.now.Add(3 * time.Minute)
 		w.act(t)
 	}
-	got, want := w.m.view().State, StateReady
+	got, want := w.m.view(w.now).State, StateReady
 	switch {
 	case w.m.want.stop:
 		want = StateStopping
@@ -154,6 +212,9 @@ func (w *world) settle(t *rapid.T) {
 		want = StatePaused
 	}
 	if got != want || want == StateStopping && !w.forgotten {
-		t.Fatalf("settled in state %s (forgotten: %v), want %s", got, w.forgotten, want)
+		t.Fatalf("settled in state %s (forgotten: %v), want %s: %+v", got, w.forgotten, want, w.m)
+	}
+	if want == StateReady && !w.m.fits(&w.m.app) {
+		t.Fatalf("settled with another app than the one that is wanted: %+v", w.m)
 	}
 }

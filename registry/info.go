@@ -55,6 +55,8 @@ const (
 	ReasonCacheSyncTimedOut = "CacheSyncTimedOut"
 	ReasonWaiting           = "Waiting"
 	ReasonStopping          = "Stopping"
+	ReasonOverBudget        = "OverBudget"
+	ReasonQuarantined       = "Quarantined"
 )
 
 // Facet is one aspect of a remote: whether it is as it should be, and why not.
@@ -112,6 +114,9 @@ type Info struct {
 	Version string
 	// Server is the URL in use.
 	Server string
+	// CredentialError says why the wanted credential could not be taken into use, or is empty. The
+	// last good one stays in use.
+	CredentialError string
 	// Epoch numbers the last app that was started for this name. No two apps of a hub process have
 	// the same number, and later ones have higher numbers.
 	Epoch int64

@@ -4,6 +4,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -16,7 +17,9 @@ import (
 // returns a NotReadyError at once, and ErrNotFound for an unknown name. No lock is held while f
 // runs, so that f may take its time and may call the registry. The context given to f ends with
 // ctx, and with cause ErrStopped when the app is stopped, which does not wait for f; a request
-// that f sends after that fails with ErrStopped. f must not keep the client.
+// that f sends after that fails with ErrStopped. When another app takes the place of this one,
+// because the server or the selected modules changed, f has ten seconds more; the cause is
+// ErrReplaced then. f must not keep the client.
 //
 // Reading a kind that no module of the app watches makes the app watch it, as always with
 // controller-runtime's clients; WithCluster gives a reader that does not.
@@ -43,9 +46,24 @@ func (r *Registry) WithCluster(
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(now.epoch.ctx, func() { cancel(ErrStopped) })()
-	return f(ctx, now.epoch.values.Connection)
+	lent := now.epoch
+	defer context.AfterFunc(lent.ctx, func() { cancel(context.Cause(lent.ctx)) })()
+	c, err := lent.lend()
+	if err != nil {
+		return fmt.Errorf("make a client for %s: %w", name, err)
+	}
+	return f(ctx, lentCluster{Cluster: lent.values.Connection, client: c})
 }
+
+// lentCluster is what a lease lends: the app's connection, with a client that goes on while the lease
+// does, though another app may have taken the place of this one.
+type lentCluster struct {
+	cluster.Cluster
+	client client.Client
+}
+
+// GetClient returns the client of the lease.
+func (c lentCluster) GetClient() client.Client { return c.client }
 
 func notReady(info Info) error {
 	return &NotReadyError{Name: info.Name, State: info.State, Reason: info.Reason, Message: info.Message}

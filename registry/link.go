@@ -23,11 +23,14 @@ import (
 // remote can be used. It outlives the epochs that use it, because an unreachable remote has no
 // app but is probed on.
 type link struct {
+	*environment
 	transport *kubeconfig.Transport
 	endpoint  string // fingerprint
 	server    string
+	rank      rank // of the first contact
 	report    func(probeFact)
 
+	hurry      atomic.Bool // probe every second: the remote is not known to be well
 	settings   atomic.Pointer[Probe]
 	credential atomic.Pointer[string] // fingerprint; the actor stores it after the swap
 
@@ -40,7 +43,7 @@ type link struct {
 // retryProbeEvery is the time between probes after a failed one.
 const retryProbeEvery = time.Second
 
-// open starts the probe of a link of which transport, endpoint, server, credential and report are set.
+// open starts the probe of a link of which everything up to report, and credential, is set.
 // It ends with ctx, or when the link is closed.
 func (l *link) open(ctx context.Context, p Probe) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -68,14 +71,22 @@ func (l *link) probeNow() {
 func (l *link) run(ctx context.Context) {
 	defer close(l.done)
 	last := probeFact{}
+	release, err := l.contacts.take(ctx, l.rank)
+	if err != nil {
+		return
+	}
 	for {
-		fact := l.probe(ctx, l.isFresh(last), last)
+		began := time.Now()
+		fact, err := l.probe(ctx, last)
+		release()
 		if ctx.Err() != nil {
 			return
 		}
-		l.report(fact)
-		last = fact
-		wait := time.NewTimer(l.pause(fact.ok))
+		if !l.isOurFault(err, began) {
+			l.report(fact)
+			last = fact
+		}
+		wait := time.NewTimer(l.pause(err == nil))
 		select {
 		case <-wait.C:
 		case <-l.kick:
@@ -86,8 +97,14 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-func (l *link) pause(healthy bool) time.Duration {
-	if !healthy {
+// isOurFault reports whether the failure of a probe says nothing of the remote: the hub was starved
+// while the probe ran, or had no means to send it.
+func (l *link) isOurFault(err error, began time.Time) bool {
+	return err != nil && (isOurs(err) || l.pulse.starvedSince(began))
+}
+
+func (l *link) pause(ok bool) time.Duration {
+	if !ok || l.hurry.Load() {
 		return retryProbeEvery
 	}
 	period := l.settings.Load().Period
@@ -104,29 +121,41 @@ func (l *link) isFresh(last probeFact) bool {
 	return last.ok && last.id != "" && time.Since(l.asked) < askAgainAfter
 }
 
-// probe asks the remote how it is and, unless the last answer is fresh, who it is.
-func (l *link) probe(ctx context.Context, fresh bool, last probeFact) probeFact {
+// probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
+// one that the fact describes.
+func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
 	defer cancel()
-	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load()}
-	err := l.healthy(ctx)
-	if err == nil && fresh {
-		fact.id, fact.version = last.id, last.version
-	} else if err == nil {
-		l.asked = time.Now()
-		fact.version, err = l.version(ctx)
-		if err == nil {
-			fact.id, err = l.identity(ctx)
-		}
-	}
+	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
+	err := l.ask(ctx, &fact, l.isFresh(last))
 	if err != nil {
 		reason, message := kubeconfig.Classify(err)
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		fact.fatal = reason == ReasonUnauthorized
-		return fact
+		return fact, err
 	}
 	fact.ok = true
-	return fact
+	return fact, nil
+}
+
+// ask fills in what the remote says. A remote that tells who it is has looked that up in its storage
+// and is well, so that it need not be asked how it is besides.
+func (l *link) ask(ctx context.Context, fact *probeFact, fresh bool) error {
+	if fresh {
+		return l.healthy(ctx)
+	}
+	l.asked = time.Now()
+	var err error
+	if fact.id, err = l.identity(ctx); err != nil {
+		return err
+	}
+	if fact.id == "" {
+		if err := l.healthy(ctx); err != nil {
+			return err
+		}
+	}
+	fact.version, err = l.version(ctx)
+	return err
 }
 
 // healthy returns nil if the API server says that it is ready; where the credentials may not ask

@@ -3,10 +3,7 @@
 package registry
 
 import (
-	"fmt"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // machine decides what happens to one remote. It is pure: facts come in through its apply
@@ -15,34 +12,29 @@ import (
 // thousands of histories of it run in a second.
 //
 // It is level-based itself: decide looks at facts only, never at the order in which they came.
+//
+// There are two places for connections and two for apps, so that one can take the place of
+// another without a gap. The line is the connection in use; the spare one leads to a new endpoint
+// while the app still runs on the line. The app is the one that works and whose client is lent
+// out; next is the one that is to take its place and waits, with its caches filled, until the
+// controllers of the app have ended.
 type machine struct {
 	want want
 
-	// What is connected: the endpoint and credential in use, "" for none.
-	endpoint, credential string
-	contact              contact
-	lost                 Facet // why contact is lost
-	oks, fails           int   // probes in a row
-	id                   string
-	knownID              string // learnt at first contact, when the owner knew none
-	holder               ClusterName
-	isHub                bool
-	version              string
+	line, spare line
+	knownID     string // learnt at first contact, when the owner knew none
 
-	// The app.
-	phase   phase
-	epoch   int64
-	shape   string // what the app of this epoch was built for
-	readyAt time.Time
-	waiting Facet // what a starting app waits for
-	zombies int
+	app, next life
+	zombies   int
 
-	// The last failure of an app, kept until a later app is ready. ended says that it is the
-	// app of this epoch that failed.
+	// The last failure of an app, kept until a later app is ready.
 	failure  *failure
-	ended    bool
 	failures int
 	retryAt  time.Time
+
+	noSteps   bool   // the last app that was built has no cleanup steps
+	cleaned   bool   // the cleanup steps of a removal are over
+	swapError string // why the wanted credential could not be taken into use
 
 	jitter    func() float64 // in [0,1)
 	nextEpoch func() int64
@@ -51,29 +43,43 @@ type machine struct {
 // want is the desired state, reduced to what decisions need.
 type want struct {
 	stop, paused         bool
+	removeBy             time.Time // until when a stop may be put off for cleanup steps; zero for not
 	endpoint, credential string
 	shape                string
 	identity             Identity
 	failureThreshold     int
 	successThreshold     int
+	suspicion            Suspicion
 }
 
-type contact int
-
-const (
-	contactNone contact = iota // not probed yet
-	contactOK
-	contactLost
-)
+// life is what the machine knows of one app. It keeps its epoch's number when the app is gone.
+type life struct {
+	phase    phase
+	epoch    int64
+	endpoint string // the line that it runs on
+	shape    string // what it was built for
+	readyAt  time.Time
+	waiting  Facet // what a starting app waits for
+	ended    bool  // it ended by itself, and still has to be stopped
+}
 
 type phase int
 
 const (
-	phaseNone phase = iota
-	phaseStarting
+	phaseNone     phase = iota
+	phaseStarting       // being built, or its caches fill
+	phaseWarm           // ready to take the place of another one
 	phaseReady
-	phaseStopping
+	phaseYielding // its controllers end, to let another app take its place; its client is still lent out
+	phaseCleaning // its controllers have ended or do so; the modules' cleanup steps run
+	phaseStopping // fenced, on its way out
 )
+
+// runs reports whether the app can act.
+func (l *life) runs() bool { return l.phase != phaseNone && l.phase != phaseStopping }
+
+// lent reports whether the app's client is lent out.
+func (l *life) lent() bool { return l.phase == phaseReady || l.phase == phaseYielding }
 
 // failure is why an app ended by itself.
 type failure struct {
@@ -83,19 +89,28 @@ type failure struct {
 
 // The actions that decide asks for.
 type action struct {
-	kind  actionKind
-	epoch int64
+	kind     actionKind
+	epoch    int64  // of the actions on apps
+	endpoint string // of actStart: the line that the app runs on
 }
 
 type actionKind int
 
 const (
-	actConnect actionKind = iota + 1
-	actDisconnect
-	actSwap
-	actStart
-	actStop
-	actForget
+	actConnect      actionKind = iota + 1 // open the line
+	actDisconnect                         // close the line
+	actSwap                               // put the wanted credential under the line
+	actConnectSpare                       // open the spare line
+	actDropSpare                          // close the spare line
+	actSwapSpare                          // put the wanted credential under the spare line
+	actAdopt                              // the spare line takes the place of the line, which is closed or none
+	actStart                              // start an app; its runnables may work at once
+	actPrepare                            // start an app whose runnables wait for actRelease
+	actRelease                            // let an app's runnables work
+	actYield                              // end an app's runnables; its client goes on for a while
+	actClean                              // end an app's runnables and run its cleanup steps
+	actStop                               // fence an app and take it down
+	actForget                             // nothing is left to do for this remote
 )
 
 // Backoff of failed apps: doubled from retryBase to retryMax, with 20 % jitter either way, and
@@ -106,65 +121,69 @@ const (
 	retryReset = 10 * time.Minute
 )
 
-// probeFact is the outcome of one probe of the endpoint that the probe was made for.
-type probeFact struct {
-	endpoint, credential string // what it was made with
-	ok                   bool
-	failed               Facet // when not ok
-	fatal                bool  // credentials rejected: no point in asking twice
-	id, version          string
-	holder               ClusterName // who holds this id already, "" for nobody else
-	isHub                bool
-}
-
 // applyWant takes in a new desired state. A change that may cure a failed app is tried at once.
 func (m *machine) applyWant(w want) {
 	if w.endpoint != m.want.endpoint || w.credential != m.want.credential || w.shape != m.want.shape {
-		m.failures, m.retryAt = 0, time.Time{}
+		m.failures, m.retryAt, m.swapError = 0, time.Time{}, ""
+	}
+	if !w.stop {
+		m.cleaned = false
+	}
+	if w.shape != m.want.shape {
+		m.noSteps = false
 	}
 	m.want = w
 }
 
-func (m *machine) applyProbe(p probeFact) {
-	if p.endpoint != m.endpoint || p.fatal && p.credential != m.want.credential {
-		return // of another connection, or of a credential that has been replaced since
-	}
-	if !p.ok {
-		m.oks, m.fails = 0, m.fails+1
-		if m.contact != contactOK || p.fatal || m.fails >= m.want.failureThreshold {
-			m.contact, m.lost = contactLost, p.failed
-		}
+// applyProbe takes note of a probe of one of the lines. A credential that was rejected and has been
+// replaced since says nothing.
+func (m *machine) applyProbe(p probeFact, now time.Time) {
+	l := m.lineTo(p.endpoint)
+	if l == nil || p.fatal && p.credential != m.credentialOf(l) {
 		return
 	}
-	m.oks, m.fails = m.oks+1, 0
-	m.id, m.holder, m.isHub, m.version = p.id, p.holder, p.isHub, p.version
-	if m.knownID == "" && !p.isHub && p.holder == "" {
+	l.applyProbe(p, m.want.failureThreshold, m.want.successThreshold, now)
+	if p.ok && m.knownID == "" && !p.isHub && p.holder == "" {
 		m.knownID = p.id
-	}
-	if m.contact == contactNone || m.oks >= m.want.successThreshold {
-		m.contact = contactOK
 	}
 }
 
+// applySwapFailed takes note of why a credential could not be taken into use.
+func (m *machine) applySwapFailed(message string) { m.swapError = message }
+
+// applyBuilt takes note of whether the modules have cleanup steps.
+func (m *machine) applyBuilt(steps int) { m.noSteps = steps == 0 }
+
+// applyReady takes note that an app has its initial objects.
 func (m *machine) applyReady(epoch int64, now time.Time) {
-	if epoch == m.epoch && m.phase == phaseStarting {
-		m.phase, m.readyAt, m.failure, m.waiting = phaseReady, now, nil, Facet{}
+	switch {
+	case epoch == m.app.epoch && m.app.phase == phaseStarting:
+		m.app.phase = phaseReady
+		m.settled(now)
+	case epoch == m.next.epoch && m.next.phase == phaseStarting:
+		m.next.phase = phaseWarm
 	}
+}
+
+// settled notes that the app in place is the one that is wanted, and works.
+func (m *machine) settled(now time.Time) {
+	m.app.readyAt, m.app.waiting, m.failure = now, Facet{}, nil
 }
 
 func (m *machine) applyWaiting(epoch int64, f Facet) {
-	if epoch == m.epoch && m.phase == phaseStarting {
-		m.waiting = f
+	if l := m.lifeOf(epoch); l != nil && l.phase == phaseStarting {
+		l.waiting = f
 	}
 }
 
 // applyEnded takes note that an app ended by itself. It still has to be stopped: it may hold
 // connections and goroutines.
 func (m *machine) applyEnded(epoch int64, f failure, now time.Time) {
-	if epoch != m.epoch || m.phase != phaseStarting && m.phase != phaseReady {
+	l := m.lifeOf(epoch)
+	if l == nil || !l.runs() || l.ended {
 		return
 	}
-	if m.phase == phaseReady && now.Sub(m.readyAt) >= retryReset {
+	if l.lent() && now.Sub(l.readyAt) >= retryReset {
 		m.failures = 0
 	}
 	delay := min(retryBase<<min(m.failures, 16), retryMax)
@@ -174,113 +193,60 @@ func (m *machine) applyEnded(epoch int64, f failure, now time.Time) {
 		m.failures++
 	}
 	m.retryAt = now.Add(time.Duration(float64(delay) * (0.8 + 0.4*m.jitter())))
-	m.failure, m.ended = &f, true
+	m.failure, l.ended = &f, true
+}
+
+// applyYielded takes note that the controllers of an app have ended, so that the next one may take
+// its place. From here on the app is only the owner of the leases that are still out.
+func (m *machine) applyYielded(epoch int64) {
+	if epoch == m.app.epoch && m.app.phase == phaseYielding {
+		m.app.phase = phaseNone
+	}
+}
+
+// applyCleaned takes note that the cleanup steps of a removal are over, one way or the other.
+func (m *machine) applyCleaned(epoch int64) {
+	if epoch == m.app.epoch && m.app.phase == phaseCleaning {
+		m.cleaned = true
+	}
 }
 
 // applyGone takes note that a stopped app is out of the way.
 func (m *machine) applyGone(epoch int64) {
-	if epoch == m.epoch && m.phase == phaseStopping {
-		m.phase = phaseNone
+	if l := m.lifeOf(epoch); l != nil && l.phase == phaseStopping {
+		l.phase = phaseNone
 	}
 }
 
-// decide returns what to do now and records it as being done. It is called after facts changed
-// and when wakeAt has come.
-func (m *machine) decide(now time.Time) []action {
-	var do []action
-	if m.appMustEnd() {
-		m.phase = phaseStopping
-		do = append(do, action{kind: actStop, epoch: m.epoch})
-	}
-	switch {
-	case m.phase == phaseStopping:
-		// Whatever comes next waits until the app is out of the way.
-	case m.want.stop:
-		do = append(do, m.disconnect()...)
-		do = append(do, action{kind: actForget})
-	case m.want.paused:
-		do = append(do, m.disconnect()...)
-	case m.endpoint != m.want.endpoint:
-		do = append(do, m.disconnect()...)
-		m.endpoint, m.credential = m.want.endpoint, m.want.credential
-		do = append(do, action{kind: actConnect})
-	case m.credential != m.want.credential:
-		m.credential = m.want.credential
-		do = append(do, action{kind: actSwap})
-	}
-	if m.mayStart(now) {
-		m.epoch = m.nextEpoch()
-		m.phase, m.shape, m.ended, m.waiting = phaseStarting, m.want.shape, false, Facet{}
-		do = append(do, action{kind: actStart, epoch: m.epoch})
-	}
-	return do
-}
-
-func (m *machine) disconnect() []action {
-	if m.endpoint == "" {
-		return nil
-	}
-	m.endpoint, m.credential = "", ""
-	m.contact, m.oks, m.fails = contactNone, 0, 0
-	m.id, m.holder, m.isHub, m.version = "", "", false, ""
-	return []action{{kind: actDisconnect}}
-}
-
-// appMustEnd reports whether an app runs that should not.
-func (m *machine) appMustEnd() bool {
-	if m.phase != phaseStarting && m.phase != phaseReady {
-		return false
-	}
-	return m.want.stop || m.want.paused || m.ended ||
-		m.contact != contactOK || m.blocked() != nil ||
-		m.endpoint != m.want.endpoint || m.shape != m.want.shape
-}
-
-func (m *machine) mayStart(now time.Time) bool {
-	return m.phase == phaseNone && !m.want.stop && !m.want.paused && m.endpoint != "" &&
-		m.contact == contactOK && m.blocked() == nil && !now.Before(m.retryAt)
-}
-
-// blocked returns why the identity of the remote forbids an app, or nil.
-func (m *machine) blocked() *Facet {
-	refuse := func(reason, format string, args ...any) *Facet {
-		return &Facet{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case m.id == "":
-		return nil
-	case m.isHub:
-		return refuse(ReasonIsHub, "the credentials lead to the hub's own cluster; "+
-			"start the hub with --allow-hub-as-remote if that is meant")
-	case !m.expects(m.id):
-		return refuse(ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
-			"belongs to %s; mend the Secret, or accept the new cluster with the annotation "+
-			"clusterfx.dev/accept-id=%s", m.id, m.known(), m.id)
-	case m.holder != "":
-		return refuse(ReasonDuplicate, "cluster %s is registered as %q already; delete one of the two", m.id, m.holder)
+// lifeOf returns the app with that epoch, or nil for one of the past.
+func (m *machine) lifeOf(epoch int64) *life {
+	switch epoch {
+	case m.app.epoch:
+		return &m.app
+	case m.next.epoch:
+		return &m.next
 	}
 	return nil
 }
 
-// expects reports whether a remote with this id is the one that is meant. What is not expected has
-// no claim to the id.
-func (m *machine) expects(id string) bool {
-	known := m.known()
-	return known == "" || known == id || m.want.identity.Accepted == id
+// lineTo returns the line that leads to the endpoint, or nil.
+func (m *machine) lineTo(endpoint string) *line {
+	switch {
+	case endpoint == "":
+		return nil
+	case m.line.endpoint == endpoint:
+		return &m.line
+	case m.spare.endpoint == endpoint:
+		return &m.spare
+	}
+	return nil
 }
 
-// known returns which cluster the remote was before, or "".
-func (m *machine) known() string {
-	if m.want.identity.Known != "" {
-		return m.want.identity.Known
+// credentialOf returns the credential that a line has or is about to have. One that leads to an
+// endpoint of before keeps its own.
+func (m *machine) credentialOf(l *line) string {
+	if l.endpoint == m.want.endpoint {
+		return m.want.credential
 	}
-	return m.knownID
-}
-
-// wakeAt returns when decide must be called again though no fact has changed; zero for never.
-func (m *machine) wakeAt() time.Time {
-	if m.phase == phaseNone && m.contact == contactOK && m.blocked() == nil && !m.want.stop && !m.want.paused {
-		return m.retryAt // in the future, or decide had started the app
-	}
-	return time.Time{}
+	return l.credential
 }

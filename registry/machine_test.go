@@ -52,11 +52,11 @@ func bad(endpoint string) probeFact {
 func ready(t *testing.T, m *machine, now time.Time) {
 	t.Helper()
 	m.decide(now)
-	m.applyProbe(good(m.want.endpoint))
+	m.applyProbe(good(m.want.endpoint), now)
 	m.decide(now)
-	m.applyReady(m.epoch, now)
+	m.applyReady(m.app.epoch, now)
 	m.decide(now)
-	if got := m.view().State; got != StateReady {
+	if got := m.view(epochZero).State; got != StateReady {
 		t.Fatalf("state = %s, want Ready", got)
 	}
 }
@@ -69,7 +69,7 @@ func TestMachine_Decisions(t *testing.T) {
 		to   State
 	}
 	probe := func(p probeFact) func(*machine, time.Time) {
-		return func(m *machine, _ time.Time) { m.applyProbe(p) }
+		return func(m *machine, now time.Time) { m.applyProbe(p, now) }
 	}
 	change := func(f func(*want)) func(*machine, time.Time) {
 		return func(m *machine, _ time.Time) {
@@ -78,24 +78,128 @@ func TestMachine_Decisions(t *testing.T) {
 			m.applyWant(w)
 		}
 	}
-	gone := func(m *machine, _ time.Time) { m.applyGone(m.epoch) }
-	started := func(m *machine, now time.Time) { m.applyReady(m.epoch, now) }
+	gone := func(m *machine, _ time.Time) { m.applyGone(m.app.epoch) }
+	nextGone := func(m *machine, _ time.Time) { m.applyGone(m.next.epoch) }
+	started := func(m *machine, now time.Time) { m.applyReady(m.app.epoch, now) }
+	warm := func(m *machine, now time.Time) { m.applyReady(m.next.epoch, now) }
+	yielded := func(m *machine, _ time.Time) { m.applyYielded(m.app.epoch) }
+	nextFails := func(m *machine, now time.Time) {
+		m.applyEnded(m.next.epoch, failure{module: "x", reason: ReasonModuleFailed, message: "boom"}, now)
+	}
+	built := func(steps int) func(*machine, time.Time) {
+		return func(m *machine, _ time.Time) { m.applyBuilt(steps) }
+	}
+	remove := change(func(w *want) { w.stop, w.removeBy = true, epochZero.Add(time.Minute) })
 	fails := func(m *machine, now time.Time) {
-		m.applyEnded(m.epoch, failure{module: "x", reason: ReasonModuleFailed, message: "boom"}, now)
+		m.applyEnded(m.app.epoch, failure{module: "x", reason: ReasonModuleFailed, message: "boom"}, now)
 	}
 	for name, steps := range map[string][]step{
 		"a new credential is swapped under the running app": {
 			{change(func(w *want) { w.credential = "C2" }), []actionKind{actSwap}, StateReady},
 		},
-		"a new endpoint stops the app, and the connection is replaced when it is gone": {
+		"a new endpoint is tried and warmed beside the app, which then makes room": {
+			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
+			{probe(good("E1")), nil, StateReady},
+			{probe(good("E2")), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{yielded, []actionKind{actDisconnect, actAdopt, actRelease}, StateReady},
+			{probe(good("E2")), nil, StateReady},
+		},
+		"a new endpoint that does not answer leaves the app alone": {
+			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
+			{probe(bad("E2")), nil, StateReady},
+			{change(func(w *want) { w.endpoint = "E1" }), []actionKind{actDropSpare}, StateReady},
+		},
+		"a new endpoint takes over at once when the old one dies": {
+			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
+			{probe(good("E2")), []actionKind{actPrepare}, StateReady},
+			{probe(bad("E1")), nil, StateReady},
+			{probe(bad("E1")), nil, StateReady},
+			{probe(bad("E1")), []actionKind{actStop}, StateUnreachable},
+			{gone, []actionKind{actDisconnect, actAdopt, actRelease}, StateStarting},
+			{started, nil, StateReady},
+		},
+		"a new endpoint that is another cluster stops the app": {
+			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
+			{probe(probeFact{endpoint: "E2", ok: true, id: "uid-2"}), []actionKind{actStop}, StateStarting},
+			{gone, []actionKind{actDisconnect, actAdopt}, StateFailed},
+		},
+		"a third endpoint takes the place of the second": {
+			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
+			{probe(good("E2")), []actionKind{actPrepare}, StateReady},
+			{change(func(w *want) { w.endpoint = "E3" }), []actionKind{actStop}, StateReady},
+			{nextGone, []actionKind{actDropSpare, actConnectSpare}, StateReady},
+		},
+		"a starting app is not worth to be kept for a new endpoint": {
+			{probe(rejected("C1")), []actionKind{actStop}, StateUnreachable},
+			{gone, nil, StateUnreachable},
+			{probe(good("E1")), []actionKind{actStart}, StateStarting},
 			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actStop}, StateStarting},
 			{gone, []actionKind{actDisconnect, actConnect}, StatePending},
-			{probe(good("E1")), nil, StatePending},
-			{probe(good("E2")), []actionKind{actStart}, StateStarting},
 		},
-		"another set of modules replaces the app and keeps the connection": {
-			{change(func(w *want) { w.shape = "S2" }), []actionKind{actStop}, StateStarting},
+		"another set of modules is warmed beside the app and takes its place": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{yielded, []actionKind{actRelease}, StateReady},
+		},
+		"another set of modules that fails leaves the app alone": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{nextFails, []actionKind{actStop}, StateReady},
+			{nextGone, nil, StateReady},
+			{change(func(w *want) { w.shape = "S1" }), nil, StateReady},
+		},
+		"another set of modules that is taken back": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{change(func(w *want) { w.shape = "S1" }), []actionKind{actStop}, StateReady},
+			{nextGone, nil, StateReady},
+		},
+		"a stop while another app warms stops both": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{change(func(w *want) { w.stop = true }), []actionKind{actStop, actStop}, StateStopping},
+			{gone, nil, StateStopping},
+			{nextGone, []actionKind{actDisconnect, actForget}, StateStopping},
+		},
+		"a stop while the app yields stops both": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{change(func(w *want) { w.stop = true }), []actionKind{actStop, actStop}, StateStopping},
+			{yielded, nil, StateStopping},
+			{gone, nil, StateStopping},
+			{nextGone, []actionKind{actDisconnect, actForget}, StateStopping},
+		},
+		"a removal runs the cleanup steps before it stops the app": {
+			{remove, []actionKind{actClean}, StateStopping},
+			{func(m *machine, _ time.Time) { m.applyCleaned(m.app.epoch) }, []actionKind{actStop}, StateStopping},
+			{gone, []actionKind{actDisconnect, actForget}, StateStopping},
+		},
+		"a removal without cleanup steps is a stop": {
+			{built(0), nil, StateReady},
+			{remove, []actionKind{actStop}, StateStopping},
+		},
+		"a removal ends when the remote is lost": {
+			{built(1), nil, StateReady},
+			{remove, []actionKind{actClean}, StateStopping},
+			{probe(rejected("C1")), []actionKind{actStop}, StateStopping},
+		},
+		"a removal that is taken back starts anew": {
+			{remove, []actionKind{actClean}, StateStopping},
+			{change(func(w *want) { w.stop = false }), []actionKind{actStop}, StateStarting},
 			{gone, []actionKind{actStart}, StateStarting},
+		},
+		"a removal of what is starting waits for it": {
+			{probe(rejected("C1")), []actionKind{actStop}, StateUnreachable},
+			{gone, nil, StateUnreachable},
+			{probe(good("E1")), []actionKind{actStart}, StateStarting},
+			{remove, nil, StateStopping},
+			{started, []actionKind{actClean}, StateStopping},
+		},
+		"a quarantined app is not started": {
+			{fails, []actionKind{actStop}, StateFailed},
+			{change(func(w *want) {
+				w.credential, w.suspicion.Until = "C2", epochZero.Add(time.Hour)
+			}), []actionKind{actSwap}, StateFailed},
+			{gone, nil, StateFailed},
+			{change(func(w *want) { w.suspicion.Until = time.Time{} }), []actionKind{actStart}, StateStarting},
 		},
 		"two failed probes are not an outage, three are": {
 			{probe(bad("E1")), nil, StateReady},
@@ -116,7 +220,7 @@ func TestMachine_Decisions(t *testing.T) {
 		"the rejection of a credential that has been replaced meanwhile counts for nothing": {
 			{func(m *machine, now time.Time) {
 				change(func(w *want) { w.credential = "C2" })(m, now)
-				m.applyProbe(rejected("C1"))
+				m.applyProbe(rejected("C1"), now)
 			}, []actionKind{actSwap}, StateReady},
 			{probe(rejected("C2")), []actionKind{actStop}, StateUnreachable},
 		},
@@ -164,8 +268,8 @@ func TestMachine_Decisions(t *testing.T) {
 			}, []actionKind{actStop}, StateFailed},
 		},
 		"facts of another epoch are ignored": {
-			{func(m *machine, now time.Time) { m.applyEnded(m.epoch-1, failure{}, now) }, nil, StateReady},
-			{func(m *machine, _ time.Time) { m.applyGone(m.epoch) }, nil, StateReady},
+			{func(m *machine, now time.Time) { m.applyEnded(m.app.epoch-1, failure{}, now) }, nil, StateReady},
+			{func(m *machine, _ time.Time) { m.applyGone(m.app.epoch) }, nil, StateReady},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +281,7 @@ func TestMachine_Decisions(t *testing.T) {
 				if diff := cmp.Diff(s.want, kinds(m.decide(epochZero))); diff != "" {
 					t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
 				}
-				if got := m.view().State; got != s.to {
+				if got := m.view(epochZero).State; got != s.to {
 					t.Errorf("step %d: state = %s, want %s", i, got, s.to)
 				}
 			}
@@ -199,14 +303,14 @@ func TestMachine_LearnsNothingFromARefusal(t *testing.T) {
 			wrong := good("E1")
 			wrong.id = "wrong"
 			refuse(&wrong)
-			m.applyProbe(wrong)
+			m.applyProbe(wrong, epochZero)
 			m.decide(epochZero)
-			if got := m.view().State; got != StateFailed {
+			if got := m.view(epochZero).State; got != StateFailed {
 				t.Fatalf("state = %s, want Failed", got)
 			}
-			m.applyProbe(good("E1"))
+			m.applyProbe(good("E1"), epochZero)
 			if got := kinds(m.decide(epochZero)); !cmp.Equal(got, []actionKind{actStart}) {
-				t.Errorf("after the Secret was mended: actions = %v, %s", got, m.view().Message)
+				t.Errorf("after the Secret was mended: actions = %v, %s", got, m.view(epochZero).Message)
 			}
 		})
 	}
@@ -219,14 +323,14 @@ func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	for range 5 {
-		m.applyEnded(m.epoch, failure{reason: ReasonStartFailed, remote: true}, now)
+		m.applyEnded(m.app.epoch, failure{reason: ReasonStartFailed, remote: true}, now)
 		m.decide(now)
-		m.applyGone(m.epoch)
+		m.applyGone(m.app.epoch)
 		m.decide(now)
-		if wait := m.wakeAt().Sub(now); wait != retryBase || m.failures != 0 {
+		if wait := m.wakeAt(now).Sub(now); wait != retryBase || m.failures != 0 {
 			t.Fatalf("waits %s after %d failures, want %s and 0", wait, m.failures, retryBase)
 		}
-		now = m.wakeAt()
+		now = m.wakeAt(now)
 		m.decide(now)
 	}
 }
@@ -236,12 +340,12 @@ func TestMachine_Backoff(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	fail := func() time.Duration {
-		m.applyEnded(m.epoch, failure{reason: ReasonModuleFailed}, now)
+		m.applyEnded(m.app.epoch, failure{reason: ReasonModuleFailed}, now)
 		m.decide(now)
-		m.applyGone(m.epoch)
+		m.applyGone(m.app.epoch)
 		m.decide(now)
-		wait := m.wakeAt().Sub(now)
-		now = m.wakeAt()
+		wait := m.wakeAt(now).Sub(now)
+		now = m.wakeAt(now)
 		if got := kinds(m.decide(now)); !cmp.Equal(got, []actionKind{actStart}) {
 			t.Fatalf("at the retry time: actions = %v, want a start", got)
 		}
@@ -258,7 +362,7 @@ func TestMachine_Backoff(t *testing.T) {
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("backoff (-want +got):\n%s", diff)
 	}
-	m.applyReady(m.epoch, now)
+	m.applyReady(m.app.epoch, now)
 	now = now.Add(retryReset)
 	if got := fail(); got != time.Second {
 		t.Errorf("after ten minutes of health: backoff = %s, want 1s", got)

@@ -5,6 +5,7 @@ package registry
 import (
 	"sync"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -15,13 +16,14 @@ type appMetrics struct {
 
 	mu         sync.Mutex // protects the fields
 	collectors []prometheus.Collector
+	held       bool // another app of the same remote has its collectors registered yet
 	ended      bool
 }
 
 var _ prometheus.Registerer = (*appMetrics)(nil)
 
 func newAppMetrics(base prometheus.Registerer, name ClusterName) *appMetrics {
-	labels := prometheus.Labels{"cluster": string(name)}
+	labels := prometheus.Labels{clusterLabel: string(name)}
 	return &appMetrics{Registerer: prometheus.WrapRegistererWith(labels, base)}
 }
 
@@ -32,8 +34,10 @@ func (m *appMetrics) Register(c prometheus.Collector) error {
 	if m.ended {
 		return ErrStopped
 	}
-	if err := m.Registerer.Register(c); err != nil {
-		return err
+	if !m.held {
+		if err := m.Registerer.Register(c); err != nil {
+			return err
+		}
 	}
 	m.collectors = append(m.collectors, c)
 	return nil
@@ -49,12 +53,39 @@ func (m *appMetrics) MustRegister(cs ...prometheus.Collector) {
 	}
 }
 
+// hold puts registering off until release: two apps of a remote, of which one takes the place of the
+// other, have the same collectors.
+func (m *appMetrics) hold() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = true
+}
+
+func (m *appMetrics) release(log logr.Logger) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.held || m.ended {
+		return
+	}
+	m.held = false
+	for _, c := range m.collectors {
+		if err := m.Registerer.Register(c); err != nil {
+			log.Error(err, "Could not register a module's metrics")
+		}
+	}
+}
+
 func (m *appMetrics) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ended {
+		return
+	}
 	m.ended = true
 	for _, c := range m.collectors {
-		m.Unregister(c)
+		if !m.held {
+			m.Unregister(c)
+		}
 	}
 	m.collectors = nil
 }

@@ -37,7 +37,7 @@ type Registry struct {
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor
-	claims map[string]ClusterName // which remote has which id
+	claims map[string]claim // which remote has which id
 	closed bool
 }
 
@@ -68,6 +68,13 @@ type Options struct {
 	// Gate refuses every mutating request of every app while it returns an error. It is how a
 	// hub that is not the leader any more is kept from writing. Default: open.
 	Gate func() error
+	// Impersonate makes every app a user of its own at the hub's API server (see HubUserPrefix), so
+	// that the hub's RBAC bounds what a remote can cause there. The hub itself needs the right to
+	// impersonate these users and their groups, and every user the rights that its modules need.
+	// Default: apps act as the hub itself.
+	Impersonate bool
+	// Journal records which apps are being started. Default: none.
+	Journal Journal
 	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several
 	// names for one cluster. Both default to false.
 	AllowHub, AllowDuplicates bool
@@ -88,6 +95,10 @@ type Limits struct {
 	ReconcileTimeout time.Duration
 	// Starts is how many apps may be built and synced at the same time. Default 64.
 	Starts int
+	// MaxObjects is how many objects the cache of one app may hold, of all kinds together, and
+	// MaxCacheBytes how much memory they may take up, by an estimate. An app that exceeds one of
+	// them ends with the reason OverBudget. Defaults 100 000 and 256 MiB.
+	MaxObjects, MaxCacheBytes int
 }
 
 func (l Limits) withDefaults() Limits {
@@ -96,6 +107,8 @@ func (l Limits) withDefaults() Limits {
 	l.StopTimeout = orDefault(l.StopTimeout, 10*time.Second)
 	l.ReconcileTimeout = orDefault(l.ReconcileTimeout, 5*time.Minute)
 	l.Starts = orDefault(l.Starts, 64)
+	l.MaxObjects = orDefault(l.MaxObjects, 100_000)
+	l.MaxCacheBytes = orDefault(l.MaxCacheBytes, 256<<20)
 	return l
 }
 
@@ -116,7 +129,7 @@ func New(o Options) (*Registry, error) {
 		log: o.Log, hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		key:    []byte(rand.Text()),
 		actors: map[ClusterName]*actor{},
-		claims: map[string]ClusterName{},
+		claims: map[string]claim{},
 	}
 	r.environment = newEnvironment(o, transport)
 	return r, nil
@@ -195,24 +208,53 @@ func (a *actor) waitReady(ctx context.Context) error {
 // It returns ErrNotFound for an unknown name, ErrSuperseded if a later Ensure wants the remote again,
 // and ctx's error if the clean-up goes on without it.
 func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
-	a, err := r.actor(name)
+	_, err := r.finish(ctx, name, time.Time{})
+	return err
+}
+
+// Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see
+// CleanupStep), and then it is stopped as by Stop. The steps have until the deadline of ctx, less
+// StopTimeout for the stop, or half of the time where that is more; without a deadline they have
+// removeTimeout. An app that is starting is waited for as long. Where the remote cannot be used, the
+// steps are skipped at once.
+//
+// It returns nil when everything was done, an *AbandonedError when the remote is gone and something
+// was left undone, and otherwise what Stop returns.
+func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
+	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	if err != nil {
 		return err
 	}
-	overtaken := a.wantStop()
-	select {
-	case <-a.done:
-		return nil
-	case <-overtaken:
-		return fmt.Errorf("stop %s: %w", name, ErrSuperseded)
-	case <-ctx.Done():
-		return fmt.Errorf("stop %s: the app is fenced, but its clean-up goes on: %w", name, context.Cause(ctx))
-	}
+	return a.abandoned()
 }
 
-// Remove stops a remote for good. It is Stop for a remote that will not come back.
-func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
-	return r.Stop(ctx, name)
+// removeTimeout is what cleanup steps get where nobody has set a deadline.
+const removeTimeout = 20 * time.Second
+
+func (r *Registry) removeBy(ctx context.Context) time.Time {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return time.Now().Add(removeTimeout)
+	}
+	left := time.Until(deadline)
+	return time.Now().Add(max(left/2, left-r.limits.StopTimeout))
+}
+
+// finish makes a remote end, and returns its actor when that is over.
+func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.Time) (*actor, error) {
+	a, err := r.actor(name)
+	if err != nil {
+		return nil, err
+	}
+	overtaken := a.wantStop(removeBy)
+	select {
+	case <-a.done:
+		return a, nil
+	case <-overtaken:
+		return nil, fmt.Errorf("stop %s: %w", name, ErrSuperseded)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("stop %s: the app is fenced, but its clean-up goes on: %w", name, context.Cause(ctx))
+	}
 }
 
 // Info returns a snapshot of one remote, and whether it is known.
@@ -250,7 +292,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	}
 	r.mu.Unlock()
 	for _, a := range actors {
-		a.wantStop()
+		a.wantStop(time.Time{})
 	}
 	for _, a := range actors {
 		select {
@@ -259,7 +301,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 			return fmt.Errorf("shut the registry down: some apps have not cleaned up: %w", context.Cause(ctx))
 		}
 	}
-	r.end()
+	r.environment.end()
 	return nil
 }
 
@@ -296,33 +338,14 @@ func (r *Registry) forget(a *actor, last func()) bool {
 		return false
 	}
 	delete(r.actors, a.name)
-	for id, holder := range r.claims {
-		if holder == a.name {
+	r.figures.forget(a.name)
+	for id, c := range r.claims {
+		if c.name == a.name {
 			delete(r.claims, id)
 		}
 	}
 	last()
 	return true
-}
-
-// claim notes that the remote called name is the cluster with this id, and no other any more. If
-// another remote is that cluster already, it returns that one's name.
-func (r *Registry) claim(id string, name ClusterName) (holder ClusterName) {
-	if r.allowTwin {
-		return ""
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for old, holder := range r.claims {
-		if holder == name && old != id {
-			delete(r.claims, old)
-		}
-	}
-	if first, taken := r.claims[id]; taken && first != name {
-		return first
-	}
-	r.claims[id] = name
-	return ""
 }
 
 // isHub reports whether an id is that of the hub's cluster, where that is not allowed.

@@ -19,10 +19,13 @@ type snapshot struct {
 }
 
 // describe returns the Info of the machine's facts, with what only the actor knows.
-func (a *actor) describe() Info {
-	info := a.machine.view()
+func (a *actor) describe(now time.Time) Info {
+	info := a.machine.view(now)
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision = a.applied.Endpoint.Server, a.applied.Revision
+	if a.link != nil {
+		info.Server = a.link.server
+	}
 	info.Modules = a.moduleInfos()
 	a.noteUnknownModules(&info)
 	return info
@@ -50,11 +53,9 @@ func (a *actor) noteUnknownModules(info *Info) {
 }
 
 func (a *actor) moduleInfos() []ModuleInfo {
-	switch {
-	case a.epoch != nil && a.machine.phase != phaseStopping:
-		return a.epoch.tracker.list()
-	case a.machine.failure != nil && a.epoch != nil:
-		return a.epoch.tracker.list()
+	switch e := a.epochs[a.machine.app.epoch]; {
+	case e != nil && (a.machine.app.runs() || a.machine.failure != nil):
+		return e.tracker.list()
 	case a.machine.failure != nil:
 		return slices.Clone(a.modules)
 	}
@@ -68,7 +69,7 @@ func (a *actor) moduleInfos() []ModuleInfo {
 // publish replaces the snapshot if anything in it has changed, and tells the subscribers.
 func (a *actor) publish(now time.Time, over bool) {
 	before := a.current.Load()
-	info := a.describe()
+	info := a.describe(now)
 	info.Since = before.info.Since
 	if over {
 		info.State = StateStopped
@@ -81,7 +82,7 @@ func (a *actor) publish(now time.Time, over bool) {
 	}
 	after := &snapshot{info: info, changed: make(chan struct{})}
 	if info.State == StateReady {
-		after.epoch = a.epoch
+		after.epoch = a.epochs[a.machine.app.epoch]
 	}
 	a.current.Store(after)
 	close(before.changed)

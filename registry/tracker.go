@@ -23,6 +23,8 @@ type tracker struct {
 	started bool             // the manager runs
 	synced  chan struct{}    // closed once it runs and every controller has its initial objects
 	blocks  map[string]block // by type, what is in the way of its objects
+	broken  chan struct{}    // closed when the app has to end because of cause
+	cause   error            // set before broken is closed, and not again
 }
 
 // block says why the objects of a type cannot be had.
@@ -42,6 +44,7 @@ func newTracker(modules []Module, changed func()) *tracker {
 		modules: map[string]*progress{},
 		synced:  make(chan struct{}),
 		blocks:  map[string]block{},
+		broken:  make(chan struct{}),
 	}
 	for _, m := range modules {
 		t.modules[m.name] = &progress{}
@@ -80,6 +83,27 @@ func (t *tracker) moduleFailed(err *moduleError) {
 			p.failed = err
 		}
 	})
+}
+
+// fail ends the app: somebody found out, in a goroutine that is not the app's to return from, that it
+// cannot go on. The first failure counts.
+func (t *tracker) fail(err *moduleError) {
+	t.moduleFailed(err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause == nil {
+		t.cause = err
+		close(t.broken)
+	}
+}
+
+func (t *tracker) isBroken() bool {
+	select {
+	case <-t.broken:
+		return true
+	default:
+		return false
+	}
 }
 
 // controllerRefused takes back controllerAdded.

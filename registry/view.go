@@ -4,92 +4,131 @@ package registry
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // view describes the machine's facts as an Info. Name, labels and the like, and Since, are the
 // actor's to fill in.
-func (m *machine) view() Info {
+func (m *machine) view(now time.Time) Info {
 	info := Info{
-		State:     m.state(),
-		Reachable: m.reachable(),
-		Identity:  m.identity(),
-		App:       m.app(),
-		ID:        m.id,
-		Version:   m.version,
-		Epoch:     m.epoch,
-		Restarts:  m.failures,
-		Zombies:   m.zombies,
+		State:           m.state(now),
+		Reachable:       m.reachable(),
+		Identity:        m.identity(),
+		App:             m.appFacet(now),
+		ID:              m.line.id,
+		Version:         m.line.version,
+		Epoch:           m.app.epoch,
+		Restarts:        m.failures,
+		Zombies:         m.zombies,
+		CredentialError: m.credentialError(),
 	}
 	info.Reason, info.Message = summary(info)
 	return info
 }
 
-func (m *machine) state() State {
+func (m *machine) state(now time.Time) State {
 	switch {
 	case m.want.stop:
 		return StateStopping
 	case m.want.paused:
 		return StatePaused
-	case m.contact == contactLost:
+	case m.line.contact == contactLost:
 		return StateUnreachable
-	case m.contact == contactNone:
+	case m.line.contact == contactNone:
 		return StatePending
-	case m.blocked() != nil:
+	case m.blocked(&m.line) != nil:
 		return StateFailed
-	case m.phase == phaseReady:
+	case m.app.lent():
 		return StateReady
-	case m.phase != phaseStarting && m.failure != nil:
+	case m.app.phase != phaseStarting && (m.failure != nil || m.quarantined(now)):
 		return StateFailed
 	}
 	return StateStarting
 }
 
+func (m *machine) quarantined(now time.Time) bool { return now.Before(m.want.suspicion.Until) }
+
 func (m *machine) reachable() Facet {
 	switch {
 	case m.want.paused:
 		return pausedFacet()
-	case m.contact == contactOK:
+	case m.line.contact == contactOK:
 		return Facet{metav1.ConditionTrue, ReasonProbeSucceeded, "the API server answers"}
-	case m.contact == contactLost:
-		return m.lost
+	case m.line.contact == contactLost:
+		return m.line.lost
 	}
 	return Facet{metav1.ConditionUnknown, ReasonPending, "the API server has not been contacted yet"}
 }
 
 func (m *machine) identity() Facet {
-	if blocked := m.blocked(); blocked != nil {
+	if blocked := m.blocked(&m.line); blocked != nil {
 		return *blocked
 	}
 	switch {
-	case m.contact == contactOK && m.id == "":
+	case m.line.contact == contactOK && m.line.id == "":
 		return Facet{metav1.ConditionUnknown, ReasonForbidden, "the credentials may not read the " +
 			"Namespace kube-system, so a change of cluster goes unnoticed; allow get on it to mend that"}
-	case m.id == "":
+	case m.line.id == "":
 		return Facet{metav1.ConditionUnknown, ReasonPending, "the API server has not been contacted yet"}
 	case m.want.identity.Known == "":
-		return Facet{metav1.ConditionTrue, ReasonFirstContact, "this is cluster " + m.id}
+		return Facet{metav1.ConditionTrue, ReasonFirstContact, "this is cluster " + m.line.id}
 	}
-	return Facet{metav1.ConditionTrue, ReasonSameCluster, "this is cluster " + m.id}
+	return Facet{metav1.ConditionTrue, ReasonSameCluster, "this is cluster " + m.line.id}
 }
 
-func (m *machine) app() Facet {
+func (m *machine) appFacet(now time.Time) Facet {
 	switch {
 	case m.want.paused:
 		return pausedFacet()
-	case m.phase == phaseReady:
+	case m.app.lent() && !m.fits(&m.app):
+		return m.changing()
+	case m.app.lent():
 		return Facet{metav1.ConditionTrue, ReasonRunning, "every module runs"}
-	case m.phase == phaseStarting && m.waiting.Reason != "":
-		return m.waiting
+	case m.app.phase == phaseStarting && m.app.waiting.Reason != "":
+		return m.app.waiting
+	case m.quarantined(now):
+		return Facet{metav1.ConditionFalse, ReasonQuarantined, m.quarantineMessage()}
 	case m.failure != nil:
 		return Facet{metav1.ConditionFalse, m.failure.reason, m.failure.message}
-	case m.phase == phaseStarting:
+	case m.app.phase == phaseStarting:
 		return Facet{metav1.ConditionUnknown, ReasonStarting, "the modules are starting"}
-	case m.phase == phaseStopping:
+	case m.app.phase == phaseStopping:
 		return Facet{metav1.ConditionUnknown, ReasonStopping, "the modules are being stopped"}
 	}
 	return Facet{metav1.ConditionUnknown, ReasonPending, "the modules have not been started"}
+}
+
+// changing says how far the app is that is to take the place of the one that runs.
+func (m *machine) changing() Facet {
+	const meanwhile = "; what ran before the last change goes on"
+	switch {
+	case m.failure != nil:
+		return Facet{metav1.ConditionFalse, m.failure.reason, clean(m.failure.message + meanwhile)}
+	case m.next.phase == phaseStarting && m.next.waiting.Reason != "":
+		waiting := m.next.waiting
+		waiting.Message = clean(waiting.Message + meanwhile)
+		return waiting
+	}
+	return Facet{metav1.ConditionUnknown, ReasonStarting, "the modules are starting" + meanwhile}
+}
+
+func (m *machine) quarantineMessage() string {
+	return fmt.Sprintf("the hub crashed %d times in a row while this app was being started, so it is not "+
+		"started before %s; look at the hub's last logs, and change the Cluster or its Secret to try again now",
+		m.want.suspicion.Crashes, m.want.suspicion.Until.UTC().Format(time.RFC3339))
+}
+
+// credentialError says why something else is in use than what is wanted.
+func (m *machine) credentialError() string {
+	if m.swapError != "" {
+		return m.swapError
+	}
+	if m.spare.contact == contactLost {
+		return clean("the new server cannot be used: " + m.spare.lost.Message + "; the one before stays in use")
+	}
+	return ""
 }
 
 func pausedFacet() Facet {

@@ -35,9 +35,10 @@ const (
 	// the result is not known yet. It is what kstatus calls in progress.
 	ConditionReconciling = "Reconciling"
 
-	// ConditionStalled exists only while it is True: nothing will change until somebody changes the
-	// Cluster, its Secret or the hub. Its reason is the one that Ready has. It is what kstatus calls
-	// failed.
+	// ConditionStalled exists only while it is True: nothing is likely to change until somebody
+	// changes the Cluster, its Secret, the remote or the hub, although an app that failed five times
+	// in a row, or is quarantined, is tried again now and then. Its reason is the one that Ready has.
+	// It is what kstatus calls failed.
 	ConditionStalled = "Stalled"
 )
 
@@ -64,7 +65,8 @@ const (
 )
 
 // Reasons of CredentialsValid. The hub sets them when it has read the Secret, without contacting the
-// remote; ReasonExpired and ReasonExpiringSoon also when time passes.
+// remote; ReasonExpired and ReasonExpiringSoon also when time passes, ReasonInvalidKubeconfig also
+// when good data turns out to be useless as it is taken into use.
 const (
 	// ReasonValid, with True: the credentials are acceptable and not about to expire.
 	ReasonValid = "Valid"
@@ -163,7 +165,8 @@ const (
 	// ReasonDuplicateRegistration, with False: an older Cluster leads to the same remote.
 	ReasonDuplicateRegistration = "DuplicateRegistration"
 
-	// ReasonIsHub, with False: the credentials lead to the hub itself.
+	// ReasonIsHub: the credentials lead to the hub's own cluster. With False nothing runs there; with
+	// True the operator means it, see AnnotationAllowHub.
 	ReasonIsHub = "IsHub"
 )
 
@@ -191,7 +194,9 @@ const (
 	// ReasonOverBudget, with False: the app used more than a remote may use of the hub.
 	ReasonOverBudget = "OverBudget"
 
-	// ReasonQuarantined, with False: the app failed too often and is left alone for a while.
+	// ReasonQuarantined, with False: the hub crashed three times in a row while the app was being
+	// started, so the app is left alone: for ten minutes, and twice as long after each further crash,
+	// up to a day. A change of the spec, the Secret or AnnotationRetry ends it earlier.
 	ReasonQuarantined = "Quarantined"
 
 	// ReasonWaiting, with False: a module waits for something that the remote lacks, for example an

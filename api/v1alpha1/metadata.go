@@ -37,6 +37,19 @@ const (
 	// then records that identity in AnnotationID.
 	AnnotationAcceptID = "clusterfx.dev/accept-id"
 
+	// AnnotationAllowHub set to AnnotationAllowHubValue is written by an operator who means it that
+	// the Cluster leads to the hub's own cluster. Without it nothing runs there. A hub registered by a
+	// Secret alone needs it too, on its Cluster: who may write Secrets has no say in this.
+	AnnotationAllowHub = "clusterfx.dev/allow-hub"
+
+	// AnnotationAllowHubValue is the only value of AnnotationAllowHub that has an effect.
+	AnnotationAllowHubValue = "true"
+
+	// AnnotationRetry is written by an operator to end the quarantine of a Cluster before its time.
+	// Any value will do that it has not had before, for example the time of day. If the hub crashes
+	// again, the Cluster is quarantined again, for twice as long.
+	AnnotationRetry = "clusterfx.dev/retry"
+
 	// AnnotationSecretUID is the UID of the Secret from which the hub made the Cluster. A Cluster
 	// without it was made by somebody else and is never adopted, changed or deleted on behalf of a
 	// Secret. Only the hub writes it, when it creates the Cluster.

@@ -19,17 +19,29 @@ import (
 	"github.com/onsi/gomega"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// asHub makes the test binary the hub, so that tests run main as a process of its own, with the race
+// asHub makes the test binary a hub, so that tests run main as a process of its own, with the race
 // detector, and without building anything.
-const asHub = "CLUSTERFX_TEST_AS_HUB"
+const (
+	asHub = "CLUSTERFX_TEST_AS_HUB"
+	// asStock is the stock hub, asWriter one whose only module is writer.
+	asStock  = "stock"
+	asWriter = "writer"
+)
+
+// allFaults says that the long tests run in full length, as make test-faults wants it.
+func allFaults() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asHub) != "" {
+	switch os.Getenv(asHub) {
+	case asStock:
 		main()
+	case asWriter:
+		os.Exit(app.Main(writer())) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
@@ -46,15 +58,21 @@ type program struct {
 	wait           func() error
 }
 
-// start runs the hub with these arguments. It is killed when the test ends.
+// start runs the stock hub with these arguments. It is killed when the test ends.
 func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	return startWith(t, []string{asHub + "=" + asStock}, args...)
+}
+
+// startWith runs a hub in an environment with these variables.
+func startWith(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &program{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)}
-	p.cmd.Env = append(os.Environ(), asHub+"=yes")
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -71,6 +71,9 @@ func (p *processes) apiServer(r record, dir string) program {
 		// Nobody creates the default service accounts that this plugin wants each Pod to have.
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
 	}
+	if p.options.Audit {
+		flags = append(flags, auditFlags()...)
+	}
 	return p.program(apiServerBinary, dir, slices.Concat(flags, r.Flags))
 }
 

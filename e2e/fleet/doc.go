@@ -14,6 +14,11 @@
 // fleettest, which shares one fleet between the tests of a package. The clusters of the Processes
 // provider need the programs that `make controlplane` builds; those of Kind need Docker.
 //
+// With Options.Audit a test can ask what a cluster was asked, for instance how often an informer has
+// listed everything since a credential was replaced:
+//
+//	lists, err := remote.AuditEvents(fleet.ByAgent("clusterfx/"), fleet.Since(then), fleet.AuditEvent.Lists)
+//
 // A cluster of processes has no nodes: Pods and Nodes are objects that nobody acts on. Without
 // Options.ControllerManager nothing is garbage-collected, and a namespace that is deleted stays.
 //

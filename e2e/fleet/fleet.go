@@ -54,6 +54,9 @@ type Options struct {
 	// APIServerFlags are further flags of each kube-apiserver, in the form --name=value; they win
 	// over ours. File names are relative to the cluster's Dir. Processes only. Default: none.
 	APIServerFlags []string
+	// Audit makes each kube-apiserver log every request, in some 1.5 KB for each;
+	// Cluster.AuditEvents returns them. Processes only. Default: no audit log.
+	Audit bool
 	// Image is the node image of the Kind provider. Default: the one that kind was released with.
 	Image string
 	// Log receives a line of text for each step that takes time. Default: discarded.

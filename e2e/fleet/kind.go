@@ -36,8 +36,8 @@ type kinds struct {
 var _ provider = (*kinds)(nil)
 
 func startKind(ctx context.Context, o Options) (provider, error) {
-	if len(o.Addresses) > 0 || len(o.APIServerFlags) > 0 {
-		return nil, errors.New("addresses and API server flags are for processes: the kind provider has none")
+	if len(o.Addresses) > 0 || len(o.APIServerFlags) > 0 || o.Audit {
+		return nil, errors.New("addresses, API server flags and audit logs are for processes: the kind provider has none")
 	}
 	if _, err := docker(ctx, "version"); err != nil {
 		return nil, fmt.Errorf("the kind provider needs Docker: %w", err)

@@ -119,6 +119,11 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 	if err := authority.writeServerKeys(r.dir, p.options.Addresses); err != nil {
 		return nil, fmt.Errorf("make keys: %w", err)
 	}
+	if p.options.Audit {
+		if err := os.WriteFile(filepath.Join(r.dir, auditPolicyFile), []byte(auditPolicy), 0o600); err != nil {
+			return nil, fmt.Errorf("write the audit policy: %w", err)
+		}
+	}
 	for attempt := 1; ; attempt++ {
 		port, err := freePort(ctx, p.bindAddress())
 		if err != nil {

@@ -12,7 +12,11 @@ import (
 )
 
 // steps are the conditions on the way to Ready, in the order in which they are reached.
-type steps struct{ credentials, reachable, identity, modules registry.Facet }
+type steps struct {
+	credentials, reachable, identity, modules registry.Facet
+	// hopeless says that the modules failed too often for another try to be worth waiting for.
+	hopeless bool
+}
 
 // Messages of conditions that the registry has no words for.
 const (
@@ -37,6 +41,7 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 	if info.App.Status == metav1.ConditionTrue {
 		s.modules.Message = running(info.Modules)
 	}
+	s.hopeless = isHopeless(info)
 	for _, facet := range []*registry.Facet{&s.reachable, &s.identity, &s.modules} {
 		if facet.Status == "" {
 			*facet = unknown(hubv1.ReasonPending, messageWaiting)
@@ -72,14 +77,27 @@ func (s steps) ready() registry.Facet {
 	return registry.Facet{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
 }
 
-// stalled reports whether nothing will change until somebody changes something. What the hub
-// tries again by itself is not; neither is a Secret that may still come, or be filled.
+// crashLoop is the number of failures in a row after which an app counts as one that will not run
+// before somebody does something about it. It is tried again all the same.
+const crashLoop = 5
+
+// isHopeless reports whether an app has failed that often, or made the hub fail.
+func isHopeless(info registry.Info) bool {
+	if info.App.Status != metav1.ConditionFalse {
+		return false
+	}
+	return info.Restarts >= crashLoop || info.App.Reason == hubv1.ReasonQuarantined
+}
+
+// stalled reports whether nothing is likely to change until somebody changes something. What the hub
+// tries again by itself is not, unless it has tried often; neither is a Secret that may still come,
+// or be filled.
 func (s steps) stalled() bool {
 	if s.credentials.Status == metav1.ConditionFalse {
 		reason := s.credentials.Reason
 		return reason != hubv1.ReasonSecretNotFound && reason != hubv1.ReasonKeyNotFound
 	}
-	return s.reachable.Status == metav1.ConditionTrue && s.identity.Status == metav1.ConditionFalse
+	return s.reachable.Status == metav1.ConditionTrue && (s.identity.Status == metav1.ConditionFalse || s.hopeless)
 }
 
 // running says how many modules run, for people.

@@ -11,19 +11,21 @@ import (
 )
 
 // configOf returns what the registry is to make true.
-func configOf(cluster *hubv1.Cluster, found credentials) registry.Config {
+func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Suspicion) registry.Config {
 	spec := &cluster.Spec
-	return registry.Config{
+	config := registry.Config{
 		Endpoint:    found.connection.Endpoint,
 		Credential:  found.connection.Credential,
 		Labels:      cluster.Labels,
 		Annotations: cluster.Annotations,
-		Revision:    fmt.Sprintf("%d/%s", cluster.Generation, found.version),
 		Identity: registry.Identity{
 			Known:    cluster.Annotations[hubv1.AnnotationID],
 			Accepted: cluster.Annotations[hubv1.AnnotationAcceptID],
 		},
-		Paused: paused(cluster),
+		Suspicion: suspicion,
+		Since:     cluster.CreationTimestamp.Time,
+		AllowHub:  cluster.Annotations[hubv1.AnnotationAllowHub] == hubv1.AnnotationAllowHubValue,
+		Paused:    paused(cluster),
 		Probe: registry.Probe{
 			Period:           seconds(spec.Probe.PeriodSeconds),
 			Timeout:          seconds(spec.Probe.TimeoutSeconds),
@@ -38,6 +40,9 @@ func configOf(cluster *hubv1.Cluster, found credentials) registry.Config {
 		Modules:    spec.Modules,
 		Namespaces: spec.Namespaces,
 	}
+	config.Revision = fmt.Sprintf("%d/%s/%s/%t/%v", cluster.Generation, found.version,
+		config.Identity.Accepted, config.AllowHub, suspicion)
+	return config
 }
 
 // shows reports whether a snapshot is about a configuration, or about an earlier one.

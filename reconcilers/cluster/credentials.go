@@ -22,22 +22,32 @@ import (
 type credentials struct {
 	// valid is the condition CredentialsValid.
 	valid registry.Facet
-	// connection, status and version, that of the Secret, are set only if the Secret is good.
+	// version is that of the Secret.
+	version string
+	// connection and status are set only if the Secret was understood.
 	connection kubeconfig.Connection
 	status     hubv1.CredentialsStatus
-	version    string
-	// changes is when valid changes though nobody changes the Secret; zero for never.
+	// changes is when to look again though nobody changes the Secret; zero for never.
 	changes time.Time
 }
 
 func (c credentials) usable() bool { return c.valid.Status == metav1.ConditionTrue }
 
-// changesIn returns the time until valid changes by itself, or zero if it never does.
+// changesIn returns the time until it is time to look again, or zero for never. It is an hour at
+// most: a timer knows nothing of a clock that is set, or of a machine that slept.
 func (c credentials) changesIn(now time.Time) time.Duration {
 	if c.changes.IsZero() {
 		return 0
 	}
-	return max(c.changes.Sub(now), time.Millisecond)
+	return min(max(c.changes.Sub(now), time.Millisecond), time.Hour)
+}
+
+// lookAgain has the Secret looked at again at a time.
+func (c credentials) lookAgain(at time.Time) credentials {
+	if !at.IsZero() && (c.changes.IsZero() || at.Before(c.changes)) {
+		c.changes = at
+	}
+	return c
 }
 
 // expiryWarning is how long before their end credentials should be renewed.
@@ -50,48 +60,77 @@ const (
 	messageValid    = "The credentials are acceptable"
 	messageExpired  = "The credentials expired at %s; put new ones into Secret %s"
 	messageExpiring = "The credentials expire at %s; put new ones into Secret %s before that"
+	messageUnusable = "The credentials in Secret %s cannot be taken into use, so the last good ones stay: %s"
 )
+
+// secretOf returns the key of the Secret that the Cluster names.
+func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.settings.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}
+}
 
 // readCredentials reads and judges the Secret that the Cluster names. An error means that the
 // Secret could not be read; whatever is wrong with the Secret is in the result.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster) (credentials, error) {
-	key := client.ObjectKey{Namespace: r.settings.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}
-	from := originOf(&cluster.Spec)
-	known, same := r.memory.recall(cluster.Name, from, r.cachedVersion(ctx, key))
-	if same && !r.rejected(cluster.Name) {
-		return r.assess(known, key), nil
+	key := r.secretOf(cluster)
+	q := question{
+		cluster: cluster.Name, from: originOf(cluster),
+		version: r.cachedVersion(ctx, key), rejected: r.rejected(cluster.Name), now: time.Now(),
 	}
+	known, later, ok := r.memory.recall(q)
+	if !ok {
+		var err error
+		if known, err = r.readSecret(ctx, key, q.from); err != nil {
+			return credentials{}, err
+		}
+		r.memory.remember(q, known)
+	}
+	return r.assess(known, key, q.now).lookAgain(later), nil
+}
+
+// readSecret reads a Secret from the API server.
+func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from origin) (reading, error) {
 	var secret corev1.Secret
 	err := r.secrets.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
-		return refused(hubv1.ReasonSecretNotFound, fmt.Sprintf(messageNotFound, key)), nil
+		return reading{refusal: refused(hubv1.ReasonSecretNotFound, fmt.Sprintf(messageNotFound, key)).valid}, nil
 	}
 	if err != nil {
-		return credentials{}, fmt.Errorf("read Secret %s: %w", key, err)
+		return reading{}, fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	connection, err := kubeconfig.Parse(secret.Data, from.options(), r.settings.Policy)
+	options := from.options()
+	// What has expired is judged again and again, by whatever the clock says then; see judge.
+	options.Now = func() time.Time { return time.Time{} }
+	connection, err := kubeconfig.Parse(secret.Data, options, r.settings.Policy)
 	if err != nil {
-		return refused(reasonOf(err), fmt.Sprintf(messageRefused, key, err)), nil
+		refusal := refused(reasonOf(err), fmt.Sprintf(messageRefused, key, err)).valid
+		return reading{refusal: refusal, version: secret.ResourceVersion}, nil
 	}
-	parsed := versioned{connection, secret.ResourceVersion}
-	r.memory.remember(cluster.Name, from, parsed)
-	return r.assess(parsed, key), nil
+	return reading{connection: connection, version: secret.ResourceVersion}, nil
 }
 
-// rejected reports whether the remote does not accept the credentials. Then newer ones may be in
-// the Secret that no watch has told of yet.
+// rejected reports whether the remote does not accept the credentials.
 func (r *reconciler) rejected(name string) bool {
 	info, _ := r.remotes.Info(registry.ClusterName(name))
 	return info.Reachable.Reason == hubv1.ReasonUnauthorized
 }
 
-// assess says what a connection is worth now.
-func (r *reconciler) assess(c versioned, secret client.ObjectKey) credentials {
-	found := judge(c.Credential.Expires(), time.Now(), secret)
-	found.connection = c.Connection
-	found.version = c.version
-	found.status = describe(c.Credential, r.settings.HubID)
+// assess says what a reading is worth now.
+func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) credentials {
+	if of.refusal != (registry.Facet{}) {
+		return credentials{valid: of.refusal, version: of.version}
+	}
+	found := judge(of.connection.Credential.Expires(), now, secret)
+	found.connection, found.version = of.connection, of.version
+	found.status = describe(of.connection.Credential, r.settings.HubID)
 	return found
+}
+
+// unusable returns what credentials are worth that the registry could not take into use.
+func (c credentials) unusable(secret client.ObjectKey, why string) credentials {
+	if c.usable() && why != "" {
+		c.valid = refused(hubv1.ReasonInvalidKubeconfig, fmt.Sprintf(messageUnusable, secret, why)).valid
+	}
+	return c
 }
 
 func reasonOf(err error) string {
@@ -109,8 +148,8 @@ func judge(expires, now time.Time, secret client.ObjectKey) credentials {
 	switch {
 	case expires.IsZero():
 		return accepted(hubv1.ReasonValid, messageValid, time.Time{})
-	case !now.Before(expires):
-		return refused(hubv1.ReasonExpired, fmt.Sprintf(messageExpired, end, secret))
+	case !now.Before(expires): // The clock may be set back.
+		return refused(hubv1.ReasonExpired, fmt.Sprintf(messageExpired, end, secret)).lookAgain(now.Add(time.Hour))
 	case !now.Before(warn):
 		return accepted(hubv1.ReasonExpiringSoon, fmt.Sprintf(messageExpiring, end, secret), expires)
 	}

@@ -176,14 +176,15 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		expires time.Time
 		reason  string
-		next    time.Duration // until the judgement changes
+		next    time.Duration // until it is judged again
 	}{
-		"never":         {time.Time{}, hubv1.ReasonValid, 0},
-		"in a month":    {now.Add(30 * 24 * time.Hour), hubv1.ReasonValid, 23 * 24 * time.Hour},
-		"in a week":     {now.Add(expiryWarning), hubv1.ReasonExpiringSoon, expiryWarning},
-		"in a second":   {now.Add(time.Second), hubv1.ReasonExpiringSoon, time.Second},
-		"now":           {now, hubv1.ReasonExpired, 0},
-		"some time ago": {now.Add(-time.Hour), hubv1.ReasonExpired, 0},
+		"never":             {time.Time{}, hubv1.ReasonValid, 0},
+		"in a month":        {now.Add(30 * 24 * time.Hour), hubv1.ReasonValid, time.Hour},
+		"soon to be warned": {now.Add(expiryWarning + time.Minute), hubv1.ReasonValid, time.Minute},
+		"in a week":         {now.Add(expiryWarning), hubv1.ReasonExpiringSoon, time.Hour},
+		"in a second":       {now.Add(time.Second), hubv1.ReasonExpiringSoon, time.Second},
+		"now":               {now, hubv1.ReasonExpired, time.Hour}, // should the clock be set back
+		"some time ago":     {now.Add(-time.Hour), hubv1.ReasonExpired, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -313,28 +314,6 @@ func TestSettles(t *testing.T) {
 				t.Errorf("after an hour: %s", got)
 			}
 		})
-	}
-}
-
-func TestMemory(t *testing.T) {
-	t.Parallel()
-	var m memory
-	from := origin{secret: hubv1.KubeconfigSecretRef{Name: "s"}}
-	m.remember("a", from, versioned{version: "1"})
-	recalls := func(cluster string, from origin, version string) bool {
-		_, ok := m.recall(cluster, from, version)
-		return ok
-	}
-	other := but(from, func(o *origin) { o.server = "https://example.com" })
-	switch {
-	case !recalls("a", from, "1"):
-		t.Error("the same Secret, read in the same way, is not remembered")
-	case recalls("a", from, "2"), recalls("a", from, ""), recalls("a", other, "1"), recalls("b", from, "1"):
-		t.Error("something else is taken for it")
-	}
-	m.forget("a")
-	if recalls("a", from, "1") {
-		t.Error("a Cluster that is gone is remembered")
 	}
 }
 

@@ -17,14 +17,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-const (
-	// stopPatience is how long a reconcile waits for the clean-up of an app. That of a healthy
-	// remote is done by then; for others the registry's event brings the Cluster back.
-	stopPatience = 100 * time.Millisecond
-	// stopRetry asks again, in case that event was for another life of the name.
-	stopRetry = time.Second
-)
-
 // addFinalizer makes the deletion of the Cluster wait until its app has been stopped. It is
 // written before anything is started, and alone: the update brings the Cluster back.
 func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) error {
@@ -36,48 +28,93 @@ func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) e
 	return nil
 }
 
-// finish stops the app of a Cluster that is being deleted, and lets go of it. It needs neither
-// the Secret nor the remote.
+// finish removes the remote of a Cluster that is being deleted, and lets go of the Cluster. It needs
+// neither the Secret nor the remote, and waits for nothing: the end of the removal brings the
+// Cluster back.
 func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster) {
 		return ctrl.Result{}, nil
 	}
-	stopped, err := r.stop(ctx, cluster.Name)
-	if err != nil {
+	if err := r.takeUp(ctx, cluster); err != nil {
 		return ctrl.Result{}, err
 	}
-	if !stopped {
-		info, _ := r.remotes.Info(registry.ClusterName(cluster.Name))
-		status := statusOf(cluster, asReported(cluster), info)
-		if wait := settles(status, info, time.Now()); wait > 0 {
+	removing := r.removals.remove(ctx, cluster.Name)
+	if removing != nil && !removing.isDone() {
+		if wait := settleTime - time.Since(removing.began); wait > 0 { // It is mostly done by then.
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
-		return ctrl.Result{RequeueAfter: stopRetry}, r.report(ctx, cluster, status)
+		info, _ := r.remotes.Info(registry.ClusterName(cluster.Name))
+		return ctrl.Result{}, r.report(ctx, cluster, statusOf(cluster, asReported(cluster), info))
+	}
+	end, err := endOf(removing)
+	if err != nil {
+		r.removals.forget(cluster.Name) // Another try is another removal.
+		return ctrl.Result{}, err
 	}
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, hubv1.FinalizerCluster)
 	err = patch(ctx, r.Client, before, cluster)
 	switch {
 	case apierrors.IsNotFound(err): // It is gone already; the cache does not know yet.
-		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("remove the finalizer: %w", err)
+	default:
+		r.events.tell(cluster, end)
 	}
-	r.events.tell(cluster, transition{corev1.EventTypeNormal, eventDeregistered, "The app was stopped"})
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, nil // When the Cluster is seen to be gone, it is forgotten.
 }
 
-// stop fences the remote's app at once, and reports whether it has been cleaned up, too.
-func (r *reconciler) stop(ctx context.Context, name string) (stopped bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stopPatience)
-	defer cancel()
-	err = r.remotes.Stop(ctx, registry.ClusterName(name))
-	switch {
-	case err == nil, errors.Is(err, registry.ErrNotFound):
-		r.memory.forget(name)
-		return true, nil
-	case ctx.Err() != nil:
-		return false, nil
+// takeUp goes on where a process of the hub ended in the middle of a removal: without an app there are
+// no cleanup steps to run. It does nothing if this process has begun the removal, or where there
+// never was an app, or can be none.
+func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
+	_, known := r.remotes.Info(registry.ClusterName(cluster.Name))
+	if known || r.removals.has(cluster.Name) || cluster.Annotations[hubv1.AnnotationID] == "" || paused(cluster) {
+		return nil
 	}
-	return false, fmt.Errorf("stop the app: %w", err)
+	found, err := r.readCredentials(ctx, cluster)
+	if err != nil || !found.usable() {
+		return err
+	}
+	_, err = r.ensure(ctx, cluster, found)
+	return err
+}
+
+// clear forgets a Cluster that is gone. Its remote is removed first, if somebody else took our
+// finalizer away.
+func (r *reconciler) clear(ctx context.Context, name string) {
+	if removing := r.removals.remove(ctx, name); removing == nil || removing.isDone() {
+		r.removals.forget(name)
+		r.memory.forget(name)
+		r.suspects.forget(name)
+	}
+}
+
+const (
+	noteDeregistered = "The app was stopped"
+	noteAbandoned    = "The Cluster goes, but not everything was cleaned up: %s"
+	noteStillEnding  = "the app is fenced and can reach nothing, but it has not ended in time"
+)
+
+// endOf says how a removal ended; nil stands for one of which nothing was left to do. An error means
+// that it must be begun anew.
+func endOf(removing *removal) (transition, error) {
+	deregistered := transition{corev1.EventTypeNormal, eventDeregistered, noteDeregistered}
+	if removing == nil {
+		return deregistered, nil
+	}
+	abandoned := func(what string) transition {
+		return transition{corev1.EventTypeWarning, eventAbandoned, fmt.Sprintf(noteAbandoned, what)}
+	}
+	var left *registry.AbandonedError
+	switch err := removing.err; {
+	case err == nil, errors.Is(err, registry.ErrNotFound):
+		return deregistered, nil
+	case errors.As(err, &left):
+		return abandoned(left.Error()), nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return abandoned(noteStillEnding), nil
+	default:
+		return transition{}, fmt.Errorf("remove the remote: %w", err)
+	}
 }

@@ -27,7 +27,7 @@ func (s *slow) Ensure(_ registry.ClusterName, c registry.Config) error {
 	return s.err
 }
 
-func (s *slow) Stop(context.Context, registry.ClusterName) error { return nil }
+func (s *slow) Remove(context.Context, registry.ClusterName) error { return nil }
 
 func (s *slow) Info(registry.ClusterName) (registry.Info, bool) { return s.info, true }
 
@@ -45,7 +45,7 @@ func TestEnsure(t *testing.T) {
 	t.Run("a snapshot that is older than what was posted is not reported", func(t *testing.T) {
 		t.Parallel()
 		s := &slow{info: allWell}
-		r := &reconciler{remotes: s}
+		r := &reconciler{remotes: s, suspects: noSuspects{}}
 		for _, step := range []struct {
 			cluster *hubv1.Cluster
 			found   credentials
@@ -54,41 +54,41 @@ func TestEnsure(t *testing.T) {
 			{cluster(2, hubv1.ClusterActive), good},                                                // another spec
 			{cluster(2, hubv1.ClusterActive), but(good, func(c *credentials) { c.version = "2" })}, // another Secret
 		} {
-			if _, current, err := r.ensure(step.cluster, step.found); current || err != nil {
-				t.Errorf("%+v: current %t, %v", step, current, err)
+			if runs, err := r.ensure(t.Context(), step.cluster, step.found); runs.current || err != nil {
+				t.Errorf("%+v: current %t, %v", step, runs.current, err)
 			}
 			s.takeUp()
-			if _, current, err := r.ensure(step.cluster, step.found); !current || err != nil {
-				t.Errorf("%+v: current %t, %v", step, current, err)
+			if runs, err := r.ensure(t.Context(), step.cluster, step.found); !runs.current || err != nil {
+				t.Errorf("%+v: current %t, %v", step, runs.current, err)
 			}
 		}
 	})
 	t.Run("bad credentials are not posted, and what runs is reported", func(t *testing.T) {
 		t.Parallel()
 		s := &slow{info: allWell}
-		r := &reconciler{remotes: s}
-		info, current, err := r.ensure(cluster(2, hubv1.ClusterActive), bad)
-		if info.State != registry.StateReady || !current || err != nil || len(s.posted) != 0 {
-			t.Errorf("%s, %t, %v, posted %v", info.State, current, err, s.posted)
+		r := &reconciler{remotes: s, suspects: noSuspects{}}
+		runs, err := r.ensure(t.Context(), cluster(2, hubv1.ClusterActive), bad)
+		if runs.info.State != registry.StateReady || !runs.current || err != nil || len(s.posted) != 0 {
+			t.Errorf("%s, %t, %v, posted %v", runs.info.State, runs.current, err, s.posted)
 		}
 	})
 	t.Run("a pause is posted without credentials", func(t *testing.T) {
 		t.Parallel()
 		s := &slow{}
-		r := &reconciler{remotes: s}
-		if _, _, err := r.ensure(cluster(1, hubv1.ClusterPaused), bad); err != nil || len(s.posted) != 1 || !s.posted[0].Paused {
+		r := &reconciler{remotes: s, suspects: noSuspects{}}
+		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterPaused), bad); err != nil || len(s.posted) != 1 || !s.posted[0].Paused {
 			t.Errorf("%v, posted %+v", err, s.posted)
 		}
 	})
 	t.Run("a hub that is ending is no error", func(t *testing.T) {
 		t.Parallel()
-		r := &reconciler{remotes: &slow{err: registry.ErrClosed}}
-		if _, current, err := r.ensure(cluster(1, hubv1.ClusterActive), good); current || err != nil {
-			t.Errorf("%t, %v", current, err)
+		r := &reconciler{remotes: &slow{err: registry.ErrClosed}, suspects: noSuspects{}}
+		if runs, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good); runs.current || err != nil {
+			t.Errorf("%t, %v", runs.current, err)
 		}
 		sentinel := errors.New("sentinel")
-		r = &reconciler{remotes: &slow{err: sentinel}}
-		if _, _, err := r.ensure(cluster(1, hubv1.ClusterActive), good); !errors.Is(err, sentinel) {
+		r = &reconciler{remotes: &slow{err: sentinel}, suspects: noSuspects{}}
+		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good); !errors.Is(err, sentinel) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -20,6 +20,7 @@ const (
 	eventCredentialsRotated = "CredentialsRotated"
 	eventIdentityAccepted   = "IdentityAccepted"
 	eventDeregistered       = "Deregistered"
+	eventAbandoned          = "Abandoned"
 )
 
 // transition is a change that is worth an event.

@@ -17,9 +17,33 @@ type Params struct {
 	Manager ctrl.Manager
 	// Registry runs the remotes.
 	Registry *registry.Registry
+	// Journal is that of the registry. Default: none, so that a Cluster that crashes the hub does so
+	// again and again.
+	Journal *Journal `optional:"true"`
 	// Settings are what only the program knows. Default: those of the zero value.
 	Settings Settings `optional:"true"`
 }
 
-// Module adds the controllers of this package to the hub's manager.
-var Module = fx.Module("cluster", fx.Invoke(Setup))
+// journalParams are what the journal needs of the hub's App.
+type journalParams struct {
+	fx.In
+
+	Manager  ctrl.Manager
+	Settings Settings `optional:"true"`
+}
+
+// journals are the journal, as this package and as the registry see it.
+type journals struct {
+	fx.Out
+
+	Ours   *Journal
+	Theirs registry.Journal
+}
+
+func provideJournal(p journalParams) (journals, error) {
+	j, err := NewJournal(p.Manager, p.Settings)
+	return journals{Ours: j, Theirs: j}, err
+}
+
+// Module adds the controllers of this package to the hub's manager, and gives the registry a Journal.
+var Module = fx.Module("cluster", fx.Provide(provideJournal), fx.Invoke(Setup))

@@ -28,6 +28,19 @@ func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster,
 	return nil
 }
 
+// messageIsHub says of a remote that it is the hub's own cluster, and may be.
+const messageIsHub = "This is the hub's own cluster, %s, as the annotation " + hubv1.AnnotationAllowHub +
+	" or a flag of the hub allows"
+
+// markHub returns the identity of a remote, marked if the remote is the hub's own cluster.
+func (r *reconciler) markHub(info registry.Info) registry.Facet {
+	identity := info.Identity
+	if identity.Status == metav1.ConditionTrue && info.ID != "" && info.ID == r.settings.HubID {
+		identity.Reason, identity.Message = hubv1.ReasonIsHub, fmt.Sprintf(messageIsHub, info.ID)
+	}
+	return identity
+}
+
 // identityToRecord returns the id to write down, or an empty string if it is the recorded one, is
 // not known, or may not be trusted.
 func identityToRecord(cluster *hubv1.Cluster, info registry.Info) string {

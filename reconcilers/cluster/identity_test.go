@@ -3,14 +3,21 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -59,18 +66,81 @@ func TestCluster_Identity(t *testing.T) {
 	})
 }
 
+// Fault F16: credentials that suddenly lead to another cluster. Nothing is written there.
+func TestCluster_IdentityGuardsAgainstWrites(t *testing.T) {
+	t.Parallel()
+	one, two := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "hub")
+	mark := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}
+	}
+	writer := registry.NewModule("writer", registry.ModuleOptions{
+		Remote: fx.Invoke(func(name registry.ClusterName, remote client.Client, lifecycle fx.Lifecycle) {
+			lifecycle.Append(fx.StartHook(func(ctx context.Context) error {
+				return client.IgnoreAlreadyExists(remote.Create(ctx, mark(string(name))))
+			}))
+		}),
+	})
+	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{writer} })
+	name := h.name("a")
+	written := func(c *fleet.Cluster) bool {
+		t.Helper()
+		err := clientFor(t, c).Get(t.Context(), client.ObjectKeyFromObject(mark(name)), &corev1.ConfigMap{})
+		h.must(client.IgnoreNotFound(err))
+		return err == nil
+	}
+	h.putKubeconfig(name, one.Kubeconfig())
+	h.newCluster(name, nil)
+	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
+	h.expectReady(name)
+	if !written(one) {
+		t.Error("the module does not write, so that it shows nothing")
+	}
+	h.putKubeconfig(name, two.Kubeconfig())
+	h.expectReason(name, hubv1.ReasonIdentityChanged)
+	h.stop()
+	h.start()
+	h.expectState(name, registry.StateFailed)
+	h.expectReason(name, hubv1.ReasonIdentityChanged)
+	if written(two) {
+		t.Error("something was written to the wrong cluster")
+	}
+}
+
+// Faults F15 and F17: two Clusters for one cluster, and one for the hub's own.
 func TestCluster_OneNameForOneCluster(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex
+	started := map[registry.ClusterName]int{}
+	counting := registry.NewModule("counting", registry.ModuleOptions{
+		Remote: fx.Invoke(func(name registry.ClusterName) {
+			mu.Lock()
+			defer mu.Unlock()
+			started[name]++
+		}),
+	})
+	starts := func(name string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return started[registry.ClusterName(name)]
+	}
+	hubID := idOf(t, fleettest.Cluster(t, "hub"))
 	h := newHub(t, func(o *hubOptions) {
+		o.modules = []registry.Module{counting}
 		o.registry.AllowDuplicates = false
-		o.registry.HubID = idOf(t, fleettest.Cluster(t, "hub"))
+		o.registry.HubID, o.settings.HubID = hubID, hubID
 	})
 	remote := fleettest.Cluster(t, "one")
-	first, second, itself := h.name("first"), h.name("second"), h.name("itself")
+	// The names are in the order that they must not be tried in.
+	first, second, itself := h.name("z-first"), h.name("a-second"), h.name("itself")
 	h.putKubeconfig(first, remote.Kubeconfig())
 	h.newCluster(first, nil)
 	h.expectReady(first)
-
+	h.eventually(func() error { // Times of creation are in seconds.
+		if age := time.Since(h.get(first).CreationTimestamp.Time); age < time.Second {
+			return fmt.Errorf("it is %s old", age)
+		}
+		return nil
+	})
 	h.putKubeconfig(second, remote.Kubeconfig())
 	h.newCluster(second, nil)
 	c := h.expect(second, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonDuplicateRegistration)
@@ -80,7 +150,40 @@ func TestCluster_OneNameForOneCluster(t *testing.T) {
 	h.putKubeconfig(itself, fleettest.Cluster(t, "hub").Kubeconfig())
 	h.newCluster(itself, nil)
 	h.expect(itself, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonIsHub)
+	if starts(itself) != 0 {
+		t.Error("an app was started for the hub's own cluster")
+	}
 
+	t.Run("the older one stays, also after a restart", func(t *testing.T) {
+		for range 3 {
+			h.stop()
+			h.start()
+			h.expectRunning(first)
+			h.expectState(second, registry.StateFailed)
+			h.expectReady(first)
+			h.expectReason(second, hubv1.ReasonDuplicateRegistration)
+		}
+		if n := starts(second); n != 0 {
+			t.Errorf("the younger one was started %d times", n)
+		}
+	})
+	t.Run("the hub's own cluster is allowed by choice, and marked", func(t *testing.T) {
+		set := func(value string) {
+			h.change(itself, func(c *hubv1.Cluster) {
+				metav1.SetMetaDataAnnotation(&c.ObjectMeta, hubv1.AnnotationAllowHub, value)
+			})
+		}
+		set("yes, please") // which is not how it is said
+		h.expectReason(itself, hubv1.ReasonIsHub)
+		set(hubv1.AnnotationAllowHubValue)
+		h.expectReady(itself)
+		c := h.expect(itself, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonIsHub)
+		if message := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionIdentityConfirmed).Message; !strings.Contains(message, hubID) {
+			t.Errorf("the message is %q", message)
+		}
+		set("")
+		h.expectReason(itself, hubv1.ReasonIsHub)
+	})
 	t.Run("the second takes over when the first is gone", func(t *testing.T) {
 		h.remove(first)
 		h.expectGone(first)

@@ -17,10 +17,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// remotes is the part of the registry that the reconciler uses. None of it waits for a remote.
+// remotes is the part of the registry that the reconciler uses. Remove is all of it that waits.
 type remotes interface {
 	Ensure(name registry.ClusterName, config registry.Config) error
-	Stop(ctx context.Context, name registry.ClusterName) error
+	Remove(ctx context.Context, name registry.ClusterName) error
 	Info(name registry.ClusterName) (registry.Info, bool)
 }
 
@@ -30,15 +30,18 @@ type remotes interface {
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters/status,verbs=patch
 // +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=clusterfx-system,resources=configmaps,verbs=get;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=clusterfx-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch
 type reconciler struct {
 	client.Client               // of the hub; it reads Clusters from the cache
 	secrets       client.Reader // reads Secrets from the API server
 	remotes       remotes
+	suspects      suspects
 	events        recorder
 	settings      Settings
 	memory        memory
+	removals      removals
 }
 
 // Reconcile brings one Cluster and its remote together.
@@ -51,8 +54,8 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	err := r.Get(ctx, client.ObjectKey{Name: name}, &cluster)
 	switch {
 	case apierrors.IsNotFound(err): // Somebody else may have removed our finalizer.
-		_, err := r.stop(ctx, name)
-		return ctrl.Result{}, err
+		r.clear(ctx, name)
+		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("read the Cluster: %w", err)
 	case !cluster.DeletionTimestamp.IsZero():
@@ -65,45 +68,74 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 
 // follow posts what the Cluster and its Secret say, and reports what runs.
 func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
+	r.removals.forget(cluster.Name) // of an earlier Cluster of that name
 	found, err := r.readCredentials(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	info, current, err := r.ensure(cluster, found)
-	if err != nil || !current {
-		return ctrl.Result{}, err
+	runs, err := r.ensure(ctx, cluster, found)
+	if err != nil || !runs.current {
+		return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, err
 	}
+	info := runs.info
 	if err := r.recordIdentity(ctx, cluster, info); err != nil {
 		return ctrl.Result{}, err
 	}
-	status := statusOf(cluster, found, info)
+	status := statusOf(cluster, found.unusable(r.secretOf(cluster), info.CredentialError), info)
 	if wait := settles(status, info, time.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if err := r.report(ctx, cluster, status); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, nil
+	now := time.Now()
+	return ctrl.Result{RequeueAfter: sooner(found.changesIn(now), r.weigh(runs.suspicion, info, now))}, nil
 }
 
-// ensure posts the desired state and returns a snapshot of the remote, and whether it is one to
-// report: it may be older than what was posted, and then an event announces the newer one. An app
-// is left as it is where there are no good credentials, unless it is to be paused, which needs
-// none.
-func (r *reconciler) ensure(cluster *hubv1.Cluster, found credentials) (registry.Info, bool, error) {
+// sooner returns the shorter of two times, of which zero stands for never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// remote is what the registry has of a Cluster.
+type remote struct {
+	info registry.Info
+	// current says that info is about what was posted. It may be older, and then an event announces
+	// the newer one.
+	current   bool
+	suspicion registry.Suspicion
+}
+
+// ensure posts the desired state and returns what runs. An app is left as it is where there are no
+// good credentials, unless it is to be paused, which needs none.
+func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials) (remote, error) {
 	name := registry.ClusterName(cluster.Name)
 	if !found.usable() && !paused(cluster) {
 		info, _ := r.remotes.Info(name)
-		return info, true, nil
+		return remote{info: r.remarkOn(info, registry.Suspicion{}), current: true}, nil
 	}
-	config := configOf(cluster, found)
-	err := r.remotes.Ensure(name, config)
+	suspicion, err := r.suspects.suspicion(ctx, cluster.Name, r.attemptOf(cluster, found))
+	if err != nil {
+		return remote{}, err
+	}
+	config := configOf(cluster, found, suspicion)
+	err = r.remotes.Ensure(name, config)
 	if errors.Is(err, registry.ErrClosed) {
-		return registry.Info{}, false, nil // The hub is ending.
+		return remote{}, nil // The hub is ending.
 	}
 	if err != nil {
-		return registry.Info{}, false, fmt.Errorf("post the desired state: %w", err)
+		return remote{}, fmt.Errorf("post the desired state: %w", err)
 	}
 	info, _ := r.remotes.Info(name)
-	return info, shows(info, config), nil
+	return remote{r.remarkOn(info, suspicion), shows(info, config), suspicion}, nil
+}
+
+// remarkOn adds to a snapshot what the registry does not know.
+func (r *reconciler) remarkOn(info registry.Info, s registry.Suspicion) registry.Info {
+	info.App = describeQuarantine(info.App, s)
+	info.Identity = r.markHub(info)
+	return info
 }

@@ -24,6 +24,9 @@ type Settings struct {
 	// Concurrency is how many Clusters each of the two controllers reconciles at the same time.
 	// Default 16.
 	Concurrency int
+	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its
+	// Cluster is deleted. What is not done by then is given up, and an event says so. Default 25 s.
+	RemoveWithin time.Duration
 	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
 	// 60 s.
 	DeregisterAfter time.Duration
@@ -31,6 +34,7 @@ type Settings struct {
 
 const (
 	defaultConcurrency     = 16
+	defaultRemoveWithin    = 25 * time.Second
 	defaultDeregisterAfter = time.Minute
 )
 
@@ -40,6 +44,9 @@ func (s Settings) withDefaults() Settings {
 	}
 	if s.Concurrency <= 0 {
 		s.Concurrency = defaultConcurrency
+	}
+	if s.RemoveWithin <= 0 {
+		s.RemoveWithin = defaultRemoveWithin
 	}
 	if s.DeregisterAfter <= 0 {
 		s.DeregisterAfter = defaultDeregisterAfter

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -23,14 +24,23 @@ import (
 
 // Setup adds the two controllers to the hub's manager. It contacts nobody.
 func Setup(p Params) error {
+	return setup(p, p.Registry)
+}
+
+func setup(p Params, remotes remotes) error {
 	settings := p.Settings.withDefaults()
 	events := recorder{p.Manager.GetEventRecorder(FieldManager)}
 	r := &reconciler{
 		Client:   p.Manager.GetClient(),
 		secrets:  p.Manager.GetAPIReader(),
-		remotes:  p.Registry,
+		remotes:  remotes,
+		suspects: noSuspects{},
 		events:   events,
 		settings: settings,
+		removals: removals{remotes: remotes, within: settings.RemoveWithin},
+	}
+	if p.Journal != nil {
+		r.suspects = p.Journal
 	}
 	if err := r.addTo(p.Manager, registry.Source(p.Registry, requestFor)); err != nil {
 		return fmt.Errorf("set up the cluster controller: %w", err)
@@ -48,12 +58,15 @@ func Setup(p Params) error {
 }
 
 func (r *reconciler) addTo(mgr ctrl.Manager, changes source.Source) error {
+	if err := mgr.Add(&r.removals); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cluster").
 		For(&hubv1.Cluster{}, builder.WithPredicates(moreThanInventory())).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.clustersNaming),
-			builder.WithPredicates(news())).
+		WatchesMetadata(&corev1.Secret{}, r.secretChanged(), builder.WithPredicates(news())).
 		WatchesRawSource(changes).
+		WatchesRawSource(r.removals.source()).
 		WithOptions(options[ctrl.Request](r.settings)).
 		Complete(r)
 }
@@ -95,21 +108,43 @@ func requestFor(e registry.Event) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: string(e.Name)}}}
 }
 
-// clustersNaming returns requests for the Clusters that name the Secret.
+// secretChanged returns what adds requests for the Clusters that name a Secret. Of a Secret that
+// changes all the time it adds as many as there will be readings of it.
+func (r *reconciler) secretChanged() handler.EventHandler {
+	add := func(ctx context.Context, secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+		now := time.Now()
+		for _, cluster := range r.clustersNaming(ctx, secret.GetName()) {
+			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}}, r.memory.quiet(cluster, now))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			add(ctx, e.Object, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			add(ctx, e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+			add(ctx, e.Object, q)
+		},
+	}
+}
+
+// clustersNaming returns the names of the Clusters that name the Secret.
 //
 // It lists instead of using an index: an index has to be declared before the manager starts, and a
 // manager that is stopped before the kind of an index is in its cache never ends
 // (controller-runtime#3440).
-func (r *reconciler) clustersNaming(ctx context.Context, secret client.Object) []ctrl.Request {
+func (r *reconciler) clustersNaming(ctx context.Context, secret string) []string {
 	var all hubv1.ClusterList
 	if err := r.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // The cache is ending.
 	}
-	var requests []ctrl.Request
+	var names []string
 	for i := range all.Items {
-		if all.Items[i].Spec.KubeconfigSecretRef.Name == secret.GetName() {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		if all.Items[i].Spec.KubeconfigSecretRef.Name == secret {
+			names = append(names, all.Items[i].Name)
 		}
 	}
-	return requests
+	return names
 }

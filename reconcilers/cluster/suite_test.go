@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 	"sync"
@@ -74,15 +75,24 @@ type hubOptions struct {
 	settings cluster.Settings
 	registry registry.Options
 	modules  []registry.Module
+	// wrap is put around the way to the hub's API server, and remotes around the registry.
+	wrap    func(http.RoundTripper) http.RoundTripper
+	remotes func(cluster.Remotes) cluster.Remotes
 }
 
 // newHub starts a hub that is stopped when the test ends.
 func newHub(t testing.TB, change func(*hubOptions)) *hub {
 	t.Helper()
-	h := &hub{t: t, cluster: fleettest.Cluster(t, "hub")}
-	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	h.options.settings = cluster.Settings{Policy: policy, HubID: "a hub"}
-	h.options.registry = registry.Options{Policy: policy, AllowDuplicates: true}
+	h := newIdleHub(t, change)
+	h.start()
+	t.Cleanup(func() { h.stop() })
+	return h
+}
+
+// newIdleHub returns a hub that is not started.
+func newIdleHub(t testing.TB, change func(*hubOptions)) *hub {
+	t.Helper()
+	h := &hub{t: t, cluster: fleettest.Cluster(t, "hub"), options: defaultOptions()}
 	if change != nil {
 		change(&h.options)
 	}
@@ -91,18 +101,34 @@ func newHub(t testing.TB, change func(*hubOptions)) *hub {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "hub-"}}
 	h.must(h.Create(t.Context(), namespace))
 	h.namespace = namespace.Name
-	h.start()
-	t.Cleanup(func() { h.stop() })
 	return h
+}
+
+func defaultOptions() hubOptions {
+	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	return hubOptions{
+		settings: cluster.Settings{Policy: policy, HubID: "a hub"},
+		registry: registry.Options{Policy: policy, AllowDuplicates: true},
+	}
 }
 
 // start begins a new process of the hub.
 func (h *hub) start() {
 	h.t.Helper()
+	h.run(prepared.config)
+}
+
+// run begins a process that reaches its API server with a configuration.
+func (h *hub) run(config *rest.Config) {
+	h.t.Helper()
 	selector := labels.SelectorFromSet(labels.Set{testLabel: h.namespace})
 	byObject := cluster.CacheOptions(h.namespace)
 	byObject[&hubv1.Cluster{}] = cache.ByObject{Label: selector}
-	mgr, err := ctrl.NewManager(rest.CopyConfig(prepared.config), ctrl.Options{
+	config = rest.CopyConfig(config)
+	if h.options.wrap != nil {
+		config.Wrap(h.options.wrap)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  scheme(h.t),
 		Cache:   cache.Options{ByObject: byObject},
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -115,7 +141,7 @@ func (h *hub) start() {
 		fx.NopLogger,
 		fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
 		fx.Supply(settings, h.options.registry),
-		registry.FX, cluster.Module,
+		registry.FX, h.module(),
 		fx.Populate(&h.registry),
 	}
 	for _, m := range h.options.modules {
@@ -133,6 +159,16 @@ func (h *hub) start() {
 	h.stop = sync.OnceFunc(func() {
 		cancel()
 		<-done
+	})
+}
+
+// module returns the module under test, with a part replaced if a test wants that.
+func (h *hub) module() fx.Option {
+	if h.options.remotes == nil {
+		return cluster.Module
+	}
+	return fx.Invoke(func(p cluster.Params) error {
+		return cluster.SetupWith(p, h.options.remotes(p.Registry))
 	})
 }
 
@@ -172,6 +208,11 @@ func (h *hub) deleteSecret(name string) {
 // newCluster creates a Cluster that names the Secret of the same name and is probed often.
 func (h *hub) newCluster(name string, change func(*hubv1.Cluster)) {
 	h.t.Helper()
+	h.must(h.create(name, change))
+}
+
+// create tries to do what newCluster does.
+func (h *hub) create(name string, change func(*hubv1.Cluster)) error {
 	c := &hubv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{testLabel: h.namespace}},
 		Spec: hubv1.ClusterSpec{
@@ -182,7 +223,7 @@ func (h *hub) newCluster(name string, change func(*hubv1.Cluster)) {
 	if change != nil {
 		change(c)
 	}
-	h.must(h.Create(h.t.Context(), c))
+	return h.Create(h.t.Context(), c)
 }
 
 // get returns a Cluster.
@@ -277,9 +318,10 @@ func summary(c *hubv1.Cluster) string {
 
 // prepared is what the hub's API server, which the tests share, was prepared for.
 var prepared struct {
-	once   sync.Once
-	config *rest.Config // of a user with the rights of a hub, and no others
-	err    error
+	once       sync.Once
+	config     *rest.Config // of a user with the rights of a hub, and no others
+	kubeconfig []byte       // of the same user
+	err        error
 }
 
 // prepare does what an administrator does before starting a hub.
@@ -294,7 +336,7 @@ func prepare(ctx context.Context, c *fleet.Cluster) error {
 		var user *fleet.Credential
 		user, prepared.err = c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights})
 		if prepared.err == nil {
-			prepared.config = user.Config()
+			prepared.config, prepared.kubeconfig = user.Config(), user.Kubeconfig()
 		}
 	})
 	return prepared.err
@@ -308,6 +350,7 @@ var rights = []rbacv1.PolicyRule{
 	},
 	{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters/status"}, Verbs: []string{"patch"}},
 	{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+	{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}},
 	{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 }
 

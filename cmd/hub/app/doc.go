@@ -34,20 +34,56 @@ App it belongs to the remote.
 
 # Life
 
-Run first asks the API server which cluster this is and whether it knows Cluster objects; a hub
-that cannot work says so and does not start. The manager runs in a goroutine that fx starts last
-and stops first, so hooks of modules run before there are caches: work belongs into the manager,
-hooks are for what the manager does not know. A manager that ends by itself, as it does when the
-lease is lost, ends the hub. Main makes the error the program's: nothing else in here exits.
+Run first takes its addresses, and asks the API server which cluster this is and whether it knows
+Cluster objects; a hub that cannot work says so and does not start. The manager runs in a goroutine
+that fx starts last and stops first, so hooks of modules run before there are caches: work belongs
+into the manager, hooks are for what the manager does not know. A manager that ends by itself ends
+the hub. Main makes the error the program's: nothing else in here exits.
 
 The registry is a runnable that needs the lease. When the hub is asked to stop, all apps have ended
-before the manager gives the lease back, and the next leader never meets an app of this one.
+before the lease is given back, and the next leader never meets an app of this one. That takes less
+than the 30 s that Kubernetes waits, whatever the remotes do: an app that has not ended within
+Registry.Limits.StopTimeout is left behind.
+
+# Terms
+
+A hub that has to be elected lives in terms, and a term of the hub is what an epoch is for a remote:
+it owns everything that can act. It begins as a standby, whose App is complete and whose caches are
+filled, but whose runnables that need the lease wait. It ends when the hub is stopped, or when the
+lease is lost: because another hub has it, or because it could not be renewed.
+
+	standby ──lease──> leader ──stopped──> everything ends, the lease is given back, Run returns
+	   ^                  │
+	   └─ a new term ─────┘ lease lost: the gate closes, everything ends
+
+Whatever the hub sends passes a gate that refuses mutating requests unless this hub is the leader at
+that moment; internal/lease says when that is. It is before the wire of every client of the hub's
+own (client.Client, the recorder of events, *rest.Config) and of every app. So a standby cannot
+write, neither can what is left of a term that is over, and a process that was frozen writes nothing
+when it goes on unless it still has the lease. The error says "this hub is not the leader". Events
+are dropped.
+
+After a lost lease the App is built anew, in the same process: constructors, invokes and hooks of
+hub parts run again, and what they registered (collectors, checks, handlers, indexes) was the old
+term's. Before that the hub waits until the API server is well, which it most often was not; it is
+alive and not ready meanwhile. Only where something of the old term has not stopped in its time,
+Run returns an error, and the process has to end: two Apps must not act at once.
+
+A hub that is alone, without Options.Election, has one term and no gate. It works on when the hub's
+API server is away, and catches up when that is back.
 
 # Considerations
 
 Run leaves everything alone that belongs to the process: signals, klog, controller-runtime's and
 fx's global loggers. Two hubs can run in one test. That is why the App waits for fx.Shutdowner in a
 way of its own: App.Wait of fx would take over SIGINT and SIGTERM.
+
+The addresses of metrics and health belong to Run, not to a term (internal/serving), so that a
+process that starts over is not taken for a dead one.
+
+The lease is kept outside of the manager, which is only told when it is its turn. A manager that
+loses its own election returns without waiting for its runnables, and nobody could say any more
+when the last one of them has ended.
 
 Flags are the program's only configuration. Nothing below this package reads the environment.
 */

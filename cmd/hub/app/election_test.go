@@ -7,13 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -53,12 +60,17 @@ func TestRun_Standby(t *testing.T) {
 	h.must(err)
 
 	var remotes *registry.Registry
-	second := h.options(hubModule(fx.Populate(&remotes)))
+	var own client.Client
+	second := h.options(hubModule(fx.Populate(&remotes, &own)))
 	second.Election, second.HealthAddress = fast(), freeAddress(t)
 	h.run(second)
 	eventually(t, func() error { return get(t, second.HealthAddress, "readyz", http.StatusOK) })
 	if _, known := remotes.Info("edge-1"); known {
 		t.Error("the standby runs apps")
+	}
+	written := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-by-a-standby", Namespace: metav1.NamespaceDefault}}
+	if err := own.Create(t.Context(), written); err == nil || !strings.Contains(err.Error(), "this hub is not the leader") {
+		t.Errorf("a standby can write: %v", err)
 	}
 
 	h.must(leader.stop())
@@ -76,11 +88,84 @@ func TestRun_Standby(t *testing.T) {
 	}
 }
 
-// A hub that loses its lease ends with an error, so that whoever runs it starts it again.
+// A hub that loses its lease ends everything, and is a standby in the same process. It has what a
+// hub has that was started anew, and its ports answer all the time.
 func TestRun_LostLease(t *testing.T) {
 	h := newHub(t)
-	o := h.options()
+	ended := make(chan struct{}, 1)
+	remote := fx.Invoke(func(l fx.Lifecycle) {
+		l.Append(fx.StopHook(func() { ended <- struct{}{} }))
+	})
+	terms := make(chan everything, 2)
+	hubPart := fx.Invoke(func(v everything) error {
+		terms <- v
+		// What belongs to a term can be added in each.
+		return errors.Join(
+			v.Metrics.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "hub_test_terms", Help: "of a module"})),
+			v.Manager.AddReadyzCheck("module", healthz.Ping),
+			v.Manager.AddMetricsServerExtraHandler("/extra", http.NotFoundHandler()),
+			v.Manager.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "name",
+				func(o client.Object) []string { return []string{o.GetName()} }),
+		)
+	})
+	o := h.options(registry.NewModule("tester", registry.ModuleOptions{Hub: hubPart, Remote: remote}))
+	o.Election, o.HealthAddress, o.MetricsAddress = fast(), freeAddress(t), freeAddress(t)
+	o.Registry.Metrics = ctrlmetrics.Registry
+	p := h.run(o)
+	h.register("edge-1", fleettest.Cluster(t, "edge-1").Kubeconfig())
+	h.expectReady("edge-1", metav1.ConditionTrue)
+	own, err := h.holder(t.Context())
+	h.must(err)
+
+	h.steal("somebody-else")
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("the app of the remote goes on")
+	}
+	old := <-terms
+	name := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-too-late", Namespace: metav1.NamespaceDefault}}
+	if err := old.Client.Create(t.Context(), name); err == nil || !strings.Contains(err.Error(), "this hub is not the leader") {
+		t.Errorf("a client of the old term can write: %v", err)
+	}
+	h.must(get(t, o.HealthAddress, "healthz", http.StatusOK))
+	h.must(get(t, o.MetricsAddress, "metrics", http.StatusOK))
+
+	next := <-terms
+	eventually(t, func() error { return get(t, o.HealthAddress, "readyz", http.StatusOK) })
+	if holder, err := h.holder(t.Context()); err != nil || holder != "somebody-else" {
+		t.Errorf("the lease was held by %q while the hub was ready to take over, %v", holder, err)
+	}
+	eventually(t, func() error {
+		if info, _ := next.Registry.Info("edge-1"); info.State != registry.StateReady {
+			return fmt.Errorf("the next term has it as %+v", info)
+		}
+		return nil
+	})
+	if holder, err := h.holder(t.Context()); err != nil || holder != own {
+		t.Errorf("the lease is held by %q, not by %q, %v", holder, own, err)
+	}
+	if err := p.stop(); err != nil {
+		t.Errorf("a hub in its second term that is stopped returns %v", err)
+	}
+	if holder, err := h.holder(t.Context()); err != nil || holder != "" {
+		t.Errorf("the lease was not given back: it is held by %q, %v", holder, err)
+	}
+}
+
+// Where something does not stop, there is no other term: the process has to end.
+func TestRun_LostLease_SomethingLeft(t *testing.T) {
+	h := newHub(t)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	o := h.options(hubModule(fx.Invoke(func(m ctrl.Manager) error {
+		return m.Add(manager.RunnableFunc(func(context.Context) error {
+			<-release
+			return nil
+		}))
+	})))
 	o.Election = fast()
+	o.Registry.Limits.StopTimeout = 100 * time.Millisecond
 	p := h.run(o)
 	eventually(t, func() error {
 		if holder, err := h.holder(t.Context()); holder == "" {
@@ -88,21 +173,34 @@ func TestRun_LostLease(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, func() error { // The holder writes too, and may be faster.
-		var lease coordinationv1.Lease
-		if err := h.Get(t.Context(), leaseKey, &lease); err != nil {
-			return err
-		}
-		other, now := "somebody-else", metav1.NowMicro()
-		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &other, &now
-		return h.Update(t.Context(), &lease)
+	h.steal("somebody-else")
+	t.Cleanup(func() { // The next test need not wait until it runs out.
+		h.must(h.Delete(context.WithoutCancel(t.Context()), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: leaseKey.Namespace, Name: leaseKey.Name,
+		}}))
 	})
-	if err := p.wait(); err == nil || err.Error() != "the hub's manager ended: leader election lost" {
+	err := p.wait()
+	if err == nil || !strings.Contains(err.Error(), "within grace period") ||
+		!strings.HasPrefix(err.Error(), "the hub lost its lease, and cannot start over in this process: ") {
 		t.Errorf("got %v", err)
 	}
-	h.must(h.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: leaseKey.Namespace, Name: leaseKey.Name,
-	}}))
+	if holder, err := h.holder(t.Context()); err != nil || holder != "somebody-else" {
+		t.Errorf("the lease is held by %q, %v", holder, err)
+	}
+}
+
+// steal writes another holder into the lease.
+func (h *hub) steal(holder string) {
+	h.t.Helper()
+	eventually(h.t, func() error { // The holder writes too, and may be faster.
+		var lease coordinationv1.Lease
+		if err := h.Get(h.t.Context(), leaseKey, &lease); err != nil {
+			return err
+		}
+		now := metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, &now
+		return h.Update(h.t.Context(), &lease)
+	})
 }
 
 // holder returns who has the lease, or nobody.

@@ -3,7 +3,6 @@
 package app
 
 import (
-	"context"
 	"sync"
 
 	"go.uber.org/fx"
@@ -27,14 +26,9 @@ func (e *ending) option() fx.Option {
 	return fx.Decorate(func(s fx.Shutdowner) fx.Shutdowner { return &shutdowner{Shutdowner: s, ending: e} })
 }
 
-// wait returns when ctx ends or somebody asks for the end, in which case it returns what the program
-// shall exit with, as an error unless it is 0.
-func (e *ending) wait(ctx context.Context, app *fx.App) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-e.asked:
-	}
+// code returns what the program shall exit with once the end was asked for, as an error unless it
+// is 0.
+func (e *ending) code(app *fx.App) error {
 	if code := (<-app.Wait()).ExitCode; code != 0 {
 		return exitError(code)
 	}

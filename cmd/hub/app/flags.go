@@ -64,7 +64,7 @@ func (f *flags) bindElection() {
 	f.set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", defaultLeaseDuration,
 		"How long a standby waits after the leader's last sign of life")
 	f.set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", defaultRenewDeadline,
-		"How long the leader tries to renew its lease before it ends itself")
+		"How long the leader works without having renewed its lease")
 	f.set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", defaultRetryPeriod,
 		"Time between tries to get or renew the lease")
 }

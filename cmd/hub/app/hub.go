@@ -10,17 +10,19 @@ import (
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
 // Run runs a hub until ctx ends, which is a success, or until the hub cannot go on, which is an
-// error: its manager failed, its lease is lost, or a module asked for the end with fx.Shutdowner.
-// It returns when everything that the hub started has ended, or has had its time to.
+// error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
+// lease, something of it did not stop in time. It returns when everything that the hub started has
+// ended, or has had its time to.
 func Run(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -30,27 +32,37 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("build the scheme: %w", err)
 	}
-	if o.Registry.HubID, err = preflight(ctx, o.Config, scheme); err != nil {
+	ports, err := serving.Listen(ctx, serving.Options{
+		Metrics: o.MetricsAddress, Health: o.HealthAddress, Gatherer: ctrlmetrics.Registry, Log: o.Log,
+	})
+	if err != nil {
 		return err
 	}
-	work, end := newRunner(ctx), newEnding()
-	defer work.finish()
-	app := fx.New(parts(o, scheme), end.option(), fx.Invoke(work.attach))
-	if err := app.Err(); err != nil {
-		return fmt.Errorf("build the hub: %w", cause(err))
+	defer ports.Close()
+	o.Registry.HubID, err = preflight(ctx, o.Config, scheme)
+	switch {
+	case ctx.Err() != nil:
+		return nil // Whatever it says, it was cut short.
+	case err != nil:
+		return err
 	}
-	err = live(ctx, app, end)
-	if failed := work.failure(); failed != nil {
-		return failed
+	for {
+		err := runTerm(ctx, o, scheme, ports)
+		if !errors.Is(err, errDeposed) {
+			return err
+		}
+		o.Log.Info("The hub lost its lease, has stopped everything, and starts over as a standby")
+		if o.Registry.HubID, err = preflightUntil(ctx, o, scheme); err != nil {
+			return nil // Nothing was started when the end came.
+		}
 	}
-	return err
 }
 
 // parts are what the hub's App consists of. Its manager is started by whoever runs it.
-func parts(o Options, scheme *runtime.Scheme) fx.Option {
+func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	all := []fx.Option{
 		fx.RecoverFromPanics(),
-		fx.StopTimeout(stopTimeout + stopReserve),
+		fx.StopTimeout(o.stopTimeout() + hooksReserve),
 		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
 		fx.Supply(o.Log, o.Registry),
 		fx.Supply(cluster.Settings{
@@ -58,7 +70,7 @@ func parts(o Options, scheme *runtime.Scheme) fx.Option {
 			Policy: o.Registry.Policy, HubID: o.Registry.HubID,
 		}),
 		fx.Provide(
-			func() (ctrl.Manager, error) { return newManager(o, scheme) },
+			newManager,
 			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o.Registry.Metrics) },
 		),
 		registry.FX,
@@ -68,24 +80,6 @@ func parts(o Options, scheme *runtime.Scheme) fx.Option {
 		all = append(all, m.Option())
 	}
 	return fx.Options(all...)
-}
-
-// live starts the App, waits for a reason to end, and stops it. The start does not end with ctx: fx
-// runs no stop hooks after a start whose context ended, not even those of what had started
-// (uber-go/fx#1035).
-func live(ctx context.Context, app *fx.App, end *ending) error {
-	life := context.WithoutCancel(ctx)
-	starting, cancel := context.WithTimeout(life, app.StartTimeout())
-	defer cancel()
-	reason := app.Start(starting)
-	if reason != nil {
-		reason = fmt.Errorf("start the hub: %w", reason)
-	} else {
-		reason = end.wait(ctx, app)
-	}
-	stopping, cancel := context.WithTimeout(life, app.StopTimeout())
-	defer cancel()
-	return errors.Join(reason, app.Stop(stopping))
 }
 
 // cause returns what a constructor or an invoke has failed with, without the way there through the

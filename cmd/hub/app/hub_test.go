@@ -17,6 +17,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +30,9 @@ import (
 	crcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -157,6 +161,26 @@ func failingHook(l fx.Lifecycle) {
 func anonymous(c *rest.Config) *rest.Config {
 	c.CertData, c.KeyData = nil, nil
 	return c
+}
+
+// A hub that is stopped before its caches are filled ends, though what they wait for never comes.
+func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
+	h := newHub(t)
+	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "no-config-maps", Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"clusters"}, Verbs: []string{"list"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+	}})
+	h.must(err)
+	o := h.options(hubModule(fx.Invoke(func(m ctrl.Manager) error {
+		return m.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "name",
+			func(client.Object) []string { return nil })
+	})))
+	o.Config, o.HealthAddress = user.Config(), freeAddress(t)
+	p := h.run(o)
+	eventually(t, func() error { return get(t, o.HealthAddress, "readyz/caches", http.StatusInternalServerError) })
+	if err := p.stop(); err != nil {
+		t.Errorf("a hub that is stopped returns %v", err)
+	}
 }
 
 func TestRun_EndsWhenItsManagerFails(t *testing.T) {

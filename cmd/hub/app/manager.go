@@ -3,7 +3,7 @@
 package app
 
 import (
-	"time"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
@@ -22,15 +22,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
-)
-
-// stopTimeout is what the hub's runnables get to end, the registry with its apps among them. With
-// stopReserve it is less than the 30 s after which Kubernetes kills a Pod.
-const (
-	stopTimeout = 25 * time.Second
-	// stopReserve is what the hooks of modules get on top.
-	stopReserve = 4 * time.Second
 )
 
 // newScheme returns what the hub and all apps know: Kubernetes' own kinds, and ours.
@@ -40,47 +33,78 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// newManager returns the hub's manager. It contacts nobody before it is started.
-func newManager(o Options, scheme *runtime.Scheme) (ctrl.Manager, error) {
-	skip, graceful := true, stopTimeout
-	mgr, err := ctrl.NewManager(o.Config, ctrl.Options{
-		Scheme: scheme,
-		Logger: o.Log,
+// managerOptions are what controller-runtime wants to know for a manager.
+type managerOptions struct {
+	ctrl.Options
+	config *rest.Config
+}
+
+// newManager returns the hub's manager for the term. It contacts nobody before it is started.
+func (t *term) newManager() (ctrl.Manager, error) {
+	options := t.managerOptions()
+	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &patience{next: next, log: t.options.Log}
+	})
+	t.election.guard(&options)
+	inner, err := ctrl.NewManager(options.config, options.Options)
+	if err != nil {
+		return nil, err
+	}
+	mgr, ready := &hubManager{Manager: inner, site: t.site}, &readiness{}
+	if err := mgr.Add(ready); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddReadyzCheck("caches", ready.check)
+}
+
+func (t *term) managerOptions() managerOptions {
+	skip, graceful := true, t.options.stopTimeout()
+	return managerOptions{config: rest.CopyConfig(t.options.Config), Options: ctrl.Options{
+		Scheme: t.scheme,
+		Logger: t.options.Log,
+		NewCache: func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+			inner, err := cache.New(config, options)
+			return &hubCache{Cache: inner, life: t.work.life}, err
+		},
 		Cache: cache.Options{
-			ByObject:         cluster.CacheOptions(o.CredentialsNamespace),
+			ByObject:         cluster.CacheOptions(t.options.CredentialsNamespace),
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 		// A Secret is read live, one at a time: no credential stays in memory.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 
-		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
-		HealthProbeBindAddress: o.HealthAddress,
+		// The process serves metrics and health, see hubManager.
+		Metrics:                metricsserver.Options{BindAddress: nowhere},
+		HealthProbeBindAddress: nowhere,
 		PprofBindAddress:       nowhere,
 
-		LeaderElection:                o.Election.Enabled,
-		LeaderElectionNamespace:       o.Election.Namespace,
-		LeaderElectionID:              o.Election.ID,
-		LeaseDuration:                 &o.Election.LeaseDuration,
-		RenewDeadline:                 &o.Election.RenewDeadline,
-		RetryPeriod:                   &o.Election.RetryPeriod,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &graceful,
+		GracefulShutdownTimeout: &graceful,
 
 		// Names of controllers are unique in a process and never given back; a process can hold
 		// more than one hub, one after the other or side by side.
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skip},
-	})
-	if err != nil {
-		return nil, err
-	}
-	ready := &readiness{}
-	if err := mgr.Add(ready); err != nil {
-		return nil, err
-	}
-	if err := mgr.AddReadyzCheck("caches", ready.check); err != nil {
-		return nil, err
-	}
-	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
+	}}
+}
+
+// hubManager is the hub's manager for one term. What it is asked to serve, the process serves.
+type hubManager struct {
+	ctrl.Manager
+	site *serving.Site
+}
+
+// AddHealthzCheck makes /healthz depend on a check.
+func (m *hubManager) AddHealthzCheck(name string, check healthz.Checker) error {
+	return m.site.AddHealthzCheck(name, check)
+}
+
+// AddReadyzCheck makes /readyz depend on a check.
+func (m *hubManager) AddReadyzCheck(name string, check healthz.Checker) error {
+	return m.site.AddReadyzCheck(name, check)
+}
+
+// AddMetricsServerExtraHandler serves something else next to the metrics.
+func (m *hubManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
+	return m.site.AddMetricsServerExtraHandler(path, handler)
 }
 
 // hubValues are what the manager gives to the hub's App. They are the hub's, so none has a name

@@ -9,9 +9,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -47,9 +49,12 @@ type Election struct {
 	// Namespace and ID name the Lease. Defaults: the credentials namespace, and clusterfx-hub.
 	Namespace, ID string
 	// LeaseDuration is how long another hub waits after the last sign of life, RenewDeadline how
-	// long this one tries to give one before it ends itself, and RetryPeriod the time between
-	// tries. Defaults: 15 s, 10 s and 2 s.
+	// long this one works without having given one, and RetryPeriod the time between tries.
+	// Defaults: 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+
+	// identity is what stands in the lease while this hub holds it.
+	identity string
 }
 
 // Defaults of Options and Election.
@@ -59,8 +64,9 @@ const (
 	defaultLeaseDuration = 15 * time.Second
 	defaultRenewDeadline = 10 * time.Second
 	defaultRetryPeriod   = 2 * time.Second
-	// nowhere is controller-runtime's word for a server that is not wanted.
-	nowhere = "0"
+	defaultStopTimeout   = 10 * time.Second // of an app; see registry.Limits
+	// nowhere is the address of a server that is not wanted.
+	nowhere = serving.Nowhere
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -78,6 +84,8 @@ func (o Options) withDefaults() (Options, error) {
 	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, defaultRenewDeadline)
 	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, defaultRetryPeriod)
 	o.Registry.Replica = cmp.Or(o.Registry.Replica, "hub")
+	o.Registry.Limits.StopTimeout = cmp.Or(o.Registry.Limits.StopTimeout, defaultStopTimeout)
+	o.Election.identity = o.Registry.Replica + "_" + string(uuid.NewUUID())
 	if o.Registry.Metrics == nil {
 		o.Registry.Metrics = prometheus.NewRegistry()
 	}

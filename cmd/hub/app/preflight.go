@@ -51,6 +51,27 @@ func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme)
 	return string(own.UID), nil
 }
 
+// preflightUntil asks until the answers are good, or ctx ends. A hub that lost its lease has most
+// often lost its API server, too.
+func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id string, err error) {
+	said := ""
+	for {
+		id, err := preflight(ctx, o.Config, scheme)
+		if err == nil {
+			return id, nil
+		}
+		if said != err.Error() && ctx.Err() == nil {
+			o.Log.Info("The hub waits until it can work", "problem", err.Error())
+		}
+		said = err.Error()
+		select {
+		case <-time.After(o.Election.RetryPeriod):
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
 // explain says what to do about an answer that stops the hub from starting.
 func explain(ctx context.Context, config *rest.Config, err error) error {
 	switch {

@@ -27,38 +27,33 @@ func newRunner(ctx context.Context) *runner {
 }
 
 // attach makes the manager a part of the App's life. It is invoked last, so that the manager starts
-// after every hook of the modules and stops before them.
-func (r *runner) attach(lifecycle fx.Lifecycle, mgr ctrl.Manager, shutdowner fx.Shutdowner) {
-	lifecycle.Append(fx.StartStopHook(func() { r.start(mgr, shutdowner) }, r.stop))
+// after every hook of the modules and stops before them. first is called right before that.
+func (r *runner) attach(lifecycle fx.Lifecycle, mgr ctrl.Manager, first func()) {
+	lifecycle.Append(fx.StartStopHook(func() {
+		first()
+		r.start(mgr)
+	}, r.stop))
 }
 
-func (r *runner) start(mgr ctrl.Manager, shutdowner fx.Shutdowner) {
+func (r *runner) start(mgr ctrl.Manager) {
 	r.started.Store(true)
 	go func() {
 		defer close(r.ended)
 		r.err = mgr.Start(r.life)
-		if r.life.Err() == nil {
-			_ = shutdowner.Shutdown(fx.ExitCode(1)) // It fails only for those who do not listen.
-		}
 	}()
 }
 
+// stop ends the manager, if it was started, and waits for it until ctx ends.
 func (r *runner) stop(ctx context.Context) error {
 	r.cancel()
+	if !r.started.Load() {
+		return nil
+	}
 	select {
 	case <-r.ended:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the hub's manager to end: %w", context.Cause(ctx))
-	}
-}
-
-// finish ends a manager that fx did not stop, as after a start that took too long, and waits for
-// it. A manager that was stopped bounds its own end.
-func (r *runner) finish() {
-	r.cancel()
-	if r.started.Load() {
-		<-r.ended
 	}
 }
 

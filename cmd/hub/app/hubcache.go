@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// hubCache is the hub's cache, with one difference: it stops waiting when the term ends. A manager
+// that is stopped before its caches have what they were asked for otherwise spins for ever
+// (controller-runtime#3440), as when a module has declared an index and the hub's API server is
+// away.
+type hubCache struct {
+	cache.Cache
+	life context.Context //nolint:containedctx // The end of the term, for a method that gets another context.
+}
+
+// WaitForCacheSync waits until the cache is filled, and reports whether it is. It says so, too, when
+// the term has ended, so that the manager gets on with stopping.
+func (c *hubCache) WaitForCacheSync(ctx context.Context) bool {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	return c.Cache.WaitForCacheSync(waiting) || c.life.Err() != nil
+}

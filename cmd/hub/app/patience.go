@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// patience is a transport that holds on to a watch of the hub's API server while that cannot be
+// reached. An informer whose watch fails tries again after a time that grows to a minute, whatever
+// happens meanwhile; so a hub whose API server was away for half a minute would not see for another
+// one what it is told. One whose watch has not failed yet goes on as soon as the API server does.
+//
+// Requests of all other kinds fail at once: whoever makes them decides what that means.
+type patience struct {
+	next http.RoundTripper
+	log  logr.Logger
+	away atomic.Bool // says in the log what the informers do not say
+}
+
+// retryWatch is how long a watch waits at least until it is tried again; at most, twice as long.
+const retryWatch = time.Second
+
+// RoundTrip sends the request; a watch, until it is answered or not wanted any more.
+func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := p.next.RoundTrip(r)
+	for err != nil && isWatch(r) && r.Context().Err() == nil {
+		if !p.away.Swap(true) {
+			p.log.Info("The hub's API server cannot be reached; the hub goes on with what it knows", "problem", err.Error())
+		}
+		select {
+		case <-time.After(retryWatch + rand.N(retryWatch)):
+			response, err = p.next.RoundTrip(r)
+		case <-r.Context().Done():
+		}
+	}
+	if err == nil && p.away.Swap(false) {
+		p.log.Info("The hub's API server is back")
+	}
+	return response, err
+}
+
+// WrappedRoundTripper returns the transport below, as client-go likes to know.
+func (p *patience) WrappedRoundTripper() http.RoundTripper { return p.next }
+
+func isWatch(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Query().Get("watch") == "true"
+}

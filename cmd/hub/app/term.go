@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+)
+
+// What a term gets to end, on top of the time in which the registry ends its apps. With the default
+// of that, 20 s, it is less than the 30 s after which Kubernetes kills a Pod.
+const (
+	// managerReserve is for the other runnables of the manager.
+	managerReserve = 2 * time.Second
+	// hooksReserve is for the hooks of modules.
+	hooksReserve = 3 * time.Second
+	// leaseReserve is for giving back the lease.
+	leaseReserve = 3 * time.Second
+)
+
+// stopTimeout is what the manager gets to stop. The registry takes up to twice its StopTimeout.
+func (o Options) stopTimeout() time.Duration {
+	return 2*o.Registry.Limits.StopTimeout + managerReserve
+}
+
+// errDeposed says that a term ended because the lease was lost, and that nothing of it is left.
+var errDeposed = errors.New("the lease is lost")
+
+// term is one life of the hub: it stands by until it has the lease, works, and ends when it is
+// stopped or the lease is lost. All that can act in it is built for it, as for an epoch of a remote,
+// and ends with it: the fx App, the manager with its clients, the registry with its apps.
+type term struct {
+	options  Options
+	scheme   *runtime.Scheme
+	site     *serving.Site // what the process serves for this term
+	election *election
+	work     *runner
+	end      *ending
+	app      *fx.App
+}
+
+// runTerm runs the hub for one term. It returns nil if ctx ended the term, errDeposed if the lease
+// is lost and another term may begin, and else what the hub cannot go on after.
+func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serving.Ports) error {
+	election, err := newElection(o)
+	if err != nil {
+		return err
+	}
+	metrics := newTermMetrics(o.Registry.Metrics)
+	defer metrics.end()
+	o.Registry.Metrics, o.Registry.Gate = metrics, election.gate()
+	t := &term{
+		options: o, scheme: scheme, site: serving.NewSite(), election: election,
+		work: newRunner(ctx), end: newEnding(),
+	}
+	defer ports.Show(nil)
+	t.app = fx.New(
+		parts(o, t.newManager),
+		t.end.option(),
+		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager) {
+			t.work.attach(l, mgr, func() { ports.Show(t.site) })
+		}),
+	)
+	if err := t.app.Err(); err != nil {
+		return fmt.Errorf("build the hub: %w", cause(err))
+	}
+	return t.run(ctx)
+}
+
+// run starts the App, waits for a reason to end, and stops it. Neither the start nor the stop ends
+// with ctx: fx runs no stop hooks after a start whose context ended, not even those of what had
+// started (uber-go/fx#1035).
+func (t *term) run(ctx context.Context) error {
+	life := context.WithoutCancel(ctx)
+	t.election.start(life)
+	starting, cancel := context.WithTimeout(life, t.app.StartTimeout())
+	defer cancel()
+	reason := t.app.Start(starting)
+	if reason != nil {
+		reason = fmt.Errorf("start the hub: %w", reason)
+	} else {
+		reason = t.wait(ctx)
+	}
+	failed := t.work.failure() // by itself, before anybody stopped it
+	hooks, left := t.stop(life)
+	t.election.finish(life, left == nil)
+	switch {
+	case failed != nil:
+		return failed
+	case !errors.Is(reason, errDeposed):
+		return errors.Join(reason, left, hooks)
+	case left != nil:
+		return fmt.Errorf("the hub lost its lease, and cannot start over in this process: %w", left)
+	case hooks != nil:
+		t.options.Log.Error(hooks, "A hook failed to stop its part of the hub's App")
+	}
+	return errDeposed
+}
+
+// wait returns when the term is to end. A manager that ended says why itself.
+func (t *term) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-t.work.ended:
+		return nil
+	case <-t.election.lost():
+		return errDeposed
+	case <-t.end.asked:
+		return t.end.code(t.app)
+	}
+}
+
+// stop stops the App. It returns what hooks that ended failed with, and an error if something goes
+// on that should have ended.
+func (t *term) stop(life context.Context) (hooks, left error) {
+	stopping, cancel := context.WithTimeoutCause(life, t.app.StopTimeout(),
+		fmt.Errorf("not everything has ended within %s", t.app.StopTimeout()))
+	defer cancel()
+	hooks = t.app.Stop(stopping)
+	// fx does not stop what a start that took too long has started.
+	if left = t.work.stop(stopping); left != nil {
+		return nil, left
+	}
+	if stopping.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", context.Cause(stopping), hooks)
+	}
+	return hooks, t.work.failure()
+}

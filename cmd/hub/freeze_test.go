@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// freezing says how leaders are frozen.
+type freezing struct {
+	pairs, rounds int           // of hubs, and for each pair
+	frozen        time.Duration // at least; it ends when the other hub works
+	lease         []string      // flags
+}
+
+// A leader is frozen for longer than its lease lasts, and goes on when the other hub has taken over
+// (F57). The audit logs of the hub and the remote have no write of it that came in later than a
+// second after that, and none at all that it had the idea of after that; and it is a standby then,
+// in the same process, until it is its turn again.
+func TestFreeze_DeposedLeaderWritesNothing(t *testing.T) {
+	t.Parallel()
+	how := freezing{pairs: 1, rounds: 2, frozen: 5 * time.Second, lease: []string{
+		"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=400ms",
+	}}
+	if allFaults() {
+		how = freezing{pairs: 10, rounds: 10, frozen: 25 * time.Second}
+	}
+	f := fleettest.New(t, fleet.Options{Audit: true})
+	edge := create(t, f, "edge")
+	pairs := make([]*pair, how.pairs)
+	var all errgroup.Group
+	for i := range pairs {
+		pairs[i] = newPair(t, create(t, f, fmt.Sprintf("hub-%d", i)), edge, how)
+	}
+	for _, p := range pairs {
+		all.Go(func() error { return p.freezeAll(how) })
+	}
+	must(t, all.Wait())
+	var total verdict
+	for _, p := range pairs {
+		total.add(p.judge())
+	}
+	t.Logf("%d leaders were frozen for %s: writes that came in later than 1 s after they went on: %d; that they had "+
+		"the idea of after that: %d; that were on the way: %d. The other hub wrote %s after the freeze (median; %s at most)",
+		how.pairs*how.rounds, how.frozen, len(total.late), len(total.afterwards), total.onTheWay,
+		total.takeOvers[len(total.takeOvers)/2].Round(100*time.Millisecond), slices.Max(total.takeOvers).Round(100*time.Millisecond))
+	for _, e := range slices.Concat(total.late, total.afterwards) {
+		t.Errorf("a deposed leader wrote: %s", e)
+	}
+}
+
+// pair is two hubs that stand by for each other, with one remote.
+type pair struct {
+	t         *testing.T
+	name      string
+	hub, edge *fleet.Cluster
+	programs  map[int]*program // by the number of the process
+	replicas  map[int]string
+	freezes   []freeze
+}
+
+// freeze is what happened to one leader.
+type freeze struct {
+	pid                               int
+	frozen, takenOver, resumed, ended time.Time
+}
+
+func newPair(t *testing.T, hub, edge *fleet.Cluster, how freezing) *pair {
+	t.Helper()
+	p := &pair{t: t, name: hub.Name(), hub: hub, edge: edge, programs: map[int]*program{}, replicas: map[int]string{}}
+	kubeconfig := install(t, hub)
+	must(t, clientFor(t, hub).Create(t.Context(), registration("edge", edge)))
+	for _, side := range []string{"a", "b"} {
+		replica := p.name + "-" + side
+		one := startWriter(t, p.name, append([]string{
+			"run", "--kubeconfig=" + kubeconfig, "--allow-cidr=127.0.0.0/8", "--replica-name=" + replica,
+			"--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-level=error",
+		}, how.lease...)...)
+		p.programs[one.cmd.Process.Pid], p.replicas[one.cmd.Process.Pid] = one, replica
+	}
+	return p
+}
+
+// freezeAll freezes the leader, again and again.
+func (p *pair) freezeAll(how freezing) error {
+	for range how.rounds {
+		leader, err := p.await(func(written) bool { return true })
+		if err != nil {
+			return err
+		}
+		f := freeze{pid: leader.By, frozen: time.Now()}
+		if err := p.programs[f.pid].cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			return err
+		}
+		if _, err = p.await(func(w written) bool { return w.By != f.pid }); err != nil {
+			return err
+		}
+		f.takenOver = time.Now()
+		pause(how.frozen - time.Since(f.frozen))
+		f.resumed = time.Now()
+		if err := p.programs[f.pid].cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+		pause(3 * time.Second) // more than the second that is forgiven
+		p.freezes = append(p.freezes, f)
+	}
+	return nil
+}
+
+// pause lets time pass, which is what these tests are about.
+func pause(d time.Duration) { <-time.After(d) }
+
+// await waits for a write in the remote.
+func (p *pair) await(fits func(written) bool) (written, error) {
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		w, err := lastWrite(p.t, p.edge, remoteConfigMap(p.name))
+		if err == nil && fits(w) {
+			return w, nil
+		}
+		if time.Now().After(deadline) {
+			return w, errors.Join(fmt.Errorf("%s: nobody writes", p.name), err)
+		}
+		pause(20 * time.Millisecond)
+	}
+}
+
+// verdict is what the audit logs say.
+type verdict struct {
+	late, afterwards []fleet.AuditEvent
+	onTheWay         int
+	takeOvers        []time.Duration
+}
+
+func (v *verdict) add(more verdict) {
+	v.late, v.afterwards = append(v.late, more.late...), append(v.afterwards, more.afterwards...)
+	v.onTheWay += more.onTheWay
+	v.takeOvers = append(v.takeOvers, more.takeOvers...)
+	slices.Sort(v.takeOvers)
+}
+
+// judge reads the audit logs, and ends the hubs.
+func (p *pair) judge() verdict {
+	p.t.Helper()
+	var v verdict
+	for pid, one := range p.programs {
+		if one.cmd.ProcessState != nil {
+			p.t.Errorf("hub %d ended: %s", pid, one.cmd.ProcessState)
+		}
+		one.signal(syscall.SIGTERM)
+	}
+	for _, one := range p.programs {
+		one.expectExit(0)
+	}
+	for _, c := range []*fleet.Cluster{p.hub, p.edge} {
+		events, err := c.AuditEvents(fleet.AuditEvent.Writes, fleet.ByAgent("clusterfx/"+p.name+"-"), notLease)
+		must(p.t, err)
+		for _, f := range p.freezes {
+			v.add(f.judge(events, p.replicas[f.pid], p.leadsAgain(f)))
+		}
+	}
+	for _, f := range p.freezes {
+		v.takeOvers = append(v.takeOvers, f.takenOver.Sub(f.frozen))
+	}
+	return v
+}
+
+// leadsAgain returns when a leader that was frozen got the lease the next time.
+func (p *pair) leadsAgain(f freeze) time.Time {
+	p.t.Helper()
+	replica := p.replicas[f.pid]
+	events, err := p.hub.AuditEvents(fleet.ByAgent("clusterfx/"+replica+" "), fleet.Since(f.resumed), func(e fleet.AuditEvent) bool {
+		return !notLease(e) && e.Writes() && e.Response.Code < 300 && strings.Contains(string(e.Body), `"holderIdentity":"`+replica+"_")
+	})
+	must(p.t, err)
+	if len(events) == 0 {
+		return time.Now()
+	}
+	return events[0].Received
+}
+
+// notLease leaves out the requests by which hubs try to get the lease.
+func notLease(e fleet.AuditEvent) bool { return e.Object.Resource != "leases" }
+
+func (f *freeze) judge(events []fleet.AuditEvent, replica string, until time.Time) verdict {
+	var v verdict
+	for _, e := range events {
+		ours := strings.HasPrefix(e.UserAgent, "clusterfx/"+replica+"/") || strings.HasPrefix(e.UserAgent, "clusterfx/"+replica+" ")
+		if !ours || e.Received.Before(f.resumed) || e.Received.After(until) {
+			continue
+		}
+		var w written
+		switch {
+		case e.Received.After(f.resumed.Add(time.Second)):
+			v.late = append(v.late, e)
+		case w.read(e.Body) == nil && w.Issued.After(f.resumed):
+			v.afterwards = append(v.afterwards, e)
+		default:
+			v.onTheWay++
+		}
+	}
+	return v
+}

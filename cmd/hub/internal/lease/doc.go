@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package lease gets and keeps the lease by which hubs agree on the one that works, and says at every
+moment whether this one may write.
+
+# Usage
+
+	candidacy, err := lease.New(lease.Options{Config: config, Namespace: ns, Name: name, Identity: me, ...})
+	guarded.Wrap(candidacy.Guard)       // the hub's own clients
+	registry.Options{Gate: candidacy.Check, ...}
+	ctrl.Options{LeaderElection: true, LeaderElectionResourceLockInterface: candidacy.Turn(), ...}
+	go candidacy.Run(ctx)
+
+	select {
+	case <-candidacy.Lost():            // stop everything, and begin another candidacy
+	case <-ctx.Done():                  // stop everything, and then
+		candidacy.GiveBack(stopping)
+	}
+
+A Candidacy is for one term: it gets the lease once, and when that is lost it stays lost.
+
+# The gate
+
+Check is open only between the first renewal and the loss of the lease, and only while the last
+successful renewal began no longer ago than RenewDeadline. Whoever waits for the lease waits for
+LeaseDuration, which is longer, since it saw that renewal. So between the last write of one holder
+and the first of the next one lies LeaseDuration - RenewDeadline, unless a write takes that long to
+arrive.
+
+That is what client-go's leader election alone does not give. A process that is frozen for longer
+than LeaseDuration and goes on then has been deposed without having been there; client-go finds out
+when it renews the next time, and goes on trying for RenewDeadline. Everything else in the process
+goes on meanwhile, with thousands of writes. The gate asks the clock instead, before each write.
+
+It asks two clocks. The monotonic one decides, which no administrator sets. It may stand still while
+the machine sleeps, though, and the wall clock does not; so an age by the wall clock closes the gate,
+too, and a step of the wall clock closes it until the next renewal, a moment later.
+
+A renewal counts from its beginning: when it took effect is known to the API server alone. Another
+holder's name in the lease closes the gate at once, and for good, as does an empty one that this
+hub did not put there.
+
+# Why it is built this way
+
+The election is client-go's; what it does with its lock is watched. controller-runtime's manager
+does not get to see the lease, only a turn: a lock in memory that it gets when the hub has the
+lease, and keeps. A manager that loses its own election returns at once and leaves its runnables
+behind, and one whose runnables do not end in time gives the lease back while they run. A manager
+that is merely stopped waits for them, and the lease is given back when whoever stopped it says so.
+
+The lease has a client of its own: its own connection, so that no other traffic of the hub delays a
+renewal, and a timeout of half of RenewDeadline, so that one request that gets no answer leaves time
+for a second one. A connection on which that happened is not used again.
+
+The gate refuses what is about to be sent. It cannot recall what was sent: a request that was on its
+way past the gate when the process froze arrives when it goes on.
+*/
+package lease

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Guard returns a transport that refuses requests which may change something while Check does. It
+// goes into rest.Config.Wrap; what passes it is sent.
+func (c *Candidacy) Guard(next http.RoundTripper) http.RoundTripper { return &guard{next, c.Check} }
+
+type guard struct {
+	next  http.RoundTripper
+	check func() error
+}
+
+// RoundTrip sends the request or refuses it.
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
+		return g.next.RoundTrip(r)
+	}
+	err := g.check()
+	if err == nil {
+		return g.next.RoundTrip(r)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	if isEvent(r.URL.Path) {
+		return forbidden(r, err)
+	}
+	return nil, err
+}
+
+// WrappedRoundTripper returns what the guard guards, as client-go likes to know.
+func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
+
+// isEvent reports whether a path is that of the events of a namespace, or of one of them.
+func isEvent(path string) bool {
+	api, object, _ := strings.Cut(path, "/namespaces/")
+	_, resource, _ := strings.Cut(object, "/")
+	return (strings.HasSuffix(api, "/apis/events.k8s.io/v1") || strings.HasSuffix(api, "/api/v1")) &&
+		(resource == "events" || strings.HasPrefix(resource, "events/"))
+}
+
+// forbidden answers in the API server's name. Recorders of events drop one that is refused by the
+// API server. On any other error they keep it and try again, for two minutes and in a goroutine
+// for each, when the hub has long been something else.
+func forbidden(r *http.Request, err error) (*http.Response, error) {
+	body, encodeErr := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Reason: metav1.StatusReasonForbidden,
+		Code: http.StatusForbidden, Message: err.Error(),
+	})
+	if encodeErr != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: "403 Forbidden", StatusCode: http.StatusForbidden,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{"Content-Type": []string{"application/json"}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+		Request:       r,
+	}, nil
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+)
+
+// ErrNotLeader says that this hub may not write, because it does not hold the lease, or cannot know
+// any more that it does.
+var ErrNotLeader = errors.New("this hub is not the leader")
+
+// Options say which lease, and how it is kept. All fields are required but Log.
+type Options struct {
+	// Config is the connection to the hub's API server, without the gate.
+	Config *rest.Config
+	// Namespace and Name are those of the Lease object.
+	Namespace, Name string
+	// Identity is this hub's, and no other one's. It stays the same from one term to the next, so
+	// that a lease which nobody took meanwhile is had again at once.
+	Identity string
+	// Duration is how long others wait after the last renewal that they saw, RenewDeadline how long
+	// this hub works on without one, RetryPeriod the time between tries. Each is longer than the
+	// next.
+	Duration, RenewDeadline, RetryPeriod time.Duration
+	// Log gets what client-go says of the election: errors, and the rest for debugging.
+	// Default: discards.
+	Log logr.Logger
+}
+
+// Candidacy is one try to get the lease, and the time for which it is kept. All methods may be
+// called from any goroutine.
+type Candidacy struct {
+	lock     *watchedLock
+	deadline time.Duration
+	elector  *leaderelection.LeaderElector
+	log      logr.Logger
+
+	asked, held, lost chan struct{} // closed when it has come so far
+	ask               func()
+	mu                sync.Mutex              // protects the closing of held and lost
+	renewed           atomic.Pointer[instant] // when the last renewal began; nil before the first, and after the end
+	over              atomic.Bool             // no lease any more, and never again
+}
+
+// New returns a candidacy that has not begun. It contacts nobody.
+func New(o Options) (*Candidacy, error) {
+	c := &Candidacy{
+		deadline: o.RenewDeadline, log: o.Log.V(1),
+		asked: make(chan struct{}), held: make(chan struct{}), lost: make(chan struct{}),
+	}
+	c.ask = sync.OnceFunc(func() { close(c.asked) })
+	var err error
+	if c.lock, err = newLock(o, c); err != nil {
+		return nil, fmt.Errorf("build the client for the lease: %w", err)
+	}
+	c.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: c.lock, Name: o.Name,
+		LeaseDuration: o.Duration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the leader election: %w", err)
+	}
+	return c, nil
+}
+
+// Run waits until the manager asks for its turn, tries to get the lease, and keeps it. It returns
+// when the lease is lost, or soon after ctx has ended; call GiveBack or Forfeit then. Run is called
+// once.
+func (c *Candidacy) Run(ctx context.Context) {
+	defer c.lock.close()
+	select {
+	case <-c.asked:
+	case <-ctx.Done():
+		return
+	}
+	electing, cancel := context.WithCancel(logr.NewContext(ctx, c.log))
+	defer cancel()
+	go func() { // It ends with Run.
+		select {
+		case <-c.lost:
+			cancel()
+		case <-electing.Done():
+		}
+	}()
+	c.elector.Run(electing)
+	if ctx.Err() == nil {
+		c.end()
+	}
+}
+
+// GiveBack closes the gate for good, and lets others have the lease without waiting. It does
+// nothing if this hub does not have it. Call it when nothing runs any more that needs it, and Run
+// has returned.
+func (c *Candidacy) GiveBack(ctx context.Context) error {
+	if !c.isHeld() {
+		return nil
+	}
+	c.end()
+	defer c.lock.close()
+	if err := c.lock.giveBack(ctx); err != nil {
+		return fmt.Errorf("give back the lease %s: %w", c.lock.Describe(), err)
+	}
+	return nil
+}
+
+// Held returns a channel that is closed when this hub gets the lease.
+func (c *Candidacy) Held() <-chan struct{} { return c.held }
+
+// Lost returns a channel that is closed when this hub had the lease and has it no more, for whatever
+// reason.
+func (c *Candidacy) Lost() <-chan struct{} { return c.lost }
+
+// Check returns nil if this hub may write at this moment, and else an error that matches
+// ErrNotLeader. It takes some nanoseconds.
+func (c *Candidacy) Check() error {
+	renewed := c.renewed.Load()
+	if renewed == nil {
+		return ErrNotLeader
+	}
+	if age := present().since(*renewed); age > c.deadline {
+		return fmt.Errorf("%w any more, as far as it knows: the last renewal of its lease was %s ago",
+			ErrNotLeader, age.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// Forfeit closes the gate for good. The lease is not given back but runs out, which leaves what
+// still runs the time to end.
+func (c *Candidacy) Forfeit() { c.end() }
+
+// renew notes a renewal that began at that time and was successful.
+func (c *Candidacy) renew(begin instant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over.Load() {
+		return
+	}
+	if c.renewed.Swap(&begin) == nil {
+		close(c.held)
+	}
+}
+
+// end closes the gate for good.
+func (c *Candidacy) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over.Store(true)
+	if c.renewed.Swap(nil) != nil {
+		close(c.lost)
+	}
+}
+
+// isHeld reports whether this hub has the lease, however old the last renewal is.
+func (c *Candidacy) isHeld() bool { return c.renewed.Load() != nil }

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+
+const (
+	namespace = metav1.NamespaceDefault
+	// patience is how long a test waits for what should come within some seconds.
+	patience = 30 * time.Second
+)
+
+// candidate is a candidacy in a goroutine.
+type candidate struct {
+	*Candidacy
+	t      *testing.T
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// stand begins a candidacy as a hub does that has filled its caches.
+func stand(t *testing.T, c *fleet.Cluster, identity string) *candidate {
+	t.Helper()
+	candidacy, err := New(Options{
+		Config: c.Config(), Namespace: namespace, Name: leaseName(t), Identity: identity,
+		Duration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	one := &candidate{Candidacy: candidacy, t: t, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(one.done)
+		candidacy.Run(ctx)
+	}()
+	t.Cleanup(func() { one.end() })
+	candidacy.ask()
+	return one
+}
+
+func (c *candidate) end() {
+	c.cancel()
+	<-c.done
+}
+
+// leaseName is that of the test's own lease.
+func leaseName(t *testing.T) string {
+	t.Helper()
+	return strings.ToLower(strings.ReplaceAll(t.Name(), "_", "-"))
+}
+
+// expect waits until the channel is closed, and returns how long that took.
+func (c *candidate) expect(what <-chan struct{}) time.Duration {
+	c.t.Helper()
+	begin := time.Now()
+	select {
+	case <-what:
+	case <-time.After(patience):
+		c.t.Fatal("it has not come to that")
+	}
+	return time.Since(begin)
+}
+
+// expectClosed fails unless the gate is closed.
+func (c *candidate) expectClosed() {
+	c.t.Helper()
+	if err := c.Check(); !errors.Is(err, ErrNotLeader) {
+		c.t.Errorf("the gate says %v", err)
+	}
+}
+
+func TestCandidacy_HandOver(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "hub")
+	first := stand(t, server, "first")
+	first.expect(first.Held())
+	must(t, first.Check())
+
+	second := stand(t, server, "second")
+	turn := make(chan error)
+	go func() {
+		_, _, err := second.Turn().Get(t.Context())
+		turn <- err
+	}()
+	second.expectClosed()
+	first.end()
+	must(t, first.Check()) // It has the lease until it gives it back.
+	must(t, first.GiveBack(t.Context()))
+	first.expectClosed()
+	first.expect(first.Lost())
+	if took := second.expect(second.Held()); took > 2*time.Second {
+		t.Errorf("a lease that was given back was had after %s", took)
+	}
+	must(t, second.Check())
+	if err := <-turn; !apierrors.IsNotFound(err) {
+		t.Errorf("the manager's turn came with %v", err)
+	}
+
+	// What has not given back its lease may have it again, and a forfeit is none.
+	second.Forfeit()
+	second.expectClosed()
+	must(t, second.GiveBack(t.Context()))
+	if got := holder(t, server); got != "second" {
+		t.Errorf("a forfeited lease is held by %q", got)
+	}
+	again := stand(t, server, "second")
+	if took := again.expect(again.Held()); took > 2*time.Second {
+		t.Errorf("its own lease was had again after %s", took)
+	}
+}
+
+// An API server that is away for less than the deadline is nothing; when it is away for longer, the
+// gate closes in time, and the lease is lost.
+func TestCandidacy_Silence(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "silent")
+	c := stand(t, server, "one")
+	c.expect(c.Held())
+
+	must(t, server.Pause())
+	before, since := *c.renewed.Load(), time.Now()
+	eventually(t, func() bool { return time.Since(since) > time.Second })
+	must(t, server.Resume())
+	eventually(t, func() bool { return *c.renewed.Load() != before })
+	must(t, c.Check())
+
+	must(t, server.Pause())
+	defer func() { must(t, server.Resume()) }()
+	last := *c.renewed.Load()
+	eventually(t, func() bool { return c.Check() != nil })
+	if age := present().since(last); age > 3*time.Second {
+		t.Errorf("the gate closed %s after the last renewal", age)
+	}
+	select {
+	case <-c.Lost():
+		t.Error("the lease was lost before the gate closed")
+	default:
+	}
+	c.expect(c.Lost())
+	<-c.done
+	c.expectClosed()
+}
+
+// Whoever has the lease now keeps it, and whoever had it knows at once.
+func TestCandidacy_Deposed(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "hub")
+	c := stand(t, server, "old")
+	c.expect(c.Held())
+	eventually(t, func() bool { return take(t, server, "new") == nil })
+	if took := c.expect(c.Lost()); took > time.Second {
+		t.Errorf("the loss was noted after %s", took)
+	}
+	c.expectClosed()
+	<-c.done
+	must(t, c.GiveBack(t.Context()))
+	if got := holder(t, server); got != "new" {
+		t.Errorf("the lease is held by %q", got)
+	}
+}
+
+func TestCandidacy_Guard(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "hub")
+	c := stand(t, server, "writer")
+	idle, err := New(Options{
+		Config: server.Config(), Namespace: namespace, Name: "guard-idle", Identity: "idle",
+		Duration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+	})
+	must(t, err)
+	c.expect(c.Held())
+	open, closed := guarded(t, server, c.Candidacy), guarded(t, server, idle)
+
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
+	_, err = closed.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	if !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a create came back with %v", err)
+	}
+	if err := closed.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "any", metav1.DeleteOptions{}); !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a delete came back with %v", err)
+	}
+	_, err = closed.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("an event came back with %v", err)
+	}
+	_, err = closed.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	_, err = open.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	must(t, err)
+}
+
+func TestInstant(t *testing.T) {
+	t.Parallel()
+	now := present()
+	slept := instant{monotonic: now.monotonic, wall: now.wall.Add(time.Hour)}
+	setBack := instant{monotonic: now.monotonic.Add(time.Minute), wall: now.wall.Add(-time.Hour)}
+	if got := slept.since(now); got != time.Hour {
+		t.Errorf("after a sleep of the machine: %s", got)
+	}
+	if got := setBack.since(now); got != time.Minute {
+		t.Errorf("after the wall clock was set back: %s", got)
+	}
+}
+
+// guarded returns clients that pass the gate.
+func guarded(t *testing.T, c *fleet.Cluster, candidacy *Candidacy) kubernetes.Interface {
+	t.Helper()
+	config := c.Config()
+	config.Wrap(candidacy.Guard)
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) })
+	set, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	must(t, err)
+	return set
+}
+
+func kube(t *testing.T, c *fleet.Cluster) kubernetes.Interface {
+	t.Helper()
+	set, err := kubernetes.NewForConfig(c.Config())
+	must(t, err)
+	return set
+}
+
+func holder(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	lease, err := kube(t, c).CoordinationV1().Leases(namespace).Get(t.Context(), leaseName(t), metav1.GetOptions{})
+	must(t, err)
+	return *lease.Spec.HolderIdentity
+}
+
+// take overwrites the lease, which its holder may do first.
+func take(t *testing.T, c *fleet.Cluster, identity string) error {
+	t.Helper()
+	leases := kube(t, c).CoordinationV1().Leases(namespace)
+	lease, err := leases.Get(t.Context(), leaseName(t), metav1.GetOptions{})
+	must(t, err)
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: &identity, RenewTime: &metav1.MicroTime{Time: time.Now()},
+		LeaseDurationSeconds: lease.Spec.LeaseDurationSeconds,
+	}
+	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+	return err
+}
+
+func eventually(t *testing.T, check func() bool) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(5 * time.Millisecond).Should(gomega.BeTrue())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package serving serves a hub's metrics and its health.
+
+# Usage
+
+	ports, err := serving.Listen(ctx, serving.Options{Metrics: ":8080", Health: ":8081", Gatherer: g, Log: log})
+	defer ports.Close()
+
+	site := serving.NewSite()           // for each term
+	site.AddReadyzCheck("caches", filled)
+	ports.Show(site)
+	defer ports.Show(nil)
+
+# How it works
+
+The ports belong to the process, and what is behind them to a term of the hub. So an address is taken
+once, before the hub does anything, and while the hub starts over after it lost its lease, /healthz
+and /metrics go on answering: nobody restarts it for that. /readyz fails while there is no
+site.
+
+A Site has the methods of a manager that add checks and handlers, and the same rule: they are added
+before it is shown.
+
+Neither /healthz nor /readyz knows of remotes: a hub whose remotes are down is a healthy hub.
+*/
+package serving

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Nowhere is the address of a server that is not wanted.
+const Nowhere = "0"
+
+// Options say where a process serves what.
+type Options struct {
+	// Metrics and Health are addresses as host:port, or Nowhere. Required.
+	Metrics, Health string
+	// Gatherer has the metrics. Required.
+	Gatherer prometheus.Gatherer
+	// Log gets the addresses, and what goes wrong. Default: discards.
+	Log logr.Logger
+}
+
+// Ports are the addresses of a process.
+type Ports struct {
+	metrics, health server
+	gatherer        prometheus.Gatherer
+	shown           atomic.Pointer[Site]
+}
+
+// server is one of the ports; without a listener it does nothing.
+type server struct {
+	listener net.Listener
+	http     *http.Server
+	done     chan struct{} // closed when nothing is served any more
+}
+
+// Bounds of a request to the ports.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 90 * time.Second
+	maxHeader     = 64 << 10
+)
+
+// Listen takes the addresses and begins to serve. An address that is taken is an error that matches
+// syscall.EADDRINUSE. The context bounds Listen only; call Close in the end.
+func Listen(ctx context.Context, o Options) (*Ports, error) {
+	p := &Ports{gatherer: o.Gatherer}
+	p.Show(nil)
+	var err error
+	if p.metrics.listener, err = listen(ctx, o.Metrics); err != nil {
+		return nil, fmt.Errorf("serve metrics: %w", err)
+	}
+	if p.health.listener, err = listen(ctx, o.Health); err != nil {
+		if p.metrics.listener != nil {
+			_ = p.metrics.listener.Close()
+		}
+		return nil, fmt.Errorf("serve health: %w", err)
+	}
+	p.metrics.serve(o.Log.WithValues("serves", "metrics"), func() http.Handler { return p.shown.Load().metrics })
+	p.health.serve(o.Log.WithValues("serves", "health"), func() http.Handler { return p.shown.Load().health })
+	return p, nil
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	if address == Nowhere {
+		return nil, nil
+	}
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
+// Show serves a site from now on, and the one before no more; nil is no site.
+func (p *Ports) Show(s *Site) {
+	if s == nil {
+		s = emptySite()
+	}
+	s.seal(p.gatherer)
+	p.shown.Store(s)
+}
+
+// Close frees the addresses and cuts off who is being answered.
+func (p *Ports) Close() {
+	p.metrics.close()
+	p.health.close()
+}
+
+func (s *server) serve(log logr.Logger, shown func() http.Handler) {
+	if s.listener == nil {
+		return
+	}
+	s.http = &http.Server{
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown().ServeHTTP(w, r) }),
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelError),
+	}
+	s.done = make(chan struct{})
+	log.V(1).Info("Listening", "address", s.listener.Addr().String())
+	go func() {
+		defer close(s.done)
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error(err, "A server ended by itself")
+		}
+	}()
+}
+
+func (s *server) close() {
+	if s.http != nil {
+		_ = s.http.Close()
+		<-s.done
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package serving_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+)
+
+func TestMain(m *testing.M) {
+	http.DefaultTransport.(*http.Transport).DisableKeepAlives = true
+	goleak.VerifyTestMain(m, goleak.Cleanup(os.Exit),
+		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+}
+
+// What is behind the ports changes from term to term; the ports do not.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "of_the_process", Help: "x"}))
+	options := serving.Options{Metrics: freeAddress(t), Health: freeAddress(t), Gatherer: metrics}
+	ports, err := serving.Listen(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ports.Close()
+	m, h := "http://"+options.Metrics, "http://"+options.Health
+	empty := func() {
+		t.Helper()
+		expect(t, h+"/healthz", http.StatusOK, "ok")
+		expect(t, h+"/readyz", http.StatusInternalServerError, "[-]hub failed")
+		expect(t, m+"/metrics", http.StatusOK, "of_the_process")
+		expect(t, m+"/extra", http.StatusNotFound, "")
+	}
+	empty()
+
+	failing := errors.New("no database")
+	site := serving.NewSite()
+	must(t, site.AddReadyzCheck("database", func(*http.Request) error { return failing }))
+	must(t, site.AddHealthzCheck("loop", func(*http.Request) error { return failing }))
+	must(t, site.AddMetricsServerExtraHandler("/extra", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, "more")
+	})))
+	for _, path := range []string{"/extra", "/metrics"} {
+		if err := site.AddMetricsServerExtraHandler(path, http.NotFoundHandler()); err == nil {
+			t.Errorf("%s has two handlers", path)
+		}
+	}
+	ports.Show(site)
+	if err := site.AddReadyzCheck("late", nil); err == nil {
+		t.Error("a check was added that nobody will call")
+	}
+	expect(t, h+"/readyz", http.StatusInternalServerError, "[-]database failed")
+	expect(t, h+"/healthz", http.StatusInternalServerError, "[-]loop failed")
+	expect(t, h+"/healthz/ping", http.StatusOK, "ok")
+	expect(t, m+"/extra", http.StatusOK, "more")
+	ports.Show(nil)
+	empty()
+
+	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("an address was taken twice: %v", err)
+	}
+	options.Metrics = serving.Nowhere
+	if _, err := serving.Listen(t.Context(), options); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("an address was taken twice: %v", err)
+	}
+}
+
+func expect(t *testing.T, url string, status int, text string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	must(t, err)
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	if response.StatusCode != status || !strings.Contains(string(body), text) {
+		t.Errorf("%s answers %s: %s", url, response.Status, body)
+	}
+}
+
+// freeAddress returns an address of this machine that nobody listens at.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// gracePeriod is what Kubernetes gives a Pod to end.
+const gracePeriod = 30 * time.Second
+
+// A hub with many remotes ends in good order when it is asked to, and within the grace period, also
+// when a fifth of the remotes have just fallen silent.
+func TestRun_SIGTERMWithManyRemotes(t *testing.T) {
+	t.Parallel()
+	remotes := 50
+	if allFaults() {
+		remotes = 500
+	}
+	hub, servers, names := manyRemotes(t, remotes)
+	args := []string{
+		"run", "--kubeconfig=" + write(t, hub), "--allow-cidr=127.0.0.0/8", "--allow-duplicate-clusters",
+		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--leader-elect", "--log-level=error",
+	}
+	for nodes, silent := range []bool{false, true} {
+		one := start(t, args...)
+		expectNodes(t, hub, names, int32(nodes))
+		if silent {
+			must(t, servers[0].Pause())
+			defer func() { must(t, servers[0].Resume()) }()
+		}
+		begin := time.Now()
+		one.signal(syscall.SIGTERM)
+		one.expectExit(0)
+		took := time.Since(begin)
+		t.Logf("a hub with %d remotes, a fifth of them silent: %t, ended %s after SIGTERM", remotes, silent, took.Round(time.Second/10))
+		if took > gracePeriod {
+			t.Errorf("that is longer than %s", gracePeriod)
+		}
+		if !silent {
+			// Only a hub that works can know of it.
+			for _, server := range servers {
+				must(t, clientFor(t, server).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}}))
+			}
+		}
+	}
+}
+
+// manyRemotes registers many addresses of five API servers as remotes.
+func manyRemotes(t *testing.T, n int) (hub *fleet.Cluster, servers []*fleet.Cluster, names []string) {
+	t.Helper()
+	var addresses []netip.Addr
+	for i := range n {
+		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 2, byte(i / 250), byte(1 + i%250)}))
+	}
+	f := fleettest.New(t, fleet.Options{Addresses: addresses})
+	hub = create(t, f, "hub")
+	for i := range 5 {
+		servers = append(servers, create(t, f, fmt.Sprintf("edge-%d", i)))
+	}
+	install(t, hub)
+	c, registering := clientFor(t, hub), errgroup.Group{}
+	registering.SetLimit(10)
+	for i, address := range addresses {
+		names = append(names, fmt.Sprintf("edge-%d", i))
+		registering.Go(func() error {
+			kubeconfig, err := fleet.At(servers[i%len(servers)].Kubeconfig(), address)
+			if err != nil {
+				return err
+			}
+			secret := registration(names[i], servers[0])
+			secret.Data["kubeconfig"] = kubeconfig
+			return c.Create(t.Context(), secret)
+		})
+	}
+	must(t, registering.Wait())
+	return hub, servers, names
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// How often a hub with the module writer writes, to each of its remotes and to its hub.
+const (
+	writeRemoteEvery = 50 * time.Millisecond
+	writeHubEvery    = 250 * time.Millisecond
+)
+
+// writer is a module that writes all the time, in every way that a hub can: to the remote and to
+// the hub from an app, and to the hub from the hub part. It neither reads nor decides, so that
+// nothing but the hub keeps it from writing.
+func writer() registry.Module {
+	return registry.NewModule("writer", registry.ModuleOptions{
+		Remote: fx.Invoke(func(r registry.Remote) error {
+			return r.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				go writeAlways(ctx, r.Hub, "from-app", writeHubEvery)
+				writeAlways(ctx, r.Client, remoteConfigMap(os.Getenv(writerName)), writeRemoteEvery)
+				return nil
+			}))
+		}),
+		Hub: fx.Invoke(func(mgr ctrl.Manager, c client.Client) error {
+			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				writeAlways(ctx, c, "from-hub", writeHubEvery)
+				return nil
+			}))
+		}),
+	})
+}
+
+// writerName is the variable with a part of the name of the object that a hub writes in its remotes.
+const writerName = "CLUSTERFX_TEST_WRITER"
+
+// startWriter runs a hub with the module writer.
+func startWriter(t *testing.T, name string, args ...string) *program {
+	t.Helper()
+	return startWith(t, []string{asHub + "=" + asWriter, writerName + "=" + name}, args...)
+}
+
+func remoteConfigMap(name string) string { return "written-by-" + name }
+
+// written is what is in an object that a hub wrote last.
+type written struct {
+	// By is the number of the process.
+	By int
+	// Issued is when it had the idea.
+	Issued time.Time
+}
+
+func writeAlways(ctx context.Context, c client.Client, name string, period time.Duration) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			writeOnce(ctx, c, name)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func writeOnce(ctx context.Context, c client.Client, name string) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+	patch := fmt.Appendf(nil, `{"data":{"by":"%d","issued":%q}}`, os.Getpid(), time.Now().Format(time.RFC3339Nano))
+	err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) {
+		_ = c.Create(ctx, object) // The next write says how it went.
+	}
+}
+
+// read decodes what a hub wrote: the object, or the patch in an audit log.
+func (w *written) read(data []byte) error {
+	var raw struct{ Data struct{ By, Issued string } }
+	err := json.Unmarshal(data, &raw)
+	if err == nil {
+		w.By, err = strconv.Atoi(raw.Data.By)
+	}
+	if err == nil {
+		w.Issued, err = time.Parse(time.RFC3339Nano, raw.Data.Issued)
+	}
+	return err
+}
+
+// lastWrite returns what was written last into a ConfigMap of a cluster.
+func lastWrite(t *testing.T, c *fleet.Cluster, name string) (written, error) {
+	t.Helper()
+	var object corev1.ConfigMap
+	var w written
+	err := clientFor(t, c).Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, &object)
+	if err != nil {
+		return w, err
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return w, err
+	}
+	return w, w.read(data)
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conn is one connection of a client, with the one to the server that belongs to it.
+type conn struct {
+	proxy   *Proxy
+	client  *net.TCPConn
+	address string // of the server
+	holed   atomic.Bool
+
+	// done is closed when the connection is to end.
+	done chan struct{}
+	// mu protects the fields below.
+	mu     sync.Mutex
+	ended  bool
+	server *net.TCPConn
+}
+
+func newConn(p *Proxy, client *net.TCPConn) *conn {
+	return &conn{proxy: p, client: client, done: make(chan struct{})}
+}
+
+// end closes both connections, with a reset or after what was sent has arrived. It does not wait for
+// the goroutines.
+func (c *conn) end(reset bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = true
+	close(c.done)
+	for _, one := range []*net.TCPConn{c.client, c.server} {
+		if one == nil {
+			continue
+		}
+		if reset {
+			_ = one.SetLinger(0)
+		}
+		_ = one.Close()
+	}
+}
+
+// dialTimeout bounds the way to the server, which is not supposed to be far.
+const dialTimeout = 10 * time.Second
+
+// run forwards until one side ends the connection or the proxy does.
+func (c *conn) run() {
+	if !c.waitFor(func(s *setting) bool { return !s.rules[up].stopped }) {
+		return
+	}
+	server, err := c.dial()
+	if err != nil || !c.adopt(server) {
+		c.end(true)
+		return
+	}
+	var pumps sync.WaitGroup
+	pumps.Go(func() { c.pump(up, c.client, c.server) })
+	pumps.Go(func() { c.pump(down, c.server, c.client) })
+	pumps.Wait()
+	c.end(false)
+}
+
+// dial connects to the server, unless the connection ends before.
+func (c *conn) dial() (*net.TCPConn, error) {
+	//nolint:forbidigo // A connection has no caller; its end ends the dial.
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	dialled := make(chan struct{})
+	defer close(dialled)
+	c.proxy.running.Go(func() {
+		select {
+		case <-c.done:
+			cancel()
+		case <-dialled:
+		}
+	})
+	var dialer net.Dialer
+	server, err := dialer.DialContext(ctx, "tcp", c.address)
+	if err != nil {
+		return nil, err
+	}
+	return server.(*net.TCPConn), nil
+}
+
+// adopt takes note of the connection to the server, unless everything has ended meanwhile.
+func (c *conn) adopt(server *net.TCPConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		_ = server.Close()
+		return false
+	}
+	c.server = server
+	return true
+}
+
+// waitFor returns true when a setting is as asked for, false when the connection ends.
+func (c *conn) waitFor(ask func(*setting) bool) bool {
+	for {
+		s := c.proxy.setting()
+		if ask(s) {
+			return true
+		}
+		select {
+		case <-s.ended:
+		case <-c.done:
+			return false
+		}
+	}
+}
+
+// Size of the queue between the reader and the writer of a direction.
+const (
+	pieceSize = 16 << 10
+	queueSize = 256
+)
+
+// piece is what was read at once.
+type piece struct {
+	data []byte
+	read time.Time
+	luck float64 // see rule.due
+}
+
+// pump forwards one direction until its source ends, and tells the destination so.
+func (c *conn) pump(way direction, from, to *net.TCPConn) {
+	queue := make(chan piece, queueSize)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(queue)
+		if !errors.Is(c.read(way, from, queue), io.EOF) {
+			c.end(true)
+		}
+	})
+	w := writer{conn: c, way: way, to: to}
+	for p := range queue {
+		if !w.deliver(p) {
+			c.end(true) // which ends the reader, too
+		}
+	}
+	reading.Wait()
+	if c.waitFor(func(s *setting) bool { return !s.rules[way].stopped }) {
+		_ = to.CloseWrite()
+	}
+}
+
+// read fills the queue. It returns io.EOF if everything was read.
+func (c *conn) read(way direction, from *net.TCPConn, queue chan<- piece) error {
+	for {
+		if !c.waitFor(func(s *setting) bool { return !s.rules[way].unread }) {
+			return net.ErrClosed
+		}
+		buffer := make([]byte, pieceSize)
+		n, err := from.Read(buffer)
+		if n > 0 {
+			select {
+			case queue <- piece{data: buffer[:n], read: time.Now(), luck: 2*rand.Float64() - 1}:
+			case <-c.done:
+				return net.ErrClosed
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// doorMode says what somebody meets who wants to connect.
+type doorMode int
+
+const (
+	doorOpen doorMode = iota // connections come about
+	doorShut                 // they are refused
+	doorDeaf                 // nobody answers
+)
+
+// door is the listener of a proxy. One goroutine at a time uses it.
+type door struct {
+	addr   netip.AddrPort
+	accept func(*net.TCPConn) // called by the door's goroutine; must not wait
+
+	mode      doorMode
+	listener  *net.TCPListener // nil while shut
+	filler    net.Conn         // takes the last place in the queue while deaf
+	accepting chan struct{}    // closed when the goroutine has ended
+}
+
+// Ports come from a range below those that systems give to outgoing connections, and beside the one
+// that e2e/fleet uses, so that the port of a door that is shut is not taken by chance.
+const (
+	firstPort    = 10000
+	lastPort     = 19999
+	portAttempts = 20
+)
+
+// listenTimeout is how long a door tries to get its port back.
+const listenTimeout = 5 * time.Second
+
+// newDoor opens a door at a port of its own.
+func newDoor(accept func(*net.TCPConn)) (*door, error) {
+	var failures []error
+	for range portAttempts {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		d := &door{addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)), accept: accept}
+		err := d.listen()
+		if err == nil {
+			d.open()
+			return d, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, fmt.Errorf("find a free port: %w", errors.Join(failures...))
+}
+
+// to changes the mode. It returns when the new one is in effect. A door that cannot get its port
+// back stays shut.
+func (d *door) to(mode doorMode) error {
+	if mode == d.mode {
+		return nil
+	}
+	d.stopAccepting()
+	if mode == doorShut {
+		d.shut()
+		return nil
+	}
+	if d.listener == nil {
+		if err := d.relisten(); err != nil {
+			return err
+		}
+	}
+	if mode == doorDeaf {
+		return d.deafen()
+	}
+	if err := d.backlog(fullBacklog); err != nil {
+		return err
+	}
+	d.open()
+	return nil
+}
+
+func (d *door) listen() error {
+	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(d.addr))
+	if err != nil {
+		return err
+	}
+	d.listener = listener
+	return nil
+}
+
+// relisten gets the port back, for which it waits a while if somebody has it.
+func (d *door) relisten() error {
+	deadline := time.Now().Add(listenTimeout)
+	for {
+		err := d.listen()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// open begins to accept connections.
+func (d *door) open() {
+	d.mode, d.accepting = doorOpen, make(chan struct{})
+	_ = d.listener.SetDeadline(time.Time{}) // fails only when closed, which the goroutine notices
+	filler := d.filler
+	d.filler = nil
+	go func() {
+		defer close(d.accepting)
+		if filler != nil {
+			defer func() { _ = filler.Close() }()
+		}
+		for {
+			conn, err := d.listener.AcceptTCP()
+			if err != nil {
+				return
+			}
+			if filler != nil && conn.RemoteAddr().String() == filler.LocalAddr().String() {
+				_ = conn.Close()
+				continue
+			}
+			d.accept(conn)
+		}
+	}()
+}
+
+// stopAccepting ends the goroutine of open and waits for it.
+func (d *door) stopAccepting() {
+	if d.mode != doorOpen {
+		return
+	}
+	_ = d.listener.SetDeadline(time.Now())
+	<-d.accepting
+	d.mode = doorDeaf // as long as nothing else is done
+}
+
+// shut lets connections be refused.
+func (d *door) shut() {
+	if d.filler != nil {
+		_ = d.filler.Close()
+		d.filler = nil
+	}
+	if d.listener != nil {
+		_ = d.listener.Close()
+		d.listener = nil
+	}
+	d.mode = doorShut
+}
+
+// fillTimeout is how long the last place in the queue may take to be taken.
+const fillTimeout = 200 * time.Millisecond
+
+// fullBacklog is how many connections may wait to be accepted.
+const fullBacklog = 128
+
+// deafen has the kernel drop whatever begins a connection: it does so when the queue of a listener
+// is full, and a queue of no length has room for one.
+func (d *door) deafen() error {
+	if err := d.backlog(0); err != nil {
+		return err
+	}
+	// It fails where a client was faster, whose connection then waits in the queue. That is as good.
+	filler, err := (&net.Dialer{Timeout: fillTimeout}).Dial("tcp", d.addr.String())
+	if err == nil {
+		d.filler = filler
+	}
+	d.mode = doorDeaf
+	return nil
+}
+
+// backlog sets the length of the listener's queue.
+func (d *door) backlog(n int) error {
+	raw, err := d.listener.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var listening error
+	err = raw.Control(func(fd uintptr) { listening = syscall.Listen(int(fd), n) })
+	return errors.Join(err, listening)
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// A Fault is a way in which the network does not work. The zero value is Pass. Faults are values:
+// they can be kept, compared by name and set any number of times.
+type Fault struct {
+	name  string
+	door  doorMode
+	reset bool // every connection, old and new
+	rules [directions]rule
+}
+
+// direction is a way through the proxy.
+type direction int
+
+const (
+	up         direction = iota // from the client to the server
+	down                        // from the server to the client
+	directions                  // how many there are
+)
+
+// rule says what becomes of the bytes of one direction. The zero value lets them pass.
+type rule struct {
+	unread  bool // the reader stands still
+	stopped bool // the writer stands still
+	lost    bool // read and thrown away
+
+	delay, jitter time.Duration
+	rate          int   // bytes per second, 0 for any
+	cut           int64 // bytes until the end, 0 for never
+	corrupt       int64 // every which byte is changed, 0 for none
+}
+
+// String names the fault.
+func (f Fault) String() string {
+	if f.name == "" {
+		return "pass"
+	}
+	return f.name
+}
+
+// Pass lets everything flow.
+func Pass() Fault { return Fault{} }
+
+// Refuse closes the listener, so that connections are refused, and resets those that exist.
+func Refuse() Fault { return Fault{name: "refuse", door: doorShut, reset: true} }
+
+// Reset resets the connections that exist, and each new one as soon as it has come about.
+func Reset() Fault { return Fault{name: "reset", reset: true} }
+
+// Blackhole lets nothing arrive in either direction. Connections that exist stay and are silent,
+// and new ones do not come about: connecting hangs.
+func Blackhole() Fault {
+	silent := rule{unread: true, stopped: true}
+	return Fault{name: "blackhole", door: doorDeaf, rules: [directions]rule{silent, silent}}
+}
+
+// NeverRead accepts connections and never reads from them. Connections that exist are silent.
+func NeverRead() Fault {
+	silent := rule{unread: true, stopped: true}
+	return Fault{name: "never read", rules: [directions]rule{silent, silent}}
+}
+
+// LoseRequests throws away what clients send. The server's connections exist and stay silent.
+func LoseRequests() Fault {
+	return Fault{name: "lose requests", rules: [directions]rule{up: {lost: true}}}
+}
+
+// LoseAnswers throws away what the server sends: requests arrive and are carried out, and nobody
+// learns of it.
+func LoseAnswers() Fault {
+	return Fault{name: "lose answers", rules: [directions]rule{down: {lost: true}}}
+}
+
+// Hold keeps what the server sends until the fault ends, as a buffering proxy does with a watch
+// that has no events. What does not fit into the queue keeps the server waiting.
+func Hold() Fault {
+	return Fault{name: "hold", rules: [directions]rule{down: {stopped: true}}}
+}
+
+// Delay lets everything arrive later, by delay and up to jitter more or less. The order stays, and
+// so does the throughput as far as the queue goes.
+func Delay(delay, jitter time.Duration) Fault {
+	late := rule{delay: delay, jitter: jitter}
+	return Fault{name: fmt.Sprintf("delay %s±%s", delay, jitter), rules: [directions]rule{late, late}}
+}
+
+// Throttle lets so many bytes per second through, in each direction, of all connections together.
+// The least is 1.
+func Throttle(bytesPerSecond int) Fault {
+	slow := rule{rate: max(bytesPerSecond, 1)}
+	return Fault{name: fmt.Sprintf("throttle %d B/s", slow.rate), rules: [directions]rule{slow, slow}}
+}
+
+// CutAfter ends each connection when so many bytes of the server's have arrived from now on. The
+// client gets these bytes and then the end of the stream. The least is 1.
+func CutAfter(bytes int64) Fault {
+	return Fault{name: fmt.Sprintf("cut after %d B", bytes), rules: [directions]rule{down: {cut: max(bytes, 1)}}}
+}
+
+// Corrupt changes one bit of every n-th byte that the server sends on a connection from now on. The
+// least is 1.
+func Corrupt(n int64) Fault {
+	return Fault{name: fmt.Sprintf("corrupt every %d B", n), rules: [directions]rule{down: {corrupt: max(n, 1)}}}
+}
+
+// due returns when a piece of data that was read at a time may arrive. luck is between -1 and 1 and
+// belongs to the piece.
+func (r rule) due(read time.Time, luck float64) time.Time {
+	return read.Add(r.delay + time.Duration(math.Round(luck*float64(r.jitter))))
+}

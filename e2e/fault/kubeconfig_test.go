@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.Clientset {
+	t.Helper()
+	through, err := p.Kubeconfig(kubeconfig)
+	if err != nil {
+		t.Fatalf("Kubeconfig: %v", err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Timeout = 2 * time.Second
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// A real API server behind the proxy: its certificate is verified, a watch is cut and resumed, and
+// what a request did whose answer was lost is done.
+func TestWithAnAPIServer(t *testing.T) {
+	t.Parallel()
+	cluster := fleettest.Cluster(t, "remote")
+	p := newProxy(t, cluster.Server())
+	client := clientThrough(t, p, cluster.Kubeconfig())
+	maps := client.CoreV1().ConfigMaps("default")
+	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatalf("list through the proxy: %v", err)
+	}
+	set(t, p, fault.Refuse())
+	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err == nil {
+		t.Error("list while refused: no error")
+	}
+	set(t, p, fault.Pass())
+	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatalf("list after the refusal: %v", err)
+	}
+	set(t, p, fault.LoseAnswers())
+	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-in-vain"}}
+	if _, err := maps.Create(t.Context(), one, metav1.CreateOptions{}); err == nil {
+		t.Error("create whose answer is lost: no error")
+	}
+	set(t, p, fault.Pass())
+	eventually(t, "the object is there", func() bool {
+		_, err := maps.Get(t.Context(), one.Name, metav1.GetOptions{})
+		return err == nil
+	})
+}
+
+// A watch without events is not heard of through a buffering proxy, not even that it began.
+func TestHold_AWatch(t *testing.T) {
+	t.Parallel()
+	cluster := fleettest.Cluster(t, "remote")
+	p := newProxy(t, cluster.Server())
+	client := clientThrough(t, p, cluster.Kubeconfig())
+	if _, err := client.Discovery().ServerVersion(); err != nil {
+		t.Fatalf("version: %v", err)
+	}
+	set(t, p, fault.Hold())
+	began := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		w, err := client.CoreV1().Secrets("default").Watch(ctx, metav1.ListOptions{})
+		if err == nil {
+			w.Stop()
+		}
+		began <- err
+	}()
+	select {
+	case err := <-began:
+		t.Fatalf("the watch began: %v", err)
+	case <-time.After(moment):
+	}
+	set(t, p, fault.Pass())
+	if err := <-began; err != nil {
+		t.Errorf("watch: %v", err)
+	}
+}
+
+func TestKubeconfig_KeepsTheNameToVerify(t *testing.T) {
+	t.Parallel()
+	const named = `{"kind":"Config","apiVersion":"v1","clusters":[
+		{"name":"plain","cluster":{"server":"https://api.example.com:6443/path"}},
+		{"name":"other","cluster":{"server":"https://10.0.0.1:6443","tls-server-name":"kubernetes"}},
+		{"name":"local","cluster":{"server":"https://127.0.0.1:6443"}}]}`
+	p := newProxy(t, "https://api.example.com")
+	through, err := p.Kubeconfig([]byte(named))
+	if err != nil {
+		t.Fatalf("Kubeconfig: %v", err)
+	}
+	config, err := clientcmd.Load(through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][2]string{
+		"plain": {"https://" + p.Addr() + "/path", "api.example.com"},
+		"other": {"https://" + p.Addr(), "kubernetes"},
+		"local": {"https://" + p.Addr(), ""},
+	} {
+		if got := config.Clusters[name]; got.Server != want[0] || got.TLSServerName != want[1] {
+			t.Errorf("%s: server %s, name %q; want %q", name, got.Server, got.TLSServerName, want)
+		}
+	}
+	if _, err := p.Kubeconfig([]byte("\tno kubeconfig")); err == nil {
+		t.Error("Kubeconfig accepts what is none")
+	}
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+)
+
+// A Proxy forwards TCP connections to a server, as well or as badly as the fault that is set lets it.
+// It is made by New, and its owner ends it with Close. Its methods may be called from several
+// goroutines at once.
+type Proxy struct {
+	addr  string
+	stats counters
+
+	// switching makes one of Set, Swap and Close happen at a time. It protects door.
+	switching sync.Mutex
+	door      *door
+
+	// mu protects the fields below. It is held for a few instructions.
+	mu       sync.Mutex
+	set      *setting
+	upstream string
+	conns    map[*conn]struct{}
+	closed   bool
+
+	// running are the goroutines of the connections.
+	running sync.WaitGroup
+}
+
+// setting is a fault from the time it is set to the time the next one is.
+type setting struct {
+	Fault
+	limits [directions]*rate.Limiter // nil for any rate
+	ended  chan struct{}             // closed when another fault is set
+}
+
+func newSetting(f Fault) *setting {
+	s := &setting{Fault: f, ended: make(chan struct{})}
+	for i, r := range f.rules {
+		if r.rate > 0 {
+			s.limits[i] = rate.NewLimiter(rate.Limit(r.rate), max(r.rate/10, 1))
+		}
+	}
+	return s
+}
+
+// ErrClosed is returned by the methods of a Proxy that was closed.
+var ErrClosed = errors.New("the fault proxy is closed")
+
+// New listens on a port of 127.0.0.1 and forwards to upstream, which is a host with a port or the
+// URL of an API server. It contacts nobody before somebody connects.
+func New(upstream string) (*Proxy, error) {
+	address, err := addressOf(upstream)
+	if err != nil {
+		return nil, fmt.Errorf("start a fault proxy: %w", err)
+	}
+	p := &Proxy{set: newSetting(Pass()), upstream: address, conns: map[*conn]struct{}{}}
+	if p.door, err = newDoor(p.admit); err != nil {
+		return nil, fmt.Errorf("start a fault proxy: %w", err)
+	}
+	p.addr = p.door.addr.String()
+	return p, nil
+}
+
+// addressOf returns the host and port of a URL, or of what is one already.
+func addressOf(upstream string) (string, error) {
+	if !strings.Contains(upstream, "://") {
+		_, _, err := net.SplitHostPort(upstream)
+		return upstream, err
+	}
+	u, err := url.Parse(upstream)
+	if err != nil {
+		return "", err
+	}
+	if u.Port() != "" {
+		return u.Host, nil
+	}
+	return net.JoinHostPort(u.Hostname(), "443"), nil
+}
+
+// Addr returns where the proxy listens, as host:port. It stays the same, whatever is set.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Set makes the fault the one in effect, instead of the one before. When it returns new connections
+// meet the new fault, and so does the next piece of data of each connection that exists. It fails
+// when the port was taken while connections were refused; they are refused on then, and Set can be
+// tried again.
+func (p *Proxy) Set(f Fault) error {
+	p.switching.Lock()
+	defer p.switching.Unlock()
+	if p.isClosed() {
+		return ErrClosed
+	}
+	err := p.door.to(f.door)
+	if err != nil {
+		return fmt.Errorf("listen at %s again: %w", p.addr, err)
+	}
+	for _, c := range p.change(f) {
+		if f.reset || c.holed.Load() {
+			c.end(true)
+		}
+	}
+	return nil
+}
+
+// change puts the fault into effect and returns the connections that exist.
+func (p *Proxy) change(f Fault) []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.set.ended)
+	p.set = newSetting(f)
+	return p.connsLocked()
+}
+
+func (p *Proxy) connsLocked() []*conn {
+	all := make([]*conn, 0, len(p.conns))
+	for c := range p.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Fault returns the fault in effect.
+func (p *Proxy) Fault() Fault { return p.setting().Fault }
+
+func (p *Proxy) setting() *setting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.set
+}
+
+// Swap makes the proxy lead to another server; see New for upstream. Connections that exist are
+// reset, so that clients come back and meet the other one.
+func (p *Proxy) Swap(upstream string) error {
+	address, err := addressOf(upstream)
+	if err != nil {
+		return fmt.Errorf("swap the server behind a fault proxy: %w", err)
+	}
+	p.switching.Lock()
+	defer p.switching.Unlock()
+	p.mu.Lock()
+	p.upstream = address
+	conns, closed := p.connsLocked(), p.closed
+	p.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	for _, c := range conns {
+		c.end(true)
+	}
+	return nil
+}
+
+// Close ends every connection and returns when nothing of the proxy runs any more. Calling it again
+// does nothing.
+func (p *Proxy) Close() {
+	p.switching.Lock()
+	defer p.switching.Unlock()
+	p.mu.Lock()
+	closed := p.closed
+	p.closed = true
+	conns := p.connsLocked()
+	p.mu.Unlock()
+	if closed {
+		return
+	}
+	_ = p.door.to(doorShut) // nothing in the way of that
+	for _, c := range conns {
+		c.end(true)
+	}
+	p.running.Wait()
+}
+
+func (p *Proxy) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// admit begins to serve a connection that has come about.
+func (p *Proxy) admit(client *net.TCPConn) {
+	p.stats.accepted.Add(1)
+	c := newConn(p, client)
+	p.mu.Lock()
+	if p.closed || p.set.reset && p.set.door == doorOpen {
+		p.mu.Unlock()
+		c.end(true)
+		return
+	}
+	c.address = p.upstream
+	p.conns[c] = struct{}{}
+	p.mu.Unlock()
+	p.running.Go(func() {
+		defer p.forget(c)
+		c.run()
+	})
+}
+
+func (p *Proxy) forget(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// Stats says what a proxy has done so far.
+type Stats struct {
+	// Accepted is how many connections have come about. Open is how many of them have not ended.
+	Accepted, Open int64
+	// Up and Down are the bytes that arrived at the server, and at the clients.
+	Up, Down int64
+	// Lost are the bytes that were thrown away.
+	Lost int64
+}
+
+type counters struct {
+	accepted, lost atomic.Int64
+	arrived        [directions]atomic.Int64
+}
+
+// Stats returns the counters of now.
+func (p *Proxy) Stats() Stats {
+	p.mu.Lock()
+	open := int64(len(p.conns))
+	p.mu.Unlock()
+	return Stats{
+		Accepted: p.stats.accepted.Load(), Open: open, Lost: p.stats.lost.Load(),
+		Up: p.stats.arrived[up].Load(), Down: p.stats.arrived[down].Load(),
+	}
+}

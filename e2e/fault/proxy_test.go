@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+func TestPass(t *testing.T) {
+	t.Parallel()
+	server := startEcho(t)
+	p := newProxy(t, server.addr())
+	conn := dial(t, p)
+	exchange(t, conn, "hello")
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(conn); len(rest) > 0 || err != nil {
+		t.Errorf("after the end: %q, %v; want an end", rest, err)
+	}
+	eventually(t, "the connection is forgotten", func() bool { return p.Stats().Open == 0 })
+	if got, want := p.Stats(), (fault.Stats{Accepted: 1, Up: 5, Down: 5}); got != want {
+		t.Errorf("stats = %+v, want %+v", got, want)
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, startEcho(t).addr())
+	conn := dial(t, p)
+	exchange(t, conn, "before")
+	for range 3 {
+		set(t, p, fault.Refuse())
+		if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Fatalf("dial: %v, want refused", err)
+		}
+		set(t, p, fault.Pass())
+		exchange(t, dial(t, p), "after")
+	}
+	expectReset(t, conn)
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, startEcho(t).addr())
+	old := dial(t, p)
+	exchange(t, old, "before")
+	set(t, p, fault.Reset())
+	expectReset(t, old)
+	expectNewIsReset(t, p)
+	set(t, p, fault.Pass())
+	exchange(t, dial(t, p), "after")
+}
+
+func TestBlackhole(t *testing.T) {
+	t.Parallel()
+	server := startEcho(t)
+	p := newProxy(t, server.addr())
+	conn := dial(t, p)
+	exchange(t, conn, "before")
+	set(t, p, fault.Blackhole())
+	send(t, conn, "during")
+	expectSilence(t, conn)
+	if got := server.received(); got != "before" {
+		t.Errorf("the server got %q", got)
+	}
+	_, err := net.DialTimeout("tcp", p.Addr(), moment)
+	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("dial: %v; want it to hang", err)
+	}
+	// One that goes on trying gets through when the hole is closed.
+	connected := make(chan net.Conn, 1)
+	go func() {
+		conn, err := net.DialTimeout("tcp", p.Addr(), patience)
+		if err != nil {
+			t.Errorf("dial: %v", err)
+		}
+		connected <- conn
+	}()
+	set(t, p, fault.Pass())
+	expect(t, conn, "during")
+	exchange(t, conn, "after")
+	if conn := <-connected; conn != nil {
+		exchange(t, conn, "late")
+		_ = conn.Close()
+	}
+	exchange(t, dial(t, p), "new")
+}
+
+func TestNeverRead(t *testing.T) {
+	t.Parallel()
+	server := startEcho(t)
+	p := newProxy(t, server.addr())
+	old := dial(t, p)
+	exchange(t, old, "before")
+	set(t, p, fault.NeverRead())
+	send(t, old, "old")
+	fresh := dial(t, p)
+	send(t, fresh, "new")
+	expectSilence(t, fresh)
+	expectSilence(t, old)
+	// What is never read fills up, and then the client cannot write on.
+	_ = fresh.SetWriteDeadline(time.Now().Add(moment))
+	n, err := io.Copy(fresh, &zeros{left: 1 << 30})
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("wrote %d bytes, %v; want to be kept waiting", n, err)
+	}
+	if got := server.received(); got != "before" {
+		t.Errorf("the server got %q", got)
+	}
+	set(t, p, fault.Pass())
+	expect(t, old, "old")
+	expect(t, fresh, "new")
+}
+
+// zeros are so many bytes to read.
+type zeros struct{ left int }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	n := min(len(b), z.left)
+	z.left -= n
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func TestLoseRequests(t *testing.T) {
+	t.Parallel()
+	server := startEcho(t)
+	p := newProxy(t, server.addr())
+	conn := dial(t, p)
+	exchange(t, conn, "before")
+	set(t, p, fault.LoseRequests())
+	send(t, conn, "lost")
+	expectSilence(t, conn)
+	if got := server.received(); got != "before" {
+		t.Errorf("the server got %q", got)
+	}
+	if got := p.Stats().Lost; got != 4 {
+		t.Errorf("lost %d bytes, want 4", got)
+	}
+	set(t, p, fault.Pass())
+	expectReset(t, conn)
+	exchange(t, dial(t, p), "after")
+}
+
+func TestLoseAnswers(t *testing.T) {
+	t.Parallel()
+	server := startEcho(t)
+	p := newProxy(t, server.addr())
+	conn, untouched := dial(t, p), dial(t, p)
+	exchange(t, conn, "before.")
+	set(t, p, fault.LoseAnswers())
+	send(t, conn, "done, and nobody knows")
+	expectSilence(t, conn)
+	eventually(t, "the request arrives", func() bool { return strings.HasSuffix(server.received(), "nobody knows") })
+	set(t, p, fault.Pass())
+	expectReset(t, conn)
+	exchange(t, untouched, "a stream without a hole goes on")
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	server := startEcho(t)
+	p := newProxy(t, server.addr())
+	conn := dial(t, p)
+	set(t, p, fault.Hold())
+	send(t, conn, "one ")
+	eventually(t, "the request arrives", func() bool { return server.received() == "one " })
+	send(t, conn, "two")
+	expectSilence(t, conn)
+	set(t, p, fault.Pass())
+	expect(t, conn, "one two")
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, startEcho(t).addr())
+	conn := dial(t, p)
+	const delay, jitter = 100 * time.Millisecond, 50 * time.Millisecond
+	set(t, p, fault.Delay(delay, jitter))
+	for range 3 {
+		began := time.Now()
+		send(t, conn, "there ")
+		send(t, conn, "and back")
+		expect(t, conn, "there and back")
+		if took := time.Since(began); took < 2*(delay-jitter) {
+			t.Errorf("there and back in %s, want at least %s", took, 2*(delay-jitter))
+		}
+	}
+	// What is under way arrives when the delay ends.
+	set(t, p, fault.Delay(time.Hour, 0))
+	send(t, conn, "soon")
+	expectSilence(t, conn)
+	set(t, p, fault.Pass())
+	expect(t, conn, "soon")
+}
+
+func TestThrottle(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, startEcho(t).addr())
+	conn := dial(t, p)
+	set(t, p, fault.Throttle(100_000))
+	text := strings.Repeat("x", 60_000)
+	began := time.Now()
+	exchange(t, conn, text) // the first tenth of a second's worth is free
+	if took := time.Since(began); took < 450*time.Millisecond {
+		t.Errorf("60 kB at 100 kB/s took %s", took)
+	}
+	set(t, p, fault.Throttle(1))
+	send(t, conn, text)
+	set(t, p, fault.Pass())
+	expect(t, conn, text)
+}
+
+func TestCutAfter(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, startEcho(t).addr())
+	conn := dial(t, p)
+	exchange(t, conn, "does not count")
+	set(t, p, fault.CutAfter(5))
+	send(t, conn, "0123456789")
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	if got, err := io.ReadAll(conn); string(got) != "01234" || err != nil {
+		t.Errorf("got %q, %v; want 01234 and an end", got, err)
+	}
+	fresh := dial(t, p)
+	exchange(t, fresh, "0123")
+	send(t, fresh, "456")
+	expect(t, fresh, "4")
+}
+
+func TestCorrupt(t *testing.T) {
+	t.Parallel()
+	server := startEcho(t)
+	p := newProxy(t, server.addr())
+	conn := dial(t, p)
+	set(t, p, fault.Corrupt(4))
+	send(t, conn, "aaaaaa")
+	expect(t, conn, "aaa`aa")
+	send(t, conn, "aaaaaa")
+	expect(t, conn, "a`aaa`")
+	if got := server.received(); got != "aaaaaaaaaaaa" {
+		t.Errorf("the server got %q", got)
+	}
+}
+
+func TestSwap(t *testing.T) {
+	t.Parallel()
+	first, second := startEcho(t), startEcho(t)
+	p := newProxy(t, first.addr())
+	conn := dial(t, p)
+	exchange(t, conn, "first")
+	if err := p.Swap("https://" + second.addr()); err != nil {
+		t.Fatalf("Swap: %v", err)
+	}
+	expectReset(t, conn)
+	exchange(t, dial(t, p), "second")
+	if first.received() != "first" || second.received() != "second" {
+		t.Errorf("the servers got %q and %q", first.received(), second.received())
+	}
+}
+
+// A server that does not exist is a connection that comes about and is reset.
+func TestDeadUpstream(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = listener.Close()
+	expectNewIsReset(t, newProxy(t, listener.Addr().String()))
+}
+
+// Whatever is set in whatever order while connections are used, none of it gets stuck, and what
+// arrives has no hole.
+func TestEveryFaultAfterEveryOther(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, startEcho(t).addr())
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					chat(t, p.Addr())
+				}
+			}
+		})
+	}
+	all := everyFault()
+	for _, before := range all {
+		for _, after := range all {
+			set(t, p, before)
+			set(t, p, after)
+		}
+	}
+	set(t, p, fault.Pass())
+	exchange(t, dial(t, p), "still there")
+	close(stop)
+	clients.Wait()
+}
+
+func everyFault() []fault.Fault {
+	return []fault.Fault{
+		fault.Pass(), fault.Refuse(), fault.Reset(), fault.Blackhole(), fault.NeverRead(), fault.LoseRequests(),
+		fault.LoseAnswers(), fault.Hold(), fault.Delay(5*time.Millisecond, 5*time.Millisecond), fault.Throttle(10_000),
+		fault.CutAfter(100),
+	}
+}
+
+// chat sends numbered bytes and checks that what comes back is what was sent, as far as it comes.
+func chat(t *testing.T, addr string) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, moment)
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(moment))
+	sent, got := make([]byte, 1000), make([]byte, 1000)
+	for i := range sent {
+		sent[i] = byte(i)
+	}
+	_, _ = conn.Write(sent)
+	n, _ := io.ReadFull(conn, got)
+	if !bytes.Equal(got[:n], sent[:n]) {
+		t.Errorf("what came back is not what was sent")
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	for _, f := range everyFault() {
+		p, err := fault.New(startEcho(t).addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := dial(t, p)
+		send(t, conn, "something to be stuck with")
+		set(t, p, f)
+		p.Close()
+		p.Close()
+		if err := p.Set(fault.Pass()); !errors.Is(err, fault.ErrClosed) {
+			t.Errorf("Set after Close: %v", err)
+		}
+		if err := p.Swap(p.Addr()); !errors.Is(err, fault.ErrClosed) {
+			t.Errorf("Swap after Close: %v", err)
+		}
+		if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("dial after Close: %v, want refused", err)
+		}
+		if got := p.Stats().Open; got != 0 {
+			t.Errorf("%s: %d connections are open after Close", f, got)
+		}
+	}
+}
+
+func TestNew_RefusesWhatIsNoAddress(t *testing.T) {
+	t.Parallel()
+	for _, upstream := range []string{"", "localhost", "https://%"} {
+		if p, err := fault.New(upstream); err == nil {
+			p.Close()
+			t.Errorf("New(%q) accepts it", upstream)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+
+// patience is how long a test waits for what takes milliseconds; moment is how long it watches
+// something that must not happen.
+const (
+	patience = 20 * time.Second
+	moment   = 200 * time.Millisecond
+)
+
+// echo is a server that sends back what it gets, and keeps it.
+type echo struct {
+	listener net.Listener
+	mu       sync.Mutex
+	got      []byte
+	conns    []net.Conn
+}
+
+func startEcho(t *testing.T) *echo {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &echo{listener: listener}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			e.mu.Lock()
+			e.conns = append(e.conns, conn)
+			e.mu.Unlock()
+			serving.Go(func() { e.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		e.mu.Lock()
+		for _, conn := range e.conns {
+			_ = conn.Close()
+		}
+		e.mu.Unlock()
+		serving.Wait()
+	})
+	return e
+}
+
+func (e *echo) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	buffer := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buffer)
+		e.mu.Lock()
+		e.got = append(e.got, buffer[:n]...)
+		e.mu.Unlock()
+		if _, writing := conn.Write(buffer[:n]); err != nil || writing != nil {
+			return
+		}
+	}
+}
+
+func (e *echo) addr() string { return e.listener.Addr().String() }
+
+func (e *echo) received() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return string(e.got)
+}
+
+// newProxy returns a proxy that is closed when the test ends.
+func newProxy(t *testing.T, upstream string) *fault.Proxy {
+	t.Helper()
+	p, err := fault.New(upstream)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
+	t.Helper()
+	if err := p.Set(f); err != nil {
+		t.Fatalf("Set(%s): %v", f, err)
+	}
+}
+
+func dial(t *testing.T, p *fault.Proxy) *net.TCPConn {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", p.Addr(), patience)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+func send(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatalf("send %q: %v", text, err)
+	}
+}
+
+// expect fails the test unless the text, and nothing else before it, arrives.
+func expect(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	buffer := make([]byte, len(text))
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	if _, err := io.ReadFull(conn, buffer); err != nil || !bytes.Equal(buffer, []byte(text)) {
+		t.Fatalf("got %q, %v; want %q", buffer, err, text)
+	}
+}
+
+// exchange fails the test unless the connection works.
+func exchange(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	send(t, conn, text)
+	expect(t, conn, text)
+}
+
+// expectSilence fails the test if anything arrives, or the connection ends.
+func expectSilence(t *testing.T, conn net.Conn) {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(moment))
+	n, err := conn.Read(make([]byte, 100))
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("got %d bytes, %v; want silence", n, err)
+	}
+}
+
+// expectReset fails the test unless the connection is reset.
+func expectReset(t *testing.T, conn net.Conn) {
+	t.Helper()
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	n, err := conn.Read(make([]byte, 100))
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatalf("got %d bytes, %v; want a reset", n, err)
+	}
+}
+
+// expectNewIsReset fails the test unless a new connection is reset.
+func expectNewIsReset(t *testing.T, p *fault.Proxy) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", p.Addr(), patience)
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		expectReset(t, conn)
+	} else if !errors.Is(err, syscall.ECONNRESET) { // which may be faster than dial
+		t.Fatalf("dial: %v, want a reset", err)
+	}
+}
+
+// eventually waits for a condition that nothing announces.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+		if condition() {
+			return
+		}
+	}
+	t.Fatalf("%s: not within %s", what, patience)
+}

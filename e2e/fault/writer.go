@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"net"
+	"time"
+)
+
+// writer delivers what was read of one direction of a connection.
+type writer struct {
+	*conn
+	way direction
+	to  *net.TCPConn
+
+	// passed is how many bytes have been delivered under the setting that since is.
+	since  *setting
+	passed int64
+}
+
+// deliver brings a piece to its destination as the fault in effect says. It looks at the fault again
+// whenever that changes. It returns false when there is no point in going on.
+func (w *writer) deliver(p piece) bool {
+	for len(p.data) > 0 {
+		s := w.proxy.setting()
+		if s != w.since {
+			w.since, w.passed = s, 0
+		}
+		r := s.rules[w.way]
+		switch {
+		case r.stopped:
+			if !w.wait(s, nil) {
+				return false
+			}
+			continue
+		case r.lost:
+			w.holed.Store(true)
+			w.proxy.stats.lost.Add(int64(len(p.data)))
+			return true
+		}
+		if late := time.Until(r.due(p.read, p.luck)); late > 0 {
+			if !w.waitUntil(s, late) {
+				return false
+			}
+			continue
+		}
+		n, ok := w.write(s, p.data)
+		if !ok {
+			return false
+		}
+		p.data = p.data[n:]
+	}
+	return true
+}
+
+// write delivers as much of the data as may pass at once.
+func (w *writer) write(s *setting, data []byte) (n int, ok bool) {
+	r := s.rules[w.way]
+	if limit := s.limits[w.way]; limit != nil {
+		data = data[:min(len(data), limit.Burst())]
+		turn := limit.ReserveN(time.Now(), len(data))
+		if !w.waitUntil(s, turn.Delay()) {
+			return 0, false
+		}
+	}
+	if r.cut > 0 {
+		if w.passed >= r.cut {
+			return 0, false
+		}
+		data = data[:min(int64(len(data)), r.cut-w.passed)]
+	}
+	if r.corrupt > 0 {
+		corrupt(data, w.passed, r.corrupt)
+	}
+	n, err := w.to.Write(data)
+	w.passed += int64(n)
+	w.proxy.stats.arrived[w.way].Add(int64(n))
+	if r.cut > 0 && w.passed >= r.cut {
+		w.end(false)
+	}
+	return n, err == nil
+}
+
+// corrupt changes every nth byte, where so many have passed before.
+func corrupt(data []byte, passed, nth int64) {
+	for i := nth - 1 - passed%nth; i < int64(len(data)); i += nth {
+		data[i] ^= 1
+	}
+}
+
+// waitUntil returns after a time, or when another fault is set. It returns false when the connection
+// ends.
+func (w *writer) waitUntil(s *setting, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	return w.wait(s, timer.C)
+}
+
+func (w *writer) wait(s *setting, until <-chan time.Time) bool {
+	select {
+	case <-until:
+		return true
+	case <-s.ended:
+		return true
+	case <-w.done:
+		return false
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Names of an audit log and of the file that says what goes into it, in a cluster's folder.
+const (
+	auditLog        = "audit.log"
+	auditPolicyFile = "audit-policy.yaml"
+)
+
+// auditPolicy logs every request of every client with what is asked and who asks, and the bodies of
+// writes except those of which one could be a credential. What the API server asks itself is left
+// out, and so is the moment in which a request came in: it is in the later entry of that request.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- level: None
+  users: ["system:apiserver"]
+- level: Metadata
+  resources:
+  - {group: "", resources: [secrets, serviceaccounts/token]}
+  - {group: authentication.k8s.io}
+- level: Request
+  verbs: [create, update, patch]
+- level: Metadata
+`
+
+// auditFlags make a kube-apiserver write an audit log into its folder, as one file. An entry is in
+// the file before the answer leaves.
+func auditFlags() []string {
+	return []string{
+		"--audit-policy-file=" + auditPolicyFile,
+		"--audit-log-path=" + auditLog,
+		"--audit-log-mode=blocking",
+		"--audit-log-maxsize=1000000",
+	}
+}
+
+// AuditEvent is a request as the audit log has it. These are the fields that tests ask for; the API
+// audit.k8s.io has more.
+type AuditEvent struct {
+	// ID is the request's own.
+	ID string `json:"auditID"`
+	// Stage is ResponseComplete, ResponseStarted for a watch that goes on, or Panic.
+	Stage string `json:"stage"`
+	// Verb is one of get, list, watch, create, update, patch, delete and deletecollection; for a
+	// path that is no resource, the HTTP method in lower case.
+	Verb string `json:"verb"`
+	// RequestURI has the path and the query.
+	RequestURI string `json:"requestURI"`
+	// User is who asked.
+	User struct {
+		// Username is that of the credential.
+		Username string `json:"username"`
+	} `json:"user"`
+	// UserAgent is what the client calls itself.
+	UserAgent string `json:"userAgent"`
+	// Object is what the request is about; empty for a path that is no resource.
+	Object AuditObject `json:"objectRef"`
+	// Body is the object or the patch of a create, update or patch; empty for Secrets and tokens.
+	Body json.RawMessage `json:"requestObject"`
+	// Response has the status code of the answer.
+	Response struct {
+		// Code is 200, 201 and so on.
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	// Received is when the request reached the API server, Stamped when it reached the Stage, both
+	// to the microsecond and by the clock of this machine.
+	Received time.Time `json:"requestReceivedTimestamp"`
+	Stamped  time.Time `json:"stageTimestamp"`
+}
+
+// AuditObject names the object, or the collection, that a request is about.
+type AuditObject struct {
+	// Group, Resource and Subresource say what kind it is: apps, deployments, status.
+	Group       string `json:"apiGroup"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	// Namespace and Name say which one. In the entry of a create the name may be missing.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Writes reports whether the request may have changed something.
+func (e AuditEvent) Writes() bool {
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// Lists reports whether the request asks for all objects of a kind: as a list, or as a watch that
+// begins with them. Each is what an informer does when it starts, and again when it has lost track.
+func (e AuditEvent) Lists() bool {
+	if e.Verb == "list" {
+		return true
+	}
+	uri, err := url.ParseRequestURI(e.RequestURI)
+	return err == nil && e.Verb == "watch" && uri.Query().Get("sendInitialEvents") == "true"
+}
+
+// String is one line for a person.
+func (e AuditEvent) String() string {
+	return fmt.Sprintf("%s %s %s %d by %s (%s)", e.Received.Format("15:04:05.000000"), e.Verb, e.RequestURI,
+		e.Response.Code, e.UserAgent, e.User.Username)
+}
+
+// ByAgent returns a filter for AuditEvents: the requests of clients whose name begins like that.
+func ByAgent(prefix string) func(AuditEvent) bool {
+	return func(e AuditEvent) bool { return strings.HasPrefix(e.UserAgent, prefix) }
+}
+
+// Since returns a filter for AuditEvents: the requests that came in at that time or later.
+func Since(begin time.Time) func(AuditEvent) bool {
+	return func(e AuditEvent) bool { return !e.Received.Before(begin) }
+}
+
+// AuditEvents returns the requests of all clients that pass every filter, one event for each, in
+// the order in which they came in. The cluster's fleet must have Options.Audit. A request is there
+// as soon as its answer is, a watch as soon as it has begun; those that were cut off when the API
+// server was killed are not. Tests that count should filter by agent or user: the fleet itself asks
+// a cluster that starts whether it is ready.
+func (c *Cluster) AuditEvents(filters ...func(AuditEvent) bool) ([]AuditEvent, error) {
+	file, err := os.Open(filepath.Join(c.dir, auditLog))
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("%w: start the fleet with Options.Audit", err)
+	}
+	if err != nil {
+		return nil, c.wrap("read the audit log of", err)
+	}
+	defer func() { _ = file.Close() }()
+	events, err := readAudit(file, filters)
+	return events, c.wrap("read the audit log of", err)
+}
+
+// readAudit reads entries, a line each, and keeps the last one of each request. A line without its
+// end is one that is being written.
+func readAudit(r io.Reader, filters []func(AuditEvent) bool) ([]AuditEvent, error) {
+	var events []AuditEvent
+	seen := map[string]int{}
+	lines := bufio.NewReaderSize(r, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		var e AuditEvent
+		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
+			return nil, fmt.Errorf("decode %.100q: %w", line, err)
+		}
+		if slices.ContainsFunc(filters, func(f func(AuditEvent) bool) bool { return !f(e) }) {
+			continue
+		}
+		if i, again := seen[e.ID]; again {
+			events[i] = e
+			continue
+		}
+		seen[e.ID] = len(events)
+		events = append(events, e)
+	}
+	slices.SortStableFunc(events, func(a, b AuditEvent) int { return a.Received.Compare(b.Received) })
+	return events, nil
+}

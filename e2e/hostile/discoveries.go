@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+)
+
+const discoveryType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// Parts of a discovery document.
+const (
+	groupsHead = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[`
+	groupHead  = `{"metadata":{"name":"%s"},"versions":[{"version":"v1","freshness":"Current","resources":[`
+	groupTail  = `]}]}`
+	groupsTail = `]}`
+)
+
+func resource(name string) string {
+	return fmt.Sprintf(`{"resource":"%[1]s","responseKind":{"group":"","version":"v1","kind":"K%[1]s"},`+
+		`"scope":"Namespaced","singularResource":"s%[1]s","verbs":["list"]}`, name)
+}
+
+func document(group string, resources ...string) string {
+	body := groupsHead + fmt.Sprintf(groupHead, group)
+	for i, one := range resources {
+		if i > 0 {
+			body += ","
+		}
+		body += resource(one)
+	}
+	return body + groupTail + groupsTail
+}
+
+// core answers for /api, others for the other documents.
+func apart(core, others answer) answer {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api" || r.URL.Path == "/api/v1" {
+			core(s, w, r)
+			return
+		}
+		others(s, w, r)
+	}
+}
+
+// discoveries are servers that lie about what they serve.
+func discoveries() []Script {
+	none := text(http.StatusOK, discoveryType, groupsHead+groupsTail)
+	return []Script{
+		{
+			Name: "a hundred thousand resources", Does: "serves a hundred thousand resources in a group of its own, and those that it has",
+			lies: []lie{{at("/apis"), manyResources(100_000)}},
+		},
+		{
+			Name: "a million resources", Does: "serves a million resources in a group of its own",
+			lies: []lie{{at("/apis"), manyResources(1_000_000)}},
+		},
+		{
+			Name: "millions of empty groups", Does: "serves two million groups without a name, in three bytes each",
+			lies: []lie{{at("/apis"), long(discoveryType, repeated{groupsHead + "{}", ",{}", 2_000_000, groupsTail})}},
+		},
+		{
+			Name: "a hundred thousand old groups", Does: "serves a hundred thousand groups, each to be asked for by itself as before Kubernetes 1.27",
+			lies: []lie{{at("/api"), text(http.StatusOK, jsonType, `{"kind":"APIVersions","versions":["v1"]}`)}, {at("/apis"), manyOldGroups(100_000)}},
+		},
+		{
+			Name: "endless discovery", Does: "serves resources without an end",
+			lies: []lie{{at("/apis"), endless(discoveryType, groupsHead+fmt.Sprintf(groupHead, "endless")+resource("x"), ","+resource("x"))}},
+		},
+		{
+			Name: "other resources", Does: "serves widgets in the core group and nothing else",
+			lies: []lie{{discovery, apart(text(http.StatusOK, discoveryType, document("", "widgets")), none)}},
+		},
+		{
+			Name: "borrowed etag", Does: "serves widgets in the core group, under the ETag of the true document",
+			lies: []lie{{discovery, apart(borrowETag, none)}},
+		},
+		{
+			Name: "no resources", Does: "serves nothing",
+			lies: []lie{{discovery, none}},
+		},
+		{
+			Name: "discovery of nulls", Does: "serves documents in which everything is null",
+			lies: []lie{{discovery, text(http.StatusOK, discoveryType, `{"items":[null,{"metadata":null,"versions":[null,{"resources":[null]}]}]}`)}},
+		},
+	}
+}
+
+func manyResources(n int) answer {
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", discoveryType)
+		if _, err := io.WriteString(w, groupsHead+fmt.Sprintf(groupHead, "many.example.com")+resource("r")); err != nil {
+			return
+		}
+		for i := range n {
+			if _, err := io.WriteString(w, ","+resource("r"+number(i))); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(w, groupTail+groupsTail)
+	}
+}
+
+func manyOldGroups(n int) answer {
+	const group = `{"name":"g%[1]d.example.com","versions":[{"groupVersion":"g%[1]d.example.com/v1","version":"v1"}]}`
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", jsonType)
+		if _, err := io.WriteString(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[`+fmt.Sprintf(group, 0)); err != nil {
+			return
+		}
+		for i := range n {
+			if _, err := fmt.Fprintf(w, ","+group, i+1); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(w, "]}")
+	}
+}
+
+// borrowETag serves one document under the name of another.
+func borrowETag(s *Server, w http.ResponseWriter, r *http.Request) {
+	truth := &headerOnly{header: http.Header{}}
+	s.tellTheTruth(truth, r)
+	w.Header().Set("ETag", truth.header.Get("ETag"))
+	text(http.StatusOK, discoveryType, document("", "widgets"))(s, w, r)
+}
+
+// headerOnly keeps the headers of an answer.
+type headerOnly struct{ header http.Header }
+
+func (h *headerOnly) Header() http.Header         { return h.header }
+func (h *headerOnly) Write(p []byte) (int, error) { return len(p), nil }
+func (h *headerOnly) WriteHeader(int)             {}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/hostile"
+)
+
+func TestScripts_HaveNames(t *testing.T) {
+	t.Parallel()
+	all, names := hostile.Scripts(), map[string]bool{}
+	if len(all) < 30 {
+		t.Errorf("%d scripts, want 30 at least", len(all))
+	}
+	for _, s := range all {
+		if s.Name == "" || s.Does == "" || names[s.Name] {
+			t.Errorf("script %q, which %q: want a name of its own and a description", s.Name, s.Does)
+		}
+		names[s.Name] = true
+	}
+	if _, found := hostile.Named("no such script"); found {
+		t.Error("Named finds what is not there")
+	}
+}
+
+// Each script lies about something that a client asks for, and its server can be closed while
+// requests are on their way.
+func TestScripts_LieAndEnd(t *testing.T) {
+	t.Parallel()
+	for _, script := range hostile.Scripts() {
+		t.Run(script.Name, func(t *testing.T) {
+			t.Parallel()
+			v := newVictim(t, script)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			asked := make(chan struct{})
+			for _, path := range []string{"/readyz", "/version", "/api/v1/namespaces/kube-system", "/api", "/apis", listPath, watchPath, beginPath} {
+				go func() {
+					_, _, _ = v.get(ctx, path, 1<<20)
+					asked <- struct{}{}
+				}()
+			}
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			for v.server.Stats().Lies == 0 && ctx.Err() == nil {
+				<-tick.C
+			}
+			within(t, "Close", v.server.Close)
+			for range 8 {
+				<-asked
+			}
+			if ctx.Err() != nil {
+				t.Errorf("stats = %+v, want a lie", v.server.Stats())
+			}
+		})
+	}
+}
+
+// Without a script the server is the one behind it.
+func TestHonest(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, hostile.Script{})
+	for path, text := range map[string]string{"/readyz": "ok", "/version": "gitVersion", listPath: "ConfigMapList"} {
+		response, body, err := v.get(t.Context(), path, 1<<20)
+		if err != nil || response.StatusCode != http.StatusOK || !bytes.Contains(body, []byte(text)) || response.ProtoMajor != 2 {
+			t.Errorf("%s: %v, %v, %q", path, response, err, body)
+		}
+	}
+	if got := v.server.Stats(); got.Requests != 3 || got.Lies != 0 {
+		t.Errorf("stats = %+v, want 3 requests and no lie", got)
+	}
+}
+
+func TestHonest_NeedsTheToken(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, hostile.Script{})
+	if !bytes.Contains(v.server.Kubeconfig(), []byte("token:")) {
+		t.Error("the kubeconfig has no token")
+	}
+	if _, err := hostile.New([]byte("\tno kubeconfig"), hostile.Script{}); err == nil {
+		t.Error("New accepts what is no kubeconfig")
+	}
+}
+
+// What an HTTP client without any precautions gives away shows that the other host sees it.
+func TestRedirect_CatchesCredentials(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, named(t, "redirect 307"))
+	body := strings.NewReader("a secret")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, v.url+listPath, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := v.Do(r)
+	if err != nil {
+		t.Fatalf("POST: %v", err)
+	}
+	response.Body.Close()
+	got := strings.Join(v.server.Stats().Elsewhere, "; ")
+	if want := "POST " + listPath + " with a token and a body of 8 bytes"; got != want {
+		t.Errorf("elsewhere saw %q, want %q", got, want)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		path string
+		code int
+		kind string // of the answer
+		text string // in it
+	}{
+		"html everywhere":         {"/anything", 200, "text/html; charset=utf-8", "<h1>"},
+		"html readyz":             {"/readyz", 200, "text/html; charset=utf-8", "<h1>"},
+		"401 for objects":         {listPath, 401, "application/json", "Unauthorized"},
+		"429 everywhere":          {"/version", 429, "application/json", "TooManyRequests"},
+		"wrong types":             {"/version", 200, "image/png", "gitVersion"},
+		"another uid each time":   {"/api/v1/namespaces/kube-system", 200, "application/json", `"uid":"1"`},
+		"list in yaml":            {listPath, 200, "application/yaml", "kind: ConfigMapList"},
+		"half a list":             {listPath, 200, "application/json", "ConfigMapList"},
+		"endless pages":           {listPath, 200, "application/json", `"continue":"more"`},
+		"a version of nothing":    {listPath, 200, "application/json", `"resourceVersion":""`},
+		"borrowed etag":           {"/api", 200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", "widgets"},
+		"watch expires for ever":  {watchPath, 200, "application/json", `"code":410`},
+		"a hundred warnings":      {"/readyz", 200, "text/plain; charset=utf-8", "ok"},
+		"objects of another kind": {beginPath, 422, "application/json", "sendInitialEvents"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			response, body, err := newVictim(t, named(t, name)).get(t.Context(), c.path, 4096)
+			if err != nil {
+				t.Fatalf("GET %s: %v", c.path, err)
+			}
+			if got := response.Header.Get("Content-Type"); response.StatusCode != c.code || got != c.kind {
+				t.Errorf("status %d, type %q; want %d, %q", response.StatusCode, got, c.code, c.kind)
+			}
+			if !bytes.Contains(body, []byte(c.text)) {
+				t.Errorf("body %.200q, want it to contain %q", body, c.text)
+			}
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	warned, _, err := newVictim(t, named(t, "a hundred warnings")).get(t.Context(), "/version", 1<<20)
+	if err != nil || len(warned.Header["Warning"]) != 100 {
+		t.Errorf("%v, %d warnings; want 100", err, len(warned.Header["Warning"]))
+	}
+	busy, _, err := newVictim(t, named(t, "503 for objects")).get(t.Context(), listPath, 1<<20)
+	if err != nil || busy.Header.Get("Retry-After") != "3600" {
+		t.Errorf("%v, Retry-After %q; want 3600", err, busy.Header.Get("Retry-After"))
+	}
+	truth, _, err := newVictim(t, hostile.Script{}).get(t.Context(), "/api", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lie, _, err := newVictim(t, named(t, "borrowed etag")).get(t.Context(), "/api", 1<<20)
+	if err != nil || lie.Header.Get("ETag") != truth.Header.Get("ETag") {
+		t.Errorf("%v, ETag %q; want that of the truth, %q", err, lie.Header.Get("ETag"), truth.Header.Get("ETag"))
+	}
+}
+
+// A careless client inflates the bomb; this one stops at 100 MiB.
+func TestGzipBomb(t *testing.T) {
+	t.Parallel()
+	const most = 100 << 20
+	v := newVictim(t, named(t, "gzip bomb"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.url+listPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := v.Do(r)
+	if err != nil {
+		t.Fatalf("GET: %v", err)
+	}
+	defer response.Body.Close()
+	n, err := io.CopyN(io.Discard, response.Body, most)
+	if n != most || err != nil || !response.Uncompressed {
+		t.Errorf("%d bytes, %v, inflated: %v; want %d", n, err, response.Uncompressed, most)
+	}
+}
+
+// What has no end goes on until the client hangs up.
+func TestEndless(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{
+		"endless list": listPath, "endless readyz": "/readyz", "endless frame": watchPath,
+		"endless discovery": "/apis", "500 without an end": listPath, "watch of no end of objects": watchPath,
+		"endless frame in protobuf": watchPath,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const most = 1 << 20
+			_, body, err := newVictim(t, named(t, name)).get(t.Context(), path, most)
+			if len(body) != most || err != nil {
+				t.Errorf("read %d bytes, %v; want %d", len(body), err, most)
+			}
+		})
+	}
+}
+
+// What does not come does not come, and the request ends when the client has had enough.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{
+		"silence": "/readyz", "silence for objects": listPath, "dripping headers": "/readyz", "mute after the hello": "/readyz",
+		"mute after the handshake": "/readyz", "dripping everything": "/readyz", "ping flood": "/readyz", "endless early hints": listPath,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, body, err := newVictim(t, named(t, name)).get(ctx, path, 1<<20)
+			if !errors.Is(err, context.DeadlineExceeded) && name != "endless early hints" || err == nil {
+				t.Errorf("%q, %v; want the deadline", body, err)
+			}
+		})
+	}
+}
+
+// These break the connection or the answer.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ path, text string }{
+		"negative length":            {"/readyz", "Content-Length"},
+		"two lengths":                {"/readyz", "Content-Length"},
+		"too long a length":          {"/readyz", "EOF"},
+		"no answer":                  {"/readyz", "INTERNAL_ERROR"},
+		"no tls":                     {"/readyz", "HTTP response to HTTPS"},
+		"tls garbage":                {"/readyz", "tls"},
+		"another certificate":        {"/readyz", "unknown authority"},
+		"reset storm":                {listPath, "INTERNAL_ERROR"},
+		"goaway before every answer": {"/readyz", ""},
+		"continuation flood":         {"/readyz", ""},
+		"endless headers":            {listPath, "header"},
+		"an upgrade nobody wanted":   {"/readyz", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			v := newVictim(t, named(t, name))
+			response, body, err := v.get(ctx, c.path, 1<<20)
+			if name == "an upgrade nobody wanted" {
+				response, body, err = v.get(ctx, listPath, 1<<20)
+				if err == nil && response.StatusCode == http.StatusSwitchingProtocols {
+					return
+				}
+			}
+			if err == nil || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%v, %.100q, %v; want an error with %q", response, body, err, c.text)
+			}
+		})
+	}
+}
+
+// Each answer of a storm ends its connection, and is true all the same.
+func TestGoAwayStorm(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t, named(t, "goaway storm"))
+	for range 20 {
+		if _, body, err := v.get(t.Context(), "/readyz", 100); err != nil || string(body) != "ok" {
+			t.Fatalf("%q, %v; want ok", body, err)
+		}
+	}
+}
+
+func TestClose_Again(t *testing.T) {
+	t.Parallel()
+	s, err := hostile.New(fleettest.Cluster(t, "real").Kubeconfig(), named(t, "silence"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "Close", s.Close)
+	within(t, "Close again", s.Close)
+}

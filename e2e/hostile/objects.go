@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// objects are servers whose lists can be read, and hold what no API server would store.
+func objects() []Script {
+	versioned := func(version string) string {
+		return `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"` + version + `"},"items":[` +
+			`{"metadata":{"name":"versioned","namespace":"default","resourceVersion":"` + version + `"}}]}`
+	}
+	plain := func(body string) []lie { return onLists(text(http.StatusOK, jsonType, body)) }
+	return []Script{
+		{
+			Name: "a string of 64 MiB", Does: "lists an object with a string of 64 MiB",
+			lies: onLists(long(jsonType, repeated{listHead + `{"metadata":{"name":"huge","namespace":"default"},"data":{"x":"`, "x", 64 << 20, `"}}` + listTail})),
+		},
+		{
+			Name: "a million empty objects", Does: "lists a million objects without anything in them, in three bytes each",
+			lies: onLists(long(jsonType, repeated{listHead + "{}", ",{}", 1_000_000, listTail})),
+		},
+		{
+			Name: "a million empty protobufs", Does: "lists a million objects without anything in them, in two bytes of protobuf each",
+			lies: onLists(emptyProtobufs(1_000_000)),
+		},
+		{
+			Name: "a million empty owners", Does: "lists an object with a million owners without a name, in three bytes each",
+			lies: onLists(long(jsonType, repeated{listHead + `{"metadata":{"name":"owned","namespace":"default","ownerReferences":[{}`, ",{}", 1_000_000, `]}}` + listTail})),
+		},
+		{Name: "objects without metadata", Does: "lists objects without metadata", lies: onLists(list(`{}`, `{"data":{"a":"b"}}`, `{"metadata":null}`, `null`))},
+		{Name: "objects of another kind", Does: "lists Secrets and Pods among ConfigMaps", lies: onLists(list(
+			`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"secret","namespace":"default"},"data":{"a":"Yg=="}}`,
+			`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"pod","namespace":"default"},"spec":{"containers":[]}}`))},
+		{Name: "names that are none", Does: "lists objects with paths, line breaks and a megabyte as names", lies: onLists(list(
+			`{"metadata":{"name":"../../../etc/passwd","namespace":"default","labels":{"test":"yes"}}}`,
+			`{"metadata":{"name":"a\nb\u0000c\u001b[2J","namespace":"de/fault","labels":{"test":"yes"}}}`,
+			`{"metadata":{"name":"%2e%2e?x=y#z","namespace":"..","labels":{"test":"yes"}}}`,
+			`{"metadata":{"name":"`+strings.Repeat("n", 1<<20)+`","namespace":"default","labels":{"test":"yes"}}}`))},
+		{Name: "the same name over and over", Does: "lists a hundred thousand objects of the same name", lies: onLists(
+			long(jsonType, repeated{listHead + small(0), "," + small(0), 100_000, listTail}))},
+		{Name: "a version that is no number", Does: "lists with the resourceVersion 'banana'", lies: plain(versioned("banana"))},
+		{Name: "a version that is too large", Does: "lists with a resourceVersion of a thousand digits", lies: plain(versioned(strings.Repeat("9", 1000)))},
+		{Name: "a version of nothing", Does: "lists without a resourceVersion", lies: plain(versioned(""))},
+		{Name: "a version for the address", Does: "lists with a resourceVersion that looks like parameters", lies: plain(versioned("0&watch=false&x=../.."))},
+		{Name: "versions that go back", Does: "lists with a resourceVersion that is smaller each time", lies: onLists(
+			func(s *Server, w http.ResponseWriter, r *http.Request) {
+				text(http.StatusOK, jsonType, versioned(number(1_000_000-int(s.lies.Load()))))(s, w, r)
+			})},
+	}
+}
+
+// emptyProtobufs lists objects of two bytes each.
+func emptyProtobufs(n int) answer {
+	const (
+		item = "\x12\x00"                             // field 2 (items) of the list, of no length
+		kind = "\x0a\x02v1" + "\x12\x0dConfigMapList" // fields 1 and 2 of the type
+	)
+	head := protobufMagic + "\x0a" + string(rune(len(kind))) + kind + "\x12" + varint(len(item)*n)
+	return long(protobufType, repeated{head: head, part: item, times: n})
+}
+
+// varint encodes a number as protobuf does.
+func varint(n int) string {
+	var b []byte
+	for ; n >= 0x80; n >>= 7 {
+		b = append(b, byte(n)|0x80)
+	}
+	return fmt.Sprintf("%s%c", b, rune(n))
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/hostile"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
+
+// Paths that clients ask for.
+const (
+	listPath  = "/api/v1/configmaps"
+	watchPath = "/api/v1/configmaps?watch=true"
+	beginPath = "/api/v1/configmaps?watch=true&sendInitialEvents=true"
+)
+
+// victim is a client of a hostile server that is as careless as HTTP clients are.
+type victim struct {
+	*http.Client
+	server *hostile.Server
+	url    string
+}
+
+// newVictim starts the server of the script, which is closed when the test ends.
+func newVictim(t *testing.T, script hostile.Script) *victim {
+	t.Helper()
+	s, err := hostile.New(fleettest.Cluster(t, "real").Kubeconfig(), script)
+	if err != nil {
+		t.Fatalf("New(%s): %v", script.Name, err)
+	}
+	t.Cleanup(s.Close)
+	config, err := clientcmd.RESTConfigFromKubeConfig(s.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	authenticated, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &victim{Client: &http.Client{Transport: authenticated}, server: s, url: config.Host}
+}
+
+func named(t *testing.T, name string) hostile.Script {
+	t.Helper()
+	script, found := hostile.Named(name)
+	if !found {
+		t.Fatalf("there is no script %q", name)
+	}
+	return script
+}
+
+// get asks for a path and reads at most so many bytes of the answer.
+func (v *victim) get(ctx context.Context, path string, most int64) (*http.Response, []byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+path, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	response, err := v.Do(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, most))
+	return response, body, err
+}
+
+// within fails the test if the function takes longer than anything here should.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s takes too long", what)
+	}
+}

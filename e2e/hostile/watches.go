@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The event that ends the initial ones of a watch, with which a client has all there is.
+const synced = `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1",` +
+	`"creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
+
+// event is one of a watch.
+func event(kind, object string) string {
+	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, object)
+}
+
+const oneMap = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":"%s"}}`
+
+// stream answers a watch with events, and leaves it open.
+func stream(events ...string) answer {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", jsonType)
+		if send(w, strings.Join(events, "")) {
+			s.forever(r.Context())
+		}
+	}
+}
+
+// first answers watches that begin with all objects in one way, and others in another.
+func first(initial, later answer) []lie { return []lie{{streaming, initial}, {watching, later}} }
+
+// watches are servers whose watches bring too much.
+func watches() []Script {
+	return []Script{
+		{
+			Name: "endless frame", Does: "answers watches with one event that does not end",
+			lies: []lie{{watching, endless(jsonType, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","data":{"x":"`, "x")}},
+		},
+		{
+			Name: "endless frame of spaces", Does: "answers watches with spaces without an end",
+			lies: []lie{{watching, endless(jsonType, "", " ")}},
+		},
+		{
+			Name: "endless frame of lists", Does: "answers watches with nested lists without an end",
+			lies: []lie{{watching, endless(jsonType, "", "[")}},
+		},
+		{
+			Name: "endless frame in protobuf", Does: "answers watches with protobuf that announces an event of 4 GiB and sends it",
+			lies: []lie{{watching, endless(protobufType+";stream=watch", "\xff\xff\xff\xff", "x")}},
+		},
+		{
+			Name: "endless frame later", Does: "begins a watch well and then sends an event that does not end",
+			lies: []lie{{watching, endless(jsonType, synced+`{"type":"ADDED","object":{"kind":"ConfigMap","data":{"x":"`, "x")}},
+		},
+		{
+			Name: "watch of no end of objects", Does: "answers watches with objects without an end",
+			lies: []lie{{watching, noEndOfObjects}},
+		},
+	}
+}
+
+// endings are servers whose watches begin or end at the wrong time.
+func endings() []Script {
+	closed := func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", jsonType)
+		w.WriteHeader(http.StatusOK)
+	}
+	return []Script{
+		{
+			Name: "watch as text", Does: "answers watches truthfully, as text/plain, and leaves them open",
+			lies: []lie{{watching, func(s *Server, w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/plain")
+				if send(w, synced) {
+					s.forever(r.Context())
+				}
+			}}},
+		},
+		{
+			Name: "watch never begins", Does: "answers watches with headers and nothing else",
+			lies: []lie{{watching, stream()}},
+		},
+		{
+			Name: "dripping watch", Does: "answers watches with a space every 50 ms",
+			lies: []lie{{watching, drip(jsonType, "", ' ', 50*time.Millisecond)}},
+		},
+		{Name: "watch closed at once", Does: "ends every watch before an event", lies: []lie{{watching, closed}}},
+		{
+			Name: "watch closed after the beginning", Does: "begins a watch well and ends it, and every later one before an event",
+			lies: first(text(http.StatusOK, jsonType, synced), closed),
+		},
+		{
+			Name: "watch closed after an event", Does: "begins a watch well and ends it, and every later one after one event",
+			lies: first(text(http.StatusOK, jsonType, synced), text(http.StatusOK, jsonType, event("MODIFIED", fmt.Sprintf(oneMap, "2")))),
+		},
+		{
+			Name: "watch expires for ever", Does: "says of every watch that its version is too old (410)",
+			lies: []lie{{watching, text(http.StatusOK, jsonType, event("ERROR",
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}`))}},
+		},
+	}
+}
+
+func noEndOfObjects(s *Server, w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", jsonType)
+	filler := strings.Repeat("x", 10_000)
+	for i := 0; ; i++ {
+		object := fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"no-%d","namespace":"default","resourceVersion":"1"},"data":{"x":%q}}`, i, filler)
+		if !send(w, event("ADDED", object)) {
+			return
+		}
+	}
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// line is the way to the hub's API server, which can be cut. It counts what is written.
+type line struct {
+	base   http.RoundTripper
+	writes atomic.Int64
+	mu     sync.Mutex
+	broken error         // what requests fail with
+	silent chan struct{} // what requests wait for
+}
+
+func (l *line) RoundTrip(request *http.Request) (*http.Response, error) {
+	l.mu.Lock()
+	broken, silent := l.broken, l.silent
+	l.mu.Unlock()
+	if silent != nil {
+		select {
+		case <-silent:
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		}
+	}
+	if broken != nil {
+		return nil, broken
+	}
+	if request.Method != http.MethodGet {
+		l.writes.Add(1)
+	}
+	return l.base.RoundTrip(request)
+}
+
+func (l *line) set(broken error, silent chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken, l.silent = broken, silent
+}
+
+var errCut = errors.New("the line is cut")
+
+// process is a process of a hub, of which there is only the journal.
+type process struct {
+	*Journal
+	line  *line
+	crash func() // ends it without a last word
+	end   func() // ends it in good order
+}
+
+// journaling starts processes that share a namespace, one after the other.
+func journaling(t *testing.T) (start func() *process, record func() ledger) {
+	t.Helper()
+	config := fleettest.Cluster(t, "hub").Config()
+	direct, err := client.New(config, client.Options{})
+	must(t, err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "journal-"}}
+	must(t, direct.Create(t.Context(), namespace))
+	start = func() *process {
+		t.Helper()
+		p := &process{line: &line{}}
+		watched := rest.CopyConfig(config)
+		watched.Wrap(func(base http.RoundTripper) http.RoundTripper {
+			p.line.base = base
+			return p.line
+		})
+		mgr, err := ctrl.NewManager(watched, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()})
+		must(t, err)
+		p.Journal, err = NewJournal(mgr, Settings{Namespace: namespace.Name})
+		must(t, err)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		done := make(chan error, 1)
+		go func() { done <- p.Start(ctx) }()
+		p.end = sync.OnceFunc(func() {
+			cancel()
+			must(t, <-done)
+		})
+		p.crash = func() {
+			p.line.set(errCut, nil)
+			p.end()
+		}
+		t.Cleanup(p.end)
+		return p
+	}
+	record = func() ledger {
+		t.Helper()
+		s := journalStore{live: direct, key: client.ObjectKey{Namespace: namespace.Name, Name: JournalName}}
+		kept, err := s.read(t.Context())
+		must(t, err)
+		return kept
+	}
+	return start, record
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *process) suspect(t *testing.T, name string) registry.Suspicion {
+	t.Helper()
+	s, err := p.suspicion(t.Context(), name, attempt{UID: "u", Spec: "1"})
+	must(t, err)
+	return s
+}
+
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(f).WithTimeout(30 * time.Second).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// Rule S27, guarantee G19.
+func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	for crash := range quarantineAfter {
+		p := start()
+		for _, name := range []string{"culprit", "proven"} {
+			if got := p.suspect(t, name); got.Crashes != 0 && name == "proven" || got.Crashes != crash && name == "culprit" {
+				t.Fatalf("%s: %+v after %d crashes", name, got, crash)
+			}
+			if got := record()[name].Crashes; name == "culprit" && got != crash {
+				t.Errorf("%d crashes are on record before anything starts, want %d", got, crash)
+			}
+			must(t, p.Begin(t.Context(), registry.ClusterName(name)))
+		}
+		p.End("proven")
+		eventually(t, func() error {
+			if kept := record(); kept["culprit"].Starting == nil || kept["proven"].Starting != nil {
+				return fmt.Errorf("on record: %+v", kept)
+			}
+			return nil
+		})
+		p.crash()
+	}
+	p := start()
+	s := p.suspect(t, "culprit")
+	if left := time.Until(s.Until); s.Crashes != quarantineAfter || left < quarantineBase-time.Minute || left > quarantineBase {
+		t.Errorf("after %d crashes: %+v", quarantineAfter, s)
+	}
+	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
+		other, err := p.suspicion(t.Context(), "culprit", attempt{UID: "another", Spec: "1"})
+		if err != nil || other != (registry.Suspicion{}) {
+			t.Errorf("%+v, %v", other, err)
+		}
+	})
+}
+
+func TestJournal_AnEndInGoodOrderLeavesNoSuspects(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	p := start()
+	must(t, p.Begin(t.Context(), "a"))
+	p.end()
+	if left := record(); len(left) != 0 {
+		t.Errorf("left behind: %+v", left)
+	}
+	if err := p.Begin(t.Context(), "b"); !errors.Is(err, errJournalOver) {
+		t.Errorf("a start after the end: %v", err)
+	}
+	if s := start().suspect(t, "a"); s.Crashes != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	p := start()
+	const count = 200
+	began := time.Now()
+	var starting sync.WaitGroup
+	for i := range count {
+		name := registry.ClusterName(fmt.Sprintf("c%d", i))
+		starting.Go(func() {
+			// They come one after the other, within a second.
+			timer := time.NewTimer(rand.N(time.Second))
+			defer timer.Stop()
+			<-timer.C
+			if err := p.Begin(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+			p.End(name)
+		})
+	}
+	starting.Wait()
+	took := time.Since(began)
+	eventually(t, func() error {
+		if left := record(); len(left) != 0 {
+			return fmt.Errorf("left behind: %d", len(left))
+		}
+		return nil
+	})
+	writes := p.line.writes.Load()
+	t.Logf("%d starts within %s: %d writes", count, took, writes)
+	if most := int64(took/journalSpacing) + 5; writes > most {
+		t.Errorf("%d starts within %s: %d writes, want at most %d", count, took, writes, most)
+	}
+}
+
+func TestJournal_IsNoGuard(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	p := start()
+	must(t, p.Begin(t.Context(), "before"))
+	for how, cut := range map[string]func(){
+		"refuses":   func() { p.line.set(errCut, nil) },
+		"is silent": func() { p.line.set(nil, make(chan struct{})) },
+	} {
+		t.Run("when the API server "+how, func(t *testing.T) {
+			cut()
+			began := time.Now()
+			if err := p.Begin(t.Context(), "first"); err == nil {
+				t.Error("the start is on record, it says")
+			}
+			if took := time.Since(began); took > 2*journalTimeout+time.Second {
+				t.Errorf("an app waited for %s", took)
+			}
+			began = time.Now()
+			for i := range 100 {
+				_ = p.Begin(t.Context(), registry.ClusterName(fmt.Sprintf("c%d", i)))
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("100 more waited for %s", took)
+			}
+			p.line.set(nil, nil)
+			eventually(t, func() error {
+				if kept := record(); kept["first"].Starting == nil || kept["c99"].Starting == nil {
+					return errors.New("what happened meanwhile is not on record")
+				}
+				return nil
+			})
+			eventually(t, func() error { return p.Begin(t.Context(), "after") })
+			for name := range record() {
+				p.End(registry.ClusterName(name))
+			}
+		})
+	}
+	t.Run("when its ConfigMap is away", func(t *testing.T) {
+		must(t, deleteConfigMap(t, p))
+		must(t, p.Begin(t.Context(), "deleted"))
+		if record()["deleted"].Starting == nil {
+			t.Error("it is not on record")
+		}
+	})
+	t.Run("when the ConfigMap holds something else", func(t *testing.T) {
+		p.crash()
+		direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
+		must(t, err)
+		var found corev1.ConfigMap
+		must(t, direct.Get(t.Context(), p.store.key, &found))
+		found.Data["nonsense"] = strings.Repeat("?", 100)
+		must(t, direct.Update(t.Context(), &found))
+		next := start()
+		if s := next.suspect(t, "deleted"); s.Crashes != 1 {
+			t.Errorf("%+v", s)
+		}
+		must(t, next.Begin(t.Context(), "a"))
+	})
+}
+
+func deleteConfigMap(t *testing.T, p *process) error {
+	t.Helper()
+	direct, err := client.New(fleettest.Cluster(t, "hub").Config(), client.Options{})
+	must(t, err)
+	return direct.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.store.key.Namespace, Name: p.store.key.Name}})
+}
+
+func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
+	t.Parallel()
+	start, record := journaling(t)
+	old := start()
+	must(t, old.Begin(t.Context(), "a"))
+	next := start() // The old one lost its lease, and does not know.
+	if s := next.suspect(t, "a"); s.Crashes != 1 {
+		t.Errorf("%+v", s)
+	}
+	must(t, next.Begin(t.Context(), "b"))
+	old.end()
+	if kept := record(); kept["a"].Crashes != 1 || kept["b"].Starting == nil {
+		t.Errorf("on record: %+v", kept)
+	}
+}
+
+func TestJournal_HasAnEnd(t *testing.T) {
+	t.Parallel()
+	j := &Journal{wake: make(chan struct{}, 1), ledger: ledger{}, attempts: map[string]attempt{}}
+	for i := range maxEntries {
+		if _, err := j.begin(fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := j.begin("one-more"); !errors.Is(err, errJournalFull) {
+		t.Errorf("%v", err)
+	}
+	if _, err := j.begin(fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", 0)); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// journalStore keeps a ledger in a ConfigMap, with one key for each Cluster. One goroutine uses it.
+//
+// Every write states the version that it replaces. One that was on its way while its process stood
+// still, and arrives after the next leader has written, is refused.
+type journalStore struct {
+	writer  client.Writer
+	live    client.Reader
+	key     client.ObjectKey
+	version string // that of the ConfigMap; empty if there is none
+}
+
+// read returns what is on record. An entry that cannot be understood is left out: a journal is a
+// help, and no reason for a hub not to start.
+func (s *journalStore) read(ctx context.Context) (ledger, error) {
+	var found corev1.ConfigMap
+	err := s.live.Get(ctx, s.key, &found)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", s.key, err)
+	}
+	s.version = found.ResourceVersion
+	kept := ledger{}
+	for name, text := range found.Data {
+		var e entry
+		if json.Unmarshal([]byte(text), &e) == nil {
+			kept[name] = e
+		}
+	}
+	return kept, nil
+}
+
+// errOvertaken says that somebody else has written, or removed, what is on record.
+var errOvertaken = errors.New("it was changed by somebody else")
+
+// write replaces what is on record. It returns errOvertaken if that is not what was read or written
+// last; another try replaces it all the same.
+func (s *journalStore) write(ctx context.Context, l ledger) error {
+	wanted := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name, ResourceVersion: s.version},
+		Data:       make(map[string]string, len(l)),
+	}
+	for name, e := range l {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode the entry of %s: %w", name, err)
+		}
+		wanted.Data[name] = string(text)
+	}
+	err := s.put(ctx, wanted)
+	if err == nil {
+		s.version = wanted.ResourceVersion
+		return nil
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		if _, unread := s.read(ctx); unread == nil {
+			err = fmt.Errorf("%w: %w", errOvertaken, err)
+		}
+	}
+	return fmt.Errorf("write ConfigMap %s: %w", s.key, err)
+}
+
+func (s *journalStore) put(ctx context.Context, wanted *corev1.ConfigMap) error {
+	if wanted.ResourceVersion == "" {
+		return s.writer.Create(ctx, wanted, client.FieldOwner(FieldManager))
+	}
+	return s.writer.Update(ctx, wanted, client.FieldOwner(FieldManager))
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// removals are the removals of remotes that go on, or whose Cluster is not seen to be gone yet. Each
+// has a goroutine, so that a reconcile never waits for one: a remote that is dead takes as long as it
+// may.
+//
+// It is a runnable, which waits for those goroutines when the hub ends, and has a source that brings
+// a Cluster back whose removal is done.
+type removals struct {
+	remotes remotes
+	within  time.Duration // for one removal
+
+	mu    sync.Mutex // protects the fields below; held for map operations only
+	known map[string]*removal
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	over  bool // the hub ends
+
+	work sync.WaitGroup
+}
+
+// removal is one of them.
+type removal struct {
+	began  time.Time
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // read it only after done
+}
+
+// isDone reports whether the removal has ended.
+func (one *removal) isDone() bool {
+	select {
+	case <-one.done:
+		return true
+	default:
+		return false
+	}
+}
+
+var _ manager.LeaderElectionRunnable = (*removals)(nil)
+
+// NeedLeaderElection says that there is nothing to wait for where no reconciler runs.
+func (r *removals) NeedLeaderElection() bool { return true }
+
+// Start waits for the end of ctx, ends what goes on then, and waits for that.
+func (r *removals) Start(ctx context.Context) error {
+	<-ctx.Done()
+	r.mu.Lock()
+	r.over = true
+	for _, one := range r.known {
+		one.cancel()
+	}
+	r.mu.Unlock()
+	r.work.Wait()
+	return nil
+}
+
+// source returns a source of requests for the Clusters whose removal has ended.
+func (r *removals) source() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.queue = queue
+		return nil
+	})
+}
+
+// has reports whether there is a removal of the remote.
+func (r *removals) has(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[name] != nil
+}
+
+// remove returns the removal of a remote, which it begins if there is none; nil if there is nothing
+// to remove. It returns at once.
+func (r *removals) remove(ctx context.Context, name string) *removal {
+	_, runs := r.remotes.Info(registry.ClusterName(name))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.known[name]
+	switch {
+	case one != nil || !runs:
+		return one
+	case r.over:
+		return &removal{began: time.Now()} // which is never done
+	}
+	// It ends with the hub, not with the reconcile.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.within)
+	one = &removal{began: time.Now(), cancel: cancel, done: make(chan struct{})}
+	if r.known == nil {
+		r.known = map[string]*removal{}
+	}
+	r.known[name] = one
+	r.work.Go(func() {
+		defer cancel()
+		one.err = r.remotes.Remove(ctx, registry.ClusterName(name))
+		close(one.done)
+		r.announce(name)
+	})
+	return one
+}
+
+func (r *removals) announce(name string) {
+	r.mu.Lock()
+	queue := r.queue
+	r.mu.Unlock()
+	if queue != nil {
+		queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
+	}
+}
+
+// forget forgets the removal of a remote, and ends it if it goes on: the Cluster is gone, or another
+// one wants the remote.
+func (r *removals) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one := r.known[name]; one != nil {
+		one.cancel()
+		delete(r.known, name)
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// suspects is the part of the Journal that the reconciler uses.
+type suspects interface {
+	suspicion(ctx context.Context, name string, a attempt) (registry.Suspicion, error)
+	acquit(name string)
+	forget(name string)
+}
+
+// noSuspects stands in for the journal of a hub that keeps none.
+type noSuspects struct{}
+
+func (noSuspects) suspicion(context.Context, string, attempt) (registry.Suspicion, error) {
+	return registry.Suspicion{}, nil
+}
+func (noSuspects) acquit(string) {}
+func (noSuspects) forget(string) {}
+
+// attemptOf says what would be started.
+func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) attempt {
+	return attempt{
+		UID:    cluster.UID,
+		Spec:   digest(strconv.FormatInt(cluster.Generation, 10), cluster.Annotations[hubv1.AnnotationRetry]),
+		Secret: digest(r.settings.HubID, found.connection.Endpoint.Fingerprint(), found.status.Fingerprint),
+	}
+}
+
+// provenAfter is how long a suspect must be Ready to be none any more.
+const provenAfter = 10 * time.Second
+
+// weigh acquits a suspect that has proven itself. It returns when to look again, or zero if that is
+// not necessary.
+func (r *reconciler) weigh(s registry.Suspicion, info registry.Info, now time.Time) time.Duration {
+	if s.Crashes == 0 || info.State != registry.StateReady {
+		return 0
+	}
+	if wait := provenAfter - now.Sub(info.Since); wait > 0 {
+		return wait
+	}
+	r.suspects.acquit(string(info.Name))
+	return time.Millisecond // to tell the registry
+}
+
+const messageQuarantined = "The hub crashed %d times in a row while this app was starting, so the app is left alone " +
+	"until %s; find out why (the log of the hub's last run says so), then change the spec or the Secret, " +
+	"or set the annotation " + hubv1.AnnotationRetry + " to a new value to try at once"
+
+// describeQuarantine says of a quarantine what only the journal knows.
+func describeQuarantine(app registry.Facet, s registry.Suspicion) registry.Facet {
+	if app.Reason == hubv1.ReasonQuarantined && s.Crashes > 0 {
+		app.Message = fmt.Sprintf(messageQuarantined, s.Crashes, s.Until.UTC().Format(time.RFC3339))
+	}
+	return app
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// budget bounds what the cache of one app holds. It is soft: an app may exceed it by a hundredth, and
+// by up to twice while a list comes in whose objects no API server has ever written (see stock).
+//
+// Objects are counted when they arrive, before they are stored, so that the initial list of a huge
+// remote ends before the hub runs out of memory. Nobody says when an object leaves, so the sum of what
+// has arrived is only an upper bound; when that reaches the limit, everything is counted anew. An app
+// far below its limit thus pays a few additions per object.
+type budget struct {
+	epoch                *epoch
+	maxObjects, maxBytes int64
+
+	objects, bytes           atomic.Int64 // upper bounds of what is held
+	countObjects, countBytes atomic.Int64 // count anew above these
+	dirty                    atomic.Bool  // a refresh is due
+
+	counting sync.Mutex // one count at a time; held while stores are read
+
+	mu       sync.Mutex // protects the fields; held for a few instructions
+	stocks   []*stock
+	watchers map[string][]string // by kind, the modules that watch it, sorted
+	timer    *time.Timer
+}
+
+// Pace at which the figures for metrics are taken: soon after the first objects, and then not more
+// often than every half a minute, and only if something has changed.
+const (
+	firstRefresh = 2 * time.Second
+	refreshEvery = 30 * time.Second
+)
+
+func newBudget(e *epoch) *budget {
+	b := &budget{
+		epoch:      e,
+		maxObjects: int64(e.limits.MaxObjects), maxBytes: int64(e.limits.MaxCacheBytes),
+		watchers: map[string][]string{},
+	}
+	b.countObjects.Store(b.maxObjects)
+	b.countBytes.Store(b.maxBytes)
+	b.timer = time.AfterFunc(refreshEvery, b.refresh)
+	b.timer.Stop()
+	context.AfterFunc(e.ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.timer.Stop()
+	})
+	e.figures.follow(b)
+	return b
+}
+
+// kindOf names the kind of an object for people. It is the same for an object and for what the API
+// server sends of it.
+func (e *epoch) kindOf(obj runtime.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, e.scheme)
+	if err != nil {
+		return fmt.Sprintf("%T", obj)
+	}
+	return gvk.GroupKind().String()
+}
+
+// watchedBy notes that a module watches a kind, to be able to say whose objects are too many.
+func (b *budget) watchedBy(kind, module string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i, found := slices.BinarySearch(b.watchers[kind], module); !found {
+		b.watchers[kind] = slices.Insert(b.watchers[kind], i, module)
+	}
+}
+
+// newInformer makes an informer whose objects are counted.
+func (b *budget) newInformer(
+	lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
+	s := &stock{budget: b, kind: b.epoch.kindOf(obj)}
+	s.SharedIndexInformer = toolscache.NewSharedIndexInformer(s.counting(lw), obj, resync, indexers)
+	b.mu.Lock()
+	b.stocks = append(b.stocks, s)
+	b.mu.Unlock()
+	return s
+}
+
+// spend takes note of objects that have arrived. It does not return before the end of the app if they
+// are too many: nothing more may come in.
+func (b *budget) spend(objects, bytes int64) {
+	if !b.dirty.Load() && b.dirty.CompareAndSwap(false, true) {
+		b.schedule()
+	}
+	if objects == 0 {
+		return
+	}
+	if b.objects.Add(objects) <= b.countObjects.Load() && b.bytes.Add(bytes) <= b.countBytes.Load() {
+		return
+	}
+	if over := b.recount(); over != nil {
+		b.epoch.tracker.fail(over)
+		<-b.epoch.ctx.Done()
+	}
+}
+
+// recount replaces the upper bounds by what is held, and returns an error if that is too much.
+func (b *budget) recount() *moduleError {
+	b.counting.Lock()
+	defer b.counting.Unlock()
+	if b.objects.Load() <= b.countObjects.Load() && b.bytes.Load() <= b.countBytes.Load() {
+		return nil // somebody else has counted meanwhile
+	}
+	sum := b.count()
+	b.objects.Store(sum.objects)
+	b.bytes.Store(sum.bytes)
+	b.countObjects.Store(max(b.maxObjects, sum.objects+b.maxObjects/100))
+	b.countBytes.Store(max(b.maxBytes, sum.bytes+b.maxBytes/100))
+	switch {
+	case sum.objects > b.maxObjects:
+		return b.over(fmt.Sprintf("%d objects", b.maxObjects), "--max-objects-per-cluster",
+			func(t tally) int64 { return t.objects })
+	case sum.bytes > b.maxBytes:
+		return b.over(fmt.Sprintf("%d MiB", b.maxBytes>>20), "--max-cache-bytes-per-cluster",
+			func(t tally) int64 { return t.bytes })
+	}
+	return nil
+}
+
+// tally is an amount of objects.
+type tally struct{ objects, bytes int64 }
+
+func (t tally) plus(u tally) tally { return tally{t.objects + u.objects, t.bytes + u.bytes} }
+
+// count counts what every informer holds.
+func (b *budget) count() tally {
+	var sum tally
+	for _, s := range b.inUse() {
+		sum = sum.plus(s.count())
+	}
+	return sum
+}
+
+// inUse returns the stocks of the informers that have not been removed.
+func (b *budget) inUse() []*stock {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stocks = slices.DeleteFunc(b.stocks, func(s *stock) bool { return s.IsStopped() })
+	return slices.Clone(b.stocks)
+}
+
+// byKind returns the figures of the last count, added up by kind.
+func (b *budget) byKind() map[string]tally {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kinds := map[string]tally{}
+	for _, s := range b.stocks {
+		if last := s.last.Load(); last != nil {
+			kinds[s.kind] = kinds[s.kind].plus(*last)
+		}
+	}
+	return kinds
+}
+
+// over says that the limit is exceeded, and what to do. The text stays the same as long as the
+// problem does.
+func (b *budget) over(limit, flag string, amount func(tally) int64) *moduleError {
+	kinds := b.byKind()
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(kinds)), func(x, y string) int {
+		return cmp.Compare(amount(kinds[x]), amount(kinds[y]))
+	})
+	b.mu.Lock()
+	watchers := slices.Clone(b.watchers[most])
+	b.mu.Unlock()
+	what := fmt.Sprintf("the cache would hold more than %s, most of them %s (about %d of %d KiB each)",
+		limit, most, roughly(kinds[most].objects), roughly(kinds[most].bytes/max(kinds[most].objects, 1)/1024+1))
+	if len(watchers) > 1 {
+		what += ", watched by " + strings.Join(watchers, ", ")
+	}
+	failed := &moduleError{reason: ReasonOverBudget, err: fmt.Errorf(
+		"%s; raise %s of the hub, limit spec.namespaces of the Cluster, or watch metadata only", what, flag)}
+	if len(watchers) > 0 {
+		failed.module = watchers[0]
+	}
+	return failed
+}
+
+// roughly rounds to the first digit.
+func roughly(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 10 {
+		unit *= 10
+	}
+	return n / unit * unit
+}
+
+// schedule has the figures for metrics taken before long.
+func (b *budget) schedule() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.epoch.ctx.Err() != nil {
+		return
+	}
+	pause := refreshEvery
+	if !slices.ContainsFunc(b.stocks, func(s *stock) bool { return s.last.Load() != nil }) {
+		pause = firstRefresh
+	}
+	b.timer.Reset(pause)
+}
+
+// refresh takes the figures for metrics. It runs in a goroutine of its own: where an indexer of a
+// module hangs, only this waits for it, not whoever asks for the metrics of the hub.
+func (b *budget) refresh() {
+	if b.epoch.ctx.Err() != nil {
+		return
+	}
+	b.dirty.Store(false)
+	b.counting.Lock()
+	defer b.counting.Unlock()
+	b.count()
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// crowd is how many ConfigMaps the crowded cluster has, besides the few of every cluster.
+const crowd = 3000
+
+var crowding sync.Once
+
+// crowded returns a cluster with many small objects.
+func crowded(t *testing.T) *fleet.Cluster {
+	t.Helper()
+	c := fleettest.Cluster(t, "crowded")
+	crowding.Do(func() { populate(t, c, crowd) })
+	return c
+}
+
+// populate creates n ConfigMaps in a cluster, with names that begin with that of the test.
+func populate(t *testing.T, c *fleet.Cluster, n int) {
+	t.Helper()
+	direct, group := clientFor(t, c), errgroup.Group{}
+	group.SetLimit(20)
+	for range n {
+		group.Go(func() error {
+			return direct.Create(context.WithoutCancel(t.Context()), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "crowd-"},
+				Data:       map[string]string{"text": strings.Repeat("x", 100)},
+			})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatalf("create objects: %v", err)
+	}
+}
+
+// budgeted returns a registry with limits, with a neighbour that is within them.
+func budgeted(t *testing.T, limits registry.Limits) (*registry.Registry, *prometheus.Registry) {
+	t.Helper()
+	var c counter
+	metrics := prometheus.NewRegistry()
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules, o.Metrics, o.Limits = []registry.Module{c.module()}, metrics, limits
+	})
+	_, config := remote(t, "two")
+	spawn(t, r, healthy, config)
+	return r, metrics
+}
+
+// expectOverBudget waits until the remote has been over its budget twice and says so.
+func expectOverBudget(t *testing.T, r *registry.Registry, name registry.ClusterName, texts ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		info, _ := r.Info(name)
+		says := info.App.Reason == registry.ReasonOverBudget && info.Restarts >= 2 &&
+			info.Modules[0].State == registry.ModuleFailed
+		for _, text := range append(texts, "ConfigMap", `"counter"`, "raise") {
+			says = says && strings.Contains(info.App.Message, text)
+		}
+		if !says {
+			return &stateError{want: registry.StateFailed, reason: registry.ReasonOverBudget, got: info}
+		}
+		return nil
+	})
+	neighbour, _ := r.Info(healthy)
+	if neighbour.State != registry.StateReady || neighbour.Restarts != 0 {
+		t.Errorf("the neighbour is %s after %d failures", neighbour.State, neighbour.Restarts)
+	}
+	info, _ := r.Info(name)
+	t.Log(info.App.Message)
+}
+
+// A remote with more objects than the hub wants to hold of it is left alone, and only that one.
+func TestBudget_OfObjects(t *testing.T) {
+	t.Parallel()
+	config := configFor(t, crowded(t).Kubeconfig())
+	for name, c := range map[string]struct {
+		limits registry.Limits
+		says   []string
+	}{
+		"too many objects":          {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects", "--max-objects-per-cluster"}},
+		"too much memory":           {registry.Limits{MaxCacheBytes: 1 << 20}, []string{"1 MiB", "--max-cache-bytes-per-cluster"}},
+		"a few objects too many":    {registry.Limits{MaxObjects: crowd - 1}, []string{"2999 objects"}},
+		"in a namespace of its own": {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := budgeted(t, c.limits)
+			config := config
+			if strings.HasPrefix(name, "in a namespace") {
+				config.Namespaces = []string{"default"}
+			}
+			if err := r.Ensure("huge", config); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			expectOverBudget(t, r, "huge", c.says...)
+		})
+	}
+}
+
+// Within its budget the same remote is Ready, changes of what it has cost it nothing, and what it holds
+// is measured; when it grows beyond its budget it ends.
+func TestBudget_Grows(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "growing")
+	const few = 300
+	populate(t, c, few)
+	r, metrics := budgeted(t, registry.Limits{MaxObjects: few + 50})
+	spawn(t, r, "huge", configFor(t, c.Kubeconfig()))
+	before, _ := r.Info("huge")
+
+	t.Run("changes are not growth", func(t *testing.T) {
+		direct := clientFor(t, c)
+		var all corev1.ConfigMapList
+		if err := direct.List(t.Context(), &all, client.InNamespace("default"), client.Limit(100)); err != nil {
+			t.Fatalf("List: %v", err)
+		}
+		for i := range 3 * len(all.Items) {
+			one := &all.Items[i%len(all.Items)]
+			one.Data = map[string]string{"text": fmt.Sprint(i)}
+			if err := direct.Update(t.Context(), one); err != nil {
+				t.Fatalf("Update: %v", err)
+			}
+		}
+		last := all.Items[0]
+		eventually(t, func() error { return sameAs(t, r, &last) })
+		if after, _ := r.Info("huge"); after.State != registry.StateReady || after.Epoch != before.Epoch {
+			t.Errorf("%s with epoch %d, and it had epoch %d", after.State, after.Epoch, before.Epoch)
+		}
+	})
+	t.Run("what it holds is measured", func(t *testing.T) {
+		labels := map[string]string{"cluster": "huge", "kind": "ConfigMap"}
+		eventually(t, func() error {
+			objects, bytes := metric(t, metrics, "clusterfx_cache_objects", labels), metric(t, metrics, "clusterfx_cache_bytes", labels)
+			if objects < few || objects > few+20 || bytes < few*200 || bytes > few*2000 {
+				return fmt.Errorf("%v objects, %v bytes", objects, bytes)
+			}
+			return nil
+		})
+	})
+	t.Run("growth is", func(t *testing.T) {
+		populate(t, c, 60)
+		expectOverBudget(t, r, "huge", "350 objects")
+	})
+	t.Run("its figures go with it", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := r.Stop(ctx, "huge"); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+		eventually(t, func() error {
+			families, err := metrics.Gather()
+			for _, family := range families {
+				for _, one := range family.Metric {
+					for _, label := range one.Label {
+						if label.GetValue() == "huge" {
+							err = errors.Join(err, fmt.Errorf("%s is left", family.GetName()))
+						}
+					}
+				}
+			}
+			return err
+		})
+	})
+	t.Run("a raised limit lets it in", func(t *testing.T) {
+		r, _ := budgeted(t, registry.Limits{MaxObjects: 2 * few})
+		spawn(t, r, "huge", configFor(t, c.Kubeconfig()))
+	})
+}
+
+// sameAs returns nil if the cache of the remote called huge has this version of an object.
+func sameAs(t *testing.T, r *registry.Registry, want *corev1.ConfigMap) error {
+	t.Helper()
+	return r.WithClient(t.Context(), "huge", func(ctx context.Context, remote client.Client) error {
+		var got corev1.ConfigMap
+		if err := remote.Get(ctx, client.ObjectKeyFromObject(want), &got); err != nil {
+			return err
+		}
+		if got.ResourceVersion != want.ResourceVersion {
+			return fmt.Errorf("the cache has version %s, want %s", got.ResourceVersion, want.ResourceVersion)
+		}
+		return nil
+	})
+}
+
+// Ending before the cache has synced leaves no goroutine behind, which TestMain checks: neither where
+// the cache is limited to namespaces, nor where it holds metadata only while objects come and go.
+func TestCache_LeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	one := fleettest.Cluster(t, "one")
+	minted, err := one.MintCertificate(t.Context(), fleet.User{Name: "nobody-at-all"})
+	if err != nil {
+		t.Fatalf("mint: %v", err)
+	}
+	limited := configFor(t, minted.Kubeconfig())
+	limited.Namespaces = []string{"default", "kube-system"}
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{listening(t)} })
+	if err := r.Ensure("limited", limited); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	_, config := remote(t, "one")
+	spawn(t, r, "busy", config)
+	eventually(t, func() error {
+		if info, _ := r.Info("limited"); info.App.Reason != registry.ReasonReady && info.Epoch == 0 {
+			return fmt.Errorf("the app has not begun: %+v", info)
+		}
+		return nil
+	})
+	busy := make(chan struct{})
+	go func() {
+		defer close(busy)
+		populate(t, one, 100)
+	}()
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if err := r.Stop(ctx, "busy"); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		cancel()
+		spawn(t, r, "busy", config)
+	}
+	<-busy
+}
+
+// listening is a module that listens to informers, which it asks for before the cache runs.
+func listening(t *testing.T) registry.Module {
+	return registry.NewModule("listening", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		metadata := &metav1.PartialObjectMetadata{}
+		metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		for _, obj := range []client.Object{&corev1.ConfigMap{}, metadata} {
+			informer, err := p.Cache.GetInformer(t.Context(), obj)
+			if err != nil {
+				return err
+			}
+			handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{})
+			if err != nil {
+				return err
+			}
+			another, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{})
+			if err := errors.Join(err, informer.RemoveEventHandler(another)); err != nil {
+				return err
+			}
+			_ = handle.HasSynced()
+		}
+		return nil
+	})})
+}

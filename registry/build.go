@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// build makes everything that the graph provides.
+func (e *epoch) build() error {
+	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
+	config := e.configFor(e.ctx, limiter)
+	httpClient := &http.Client{Transport: config.Transport}
+	discover := func() (*mapping, error) { return e.mappings.discover(e.ctx, config, httpClient) }
+	mapping, err := discover()
+	if err != nil {
+		return &remoteError{err}
+	}
+	e.mapper = newLiveMapper(mapping, discover)
+	work := e.configFor(e.work, limiter)
+	mgr, err := ctrl.NewManager(config, e.managerOptions(work))
+	if err != nil {
+		return fmt.Errorf("build the manager: %w", err)
+	}
+	hub, err := e.hubClient()
+	if err != nil {
+		return fmt.Errorf("build the client for the hub: %w", err)
+	}
+	e.values = values{
+		Cluster: e.name, ClusterName: string(e.name), Info: e.info,
+		Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
+		Connection: mgr, Cache: mgr.GetCache(), Config: work,
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Events: &e.events, Log: e.log, Metrics: e.metrics,
+		Hub: hub, HubCache: e.hubCache,
+	}
+	e.events.EventRecorder = mgr.GetEventRecorder("clusterfx")
+	return nil
+}
+
+// configFor returns the configuration of clients whose requests a fence ends. All of an app share one
+// limiter.
+func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Config {
+	config := kubeconfig.RESTConfig(e.config.Endpoint, &chain{
+		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
+		limiter: limiter, timeout: e.config.Client.Timeout,
+	})
+	config.UserAgent = e.userAgent()
+	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.
+	return config
+}
+
+// newClients makes the client that the modules get, which writes with their fence, and keeps how to
+// make the one that is lent out.
+func (e *epoch) newClients(work *rest.Config) client.NewClientFunc {
+	return func(config *rest.Config, o client.Options) (client.Client, error) {
+		e.lend = sync.OnceValues(func() (client.Client, error) { return client.New(config, o) })
+		ofModules := o
+		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
+		return client.New(work, ofModules)
+	}
+}
+
+func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
+	yes, forever := true, time.Duration(-1)
+	namespaces := map[string]cache.Config{}
+	for _, ns := range e.config.Namespaces {
+		namespaces[ns] = cache.Config{}
+	}
+	return ctrl.Options{
+		Scheme: e.scheme,
+		Logger: e.log.V(1), // what it says of itself is of no interest a thousand times
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return e.mapper, nil
+		},
+		NewCache:  e.newCache,
+		NewClient: e.newClients(work),
+		Cache: cache.Options{
+			DefaultWatchErrorHandler: e.watchFailed,
+			DefaultNamespaces:        namespaces,
+		},
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		PprofBindAddress:       "0",
+		// A manager that gives up waiting for its runnables returns while they run: then nobody
+		// would know that they do. Patience is the actor's.
+		GracefulShutdownTimeout: &forever,
+		Controller: ctrlconfig.Controller{
+			// Names are unique in the process and never given back; every remote runs the same
+			// modules (controller-runtime#2994).
+			SkipNameValidation:    &yes,
+			EnableWarmup:          &yes,  // tells when a controller has its objects; see warmer
+			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
+			ReconciliationTimeout: e.limits.ReconcileTimeout,
+			Logger:                e.log,
+		},
+	}
+}
+
+// Rate limit of one app towards the hub. Ten thousand apps share one hub API server, so that it
+// is below that towards the remote.
+const (
+	hubQPS   = 20
+	hubBurst = 40
+)
+
+func (e *epoch) hubClient() (client.Client, error) {
+	chain := &chain{
+		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
+		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
+	}
+	config := rest.CopyConfig(e.hub)
+	config.QPS = -1
+	return client.New(config, client.Options{
+		HTTPClient: &http.Client{Transport: chain},
+		Scheme:     e.scheme,
+		Mapper:     e.hubMapper,
+	})
+}
+
+// hubTransportFor returns the transport to the hub: as the hub itself or, where the operator wants it
+// so, as a user of the hub's API server that stands for this remote alone.
+func (e *epoch) hubTransportFor() http.RoundTripper {
+	if !e.impersonate {
+		return e.hubTransport
+	}
+	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{
+		UserName: HubUserPrefix + string(e.name),
+		Groups:   []string{HubGroup, "system:authenticated"},
+	}, e.hubTransport)
+}
+
+// Who an app is at the hub's API server where Options.Impersonate is set: the user HubUserPrefix and the
+// remote's name, in the group HubGroup.
+const (
+	HubUserPrefix = "clusterfx:cluster:"
+	HubGroup      = "clusterfx:clusters"
+)
+
+// userAgent names the app to both API servers, so that their audit logs tell epochs apart.
+func (e *epoch) userAgent() string {
+	return fmt.Sprintf("clusterfx/%s/%s/%d", e.replica, e.name, e.number)
+}

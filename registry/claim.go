@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import "time"
+
+// claim says which remote is a cluster, and since when it is registered.
+type claim struct {
+	name  ClusterName
+	since time.Time
+}
+
+// before reports whether this claim is the older one.
+func (c claim) before(other claim) bool {
+	if !c.since.Equal(other.since) {
+		return c.since.Before(other.since)
+	}
+	return c.name < other.name
+}
+
+// claim notes that the remote called name is the cluster with this id, and no other any more. If
+// another remote is that cluster already, the one that was registered first has it: claim returns the
+// name of an older one, and a newer one is probed at once, which tells it.
+func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder ClusterName) {
+	if r.allowTwin {
+		return ""
+	}
+	mine := claim{name: name, since: since}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.claims[id] == mine {
+		return ""
+	}
+	for old, c := range r.claims {
+		if c.name == name && old != id {
+			delete(r.claims, old)
+		}
+	}
+	first, taken := r.claims[id]
+	if taken && first.name != name {
+		if first.before(mine) {
+			return first.name
+		}
+		if a := r.actors[first.name]; a != nil {
+			a.probeNow()
+		}
+	}
+	r.claims[id] = mine
+	return ""
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.uber.org/fx"
+)
+
+// CleanupStep undoes in a remote what a module has done there, when the remote is removed for good.
+// Provide steps with AsCleanup:
+//
+//	fx.Provide(registry.AsCleanup(func(remote client.Client) registry.CleanupStep {
+//		return registry.CleanupStep{Name: "inventory/configmap", Order: 10, Run: ...}
+//	}))
+//
+// Steps run one after the other, when all controllers of the app have ended, in the order of Order and
+// then of Name. A step that fails does not keep the next ones from running. There is no second try: a
+// remote may be gone for ever, and a removal must end. A step must not return before it is done, and
+// must return when its context ends, which is when the time of the removal is over.
+type CleanupStep struct {
+	// Name says what is cleaned up, for logs and events: the module's name, a slash and a word.
+	Name string
+	// Order is the step's place: lower ones come first. Default 0.
+	Order int
+	// Run does it.
+	Run func(ctx context.Context) error
+}
+
+// cleanupGroup is the fx value group that collects the steps of an app.
+const cleanupGroup = `group:"clusterfx-cleanup"`
+
+// AsCleanup marks a constructor of a CleanupStep as one whose result is a step of its app. It goes into
+// the remote part of a module.
+func AsCleanup(constructor any) any { return fx.Annotate(constructor, fx.ResultTags(cleanupGroup)) }
+
+// cleanupSteps is what the graph gives to the epoch.
+type cleanupSteps struct {
+	fx.In
+
+	Steps []CleanupStep `group:"clusterfx-cleanup"`
+}
+
+func (e *epoch) takeSteps(s cleanupSteps) {
+	e.steps = slices.SortedFunc(slices.Values(s.Steps), func(a, b CleanupStep) int {
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+func stepNames(steps []CleanupStep) []string {
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// clean ends what the modules do, runs the cleanup steps until ctx ends, and returns the names of those
+// that were not done. The app's clients still work. It never waits for longer than ctx.
+func (e *epoch) clean(ctx context.Context) (left []string) {
+	e.permission.withdraw(e.limits.StopTimeout / 2)
+	for _, step := range e.steps {
+		if err := e.cleanOne(ctx, step); err != nil {
+			e.log.Error(err, "A cleanup step was not done", "step", step.Name)
+			left = append(left, step.Name)
+		}
+	}
+	return left
+}
+
+func (e *epoch) cleanOne(ctx context.Context, step CleanupStep) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("there was no time left: %w", context.Cause(ctx))
+	}
+	if step.Run == nil {
+		return errors.New("the step has no Run")
+	}
+	return e.hooks.run(ctx, step.Run, nil)
+}
+
+// stepsSeen are the names of all cleanup steps that apps of a registry have had.
+type stepsSeen struct {
+	mu    sync.Mutex // protects names
+	names map[string]bool
+}
+
+func (s *stepsSeen) noteSteps(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	for _, name := range names {
+		s.names[name] = true
+	}
+}
+
+func (s *stepsSeen) knownSteps() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.names))
+}

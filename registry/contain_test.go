@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Names of the remotes of the tests below: one that has the fault, and its neighbour.
+const (
+	sick    = "sick"
+	healthy = "healthy"
+)
+
+// ward is two remotes with the same modules, one of which has a fault in one of them.
+type ward struct {
+	*registry.Registry
+	t            *testing.T
+	metrics      *prometheus.Registry
+	sick, beside *fleet.Cluster
+	ill          atomic.Bool
+}
+
+// isIll reports whether the module shall do wrong in this app now.
+func (w *ward) isIll(p registry.Remote) bool { return p.Cluster == sick && w.ill.Load() }
+
+// newWard starts both remotes with a module called "broken", made by setUp, next to one that works.
+func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func(*registry.Options)) *ward {
+	t.Helper()
+	var c counter
+	w := &ward{t: t, metrics: prometheus.NewRegistry()}
+	broken := registry.NewModule("broken", registry.ModuleOptions{
+		Remote: fx.Invoke(func(p registry.Remote) error { return setUp(w, p) }),
+	})
+	w.Registry = newRegistry(t, func(o *registry.Options) {
+		o.Modules, o.Metrics = []registry.Module{broken, c.module()}, w.metrics
+		if change != nil {
+			change(o)
+		}
+	})
+	clusters := fleettest.Clusters(t, "one", "two")
+	w.sick, w.beside = clusters[0], clusters[1]
+	spawn(t, w.Registry, sick, configFor(t, w.sick.Kubeconfig()))
+	spawn(t, w.Registry, healthy, configFor(t, w.beside.Kubeconfig()))
+	return w
+}
+
+// expectIllness waits until the sick remote has failed twice because of the module, and its
+// condition says so.
+func (w *ward) expectIllness(t *testing.T, reason string, texts ...string) {
+	t.Helper()
+	before, _ := w.Info(sick)
+	eventually(t, func() error {
+		info, _ := w.Info(sick)
+		said := info.App.Reason == reason && info.App.Message != ""
+		for _, text := range append(texts, `"broken"`) {
+			said = said && strings.Contains(info.App.Message, text)
+		}
+		if !said || info.Restarts < 2 || info.Epoch <= before.Epoch {
+			return &stateError{want: registry.StateFailed, reason: reason, got: info}
+		}
+		return nil
+	})
+}
+
+// expectModuleFailed waits until the list of modules says which one it was.
+func (w *ward) expectModuleFailed(t *testing.T, reason string) {
+	t.Helper()
+	eventually(t, func() error {
+		info, _ := w.Info(sick)
+		if !slices.ContainsFunc(info.Modules, func(m registry.ModuleInfo) bool {
+			return m.Name == "broken" && m.State == registry.ModuleFailed && m.Reason == reason
+		}) {
+			return fmt.Errorf("modules: %+v", info.Modules)
+		}
+		return nil
+	})
+}
+
+// observe watches the neighbour until the function that it returns is called: its app stays the same
+// one, no lease fails, and what it reconciles is reconciled in time.
+func (w *ward) observe(t *testing.T) (stop func()) {
+	t.Helper()
+	before, _ := w.Info(healthy)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	var slowest time.Duration
+	var failed error
+	go func() {
+		defer close(done)
+		direct := clientFor(t, w.beside)
+		for ctx.Err() == nil && failed == nil {
+			began := time.Now()
+			failed = w.roundTrip(ctx, direct)
+			slowest = max(slowest, time.Since(began))
+		}
+	}()
+	return func() {
+		t.Helper()
+		cancel()
+		<-done
+		if failed != nil {
+			t.Errorf("the neighbour: %v", failed)
+		}
+		after, _ := w.Info(healthy)
+		if after.Epoch != before.Epoch || !after.Since.Equal(before.Since) || after.State != registry.StateReady {
+			t.Errorf("the neighbour was %s since %v with epoch %d, and is %s since %v with epoch %d",
+				before.State, before.Since, before.Epoch, after.State, after.Since, after.Epoch)
+		}
+		t.Logf("the neighbour's slowest reconcile took %v", slowest)
+	}
+}
+
+// roundTrip creates a ConfigMap in the neighbour and waits until its module has marked it.
+func (w *ward) roundTrip(ctx context.Context, direct client.Client) error {
+	one := &corev1.ConfigMap{}
+	one.GenerateName, one.Namespace, one.Labels = "test-", "default", map[string]string{"test": "yes"}
+	if err := direct.Create(ctx, one); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	defer func() { _ = direct.Delete(context.WithoutCancel(ctx), one) }()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(patience); one.Annotations[seenBy] == ""; <-poll.C {
+		if time.Now().After(deadline) {
+			return errors.New("an object was not reconciled")
+		}
+		err := w.WithClient(ctx, healthy, func(ctx context.Context, remote client.Client) error {
+			return client.IgnoreNotFound(remote.Get(ctx, client.ObjectKeyFromObject(one), one))
+		})
+		if err != nil {
+			return ignoreEnd(ctx, err)
+		}
+	}
+	return nil
+}
+
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// scrape gathers the metrics again and again until the function that it returns is called.
+func (w *ward) scrape(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for poll := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-poll {
+			if _, err := w.metrics.Gather(); err != nil {
+				t.Errorf("Gather: %v", err)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// collector does something whenever somebody asks for the metrics.
+type collector struct{ do func() }
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(to chan<- *prometheus.Desc) { to <- c.desc() }
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	c.do()
+	to <- prometheus.MustNewConstMetric(c.desc(), prometheus.GaugeValue, 1)
+}
+
+func (c collector) desc() *prometheus.Desc { return prometheus.NewDesc("broken", "A test.", nil, nil) }
+
+// panics returns what the counter of panics says of a module in the sick remote.
+func (w *ward) panics(t *testing.T, module string) float64 {
+	t.Helper()
+	return metric(t, w.metrics, "clusterfx_module_panics_total", map[string]string{"cluster": sick, "module": module})
+}
+
+// metric returns the value of one series, 0 if there is none.
+func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatalf("Gather: %v", err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, one := range family.Metric {
+			matches := len(one.Label) == len(labels)
+			for _, label := range one.Label {
+				matches = matches && labels[label.GetName()] == label.GetValue()
+			}
+			if matches {
+				return one.GetCounter().GetValue() + one.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+// nothing is a reconciler that does nothing.
+var nothing = reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+
+// watching sets up a controller of ConfigMaps. It reconciles nothing; what matters is on the way.
+func watching(p registry.Remote, h handler.EventHandler, o ...builder.WatchesOption) error {
+	return ctrl.NewControllerManagedBy(p.Manager).Named("broken").Watches(&corev1.ConfigMap{}, h, o...).Complete(nothing)
+}
+
+// Code of a module that runs in goroutines of controller-runtime and client-go may panic: its app ends
+// with the module's name on it and comes back with backoff, and nobody else notices.
+func TestContain_Panics(t *testing.T) {
+	t.Parallel()
+	boom := func(w *ward, p registry.Remote) {
+		if w.isIll(p) {
+			panic("boom")
+		}
+	}
+	for name, c := range map[string]struct {
+		setUp func(*ward, registry.Remote) error
+		says  string
+	}{
+		"an event handler": {func(w *ward, p registry.Remote) error {
+			return watching(p, handler.Funcs{CreateFunc: func(
+				context.Context, event.CreateEvent, workqueue.TypedRateLimitingInterface[reconcile.Request],
+			) {
+				boom(w, p)
+			}})
+		}, "panic: boom"},
+		"a predicate": {func(w *ward, p registry.Remote) error {
+			return watching(p, &handler.EnqueueRequestForObject{}, builder.WithPredicates(
+				predicate.NewPredicateFuncs(func(client.Object) bool { boom(w, p); return true })))
+		}, "panic: boom"},
+		"a map function": {func(w *ward, p registry.Remote) error {
+			return watching(p, handler.EnqueueRequestsFromMapFunc(
+				func(context.Context, client.Object) []ctrl.Request { boom(w, p); return nil }))
+		}, "panic: boom"},
+		"a metadata-only map function": {func(w *ward, p registry.Remote) error {
+			return watching(p, handler.EnqueueRequestsFromMapFunc(
+				func(context.Context, client.Object) []ctrl.Request { boom(w, p); return nil }), builder.OnlyMetadata)
+		}, "panic: boom"},
+		"an indexer": {func(w *ward, p registry.Remote) error {
+			return p.Manager.GetFieldIndexer().IndexField(w.t.Context(), &corev1.ConfigMap{}, "data",
+				func(client.Object) []string { boom(w, p); return nil })
+		}, "index data: panic: boom"},
+		"an indexer of the connection": {func(w *ward, p registry.Remote) error {
+			return p.Connection.GetFieldIndexer().IndexField(w.t.Context(), &corev1.ConfigMap{}, "data",
+				func(client.Object) []string { boom(w, p); return nil })
+		}, "index data: panic: boom"},
+		"an index function": {func(w *ward, p registry.Remote) error {
+			informer, err := p.Cache.GetInformer(w.t.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+			if err != nil {
+				return err
+			}
+			return informer.AddIndexers(toolscache.Indexers{"data": func(any) ([]string, error) { boom(w, p); return nil, nil }})
+		}, "index data: panic: boom"},
+		"an index function that fails": {func(w *ward, p registry.Remote) error {
+			informer, err := p.Cache.GetInformer(w.t.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+			if err != nil {
+				return err
+			}
+			return informer.AddIndexers(toolscache.Indexers{"data": func(any) ([]string, error) {
+				if w.isIll(p) {
+					return nil, errors.New("boom")
+				}
+				return nil, nil
+			}})
+		}, "index data: boom"},
+		"a handler of an informer": {func(w *ward, p registry.Remote) error {
+			informer, err := p.Cache.GetInformer(w.t.Context(), &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
+			if err != nil {
+				return err
+			}
+			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { boom(w, p) }})
+			return err
+		}, "event handler: panic: boom"},
+		"a handler that ends its goroutine": {func(w *ward, p registry.Remote) error {
+			return watching(p, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
+				if w.isIll(p) {
+					runtime.Goexit()
+				}
+				return nil
+			}))
+		}, "runtime.Goexit"},
+		"a collector": {func(w *ward, p registry.Remote) error {
+			return p.Metrics.Register(collector{func() { boom(w, p) }})
+		}, "metrics collector: panic: boom"},
+		"a runnable that ends its goroutine": {func(w *ward, p registry.Remote) error {
+			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				for poll := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-poll {
+					if w.isIll(p) {
+						runtime.Goexit()
+					}
+				}
+				return nil
+			}))
+		}, "runtime.Goexit"},
+		"a runnable": {func(w *ward, p registry.Remote) error {
+			return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				seen, err := p.Cache.GetInformer(ctx, &corev1.ConfigMap{})
+				if err != nil {
+					return err
+				}
+				news := make(chan struct{}, 1)
+				_, err = seen.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+					select {
+					case news <- struct{}{}:
+					default:
+					}
+				}})
+				for err == nil {
+					select {
+					case <-news:
+						boom(w, p)
+					case <-ctx.Done():
+						return nil
+					}
+				}
+				return err
+			}))
+		}, "panic: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t, c.setUp, nil)
+			stop := w.observe(t)
+			w.ill.Store(true)
+			newConfigMap(t, w.sick) // an event; every app that follows sees it from the start
+			if strings.Contains(name, "collector") {
+				defer w.scrape(t)()
+			}
+			w.expectIllness(t, registry.ReasonModuleFailed, c.says)
+			w.expectModuleFailed(t, registry.ReasonModuleFailed)
+			if strings.Contains(c.says, "panic") && w.panics(t, "broken") < 2 {
+				t.Errorf("%v panics were counted, want one for each app that ended", w.panics(t, "broken"))
+			}
+			w.ill.Store(false)
+			expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+			stop()
+			expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
+		})
+	}
+}
+
+// Code of the hub that watches a remote is not the remote's: its panic ends no app.
+func TestContain_CodeOfTheHub(t *testing.T) {
+	t.Parallel()
+	w := newWard(t, func(*ward, registry.Remote) error { return nil }, nil)
+	before, _ := w.Info(sick)
+	err := w.WithCluster(t.Context(), sick, func(ctx context.Context, remote cluster.Cluster) error {
+		informer, err := remote.GetCache().GetInformer(ctx, &corev1.ConfigMap{})
+		if err != nil {
+			return err
+		}
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("boom") }})
+		return errors.Join(err, remote.GetFieldIndexer().IndexField(ctx, &corev1.ConfigMap{}, "data",
+			func(client.Object) []string { panic("boom") }))
+	})
+	if err != nil {
+		t.Fatalf("WithCluster: %v", err)
+	}
+	expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
+	eventually(t, func() error {
+		if w.panics(t, "") < 2 {
+			return errors.New("the panics were not counted")
+		}
+		return nil
+	})
+	if after, _ := w.Info(sick); after.Epoch != before.Epoch || after.State != registry.StateReady {
+		t.Errorf("the remote is %s with epoch %d, and had epoch %d", after.State, after.Epoch, before.Epoch)
+	}
+	if err := w.Stop(t.Context(), sick); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	if got := w.panics(t, ""); got != 0 {
+		t.Errorf("%v panics are counted of a remote that is gone", got)
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// clusterLabel is the label that says whose app a metric is about.
+const clusterLabel = "cluster"
+
+// figures are the metrics of the registry's own about its apps. They belong to no epoch: most panics
+// end theirs, and two epochs of a remote may follow each other without a gap.
+type figures struct {
+	panics         *prometheus.CounterVec
+	objects, bytes *prometheus.Desc
+
+	mu      sync.Mutex // protects the field
+	budgets []*budget  // of the epochs that have not ended
+}
+
+var _ prometheus.Collector = (*figures)(nil)
+
+// newFigures registers the metrics. A registry that follows another one in the process goes on with
+// its figures.
+func newFigures(r prometheus.Registerer) *figures {
+	f := &figures{
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clusterfx_module_panics_total",
+			Help: "Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
+		}, []string{clusterLabel, "module"}),
+		objects: prometheus.NewDesc("clusterfx_cache_objects",
+			"Objects in the cache of a remote's app.", []string{clusterLabel, "kind"}, nil),
+		bytes: prometheus.NewDesc("clusterfx_cache_bytes",
+			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them.",
+			[]string{clusterLabel, "kind"}, nil),
+	}
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(r.Register(f), &registered) {
+		if earlier, ok := registered.ExistingCollector.(*figures); ok {
+			return earlier
+		}
+	}
+	return f
+}
+
+// Describe implements prometheus.Collector.
+func (f *figures) Describe(to chan<- *prometheus.Desc) {
+	f.panics.Describe(to)
+	to <- f.objects
+	to <- f.bytes
+}
+
+// Collect implements prometheus.Collector. It reports what the last counts found and waits for no app.
+func (f *figures) Collect(to chan<- prometheus.Metric) {
+	f.panics.Collect(to)
+	type series struct {
+		cluster ClusterName
+		kind    string
+	}
+	sums := map[series]tally{}
+	f.mu.Lock()
+	budgets := slices.Clone(f.budgets)
+	f.mu.Unlock()
+	for _, b := range budgets {
+		for kind, held := range b.byKind() {
+			one := series{b.epoch.name, kind}
+			sums[one] = sums[one].plus(held)
+		}
+	}
+	for one := range maps.Keys(sums) {
+		to <- prometheus.MustNewConstMetric(f.objects, prometheus.GaugeValue,
+			float64(sums[one].objects), string(one.cluster), one.kind)
+		to <- prometheus.MustNewConstMetric(f.bytes, prometheus.GaugeValue,
+			float64(sums[one].bytes), string(one.cluster), one.kind)
+	}
+}
+
+// follow reports what the cache of an epoch holds until the epoch ends.
+func (f *figures) follow(b *budget) {
+	f.mu.Lock()
+	f.budgets = append(f.budgets, b)
+	f.mu.Unlock()
+	context.AfterFunc(b.epoch.ctx, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.budgets = slices.DeleteFunc(f.budgets, func(one *budget) bool { return one == b })
+	})
+}
+
+// forget drops the series of a remote that is gone.
+func (f *figures) forget(name ClusterName) {
+	f.panics.DeletePartialMatch(prometheus.Labels{clusterLabel: string(name)})
+}
+
+// guardKey is the key under which the contexts of a module's controllers carry its guard.
+type guardKey struct{}
+
+// CountPanic counts a panic that a library has recovered, such as that of a Reconcile, against the
+// module whose code it was. It is a handler for utilruntime.PanicHandlers, which is global to the
+// process: main appends it before anything else runs.
+func CountPanic(ctx context.Context, _ any) {
+	if g, ok := ctx.Value(guardKey{}).(*guard); ok {
+		g.countPanic()
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// permission lets the runnables of an epoch's modules work, and ends their work while the epoch
+// goes on: when another epoch takes its place, whose runnables wait for theirs, and before cleanup
+// steps run. So there are never two sets of controllers of one remote at work.
+type permission struct {
+	granted chan struct{} // closed when runnables may begin
+	grant   func()
+	ctx     context.Context //nolint:containedctx // ends when runnables must end
+	end     context.CancelFunc
+
+	mu     sync.Mutex // protects the fields below
+	active int
+	idle   chan struct{} // closed when nothing is active; nil while nobody waits
+}
+
+func newPermission(ctx context.Context) *permission {
+	p := &permission{granted: make(chan struct{})}
+	p.grant = sync.OnceFunc(func() { close(p.granted) })
+	p.ctx, p.end = context.WithCancel(ctx)
+	return p
+}
+
+// run calls work when the permission is there, with a context that ends when the permission does.
+// Work that ends after that has not failed, whatever it says.
+func (p *permission) run(ctx context.Context, work func(context.Context) error) error {
+	select {
+	case <-p.granted:
+	case <-p.ctx.Done():
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+	if !p.enter() {
+		return nil
+	}
+	defer p.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.ctx, cancel)()
+	err := work(ctx)
+	if p.ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (p *permission) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return false
+	}
+	p.active++
+	return true
+}
+
+func (p *permission) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active--
+	if p.active == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
+	}
+}
+
+// withdraw ends the permission and returns when all work has ended, or after a time.
+func (p *permission) withdraw(atMost time.Duration) {
+	p.mu.Lock()
+	p.end()
+	if p.active == 0 {
+		p.mu.Unlock()
+		return
+	}
+	if p.idle == nil {
+		p.idle = make(chan struct{})
+	}
+	idle := p.idle
+	p.mu.Unlock()
+	patience := time.NewTimer(atMost)
+	defer patience.Stop()
+	select {
+	case <-idle:
+	case <-patience.C:
+	}
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// stock is an informer that knows how much it holds.
+//
+// Its transform sees every object on its way into the informer; in it objects are counted and rid of
+// their managedFields. An object that is streamed (WatchList) passes it twice, when it arrives and
+// again when the whole list goes into the store. What still has managedFields passes for the first
+// time. Of an object that never had any nobody can tell, so that such objects count half while they
+// stream in.
+type stock struct {
+	toolscache.SharedIndexInformer
+	budget *budget
+	kind   string
+	inner  toolscache.TransformFunc // what others want done with an object; may be nil
+	last   atomic.Pointer[tally]    // the last count; nil before the first one
+
+	mu          sync.Mutex // protects the fields; held for a few instructions
+	streaming   bool       // the list in progress, or the last one, was streamed
+	since       string     // the resource version at its beginning
+	fresh, bare int64      // objects with and without managedFields since then
+	weighed     int64      // how many objects have been weighed
+	weight      int64      // their bytes
+}
+
+// SetTransform sets what is done with every object besides counting it.
+func (s *stock) SetTransform(f toolscache.TransformFunc) error {
+	s.inner = f
+	return s.SharedIndexInformer.SetTransform(s.take)
+}
+
+// take is called with every object on its way into the informer.
+func (s *stock) take(obj any) (any, error) {
+	fresh := stripManagedFields(obj)
+	if s.inner != nil {
+		var err error
+		if obj, err = s.transform(obj); err != nil {
+			return nil, err
+		}
+	}
+	s.budget.spend(s.add(obj, fresh))
+	return obj, nil
+}
+
+// transform calls the transform that the informer was given. If it panics, the object stays as it is
+// and the app ends. Transforms come with the options of the cache, so that there is no module to name.
+func (s *stock) transform(obj any) (any, error) {
+	out := obj
+	err := safely(func() (err error) {
+		out, err = s.inner(obj)
+		return err
+	})
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		s.budget.epoch.tracker.fail(&moduleError{reason: ReasonModuleFailed, err: fmt.Errorf("transform: %w", err)})
+		return obj, nil
+	}
+	return out, err
+}
+
+// add counts an object, and returns by how much the stock has grown at most.
+func (s *stock) add(obj any, fresh bool) (objects, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.arrived()
+	if fresh {
+		s.fresh++
+	} else {
+		s.bare++
+	}
+	if s.weighed < sampleAll || rand.Uint32N(sampleOneIn) == 0 {
+		s.weighed++
+		s.weight += weigh(obj)
+	}
+	objects = s.arrived() - before
+	return objects, objects * s.weight / s.weighed
+}
+
+// Which objects are weighed on their way into the informer: the first ones, and a random sample of the
+// others. Weighing takes about as long as decoding, counting does not.
+const (
+	sampleAll   = 8
+	sampleOneIn = 32
+)
+
+// arrived is how many objects have come since the beginning of the last list. The caller holds the
+// lock.
+func (s *stock) arrived() int64 {
+	if s.streaming {
+		return max(s.fresh, (s.fresh+s.bare)/2)
+	}
+	return s.fresh + s.bare
+}
+
+// counting returns lw with its lists noticed.
+func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
+	inner := toolscache.ToListerWatcherWithContext(lw)
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (list runtime.Object, err error) {
+			if o.Continue == "" {
+				s.begin(false)
+			}
+			err = safely(func() (err error) {
+				list, err = inner.ListWithContext(ctx, o)
+				return err
+			})
+			s.notePanic(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if o.SendInitialEvents != nil && *o.SendInitialEvents {
+				s.begin(true)
+			}
+			w, err := inner.WatchWithContext(ctx, o)
+			if err != nil {
+				return nil, err
+			}
+			return &drained{Interface: w}, nil
+		},
+	}
+}
+
+// notePanic logs the panic of a decoder. Whatever makes one panic came from the remote, which is shown
+// to be unable to deliver these objects.
+func (s *stock) notePanic(err error) {
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		s.budget.epoch.log.Error(err, "A list could not be decoded", "kind", s.kind, "stack", string(panicked.stack))
+	}
+}
+
+// begin notes the beginning of a list.
+func (s *stock) begin(streaming bool) {
+	since := s.LastSyncResourceVersion()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streaming, s.since = streaming, since
+	s.fresh, s.bare = 0, 0
+}
+
+// listing reports whether a list is on its way into the store.
+func (s *stock) listing() bool {
+	if !s.HasSynced() {
+		return true
+	}
+	s.mu.Lock()
+	since := s.since
+	s.mu.Unlock()
+	return s.LastSyncResourceVersion() == since
+}
+
+// sampleStored is how many of the stored objects are weighed for a count.
+const sampleStored = 256
+
+// count counts what the informer holds.
+func (s *stock) count() tally {
+	listing, stored := s.listing(), s.GetStore().List()
+	sum := tally{objects: int64(len(stored))}
+	if sample := min(len(stored), sampleStored); sample > 0 {
+		sum.bytes = weigh(stored[:sample]...) * sum.objects / int64(sample) // a store lists in random order
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if arrived := s.arrived(); listing && arrived > sum.objects {
+		sum = tally{arrived, arrived * s.weight / max(s.weighed, 1)}
+	}
+	s.last.Store(&sum)
+	return sum
+}
+
+// stripManagedFields removes the managedFields of an object, which are a third of it and which nobody
+// asks a cache for, and reports whether it had any.
+func stripManagedFields(obj any) bool {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		metadata, _ := o.Object["metadata"].(map[string]any)
+		_, had := metadata["managedFields"]
+		delete(metadata, "managedFields")
+		return had
+	case metav1.Object:
+		if len(o.GetManagedFields()) == 0 {
+			return false // setting them would write to an object of the store that others read
+		}
+		o.SetManagedFields(nil)
+		return true
+	}
+	return false
+}

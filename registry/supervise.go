@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Supervise returns a reconciler that does what r does and answers for it:
+//
+//   - A panic fails the request, which is tried again with backoff, and is counted. A controller that
+//     does nothing but panic fails its module: ten panics in a row within a minute, if they are those
+//     of at least three requests or if the controller has not done anything else since the app began.
+//   - A call that does not return within twice its timeout fails its module. Its goroutine stays
+//     behind with the app, which is fenced; the next app starts without it.
+//
+// manager is the Manager that the module was given, and the app's name for the module. With any other
+// manager, as in a test of the reconciler alone, Supervise returns r.
+//
+//	ctrl.NewControllerManagedBy(p.Manager).For(&corev1.Pod{}).Complete(registry.Supervise(p.Manager, r))
+//
+// A controller without it is safe for others, too: a panic is recovered, and the context of a call ends
+// at its timeout. Only nobody notices that it does not work. There is no way to supervise a reconciler
+// unasked, because controller-runtime hands out no controller's reconciler.
+func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+	m, ok := manager.(*moduleManager)
+	if !ok {
+		return r
+	}
+	return &supervised[request]{inner: r, guard: m.guard}
+}
+
+type supervised[request comparable] struct {
+	inner   reconcile.TypedReconciler[request]
+	guard   *guard
+	breaker breaker
+}
+
+// Reconcile calls the reconciler.
+func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
+	patience := 2 * s.timeout(ctx)
+	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
+	defer watchdog.Stop()
+	defer func() {
+		if value := recover(); value != nil {
+			err = s.panicked(ctx, r, &panicError{value: value, stack: debug.Stack()})
+		}
+	}()
+	result, err = s.inner.Reconcile(ctx, r)
+	s.breaker.worked()
+	return result, err
+}
+
+// timeout is how long the call may take.
+func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return s.guard.epoch.limits.ReconcileTimeout
+}
+
+func (s *supervised[request]) panicked(ctx context.Context, r request, err *panicError) error {
+	s.guard.countPanic()
+	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.stack))
+	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
+		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))
+	}
+	return err
+}
+
+// stuck is called when a call has taken twice its time.
+func (s *supervised[request]) stuck(ctx context.Context, r request, after time.Duration) {
+	e := s.guard.epoch
+	if e.ctx.Err() != nil {
+		return // the app has ended without it and is a zombie
+	}
+	after = after.Round(time.Millisecond)
+	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
+		"goroutines", stacksOf("epoch", strconv.FormatInt(e.number, 10), "module", s.guard.module))
+	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
+}
+
+// Panics that make a breaker open.
+const (
+	breakerPanics   = 10
+	breakerWithin   = time.Minute
+	breakerRequests = 3
+)
+
+// breaker finds out whether a controller does nothing but panic.
+type breaker struct {
+	mu       sync.Mutex // protects the fields
+	useful   bool       // it has done something else since the app began
+	times    []time.Time
+	requests map[string]bool // of the panics in a row, breakerRequests at most
+}
+
+// worked notes a call that did not panic.
+func (b *breaker) worked() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.useful, b.times, b.requests = true, b.times[:0], nil
+}
+
+// panicked notes a panic, and reports whether the controller does nothing else. A single request that
+// panics says little about a controller that has served others before: it is backed off by itself.
+func (b *breaker) panicked(request string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.times = append(b.times, now)
+	if len(b.requests) < breakerRequests {
+		if b.requests == nil {
+			b.requests = map[string]bool{}
+		}
+		b.requests[request] = true
+	}
+	if len(b.times) > breakerPanics {
+		b.times = b.times[1:]
+	}
+	return len(b.times) == breakerPanics && now.Sub(b.times[0]) <= breakerWithin &&
+		(!b.useful || len(b.requests) >= breakerRequests)
+}
+
+// maxDump bounds the stacks of a stuck reconciler in the log.
+const maxDump = 16 << 10
+
+// stacksOf returns the stacks of the goroutines that have these labels, given as keys and values, as far
+// as they fit into maxDump. It stops the process for some milliseconds.
+func stacksOf(labels ...string) string {
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		return err.Error()
+	}
+	var dump strings.Builder
+	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+		has := true
+		for i := 0; i+1 < len(labels); i += 2 {
+			has = has && strings.Contains(stack, fmt.Sprintf("%q:%q", labels[i], labels[i+1]))
+		}
+		switch {
+		case !has:
+		case dump.Len()+len(stack) > maxDump:
+			return dump.String() + "and more"
+		default:
+			dump.WriteString(stack + "\n\n")
+		}
+	}
+	return dump.String()
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// reconciling sets up a supervised controller of ConfigMaps.
+func reconciling(p registry.Remote, do func(context.Context, ctrl.Request) error) error {
+	r := reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, do(ctx, r) })
+	return ctrl.NewControllerManagedBy(p.Manager).Named("broken").For(&corev1.ConfigMap{}).
+		Complete(registry.Supervise(p.Manager, r))
+}
+
+// A controller that does nothing but panic fails its module; it does not go on looking healthy.
+func TestSupervise_NothingButPanics(t *testing.T) {
+	t.Parallel()
+	w := newWard(t, func(w *ward, p registry.Remote) error {
+		return reconciling(p, func(context.Context, ctrl.Request) error {
+			if w.isIll(p) {
+				panic("boom")
+			}
+			return nil
+		})
+	}, nil)
+	stop := w.observe(t)
+	w.ill.Store(true)
+	for range 3 {
+		newConfigMap(t, w.sick)
+	}
+	w.expectIllness(t, registry.ReasonModuleFailed, "does nothing but panic", "panic: boom")
+	w.expectModuleFailed(t, registry.ReasonModuleFailed)
+	if got := w.panics(t, "broken"); got < 20 {
+		t.Errorf("%v panics were counted, want ten of each of two apps", got)
+	}
+	w.ill.Store(false)
+	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	stop()
+}
+
+// One object that makes a reconciler panic costs the others nothing, however often it is tried.
+func TestSupervise_OneBadObject(t *testing.T) {
+	t.Parallel()
+	var bad atomic.Value
+	bad.Store("")
+	w := newWard(t, func(w *ward, p registry.Remote) error {
+		return reconciling(p, func(_ context.Context, r ctrl.Request) error {
+			if p.Cluster == sick && r.Name == bad.Load() {
+				panic("boom")
+			}
+			return nil
+		})
+	}, nil)
+	before, _ := w.Info(sick)
+	one := newConfigMap(t, w.sick)
+	bad.Store(one.Name)
+	touch(t, w, one)
+	eventually(t, func() error {
+		if got := w.panics(t, "broken"); got < 12 {
+			return fmt.Errorf("%v panics", got)
+		}
+		return nil
+	})
+	if after, _ := w.Info(sick); after.State != registry.StateReady || after.Epoch != before.Epoch {
+		t.Errorf("the remote is %s with epoch %d, and had epoch %d", after.State, after.Epoch, before.Epoch)
+	}
+}
+
+// touch changes an object of the sick remote.
+func touch(t *testing.T, w *ward, key client.ObjectKey) {
+	t.Helper()
+	direct := clientFor(t, w.sick)
+	var one corev1.ConfigMap
+	if err := direct.Get(t.Context(), key, &one); err != nil {
+		t.Fatalf("Get: %v", err)
+	}
+	patch := client.MergeFrom(one.DeepCopy())
+	one.Data = map[string]string{"touched": "yes"}
+	if err := direct.Patch(t.Context(), &one, patch); err != nil {
+		t.Fatalf("Patch: %v", err)
+	}
+}
+
+// A reconciler that never returns is found: its app ends, with the stack in the log, and the next one
+// works, though the goroutine is still there.
+func TestSupervise_Stuck(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	var logged atomic.Value
+	logged.Store("")
+	w := newWard(t, func(w *ward, p registry.Remote) error {
+		return reconciling(p, func(context.Context, ctrl.Request) error {
+			if w.isIll(p) {
+				<-release
+			}
+			return nil
+		})
+	}, func(o *registry.Options) {
+		o.Limits = registry.Limits{ReconcileTimeout: 200 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+		o.Log = funcr.New(func(_, line string) {
+			if strings.Contains(line, "A reconciler does not return") {
+				logged.Store(line)
+			}
+		}, funcr.Options{})
+	})
+	stop := w.observe(t)
+	w.ill.Store(true)
+	newConfigMap(t, w.sick)
+	w.expectIllness(t, registry.ReasonModuleFailed, "stuck", "400ms", "default/")
+	w.expectModuleFailed(t, registry.ReasonModuleFailed)
+	if line := logged.Load().(string); !strings.Contains(line, "TestSupervise_Stuck") || len(line) > 64<<10 {
+		t.Errorf("the log does not show where it is stuck, or too much (%d bytes):\n%s", len(line), line)
+	}
+	eventually(t, func() error {
+		if w.Zombies() == 0 {
+			return errors.New("no zombie is counted")
+		}
+		return nil
+	})
+	w.ill.Store(false)
+	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	stop()
+}
+
+// Without Supervise, the panics of a Reconcile are recovered and counted, and nothing else.
+func TestSupervise_Not(t *testing.T) {
+	t.Parallel()
+	w := newWard(t, func(w *ward, p registry.Remote) error {
+		return ctrl.NewControllerManagedBy(p.Manager).Named("broken").For(&corev1.ConfigMap{}).Complete(
+			reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+				if w.isIll(p) {
+					panic("boom")
+				}
+				return ctrl.Result{}, nil
+			}))
+	}, nil)
+	w.ill.Store(true)
+	newConfigMap(t, w.sick)
+	eventually(t, func() error {
+		if w.panics(t, "broken") < 2 {
+			return errors.New("the panics are not counted")
+		}
+		return nil
+	})
+	if info, _ := w.Info(sick); info.State != registry.StateReady {
+		t.Errorf("the remote is %s", info.State)
+	}
+}
+
+// A reconciler can be tested without a registry.
+func TestSupervise_WithAnyOtherManager(t *testing.T) {
+	t.Parallel()
+	called := false
+	r := registry.Supervise(nil, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		called = true
+		return ctrl.Result{}, nil
+	}))
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || !called {
+		t.Errorf("called = %t, err = %v", called, err)
+	}
+}

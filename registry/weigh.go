@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"reflect"
+	"time"
+)
+
+// weigh estimates how many bytes of memory the objects take up: what their pointers, strings, slices
+// and maps lead to, without what the allocator rounds up. It takes some microseconds for an object.
+func weigh(objs ...any) int64 {
+	var sum uintptr
+	for _, obj := range objs {
+		if v := reflect.ValueOf(obj); v.IsValid() {
+			sum += v.Type().Size() + behind(v)
+		}
+	}
+	return int64(sum) //nolint:gosec // Nobody has an object of 2^63 bytes.
+}
+
+// behind returns the bytes that v leads to, besides its own.
+func behind(v reflect.Value) uintptr {
+	switch v.Kind() {
+	case reflect.String:
+		return uintptr(v.Len())
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || v.Type() == reflect.TypeFor[*time.Location]() {
+			return 0 // time zones are shared
+		}
+		return v.Elem().Type().Size() + behind(v.Elem())
+	case reflect.Struct:
+		var sum uintptr
+		for i := range v.NumField() {
+			sum += behind(v.Field(i))
+		}
+		return sum
+	case reflect.Slice:
+		return uintptr(v.Cap())*v.Type().Elem().Size() + behindElements(v)
+	case reflect.Array:
+		return behindElements(v)
+	case reflect.Map:
+		return behindEntries(v)
+	default:
+		return 0
+	}
+}
+
+func behindElements(v reflect.Value) uintptr {
+	var sum uintptr
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		return 0
+	}
+	for i := range v.Len() {
+		sum += behind(v.Index(i))
+	}
+	return sum
+}
+
+func behindEntries(v reflect.Value) uintptr {
+	if v.IsNil() {
+		return 0
+	}
+	t := v.Type()
+	sum := mapHeader + slots(v.Len())*(t.Key().Size()+t.Elem().Size()+1)
+	for entries := v.MapRange(); entries.Next(); {
+		sum += behind(entries.Key()) + behind(entries.Value())
+	}
+	return sum
+}
+
+const mapHeader = 48
+
+// slots returns for how many entries a map of n has room: eight, or a power of two of which at most
+// seven eighths are used.
+func slots(n int) uintptr {
+	room := 8
+	for n > 8 && room*7/8 < n {
+		room *= 2
+	}
+	return uintptr(room)
+}
