@@ -14,7 +14,7 @@ BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test e2e bench demo generate fmt lint verify
+.PHONY: help build controlplane test test-faults e2e bench demo generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ test: controlplane ## Run all tests against real API servers, with the race dete
 	@set -e; for m in $(filter-out .,$(CODE)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -timeout $(TIMEOUT) ./...); fi; \
 	done
+
+test-faults: controlplane ## Run the whole fault suite; make test runs a fast part of it (about an hour).
+	CLUSTERFX_FAULTS=all go test -p 1 -timeout 90m ./registry ./reconcilers/... ./cmd/hub/... ./e2e/...
 
 e2e: ## Run the tests on real nodes (needs Docker; about 4 GB of memory).
 	@docker version >/dev/null 2>&1 || { echo 'make e2e needs a Docker daemon that this user may talk to' >&2; exit 1; }

@@ -38,7 +38,14 @@ func appOptions(e *epoch, modules []Module) []fx.Option {
 			options = append(options, fx.Module(m.name, inScopeOf(e, m.name), m.options.Remote))
 		}
 	}
-	return append(options, fx.Invoke(e.takeSteps))
+	return append(options, fx.Invoke(func(s cleanupSteps) { e.takeSteps(s.Steps) }))
+}
+
+// cleanupSteps are the steps that the modules have provided with AsCleanup.
+type cleanupSteps struct {
+	fx.In
+
+	Steps []CleanupStep `group:"clusterfx-cleanup"`
 }
 
 func inScopeOf(e *epoch, module string) fx.Option {

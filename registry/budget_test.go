@@ -244,6 +244,7 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 
 // listening is a module that listens to informers, which it asks for before the cache runs.
 func listening(t *testing.T) registry.Module {
+	t.Helper()
 	return registry.NewModule("listening", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		metadata := &metav1.PartialObjectMetadata{}
 		metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))

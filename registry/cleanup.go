@@ -10,8 +10,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"go.uber.org/fx"
 )
 
 // CleanupStep undoes in a remote what a module has done there, when the remote is removed for good.
@@ -24,7 +22,7 @@ import (
 // Steps run one after the other, when all controllers of the app have ended, in the order of Order and
 // then of Name. A step that fails does not keep the next ones from running. There is no second try: a
 // remote may be gone for ever, and a removal must end. A step must not return before it is done, and
-// must return when its context ends, which is when the time of the removal is over.
+// must return when its context ends, which is when its share of the removal's time is over.
 type CleanupStep struct {
 	// Name says what is cleaned up, for logs and events: the module's name, a slash and a word.
 	Name string
@@ -34,22 +32,9 @@ type CleanupStep struct {
 	Run func(ctx context.Context) error
 }
 
-// cleanupGroup is the fx value group that collects the steps of an app.
-const cleanupGroup = `group:"clusterfx-cleanup"`
-
-// AsCleanup marks a constructor of a CleanupStep as one whose result is a step of its app. It goes into
-// the remote part of a module.
-func AsCleanup(constructor any) any { return fx.Annotate(constructor, fx.ResultTags(cleanupGroup)) }
-
-// cleanupSteps is what the graph gives to the epoch.
-type cleanupSteps struct {
-	fx.In
-
-	Steps []CleanupStep `group:"clusterfx-cleanup"`
-}
-
-func (e *epoch) takeSteps(s cleanupSteps) {
-	e.steps = slices.SortedFunc(slices.Values(s.Steps), func(a, b CleanupStep) int {
+// takeSteps is told the cleanup steps of all modules when the graph is built.
+func (e *epoch) takeSteps(steps []CleanupStep) {
+	e.steps = slices.SortedFunc(slices.Values(steps), func(a, b CleanupStep) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
 	})
 }
@@ -66,8 +51,8 @@ func stepNames(steps []CleanupStep) []string {
 // that were not done. The app's clients still work. It never waits for longer than ctx.
 func (e *epoch) clean(ctx context.Context) (left []string) {
 	e.permission.withdraw(e.limits.StopTimeout / 2)
-	for _, step := range e.steps {
-		if err := e.cleanOne(ctx, step); err != nil {
+	for i, step := range e.steps {
+		if err := e.cleanOne(ctx, step, len(e.steps)-i); err != nil {
 			e.log.Error(err, "A cleanup step was not done", "step", step.Name)
 			left = append(left, step.Name)
 		}
@@ -75,13 +60,16 @@ func (e *epoch) clean(ctx context.Context) (left []string) {
 	return left
 }
 
-func (e *epoch) cleanOne(ctx context.Context, step CleanupStep) error {
+// cleanOne runs one step. It gets its share of the time that is left for it and those after it.
+func (e *epoch) cleanOne(ctx context.Context, step CleanupStep, left int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("there was no time left: %w", context.Cause(ctx))
 	}
 	if step.Run == nil {
 		return errors.New("the step has no Run")
 	}
+	ctx, cancel := shareOf(ctx, left)
+	defer cancel()
 	return e.hooks.run(ctx, step.Run, nil)
 }
 

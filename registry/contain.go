@@ -76,7 +76,11 @@ func (e *epoch) moduleFailed(failed *moduleError) {
 	e.tracker.moduleFailed(failed)
 }
 
+// countPanic counts a panic, unless the app has ended: its remote may have been forgotten.
 func (g *guard) countPanic() {
+	if g.epoch.ctx.Err() != nil {
+		return
+	}
 	g.epoch.figures.panics.WithLabelValues(string(g.epoch.name), g.module).Inc()
 }
 
@@ -206,8 +210,12 @@ type containedController struct {
 	warmer warmer
 }
 
-// Warmup waits until the controller has seen its initial objects.
+// Warmup waits until the controller has seen its initial objects. The controller's sources and queue
+// live in the context given here, and its workers end only when the queue does; so it has to end with
+// the permission to work.
 func (c *containedController) Warmup(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(c.guard.epoch.permission.ctx, cancel)
 	err := c.run(ctx, c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
 		c.guard.epoch.tracker.controllerSynced(c.guard.module)

@@ -48,10 +48,34 @@ objects.
 A remote that does not answer is probed every second and gets a new epoch when it does, as soon as
 the old one is out of the way:
 informers need up to a minute and a half to notice that an API server is back, and never notice
-that it has gone silent, whereas a new epoch takes a fraction of a second. An app that fails (a
-constructor, hook or runnable that returns an error or panics, a manager that ends) is started
-again after 1 s, 2 s, 4 s and so on up to 2 min, jittered by 20 %; ten minutes of health forget
-the count, and a changed configuration is tried at once.
+that it has gone silent, whereas a new epoch takes a fraction of a second. One that is lost again
+within a minute of its return has to answer twice as many probes in a row each time, up to thirty,
+before it is believed. Failed probes of a time in which the hub itself was starved, frozen or out of
+file descriptors count for nothing.
+
+An app that fails (a constructor, hook or runnable that returns an error or panics, a handler that
+panics, a manager that ends) is started again after 1 s, 2 s, 4 s and so on up to 2 min, jittered by
+20 %; ten minutes of health forget the count, and a changed configuration is tried at once.
+
+# What a change does
+
+	credential             swapped under the running app: no watch is listed anew, no lease fails
+	server, CA, proxy      a second connection is tried beside the first; then as below
+	modules, namespaces,   a second app is built beside the first and fills its caches; the
+	rate limits            controllers of the first end, those of the second begin
+	labels, probe, ...     nothing is restarted
+
+While one app takes the place of another there is always one whose client is lent out, and never two
+whose controllers work. The first one's leases go on for ten seconds. Hooks and runnables that need no
+leader election overlap for that time, and a module must bear that. What does not work out (a server
+that does not answer, a module that cannot be built) leaves what runs alone and is shown; a server that
+leads to another cluster stops the app.
+
+# How a remote ends
+
+Stop fences the app and forgets the remote. Remove first ends the controllers and runs the modules'
+CleanupSteps while the app's clients still work, within the time that it is given, and reports what
+was left undone. Neither waits for a remote that does not answer.
 
 # Lifecycle and locking
 
@@ -64,10 +88,16 @@ another one wait, and any method may be called from anywhere.
 
 An epoch owns all that can act. Stopping it is: fence, then clean up. The fence is a context that
 every request of every client of that epoch checks right before it is sent; once it has ended,
-which takes microseconds, nothing the app still tries reaches any API server. The clean-up gets
+which takes microseconds, nothing the app still tries reaches any API server. What modules write with
+has a second fence inside, which closes when another epoch takes over and leases go on. The clean-up gets
 StopTimeout; what has not ended by then is counted as a zombie and left behind. So stopping never
 depends on whether the remote answers, and a new epoch never waits for an old one for longer
 than that.
+
+Starts take turns, those of remotes that were there before first, then new ones, then those that have
+failed. First contacts do, too. A turn ends after a short time whether or not the remote is done, so
+that slow ones hold up nobody. With a Journal the registry records which apps are being started; after a
+crash of the hub those are started last, one at a time (see Suspicion).
 
 # Why it is built this way
 

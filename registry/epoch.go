@@ -83,7 +83,7 @@ func (r *running) wait(atMost time.Duration) {
 }
 
 func start(f func() error) *running {
-	r := &running{done: make(chan struct{})}
+	r := &running{done: make(chan struct{}), err: errGoexit} // unless f returns
 	go func() {
 		defer close(r.done)
 		r.err = safely(f)

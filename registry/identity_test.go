@@ -3,7 +3,9 @@
 package registry_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,4 +99,28 @@ func namespaceUID(t *testing.T, c *fleet.Cluster) string {
 		t.Fatalf("get kube-system: %v", err)
 	}
 	return string(ns.UID)
+}
+
+// Of two names for one cluster the one that was registered first runs, in whatever order the hub learns
+// of them.
+func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
+	_, config := remote(t, "one")
+	now := time.Now()
+	newer, older := config, config
+	newer.Since, older.Since = now, now.Add(-time.Hour)
+	spawn(t, r, "newer", newer)
+	if err := r.Ensure("older", older); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "older", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "newer", registry.StateFailed, registry.ReasonDuplicate)
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.Stop(ctx, "older"); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	expectState(t, r, "newer", registry.StateReady, registry.ReasonReady)
 }

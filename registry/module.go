@@ -31,6 +31,12 @@ type ModuleOptions struct {
 // modulesGroup is the fx value group that collects the modules of a hub.
 const modulesGroup = "clusterfx-modules"
 
+// AsCleanup marks a constructor of a CleanupStep as one whose result is a step of its app. It goes into
+// an fx.Provide in the remote part of a module. The constructor may ask for everything that Remote lists.
+func AsCleanup(constructor any) any {
+	return fx.Annotate(constructor, fx.ResultTags(`group:"clusterfx-cleanup"`))
+}
+
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
 
 // NewModule returns a module. Its name stands in conditions, logs and metrics and in

@@ -82,7 +82,7 @@ type Options struct {
 	Limits Limits
 }
 
-// Limits bound how long an app may take for what.
+// Limits bound how long an app may take for what, and how much it may hold.
 type Limits struct {
 	// StartTimeout bounds the OnStart hooks of one app together. Default 30 s.
 	StartTimeout time.Duration
@@ -301,7 +301,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 			return fmt.Errorf("shut the registry down: some apps have not cleaned up: %w", context.Cause(ctx))
 		}
 	}
-	r.environment.end()
+	r.end()
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (d *drained) Stop() {
 	d.Interface.Stop()
 	d.once.Do(func() {
 		go func() {
-			for range d.ResultChan() { //nolint:revive // The events are of no use to anybody.
+			for range d.ResultChan() {
 			}
 		}()
 	})

@@ -35,9 +35,13 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	utilruntime.ReallyCrash = os.Getenv(surviving) == ""
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
+
+// surviving is set in the environment of a test binary that shall survive panics as a hub does.
+const surviving = "CLUSTERFX_TEST_SURVIVING"
 
 // policy allows what a test needs: its clusters listen on loopback.
 var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}

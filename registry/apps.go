@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+)
+
+// What is in this file is what an actor does with the apps of its remote. All of it that changes the
+// actor runs in the actor's goroutine; what waits runs in one that the actor owns, and posts a fact.
+
+// start builds and runs an app on the line that act names. first is called with its epoch before that.
+func (a *actor) start(act action, now time.Time, first func(*epoch)) {
+	l := a.link
+	if l == nil || l.endpoint != act.endpoint {
+		l = a.spare
+	}
+	number := act.epoch
+	e := &epoch{
+		name: a.name, number: number, config: a.applied, base: l.transport, info: a.describe(now),
+		rank: a.rank(), log: a.log.WithValues("epoch", number),
+	}
+	e.info.Epoch = number
+	newEpoch(a.registry.environment, e, func() {
+		a.post(func(m *machine) { m.applyWaiting(number, e.tracker.waiting()) })
+	})
+	e.built = func(steps []string) {
+		a.post(func(m *machine) {
+			a.steps, a.built = steps, true
+			a.registry.noteSteps(steps)
+			m.applyBuilt(len(steps))
+		})
+	}
+	first(e)
+	a.epochs[number] = e
+	go e.run(
+		func() { a.post(func(m *machine) { m.applyReady(number, time.Now()) }) },
+		func(err error) {
+			failed := describe(err)
+			a.logFailure(failed, err)
+			a.post(func(m *machine) {
+				m.applyEnded(number, failed, time.Now())
+				if failed.remote {
+					l.probeNow()
+				}
+			})
+		},
+	)
+}
+
+func (a *actor) logFailure(failed failure, err error) {
+	log := a.log
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		log = log.WithValues("stack", string(panicked.stack))
+	}
+	log.Info("The app failed and will be started again",
+		"module", failed.module, "reason", failed.reason, "error", failed.message)
+}
+
+// stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, when it
+// has had its time.
+func (a *actor) stopEpoch(number int64) {
+	e := a.epochs[number]
+	e.stop(ErrStopped)
+	a.work.Go(func() {
+		zombie := !a.waitFor(e)
+		a.post(func(m *machine) {
+			m.applyGone(number)
+			a.release(e)
+			a.removal.Zombie = a.removal.Zombie || zombie
+		})
+	})
+}
+
+// waitFor waits for an epoch that was stopped to end. It reports false, and leaves the epoch behind,
+// when it has had its time.
+func (a *actor) waitFor(e *epoch) bool {
+	patience := time.NewTimer(a.registry.limits.StopTimeout)
+	defer patience.Stop()
+	select {
+	case <-e.done:
+		return true
+	case <-patience.C:
+		if e.leftBehind.CompareAndSwap(false, true) {
+			a.leaveBehind(e)
+		}
+		return false
+	}
+}
+
+// release lets go of an epoch, and with it of its caches.
+func (a *actor) release(e *epoch) {
+	if e.number == a.machine.app.epoch {
+		a.modules = e.tracker.list()
+	}
+	delete(a.epochs, e.number)
+}
+
+// leaseGrace is how long the leases of an app go on when another one has taken its place.
+const leaseGrace = 10 * time.Second
+
+// yield ends the controllers of an epoch, so that those of the next one may begin, and lets its
+// leases go on for a while.
+func (a *actor) yield(number int64) {
+	e := a.epochs[number]
+	a.retired = append(a.retired, e)
+	a.work.Go(func() {
+		e.yield(a.registry.limits.StopTimeout / 2)
+		a.post(func(m *machine) {
+			m.applyYielded(number)
+			if m.app.epoch == number && m.app.phase == phaseNone {
+				delete(a.epochs, number)
+			}
+		})
+		grace := time.NewTimer(leaseGrace)
+		defer grace.Stop()
+		select {
+		case <-grace.C:
+		case <-e.ctx.Done():
+		}
+		e.stop(ErrReplaced)
+		a.waitFor(e)
+		a.post(func(*machine) {
+			a.retired = slices.DeleteFunc(a.retired, func(other *epoch) bool { return other == e })
+		})
+	})
+}
+
+// endRetired ends the leases of apps whose place others have taken.
+func (a *actor) endRetired() {
+	for _, e := range a.retired {
+		e.stop(ErrStopped)
+	}
+}
+
+// clean ends the controllers of an epoch and runs its cleanup steps until the time that was given to
+// the removal is over.
+func (a *actor) clean(number int64) {
+	e := a.epochs[number]
+	ctx, cancel := context.WithDeadline(e.ctx, a.machine.want.removeBy)
+	a.work.Go(func() {
+		defer cancel()
+		left := e.clean(ctx)
+		a.post(func(m *machine) {
+			m.applyCleaned(number)
+			a.steps = left
+			a.removal.Why = "see the hub's log"
+			if ctx.Err() != nil {
+				a.removal.Why = "there was no time left"
+			}
+		})
+	})
+}
+
+// abandoned returns what a removal has left undone, or nil for nothing. Of an app that was never built
+// in this process it is taken that it would have the steps of all others. It is called when the actor
+// has ended.
+func (a *actor) abandoned() error {
+	left := *a.removal
+	left.Steps = a.steps
+	if !a.built {
+		left.Steps = a.registry.knownSteps()
+	}
+	if len(left.Steps) == 0 && !left.Zombie {
+		return nil
+	}
+	if left.Why == "" {
+		left.Why = "the remote could not be used: " + a.applied.Endpoint.Server
+	}
+	return &left
+}
+
+// leaveBehind counts an epoch that does not end as a zombie until it does.
+func (a *actor) leaveBehind(e *epoch) {
+	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
+		"epoch", e.number, "goroutines", e.goroutines())
+	a.registry.zombies.Add(1)
+	a.post(func(m *machine) { m.zombies++ })
+	go func() {
+		<-e.done
+		a.registry.zombies.Add(-1)
+		a.post(func(m *machine) { m.zombies-- })
+	}()
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// traces is a module that leaves a ConfigMap in its remote and cleans it up.
+type traces struct {
+	mu   sync.Mutex
+	done []string
+	hang chan struct{} // keeps the last step from returning, if not nil
+}
+
+func (s *traces) module() registry.Module {
+	return registry.NewModule("traces", registry.ModuleOptions{Remote: fx.Options(
+		fx.Provide(
+			registry.AsCleanup(func() registry.CleanupStep {
+				return registry.CleanupStep{Name: "traces/last", Order: 2, Run: s.last}
+			}),
+			registry.AsCleanup(func(remote client.Client) registry.CleanupStep {
+				return registry.CleanupStep{Name: "traces/configmap", Order: 1, Run: func(ctx context.Context) error {
+					s.note("configmap")
+					return remote.Delete(ctx, trace())
+				}}
+			}),
+			registry.AsCleanup(func() registry.CleanupStep {
+				return registry.CleanupStep{Name: "traces/first", Run: func(context.Context) error {
+					s.note("first")
+					return errors.New("this one fails")
+				}}
+			}),
+		),
+		fx.Invoke(func(l fx.Lifecycle, remote client.Client) {
+			l.Append(fx.StartHook(func(ctx context.Context) error {
+				return client.IgnoreAlreadyExists(remote.Create(ctx, trace()))
+			}))
+		}),
+	)})
+}
+
+func (s *traces) last(context.Context) error {
+	s.note("last")
+	if s.hang != nil {
+		<-s.hang
+	}
+	return nil
+}
+
+func (s *traces) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = append(s.done, what)
+}
+
+func trace() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "trace"}}
+}
+
+func removeWithin(t *testing.T, r *registry.Registry, name registry.ClusterName, d time.Duration) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	return r.Remove(ctx, name)
+}
+
+func TestRegistry_RemoveCleansUp(t *testing.T) {
+	t.Parallel()
+	c := dedicated(t)
+	var s traces
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module()} })
+	spawn(t, r, "tidy", configFor(t, c.Kubeconfig()))
+	direct := clientFor(t, c)
+	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); err != nil {
+		t.Fatalf("the module left no trace: %v", err)
+	}
+
+	err := removeWithin(t, r, "tidy", patience)
+	var left *registry.AbandonedError
+	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"traces/first"}) || left.Zombie {
+		t.Errorf("Remove: %v, want that the step that fails was not done", err)
+	}
+	if want := []string{"first", "configmap", "last"}; !slices.Equal(s.done, want) {
+		t.Errorf("steps ran as %v, want %v", s.done, want)
+	}
+	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the trace is still there: %v", err)
+	}
+	if _, known := r.Info("tidy"); known {
+		t.Error("the remote is still known")
+	}
+}
+
+// Remove ends in its time whatever is in its way, and says what was left.
+func TestRegistry_RemoveEnds(t *testing.T) {
+	t.Parallel()
+	all := []string{"traces/first", "traces/configmap", "traces/last"}
+	for name, test := range map[string]struct {
+		change func(t *testing.T, r *registry.Registry, c *fleet.Cluster, s *traces)
+		within time.Duration
+		left   []string
+	}{
+		"the remote is dead": {
+			func(t *testing.T, r *registry.Registry, c *fleet.Cluster, _ *traces) {
+				t.Helper()
+				if err := c.Kill(); err != nil {
+					t.Fatalf("Kill: %v", err)
+				}
+				expectState(t, r, "left", registry.StateUnreachable, "Unreachable")
+			}, 5 * time.Second, all,
+		},
+		"the remote is dead and nobody has noticed": {
+			func(t *testing.T, _ *registry.Registry, c *fleet.Cluster, _ *traces) {
+				t.Helper()
+				if err := c.Pause(); err != nil {
+					t.Fatalf("Pause: %v", err)
+				}
+			}, 10 * time.Second, []string{"traces/first", "traces/configmap"},
+		},
+		"a step hangs": {
+			func(_ *testing.T, _ *registry.Registry, _ *fleet.Cluster, s *traces) { s.hang = make(chan struct{}) },
+			8 * time.Second,
+			[]string{"traces/first", "traces/last"},
+		},
+		"the remote is paused": {
+			func(t *testing.T, r *registry.Registry, c *fleet.Cluster, _ *traces) {
+				t.Helper()
+				config := configFor(t, c.Kubeconfig())
+				config.Paused = true
+				if err := r.Ensure("left", config); err != nil {
+					t.Fatalf("Ensure: %v", err)
+				}
+				expectState(t, r, "left", registry.StatePaused, registry.ReasonPaused)
+			}, 5 * time.Second, all,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dedicated(t)
+			var s traces
+			r := newRegistry(t, func(o *registry.Options) {
+				o.Modules, o.Limits.StopTimeout = []registry.Module{s.module()}, 2*time.Second
+			})
+			spawn(t, r, "left", configFor(t, c.Kubeconfig()))
+			test.change(t, r, c, &s)
+			began := time.Now()
+			err := removeWithin(t, r, "left", test.within)
+			if took := time.Since(began); took > test.within+time.Second {
+				t.Errorf("Remove took %s, and had %s", took, test.within)
+			}
+			if s.hang != nil {
+				close(s.hang)
+			}
+			var left *registry.AbandonedError
+			if !errors.As(err, &left) {
+				t.Fatalf("Remove: %v, want what was left", err)
+			}
+			slices.Sort(left.Steps)
+			slices.Sort(test.left)
+			if !slices.Equal(left.Steps, test.left) {
+				t.Errorf("left %v (%v), want %v", left.Steps, err, test.left)
+			}
+		})
+	}
+}
+
+// An app that is only just starting is waited for: what an earlier life of it has done is cleaned up.
+func TestRegistry_RemoveWhileStarting(t *testing.T) {
+	t.Parallel()
+	c := dedicated(t)
+	var s traces
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module()} })
+	if err := r.Ensure("early", configFor(t, c.Kubeconfig())); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	err := removeWithin(t, r, "early", patience)
+	var left *registry.AbandonedError
+	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"traces/first"}) {
+		t.Errorf("Remove: %v, want that all but the step that fails was done", err)
+	}
+}
+
+// dedicated returns a cluster that is the test's alone.
+func dedicated(t *testing.T) *fleet.Cluster {
+	t.Helper()
+	c, err := fleettest.New(t, fleet.Options{}).Create(t.Context(), fmt.Sprintf("own-%d", time.Now().UnixNano()%1e6))
+	if err != nil {
+		t.Fatalf("create a cluster: %v", err)
+	}
+	return c
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// shift is a module that notes which epochs work at the same time.
+type shift struct {
+	mu      sync.Mutex
+	active  map[int64]int // reconciles under way, by epoch
+	overlap []string
+	seen    map[string]bool // objects that any epoch has reconciled
+}
+
+func (s *shift) module() registry.Module {
+	return registry.NewModule("shift", registry.ModuleOptions{Remote: fx.Invoke(s.setUp)})
+}
+
+func (s *shift) setUp(p registry.Remote) error {
+	served := prometheus.NewCounter(prometheus.CounterOpts{Name: "shift_reconciles_total", Help: "Reconciles."})
+	if err := p.Metrics.Register(served); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(p.Manager).Named("shift").For(&corev1.ConfigMap{}).Complete(
+		reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+			defer s.enter(p.Info.Epoch, r.Name)()
+			served.Inc()
+			select { // as long as a reconcile that talks to the remote
+			case <-time.After(2 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return ctrl.Result{}, nil
+		}))
+}
+
+func (s *shift) enter(epoch int64, object string) (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active == nil {
+		s.active, s.seen = map[int64]int{}, map[string]bool{}
+	}
+	s.active[epoch]++
+	s.seen[object] = true
+	for other, n := range s.active {
+		if other != epoch && n > 0 {
+			s.overlap = append(s.overlap, fmt.Sprintf("epochs %d and %d", other, epoch))
+		}
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.active[epoch]--
+	}
+}
+
+func (s *shift) hasSeen(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.seen[name] {
+		return errors.New(name + " was not reconciled")
+	}
+	return nil
+}
+
+// byName returns the configuration for the same cluster at another endpoint.
+func byName(t *testing.T, c *fleet.Cluster) registry.Config {
+	t.Helper()
+	return configFor(t, []byte(strings.ReplaceAll(string(c.Kubeconfig()), "127.0.0.1", "localhost")))
+}
+
+// A remote whose server moves is never without a client, and never has two sets of controllers.
+func TestRegistry_EndpointChange(t *testing.T) {
+	t.Parallel()
+	var s shift
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module()} })
+	c, here := remote(t, "one")
+	there := byName(t, c)
+	spawn(t, r, "moving", here)
+
+	stop, failures, calls := make(chan struct{}), make(chan error, 1), atomic.Int64{}
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() { failures <- keepCalling(t.Context(), r, "moving", stop, &calls) })
+	}
+	for i := range 6 {
+		config := []registry.Config{there, here}[i%2]
+		if err := r.Ensure("moving", config); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+		eventually(t, func() error {
+			info, _ := r.Info("moving")
+			if info.State != registry.StateReady || info.Reason != registry.ReasonReady || info.Server != config.Endpoint.Server {
+				return fmt.Errorf("%s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
+			}
+			return nil
+		})
+		name := newConfigMap(t, c).Name
+		eventually(t, func() error { return s.hasSeen(name) })
+	}
+	close(stop)
+	go func() {
+		callers.Wait()
+		close(failures)
+	}()
+	for err := range failures {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.overlap) > 0 {
+		t.Errorf("controllers of two epochs worked at the same time: %v", s.overlap)
+	}
+	t.Logf("6 changes of the endpoint under %d calls of WithClient", calls.Load())
+}
+
+// keepCalling reads and writes in the remote until stop is closed or something fails.
+func keepCalling(
+	ctx context.Context, r *registry.Registry, name registry.ClusterName, stop <-chan struct{}, calls *atomic.Int64,
+) error {
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		err := r.WithClient(ctx, name, func(ctx context.Context, c client.Client) error {
+			var list corev1.ConfigMapList
+			if err := c.List(ctx, &list, client.Limit(1)); err != nil {
+				return err
+			}
+			return c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", GenerateName: "moving-",
+			}}, client.DryRunAll)
+		})
+		if err != nil {
+			return fmt.Errorf("after %d calls: %w", calls.Load(), err)
+		}
+		calls.Add(1)
+	}
+}
+
+// A lease that is out when another app takes over goes on for ten seconds, and then ends.
+func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{c.module(), registry.NewModule("idle", registry.ModuleOptions{})}
+	})
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	began := time.Now()
+	err := r.WithClient(t.Context(), "one", func(ctx context.Context, remote client.Client) error {
+		config.Modules = []string{"counter"}
+		if err := r.Ensure("one", config); err != nil {
+			return err
+		}
+		eventually(t, func() error {
+			if info, _ := r.Info("one"); info.Reason != registry.ReasonReady || len(info.Modules) != 1 {
+				return fmt.Errorf("runs %+v (%s)", info.Modules, info.Message)
+			}
+			return nil
+		})
+		if err := remote.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", GenerateName: "late-",
+		}}, client.DryRunAll); err != nil {
+			return fmt.Errorf("write with the lease of the app before: %w", err)
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if !errors.Is(err, registry.ErrReplaced) || !errors.Is(err, registry.ErrStopped) {
+		t.Errorf("the lease ended with %v, want ErrReplaced", err)
+	}
+	if took := time.Since(began); took < 9*time.Second || took > 40*time.Second {
+		t.Errorf("the lease ended after %s, want about 10s", took)
+	}
+}
+
+// A change that does not work out leaves what works alone, and says so.
+func TestRegistry_ChangeThatFails(t *testing.T) {
+	t.Parallel()
+	var c counter
+	broken := registry.NewModule("broken", registry.ModuleOptions{
+		Remote: fx.Invoke(func() error { return errors.New("no luck") }),
+	})
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module(), broken} })
+	cluster, config := remote(t, "one")
+	config.Modules = []string{"counter"}
+	spawn(t, r, "one", config)
+	before, _ := r.Info("one")
+
+	t.Run("another set of modules", func(t *testing.T) {
+		config.Modules = []string{"broken", "counter"}
+		if err := r.Ensure("one", config); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+		info := expectState(t, r, "one", registry.StateReady, registry.ReasonBuildFailed)
+		if !strings.Contains(info.Message, "no luck") || !strings.Contains(info.Message, "goes on") {
+			t.Errorf("message = %q", info.Message)
+		}
+		expectSeenBy(t, cluster, newConfigMap(t, cluster), "one")
+	})
+	t.Run("another server", func(t *testing.T) {
+		config.Modules = []string{"counter"}
+		config.Endpoint.Server = "https://127.0.0.1:1"
+		if err := r.Ensure("one", config); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+		eventually(t, func() error {
+			info, _ := r.Info("one")
+			if info.State != registry.StateReady || !strings.Contains(info.CredentialError, "the new server cannot be used") {
+				return fmt.Errorf("%s: %q", info.State, info.CredentialError)
+			}
+			return nil
+		})
+		expectSeenBy(t, cluster, newConfigMap(t, cluster), "one")
+		config.Endpoint = configFor(t, cluster.Kubeconfig()).Endpoint
+		if err := r.Ensure("one", config); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+		info := expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+		if info.Epoch != before.Epoch || info.CredentialError != "" {
+			t.Errorf("epoch %d, want %d as before; credential error %q", info.Epoch, before.Epoch, info.CredentialError)
+		}
+	})
+}
+
+// A server that moves to another cluster stops the app before anything of it reaches that one.
+func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
+	_, one := remote(t, "one")
+	_, two := remote(t, "two")
+	spawn(t, r, "moved", one)
+	if err := r.Ensure("moved", two); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "moved", registry.StateFailed, registry.ReasonIdentityChanged)
+	// Somebody else sees and marks what is there after this; the app of moved must not have been quicker.
+	spawn(t, r, "owner", two)
+	other := fleettest.Cluster(t, "two")
+	expectSeenBy(t, other, newConfigMap(t, other), "owner")
+}

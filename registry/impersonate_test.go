@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Where the operator wants it so, an app can do on the hub what the hub's RBAC grants to its remote, and
+// nothing else.
+func TestRegistry_Impersonate(t *testing.T) {
+	t.Parallel()
+	hub := clientFor(t, fleettest.Cluster(t, "hub"))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scoped-"}}
+	if err := hub.Create(t.Context(), namespace); err != nil {
+		t.Fatalf("create a Namespace: %v", err)
+	}
+	grant(t, hub, namespace.Name, registry.HubUserPrefix+"trusted")
+
+	manage := make(chan client.Client, 2)
+	module := registry.NewModule("writer", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { manage <- p.Hub })})
+	r := newRegistry(t, func(o *registry.Options) { o.Impersonate, o.Modules = true, []registry.Module{module} })
+	_, config := remote(t, "one")
+
+	write := func(c client.Client, name string) error {
+		return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: name}})
+	}
+	spawn(t, r, "trusted", config)
+	trusted := <-manage
+	eventually(t, func() error { // RBAC takes a moment to be known everywhere
+		if err := write(trusted, "by-trusted"); !apierrors.IsAlreadyExists(err) {
+			return errors.Join(err, errors.New("not created before"))
+		}
+		return nil
+	})
+	spawn(t, r, "stranger", config)
+	if err := write(<-manage, "by-stranger"); !apierrors.IsForbidden(err) {
+		t.Errorf("an app without rights on the hub wrote there: %v", err)
+	}
+}
+
+func grant(t *testing.T, hub client.Client, namespace, user string) {
+	t.Helper()
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "writer"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "writer"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "writer"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	for _, obj := range []client.Object{role, binding} {
+		if err := hub.Create(context.WithoutCancel(t.Context()), obj); err != nil {
+			t.Fatalf("create %T: %v", obj, err)
+		}
+	}
+}

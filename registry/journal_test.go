@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// notes is a journal that tests can read.
+type notes struct {
+	mu    sync.Mutex
+	open  map[registry.ClusterName]bool
+	lines []string
+	fails bool
+}
+
+func (n *notes) Begin(_ context.Context, name registry.ClusterName) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open[name] = true
+	n.lines = append(n.lines, "begin "+string(name))
+	if n.fails {
+		return errors.New("the journal is closed")
+	}
+	return nil
+}
+
+func (n *notes) End(name registry.ClusterName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.open, name)
+	n.lines = append(n.lines, "end "+string(name))
+}
+
+func (n *notes) isOpen(name registry.ClusterName) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.open[name]
+}
+
+// An app is on record before any of its modules' code runs, and until it has been ready for a while.
+func TestRegistry_Journal(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"that works": false, "that fails": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := &notes{open: map[registry.ClusterName]bool{}, fails: fails}
+			looked := make(chan bool, 1)
+			look := registry.NewModule("look", registry.ModuleOptions{Remote: fx.Invoke(func() { looked <- n.isOpen("one") })})
+			r := newRegistry(t, func(o *registry.Options) { o.Journal, o.Modules = n, []registry.Module{look} })
+			_, config := remote(t, "one")
+			spawn(t, r, "one", config)
+			if !<-looked {
+				t.Error("the app was built before it was on record")
+			}
+			if !n.isOpen("one") {
+				t.Error("the entry was closed as soon as the app was ready")
+			}
+			eventually(t, func() error {
+				if n.isOpen("one") {
+					return errors.New("the entry is still open")
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// Suspects start after all others.
+func TestRegistry_SuspectsGoLast(t *testing.T) {
+	t.Parallel()
+	n := &notes{open: map[registry.ClusterName]bool{}}
+	slow := registry.NewModule("slow", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle) {
+		l.Append(fx.StartHook(func() { <-time.After(200 * time.Millisecond) })) // so that the others queue up
+	})})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Journal, o.Modules, o.Limits.Starts = n, []registry.Module{slow}, 2
+	})
+	_, config := remote(t, "one")
+	var names []registry.ClusterName
+	for i := range 8 {
+		name, one := registry.ClusterName(fmt.Sprintf("r%d", i)), config
+		if i < 2 {
+			one.Suspicion.Crashes = 1
+		}
+		names = append(names, name)
+		if err := r.Ensure(name, one); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+	}
+	for _, name := range names {
+		expectState(t, r, name, registry.StateReady, registry.ReasonReady)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	begins := slices.DeleteFunc(slices.Clone(n.lines), func(s string) bool { return s[:5] != "begin" })
+	last := begins[len(begins)-1]
+	if last != "begin r0" && last != "begin r1" {
+		t.Errorf("the last one to start was %q, want a suspect: %v", last, begins)
+	}
+}
+
+// A quarantined app is not started until its time is over.
+func TestRegistry_Quarantine(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	config.Suspicion = registry.Suspicion{Crashes: 3, Until: time.Now().Add(time.Hour)}
+	if err := r.Ensure("poison", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "poison", registry.StateFailed, registry.ReasonQuarantined)
+	config.Suspicion.Until = time.Now().Add(2 * time.Second)
+	if err := r.Ensure("poison", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectState(t, r, "poison", registry.StateReady, registry.ReasonReady)
+	if early := time.Until(config.Suspicion.Until); early > 0 {
+		t.Errorf("the app was started %s early", early)
+	}
+}

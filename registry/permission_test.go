@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPermission(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPermission(t.Context())
+		began, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ended <- p.run(t.Context(), func(ctx context.Context) error {
+				close(began)
+				<-ctx.Done()
+				<-time.After(time.Second) // as a reconcile that finishes
+				return errors.New("was interrupted")
+			})
+		}()
+		synctest.Wait()
+		select {
+		case <-began:
+			t.Fatal("work began without permission")
+		default:
+		}
+		p.grant()
+		<-began
+		since := time.Now()
+		p.withdraw(time.Minute)
+		if took := time.Since(since); took != time.Second {
+			t.Errorf("withdrawing took %s, want 1s: until the work had ended", took)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("work that was interrupted has failed: %v", err)
+		}
+		if err := p.run(t.Context(), func(context.Context) error { return errors.New("ran") }); err != nil {
+			t.Errorf("after the permission was withdrawn: %v", err)
+		}
+	})
+}
+
+// Work that does not end is not waited for longer than asked.
+func TestPermission_Impatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, hang := newPermission(t.Context()), make(chan struct{})
+		p.grant()
+		go func() { _ = p.run(t.Context(), func(context.Context) error { <-hang; return nil }) }()
+		synctest.Wait()
+		since := time.Now()
+		p.withdraw(3 * time.Second)
+		if took := time.Since(since); took != 3*time.Second {
+			t.Errorf("withdrawing took %s, want 3s", took)
+		}
+		close(hang)
+	})
+}
