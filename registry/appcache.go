@@ -69,7 +69,10 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 
 // Start runs the cache until ctx ends.
 func (c *appCache) Start(ctx context.Context) error {
-	c.once.Do(func() { close(c.running) })
+	c.once.Do(func() {
+		close(c.running)
+		context.AfterFunc(ctx, func() { close(c.budget.ended) })
+	})
 	return c.Cache.Start(ctx)
 }
 

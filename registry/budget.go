@@ -33,6 +33,8 @@ type budget struct {
 	countObjects, countBytes atomic.Int64 // count anew above these
 	dirty                    atomic.Bool  // a refresh is due
 
+	ended chan struct{} // closed when the cache ends, which may be long after the epoch was fenced
+
 	counting sync.Mutex // one count at a time; held while stores are read
 
 	mu       sync.Mutex // protects the fields; held for a few instructions
@@ -53,6 +55,7 @@ func newBudget(e *epoch) *budget {
 		epoch:      e,
 		maxObjects: int64(e.limits.MaxObjects), maxBytes: int64(e.limits.MaxCacheBytes),
 		watchers: map[string][]string{},
+		ended:    make(chan struct{}),
 	}
 	b.countObjects.Store(b.maxObjects)
 	b.countBytes.Store(b.maxBytes)
@@ -98,8 +101,8 @@ func (b *budget) newInformer(
 	return s
 }
 
-// spend takes note of objects that have arrived. It does not return before the end of the app if they
-// are too many: nothing more may come in.
+// spend takes note of objects that have arrived. It does not return before the end of the cache if they
+// are too many: nothing more may come in, also while the rest of the app takes its time to end.
 func (b *budget) spend(objects, bytes int64) {
 	if !b.dirty.Load() && b.dirty.CompareAndSwap(false, true) {
 		b.schedule()
@@ -112,7 +115,7 @@ func (b *budget) spend(objects, bytes int64) {
 	}
 	if over := b.recount(); over != nil {
 		b.epoch.tracker.fail(over)
-		<-b.epoch.ctx.Done()
+		<-b.ended
 	}
 }
 

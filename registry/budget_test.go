@@ -36,7 +36,9 @@ func crowded(t *testing.T) *fleet.Cluster {
 	return c
 }
 
-// populate creates n ConfigMaps in a cluster, with names that begin with that of the test.
+var inCrowd = client.MatchingLabels{"crowd": "yes"}
+
+// populate creates n ConfigMaps in a cluster.
 func populate(t *testing.T, c *fleet.Cluster, n int) {
 	t.Helper()
 	direct, group := clientFor(t, c), errgroup.Group{}
@@ -44,7 +46,7 @@ func populate(t *testing.T, c *fleet.Cluster, n int) {
 	for range n {
 		group.Go(func() error {
 			return direct.Create(context.WithoutCancel(t.Context()), &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "crowd-"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "crowd-", Labels: inCrowd},
 				Data:       map[string]string{"text": strings.Repeat("x", 100)},
 			})
 		})
@@ -125,6 +127,12 @@ func TestBudget_Grows(t *testing.T) {
 	c := fleettest.Cluster(t, "growing")
 	const few = 300
 	populate(t, c, few)
+	t.Cleanup(func() {
+		err := clientFor(t, c).DeleteAllOf(context.WithoutCancel(t.Context()), &corev1.ConfigMap{}, client.InNamespace("default"), inCrowd)
+		if err != nil {
+			t.Errorf("DeleteAllOf: %v", err)
+		}
+	})
 	r, metrics := budgeted(t, registry.Limits{MaxObjects: few + 50})
 	spawn(t, r, "huge", configFor(t, c.Kubeconfig()))
 	before, _ := r.Info("huge")

@@ -149,7 +149,7 @@ func (w *ward) roundTrip(ctx context.Context, direct client.Client) error {
 	defer func() { _ = direct.Delete(context.WithoutCancel(ctx), one) }()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(patience); one.Annotations[seenBy] == ""; <-poll.C {
+	for deadline := time.Now().Add(patience); one.Annotations[seenBy(healthy)] == ""; <-poll.C {
 		if time.Now().After(deadline) {
 			return errors.New("an object was not reconciled")
 		}
