@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,7 +93,7 @@ func (c *appCache) WaitForCacheSync(ctx context.Context) bool {
 // GetInformer returns the informer for the object's kind.
 func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := c.informer(ctx, obj, opts...)
-	return contain(informer, c.hub), err
+	return contain(informer, c.hub, c.budget), err
 }
 
 // GetInformerForKind returns the informer for the kind.
@@ -100,7 +101,7 @@ func (c *appCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
 	informer, err := c.informerForKind(ctx, gvk, opts...)
-	return contain(informer, c.hub), err
+	return contain(informer, c.hub, c.budget), err
 }
 
 // IndexField adds an index to the informer for the object's kind.
@@ -110,18 +111,46 @@ func (c *appCache) IndexField(ctx context.Context, obj client.Object, field stri
 
 // informer returns the informer for the object's kind, and notes if there is no such kind.
 func (c *appCache) informer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := c.Cache.GetInformer(ctx, obj, opts...)
+	informer, err := c.Cache.GetInformer(ctx, obj, notBlocking(opts)...)
 	c.note(typeOf(obj), err)
-	return informer, err
+	if err != nil {
+		return nil, err
+	}
+	return informer, c.awaitSync(ctx, informer, opts)
 }
 
 // informerForKind returns the informer for the kind, and notes if there is no such kind.
 func (c *appCache) informerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	informer, err := c.Cache.GetInformerForKind(ctx, gvk, opts...)
+	informer, err := c.Cache.GetInformerForKind(ctx, gvk, notBlocking(opts)...)
 	c.note(gvk.String(), err)
-	return informer, err
+	if err != nil {
+		return nil, err
+	}
+	return informer, c.awaitSync(ctx, informer, opts)
+}
+
+func notBlocking(opts []cache.InformerGetOption) []cache.InformerGetOption {
+	return append(slices.Clone(opts), cache.BlockUntilSynced(false))
+}
+
+// awaitSync waits until an informer has its initial objects, unless opts say not to. controller-runtime
+// would look every 100 ms, which adds up when many apps start.
+func (c *appCache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.InformerGetOption) error {
+	var o cache.InformerGetOptions
+	for _, one := range opts {
+		one(&o)
+	}
+	if !c.isRunning() || o.BlockUntilSynced != nil && !*o.BlockUntilSynced || i.HasSynced() {
+		return nil
+	}
+	select {
+	case <-i.HasSyncedChecker().Done():
+		return context.Cause(c.end)
+	case <-ctx.Done():
+		return apierrors.NewTimeoutError("the initial objects did not come in time", 0)
+	}
 }
 
 func (c *appCache) note(what string, err error) {

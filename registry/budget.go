@@ -40,6 +40,7 @@ type budget struct {
 	mu       sync.Mutex // protects the fields; held for a few instructions
 	stocks   []*stock
 	watchers map[string][]string // by kind, the modules that watch it, sorted
+	handlers []*containedHandler
 	timer    *time.Timer
 }
 
@@ -101,6 +102,19 @@ func (b *budget) newInformer(
 	return s
 }
 
+// watch has an eye on a handler until unwatch.
+func (b *budget) watch(h *containedHandler) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.handlers = append(b.handlers, h)
+}
+
+func (b *budget) unwatch(h *containedHandler) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.handlers = slices.DeleteFunc(b.handlers, func(one *containedHandler) bool { return one == h })
+}
+
 // spend takes note of objects that have arrived. It does not return before the end of the cache if they
 // are too many: nothing more may come in, also while the rest of the app takes its time to end.
 func (b *budget) spend(objects, bytes int64) {
@@ -131,6 +145,11 @@ func (b *budget) recount() *moduleError {
 	b.bytes.Store(sum.bytes)
 	b.countObjects.Store(max(b.maxObjects, sum.objects+b.maxObjects/100))
 	b.countBytes.Store(max(b.maxBytes, sum.bytes+b.maxBytes/100))
+	return b.exceeded(sum)
+}
+
+// exceeded returns an error if the sum is too much.
+func (b *budget) exceeded(sum tally) *moduleError {
 	switch {
 	case sum.objects > b.maxObjects:
 		return b.over(fmt.Sprintf("%d objects", b.maxObjects), "--max-objects-per-cluster",
@@ -216,15 +235,16 @@ func (b *budget) schedule() {
 	if b.epoch.ctx.Err() != nil {
 		return
 	}
-	pause := refreshEvery
+	pause := min(refreshEvery, b.epoch.limits.ReconcileTimeout)
 	if !slices.ContainsFunc(b.stocks, func(s *stock) bool { return s.last.Load() != nil }) {
-		pause = firstRefresh
+		pause = min(firstRefresh, pause)
 	}
 	b.timer.Reset(pause)
 }
 
-// refresh takes the figures for metrics. It runs in a goroutine of its own: where an indexer of a
-// module hangs, only this waits for it, not whoever asks for the metrics of the hub.
+// refresh takes the figures for metrics, and fails the modules of handlers that do not return though
+// there is more for them to do. It runs in a goroutine of its own: where an indexer of a module hangs,
+// only this waits for it, not whoever asks for the metrics of the hub.
 func (b *budget) refresh() {
 	if b.epoch.ctx.Err() != nil {
 		return
@@ -232,5 +252,14 @@ func (b *budget) refresh() {
 	b.dirty.Store(false)
 	b.counting.Lock()
 	defer b.counting.Unlock()
+	b.mu.Lock()
+	handlers := slices.Clone(b.handlers)
+	b.mu.Unlock()
+	for _, h := range handlers {
+		if limit := b.epoch.limits.ReconcileTimeout; h.stuckFor(time.Now()) > limit {
+			h.guard.log.Info("An event handler does not return", "goroutines", b.epoch.goroutines())
+			h.guard.fail(fmt.Errorf("stuck: an event handler has not returned for %s", limit))
+		}
+	}
 	b.count()
 }

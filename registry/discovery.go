@@ -3,16 +3,22 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -44,8 +50,8 @@ func (d documents) parse() (*mapping, error) {
 	var all apidiscovery.APIGroupDiscoveryList
 	for _, one := range d {
 		var groups apidiscovery.APIGroupDiscoveryList
-		if err := json.Unmarshal(one.body, &groups); err != nil {
-			return nil, fmt.Errorf("discover the API: %w", kubeconfig.ErrNotKubernetes)
+		if err := one.decode(&groups); err != nil {
+			return nil, err
 		}
 		all.Items = append(all.Items, groups.Items...)
 	}
@@ -53,10 +59,51 @@ func (d documents) parse() (*mapping, error) {
 	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
 }
 
+// decode decodes a document into what it should be.
+func (d document) decode(into any) error {
+	if err := json.Unmarshal(d.body, into); err != nil {
+		return fmt.Errorf("discover the API: %w", kubeconfig.ErrNotKubernetes)
+	}
+	return nil
+}
+
+// Bounds of what a server may say it serves. A resource takes two to six objects and some hundred
+// bytes; a cluster with thousands of CRDs has documents of a few megabytes. In memory, an object takes
+// some hundred bytes even if it is empty.
+const (
+	maxDocument        = 16 << 20 // bytes; of plain documents, all together
+	maxDocumentObjects = 200_000
+	maxGroupVersions   = 2000 // that are asked for one by one
+)
+
+var errDocumentTooLarge = errors.New("the API server says that it serves more than the hub can believe")
+
+// allowance is what is left for the documents of a server.
+type allowance struct {
+	mu             sync.Mutex // protects the fields; held for a few instructions
+	bytes, objects int
+}
+
+func newAllowance() *allowance { return &allowance{bytes: maxDocument, objects: maxDocumentObjects} }
+
+// spend takes a document off what is left. Braces inside of strings count as objects, too: it is good
+// enough.
+func (a *allowance) spend(body []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.bytes -= len(body)
+	a.objects -= bytes.Count(body, []byte{'{'})
+	if a.bytes < 0 || a.objects < 0 {
+		return errDocumentTooLarge
+	}
+	return nil
+}
+
 // server is an API server to ask for its documents.
 type server struct {
 	config *rest.Config
 	client *http.Client
+	left   *allowance
 }
 
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
@@ -64,17 +111,17 @@ const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
 // documents asks for both documents.
 func (s server) documents(ctx context.Context) (documents, error) {
 	var found documents
-	for i, path := range []string{"api", "apis"} {
+	for i, root := range []string{"api", "apis"} {
 		var err error
-		if found[i], err = s.document(ctx, path); err != nil {
-			return documents{}, fmt.Errorf("discover the API: GET /%s: %w", path, err)
+		if found[i], err = s.document(ctx, root); err != nil {
+			return documents{}, fmt.Errorf("discover the API: GET /%s: %w", root, err)
 		}
 	}
 	return found, nil
 }
 
-func (s server) document(ctx context.Context, path string) (document, error) {
-	where, err := url.JoinPath(s.config.Host, path)
+func (s server) document(ctx context.Context, parts ...string) (document, error) {
+	where, err := url.JoinPath(s.config.Host, parts...)
 	if err != nil {
 		return document{}, err
 	}
@@ -91,11 +138,17 @@ func (s server) document(ctx context.Context, path string) (document, error) {
 	if response.StatusCode != http.StatusOK {
 		return document{}, &kubeconfig.StatusError{Code: response.StatusCode}
 	}
-	body, err := io.ReadAll(response.Body)
+	if mediaType(response) != typeJSON {
+		return document{}, kubeconfig.ErrNotKubernetes
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
+	if err != nil {
+		return document{}, err
+	}
 	return document{
 		body:  body,
 		plain: !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io"),
-	}, err
+	}, s.left.spend(body)
 }
 
 func groupResources(
@@ -115,16 +168,118 @@ func groupResources(
 	return all
 }
 
+// A server without aggregated discovery is asked for so many groups at the same time, and for all of
+// them together no longer than that.
+const (
+	askedAtOnce  = 8
+	plainTimeout = time.Minute
+)
+
 // parsePlain asks a server without aggregated discovery group by group. A group that does not
 // answer is left out, as client-go does it.
-func (s server) parsePlain() (*mapping, error) {
-	dc, err := discovery.NewDiscoveryClientForConfigAndClient(s.config, s.client)
+func (s server) parsePlain(ctx context.Context, found documents) (*mapping, error) {
+	groups, err := found.groups()
 	if err != nil {
-		return nil, fmt.Errorf("discover the API: %w", err)
+		return nil, err
 	}
-	all, err := restmapper.GetAPIGroupResources(dc)
-	if err != nil && len(all) == 0 {
-		return nil, fmt.Errorf("discover the API: %w", err)
+	var (
+		mu        sync.Mutex // protects resources and failed
+		resources = map[schema.GroupVersion]*metav1.APIResourceList{}
+		failed    error
+		asking    errgroup.Group
+	)
+	asking.SetLimit(askedAtOnce)
+	ctx, cancel := context.WithTimeout(ctx, plainTimeout)
+	defer cancel()
+	for _, gv := range groupVersions(groups) {
+		asking.Go(func() error {
+			list, err := s.resources(ctx, gv)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				resources[gv] = list
+			} else if failed == nil || errors.Is(err, errDocumentTooLarge) {
+				failed = err
+			}
+			return nil
+		})
 	}
-	return &mapping{restmapper.NewDiscoveryRESTMapper(all)}, nil
+	_ = asking.Wait() // failed has what went wrong
+	if errors.Is(failed, errDocumentTooLarge) || len(resources) == 0 && failed != nil {
+		return nil, failed
+	}
+	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
+}
+
+// groups returns the groups of plain documents. Those of an aggregated one are known by their names
+// alone: a server that has one of each is asked for all of its resources.
+func (d documents) groups() (*metav1.APIGroupList, error) {
+	all := &metav1.APIGroupList{}
+	for i, one := range d {
+		switch {
+		case !one.plain:
+			var groups apidiscovery.APIGroupDiscoveryList
+			if err := one.decode(&groups); err != nil {
+				return nil, err
+			}
+			list, _, _ := discovery.SplitGroupsAndResources(groups)
+			all.Groups = append(all.Groups, list.Groups...)
+		case i == 0:
+			var core metav1.APIVersions
+			if err := one.decode(&core); err != nil {
+				return nil, err
+			}
+			all.Groups = append(all.Groups, coreGroup(core.Versions))
+		default:
+			var list metav1.APIGroupList
+			if err := one.decode(&list); err != nil {
+				return nil, err
+			}
+			all.Groups = append(all.Groups, list.Groups...)
+		}
+	}
+	if n := len(groupVersions(all)); n > maxGroupVersions {
+		return nil, fmt.Errorf("%w: %d versions of groups, each to be asked for", errDocumentTooLarge, n)
+	}
+	return all, nil
+}
+
+// coreGroup is the core group as a group among others.
+func coreGroup(versions []string) metav1.APIGroup {
+	var core metav1.APIGroup
+	for _, v := range versions {
+		core.Versions = append(core.Versions, metav1.GroupVersionForDiscovery{GroupVersion: v, Version: v})
+	}
+	if len(core.Versions) > 0 {
+		core.PreferredVersion = core.Versions[0]
+	}
+	return core
+}
+
+// groupVersions returns the versions of all groups that can be asked for.
+func groupVersions(groups *metav1.APIGroupList) []schema.GroupVersion {
+	var all []schema.GroupVersion
+	for _, group := range groups.Groups {
+		for _, version := range group.Versions {
+			if len(path.IsValidPathSegmentName(group.Name)) > 0 || len(path.IsValidPathSegmentName(version.Version)) > 0 {
+				continue // they would lead to another path
+			}
+			all = append(all, schema.GroupVersion{Group: group.Name, Version: version.Version})
+		}
+	}
+	return all
+}
+
+// resources asks for those of one version of a group.
+func (s server) resources(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	parts := []string{"apis", gv.Group, gv.Version}
+	if gv.Group == "" {
+		parts = []string{"api", gv.Version}
+	}
+	found, err := s.document(ctx, parts...)
+	if err != nil {
+		return nil, fmt.Errorf("discover the API: GET /%s: %w", strings.Join(parts, "/"), err)
+	}
+	list := &metav1.APIResourceList{}
+	return list, found.decode(list)
 }

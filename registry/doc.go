@@ -123,8 +123,19 @@ each other at the price of a cache each.
 
 # What is not contained
 
-A panic in a goroutine that a module starts itself, in an event handler, predicate or map
-function, os.Exit, and memory corruption end the process. Put work into reconcilers or into
-runnables added to the manager; those are contained.
+A panic in code of a module ends its app and nothing else, in whichever goroutine it is called:
+constructors, hooks, runnables, Reconcile, event handlers, predicates, map functions, indexers and
+collectors. A reconciler that does nothing but panic or never returns is found if it went through
+Supervise. What an app's cache may hold is bounded by Limits.
+
+What ends the process is a panic in a goroutine that a module starts itself, also with
+time.AfterFunc; in a source of its own (source.Func, and the handler and predicates of a
+source.Channel); in a LogConstructor, RateLimiter or NewQueue of a controller, or in a Reconcile with
+RecoverPanic off that is not supervised; besides os.Exit, and memory corruption. Put work into
+reconcilers or into runnables added to the manager.
+
+A remote can send what makes a decoder panic in a goroutine of client-go. The hub survives that
+because its main sets utilruntime.ReallyCrash to false, which is global to the process and therefore
+not the registry's to set.
 */
 package registry

@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +31,7 @@ func newModuleCache(c cache.Cache, g *guard) *moduleCache {
 func (c *moduleCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	c.budget.watchedBy(c.kindOf(obj), c.guard.module)
 	informer, err := c.informer(ctx, obj, opts...)
-	return contain(informer, c.guard), err
+	return contain(informer, c.guard, c.budget), err
 }
 
 // GetInformerForKind returns the informer for the kind.
@@ -39,7 +40,7 @@ func (c *moduleCache) GetInformerForKind(
 ) (cache.Informer, error) {
 	c.budget.watchedBy(gvk.GroupKind().String(), c.guard.module)
 	informer, err := c.informerForKind(ctx, gvk, opts...)
-	return contain(informer, c.guard), err
+	return contain(informer, c.guard, c.budget), err
 }
 
 // IndexField adds an index to the informer for the object's kind.
@@ -62,33 +63,84 @@ func containIndexer(field string, extract client.IndexerFunc, g *guard) client.I
 // containedInformer is an informer as one module sees it.
 type containedInformer struct {
 	cache.Informer
-	guard *guard
+	guard  *guard
+	budget *budget
 }
 
-func contain(i cache.Informer, g *guard) cache.Informer {
+func contain(i cache.Informer, g *guard, b *budget) cache.Informer {
 	if i == nil {
 		return nil
 	}
-	return &containedInformer{Informer: i, guard: g}
+	return &containedInformer{Informer: i, guard: g, budget: b}
 }
 
 // AddEventHandler adds a handler.
 func (i *containedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.Informer.AddEventHandler(&containedHandler{h, i.guard})
+	one := &containedHandler{handler: h, guard: i.guard}
+	handle, err := i.Informer.AddEventHandler(one)
+	return i.added(one, handle, err)
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler.
 func (i *containedInformer) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.Informer.AddEventHandlerWithResyncPeriod(&containedHandler{h, i.guard}, period)
+	one := &containedHandler{handler: h, guard: i.guard}
+	handle, err := i.Informer.AddEventHandlerWithResyncPeriod(one, period)
+	return i.added(one, handle, err)
 }
 
 // AddEventHandlerWithOptions adds a handler.
 func (i *containedInformer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	return i.Informer.AddEventHandlerWithOptions(&containedHandler{h, i.guard}, o)
+	one := &containedHandler{handler: h, guard: i.guard}
+	handle, err := i.Informer.AddEventHandlerWithOptions(one, o)
+	return i.added(one, handle, err)
+}
+
+// containedRegistration is a handler that was added to a containedInformer.
+type containedRegistration struct {
+	toolscache.ResourceEventHandlerRegistration
+	handler *containedHandler
+}
+
+func (i *containedInformer) added(
+	h *containedHandler, handle toolscache.ResourceEventHandlerRegistration, err error,
+) (toolscache.ResourceEventHandlerRegistration, error) {
+	if err != nil {
+		return nil, err
+	}
+	i.budget.watch(h)
+	i.awaitFirstLook(handle)
+	return &containedRegistration{handle, h}, nil
+}
+
+// firstLook is when controller-runtime's controllers look a second time whether a handler has been told
+// of all initial objects.
+const firstLook = 100 * time.Millisecond
+
+// awaitFirstLook gives a handler of an informer that has its objects the time to be told of them, which is
+// some milliseconds, so that the first look finds it done.
+func (i *containedInformer) awaitFirstLook(handle toolscache.ResourceEventHandlerRegistration) {
+	if !i.HasSynced() {
+		return
+	}
+	patience := time.NewTimer(firstLook)
+	defer patience.Stop()
+	select {
+	case <-handle.HasSyncedChecker().Done():
+	case <-patience.C:
+	}
+}
+
+// RemoveEventHandler removes a handler.
+func (i *containedInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
+	if one, ok := handle.(*containedRegistration); ok {
+		i.budget.unwatch(one.handler)
+		handle = one.ResourceEventHandlerRegistration
+	}
+	return i.Informer.RemoveEventHandler(handle)
 }
 
 // AddIndexers adds indices. An indexer that returns an error fails its module, as one that panics
@@ -117,20 +169,42 @@ func (i *containedInformer) containIndexFunc(what string, f toolscache.IndexFunc
 
 // containedHandler is an event handler whose panics fail its module. Once the app has failed it is
 // not called any more.
+//
+// What a handler has not been told yet waits in memory, without a bound. So a handler that does not
+// return while there is more for it to do fails its module, too (see budget.refresh).
 type containedHandler struct {
 	handler toolscache.ResourceEventHandler
 	guard   *guard
+	calls   atomic.Uint64 // odd during a call
+
+	// The call that was found in progress, and when. They belong to whoever counts for the budget.
+	found uint64
+	since time.Time
 }
 
 var _ toolscache.ResourceEventHandler = (*containedHandler)(nil)
 
 const handling = "event handler"
 
+// stuckFor returns for how long the handler is known to have been in the same call.
+func (h *containedHandler) stuckFor(now time.Time) time.Duration {
+	switch calls := h.calls.Load(); {
+	case calls%2 == 0:
+		h.found = 0
+		return 0
+	case calls != h.found:
+		h.found, h.since = calls, now
+	}
+	return now.Sub(h.since)
+}
+
 // OnAdd tells the handler of a new object.
 func (h *containedHandler) OnAdd(obj any, initial bool) {
 	if h.guard.broken() {
 		return
 	}
+	h.calls.Add(1)
+	defer h.calls.Add(1)
 	returned := false
 	defer h.guard.check(handling, &returned)
 	h.handler.OnAdd(obj, initial)
@@ -142,6 +216,8 @@ func (h *containedHandler) OnUpdate(before, after any) {
 	if h.guard.broken() {
 		return
 	}
+	h.calls.Add(1)
+	defer h.calls.Add(1)
 	returned := false
 	defer h.guard.check(handling, &returned)
 	h.handler.OnUpdate(before, after)
@@ -153,6 +229,8 @@ func (h *containedHandler) OnDelete(obj any) {
 	if h.guard.broken() {
 		return
 	}
+	h.calls.Add(1)
+	defer h.calls.Add(1)
 	returned := false
 	defer h.guard.check(handling, &returned)
 	h.handler.OnDelete(obj)

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -175,10 +176,10 @@ func (l *link) version(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var v struct{ GitVersion string }
-	if err := json.Unmarshal(body, &v); err != nil || v.GitVersion == "" {
+	if err := json.Unmarshal(body, &v); err != nil || !isShort(v.GitVersion) {
 		return "", kubeconfig.ErrNotKubernetes
 	}
-	return clean(v.GitVersion), nil
+	return v.GitVersion, nil
 }
 
 // identity returns the UID of the Namespace kube-system, which lives as long as the cluster, or
@@ -193,10 +194,21 @@ func (l *link) identity(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var ns metav1.PartialObjectMetadata
-	if err := json.Unmarshal(body, &ns); err != nil || ns.UID == "" {
+	if err := json.Unmarshal(body, &ns); err != nil || !isShort(string(ns.UID)) {
 		return "", kubeconfig.ErrNotKubernetes
 	}
-	return clean(string(ns.UID)), nil
+	return string(ns.UID), nil
+}
+
+// maxShort is longer than any version or UID that an API server has.
+const maxShort = 128
+
+// isShort reports whether a text that a remote says of itself is there, short, and made of visible
+// ASCII characters, as versions and UIDs are. Others would be cut, and look the same then though they
+// are not, or do something to the terminal of whoever looks at them.
+func isShort(text string) bool {
+	hidden := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	return text != "" && len(text) <= maxShort && !strings.ContainsFunc(text, hidden)
 }
 
 // maxProbeBody bounds the answer to a probe; the largest is a Namespace.
@@ -213,7 +225,7 @@ func (l *link) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := l.transport.RoundTrip(request)
+	response, err := withFewConnections(l.transport, request)
 	if err != nil {
 		return nil, err
 	}
@@ -224,6 +236,9 @@ func (l *link) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, &kubeconfig.StatusError{Code: response.StatusCode}
+	}
+	if mediaType(response) == "text/html" { // of a load balancer or a proxy, whatever its status says
+		return nil, kubeconfig.ErrNotKubernetes
 	}
 	return body, nil
 }

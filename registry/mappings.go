@@ -30,13 +30,13 @@ type mapping struct {
 
 // discover returns the mapping for the documents that the API server serves now.
 func (m *mappings) discover(ctx context.Context, config *rest.Config, client *http.Client) (*mapping, error) {
-	s := server{config: config, client: client}
+	s := server{config: config, client: client, left: newAllowance()}
 	found, err := s.documents(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if found.plain() {
-		return s.parsePlain() // the documents say nothing of resources, so that nothing can be shared
+		return s.parsePlain(ctx, found) // the documents say nothing of resources, so that nothing can be shared
 	}
 	key := found.key()
 	if known := m.lookup(key); known != nil {

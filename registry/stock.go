@@ -37,6 +37,7 @@ type stock struct {
 	fresh, bare int64      // objects with and without managedFields since then
 	weighed     int64      // how many objects have been weighed
 	weight      int64      // their bytes
+	pages       pages      // of the list that comes in
 }
 
 // SetTransform sets what is done with every object besides counting it.
@@ -121,6 +122,9 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				return err
 			})
 			s.notePanic(err)
+			if err == nil {
+				err = s.notePage(list, o.Continue != "")
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
@@ -135,6 +136,43 @@ func TestSupervise_Stuck(t *testing.T) {
 	})
 	w.ill.Store(false)
 	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	stop()
+}
+
+// An event handler that never returns is found when there is more for it to do, which would pile up.
+func TestContain_StuckHandler(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	w := newWard(t, func(w *ward, p registry.Remote) error {
+		return watching(p, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request {
+			if w.isIll(p) {
+				<-release
+			}
+			return nil
+		}))
+	}, func(o *registry.Options) {
+		o.Limits = registry.Limits{ReconcileTimeout: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	})
+	stop := w.observe(t)
+	w.ill.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	direct, done := clientFor(t, w.sick), make(chan struct{})
+	go func() {
+		defer close(done)
+		for poll := time.Tick(20 * time.Millisecond); ctx.Err() == nil; <-poll {
+			one := &corev1.ConfigMap{}
+			one.GenerateName, one.Namespace = "event-", "default"
+			if err := direct.Create(ctx, one); err == nil {
+				_ = direct.Delete(context.WithoutCancel(ctx), one)
+			}
+		}
+	}()
+	w.expectIllness(t, registry.ReasonModuleFailed, "stuck", "event handler", "300ms")
+	w.ill.Store(false)
+	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	cancel()
+	<-done
 	stop()
 }
 

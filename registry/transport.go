@@ -4,39 +4,30 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// Bounds of the transport chain that no configuration widens.
+// Bounds of the transport chain that no configuration widens. What an answer may be is in answer.go.
 const (
 	// maxRetryAfter is how long a remote may make client-go wait before a retry. client-go
 	// honours any number of seconds, ten times in a row.
 	maxRetryAfter = 10 * time.Second
 	// listTimeout bounds a whole list, which of a large cluster takes longer than other requests.
 	listTimeout = 10 * time.Minute
-	// maxBody and maxListBody bound an answer in bytes; client-go reads it into memory whole.
-	maxBody     = 64 << 20
-	maxListBody = 256 << 20
-)
-
-var (
-	errRedirect = errors.New("the API server answered with a redirect, which is refused: " +
-		"it would send the credentials elsewhere; put the final address into the kubeconfig")
-	errBodyTooLarge = errors.New("the answer of the API server is larger than the hub accepts")
+	// maxInFlight bounds what all answers that are being read at the same time may have brought, in
+	// bytes. Streams do not count: of them only one event at a time is held.
+	maxInFlight = 256 << 20
 )
 
 // chain describes the transport that every client of one epoch shares, for one side of it: the
 // remote, or the hub. Whatever an app sends passes these layers, outermost first:
 //
-//	deadline -> rate limit -> user agent -> Retry-After clamp -> redirects refused -> body cap
+//	deadline -> connections -> rate limit -> user agent -> answers judged, amended and bounded
 //	-> fence -> gate -> base (which authenticates, and guards the dial)
 //
 // Nothing can wait between the fence and the wire, so that a request is either refused or sent.
@@ -47,6 +38,9 @@ type chain struct {
 	limiter   *rate.Limiter
 	userAgent string
 	timeout   time.Duration // of one request that is neither a list nor a stream
+	items     int64         // how many objects one answer may have; 0 means maxItems
+
+	inFlight int64 // see maxInFlight; changed atomically
 }
 
 // RoundTrip sends the request through the layers.
@@ -62,7 +56,13 @@ func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	response.Body = &boundBody{ReadCloser: response.Body, left: kind.maxBody(), cancel: cancel}
+	if kind == kindStream && response.StatusCode != http.StatusOK {
+		// It is no stream: client-go reads it to its end before it says so.
+		kind = kindUnary
+		timer := time.AfterFunc(c.timeout, cancel)
+		context.AfterFunc(ctx, func() { timer.Stop() })
+	}
+	response.Body = c.boundBody(response, kind, cancel)
 	return response, nil
 }
 
@@ -105,11 +105,15 @@ func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 			return refuse(r, err)
 		}
 	}
-	response, err := c.base.RoundTrip(r)
+	response, err := withFewConnections(c.base, r)
 	if err != nil {
 		return nil, err
 	}
-	return response, check(response, kind)
+	if err := check(r, response, kind); err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	return response, nil
 }
 
 // refuse ends a request that is not sent; a RoundTripper closes its body all the same.
@@ -120,51 +124,7 @@ func refuse(r *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// check refuses and amends what a remote may not ask of the hub.
-func check(response *http.Response, kind requestKind) error {
-	if code := response.StatusCode; code >= 300 && code < 400 && code != http.StatusNotModified {
-		response.Body.Close()
-		return errRedirect
-	}
-	if response.ContentLength > kind.maxBody() {
-		response.Body.Close()
-		return errBodyTooLarge
-	}
-	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		after = max(0, min(after, int(maxRetryAfter/time.Second)))
-		response.Header.Set("Retry-After", strconv.Itoa(after))
-	}
-	return nil
-}
-
-// boundBody ends an answer that is too long, and releases the request's context at its end.
-type boundBody struct {
-	io.ReadCloser
-	left   int64
-	cancel context.CancelFunc
-}
-
-func (b *boundBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
-			return 0, err
-		}
-		return 0, errBodyTooLarge
-	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
-	}
-	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
-	return n, err
-}
-
-func (b *boundBody) Close() error {
-	defer b.cancel()
-	return b.ReadCloser.Close()
-}
-
-// requestKind says how long a request may take and how much it may bring.
+// requestKind says how long a request may take and what it may bring.
 type requestKind int
 
 const (
@@ -172,16 +132,6 @@ const (
 	kindList               // of a whole collection
 	kindStream             // a watch, or a log that is followed: ends when its reader ends it
 )
-
-func (k requestKind) maxBody() int64 {
-	switch k {
-	case kindList:
-		return maxListBody
-	case kindStream:
-		return 1 << 62
-	}
-	return maxBody
-}
 
 func kindOf(r *http.Request) requestKind {
 	query := r.URL.Query()

@@ -57,29 +57,28 @@ func TestRun_SIGTERMWithManyRemotes(t *testing.T) {
 	}
 }
 
-// manyRemotes registers many addresses of five API servers as remotes.
+// manyRemotes registers many addresses of two API servers as remotes; every fifth leads to the first.
 func manyRemotes(t *testing.T, n int) (hub *fleet.Cluster, servers []*fleet.Cluster, names []string) {
 	t.Helper()
 	var addresses []netip.Addr
 	for i := range n {
 		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 2, byte(i / 250), byte(1 + i%250)}))
+		names = append(names, fmt.Sprintf("edge-%d", i))
 	}
 	f := fleettest.New(t, fleet.Options{Addresses: addresses})
-	hub = create(t, f, "hub")
-	for i := range 5 {
-		servers = append(servers, create(t, f, fmt.Sprintf("edge-%d", i)))
-	}
+	clusters := createAll(t, f, "hub", "fifth", "rest")
+	hub, servers = clusters[0], clusters[1:]
 	install(t, hub)
 	c, registering := clientFor(t, hub), errgroup.Group{}
 	registering.SetLimit(10)
 	for i, address := range addresses {
-		names = append(names, fmt.Sprintf("edge-%d", i))
+		server := servers[min(i%5, 1)]
 		registering.Go(func() error {
-			kubeconfig, err := fleet.At(servers[i%len(servers)].Kubeconfig(), address)
+			kubeconfig, err := fleet.At(server.Kubeconfig(), address)
 			if err != nil {
 				return err
 			}
-			secret := registration(names[i], servers[0])
+			secret := registration(names[i], server)
 			secret.Data["kubeconfig"] = kubeconfig
 			return c.Create(t.Context(), secret)
 		})

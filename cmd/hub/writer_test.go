@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -106,12 +105,10 @@ func (w *written) read(data []byte) error {
 }
 
 // lastWrite returns what was written last into a ConfigMap of a cluster.
-func lastWrite(t *testing.T, c *fleet.Cluster, name string) (written, error) {
-	t.Helper()
+func lastWrite(ctx context.Context, c client.Client, name string) (written, error) {
 	var object corev1.ConfigMap
 	var w written
-	err := clientFor(t, c).Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, &object)
-	if err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, &object); err != nil {
 		return w, err
 	}
 	data, err := json.Marshal(object)

@@ -106,10 +106,10 @@ func endings() []Script {
 
 func noEndOfObjects(s *Server, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", jsonType)
-	filler := strings.Repeat("x", 10_000)
+	const before = `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"default","resourceVersion":"1","name":"no-`
+	after := `"},"data":{"x":"` + strings.Repeat("x", 10_000) + `"}}}` + "\n"
 	for i := 0; ; i++ {
-		object := fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"no-%d","namespace":"default","resourceVersion":"1"},"data":{"x":%q}}`, i, filler)
-		if !send(w, event("ADDED", object)) {
+		if !send(w, before+number(i)+after) {
 			return
 		}
 	}

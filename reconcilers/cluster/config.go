@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -40,9 +41,15 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Susp
 		Modules:    spec.Modules,
 		Namespaces: spec.Namespaces,
 	}
-	config.Revision = fmt.Sprintf("%d/%s/%s/%t/%v", cluster.Generation, found.version,
+	config.Revision = fmt.Sprintf("%s/%d/%s/%s/%t/%v", cluster.UID, cluster.Generation, found.version,
 		config.Identity.Accepted, config.AllowHub, suspicion)
 	return config
+}
+
+// isOf reports whether a snapshot is about a configuration that was made of the Cluster, and not of
+// an earlier one of the same name. A new remote has none yet.
+func isOf(info registry.Info, cluster *hubv1.Cluster) bool {
+	return info.Revision == "" || strings.HasPrefix(info.Revision, string(cluster.UID)+"/")
 }
 
 // shows reports whether a snapshot is about a configuration, or about an earlier one.

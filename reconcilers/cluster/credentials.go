@@ -60,7 +60,7 @@ const (
 	messageValid    = "The credentials are acceptable"
 	messageExpired  = "The credentials expired at %s; put new ones into Secret %s"
 	messageExpiring = "The credentials expire at %s; put new ones into Secret %s before that"
-	messageUnusable = "The credentials in Secret %s cannot be taken into use, so the last good ones stay: %s"
+	messageUnusable = "What is in Secret %s cannot be taken into use: %s"
 )
 
 // secretOf returns the key of the Secret that the Cluster names.
@@ -72,10 +72,8 @@ func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 // Secret could not be read; whatever is wrong with the Secret is in the result.
 func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster) (credentials, error) {
 	key := r.secretOf(cluster)
-	q := question{
-		cluster: cluster.Name, from: originOf(cluster),
-		version: r.cachedVersion(ctx, key), rejected: r.rejected(cluster.Name), now: time.Now(),
-	}
+	q := question{cluster: cluster.Name, from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
+	q.accepted, q.rejected = r.verdict(cluster.Name)
 	known, later, ok := r.memory.recall(q)
 	if !ok {
 		var err error
@@ -108,10 +106,10 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 	return reading{connection: connection, version: secret.ResourceVersion}, nil
 }
 
-// rejected reports whether the remote does not accept the credentials.
-func (r *reconciler) rejected(name string) bool {
+// verdict reports what the remote thinks of the credentials.
+func (r *reconciler) verdict(name string) (accepted, rejected bool) {
 	info, _ := r.remotes.Info(registry.ClusterName(name))
-	return info.Reachable.Reason == hubv1.ReasonUnauthorized
+	return info.Reachable.Status == metav1.ConditionTrue, info.Reachable.Reason == hubv1.ReasonUnauthorized
 }
 
 // assess says what a reading is worth now.
@@ -123,14 +121,6 @@ func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) 
 	found.connection, found.version = of.connection, of.version
 	found.status = describe(of.connection.Credential, r.settings.HubID)
 	return found
-}
-
-// unusable returns what credentials are worth that the registry could not take into use.
-func (c credentials) unusable(secret client.ObjectKey, why string) credentials {
-	if c.usable() && why != "" {
-		c.valid = refused(hubv1.ReasonInvalidKubeconfig, fmt.Sprintf(messageUnusable, secret, why)).valid
-	}
-	return c
 }
 
 func reasonOf(err error) string {

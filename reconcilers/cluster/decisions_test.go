@@ -3,6 +3,8 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -105,6 +107,27 @@ func TestConditionsOf(t *testing.T) {
 		"a failed module is tried again": {
 			found: good, info: app(metav1.ConditionFalse, hubv1.ReasonModuleFailed),
 			want: "Ready=False/ModuleFailed Reconciling=True/ProgressingWithRetry",
+		},
+		"a module that has failed five times in a row waits for somebody": {
+			found: good, info: but(app(metav1.ConditionFalse, hubv1.ReasonModuleFailed), func(i *registry.Info) { i.Restarts = crashLoop }),
+			want: "Ready=False/ModuleFailed Stalled=True/ModuleFailed",
+		},
+		"a module that runs again after it has failed often": {
+			found: good, info: but(allWell, func(i *registry.Info) { i.Restarts = crashLoop }), want: "Ready=True/Ready",
+		},
+		"what failed often and cannot be reached is tried again": {
+			found: good, info: but(reachable(metav1.ConditionFalse, hubv1.ReasonTimedOut), func(i *registry.Info) {
+				i.Restarts, i.App = crashLoop, facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed)
+			}),
+			want: "Ready=False/TimedOut Reconciling=True/ProgressingWithRetry", also: "ModulesReady=False/ModuleFailed",
+		},
+		"what crashes the hub waits for somebody": {
+			found: good, info: app(metav1.ConditionFalse, hubv1.ReasonQuarantined),
+			want: "Ready=False/Quarantined Stalled=True/Quarantined",
+		},
+		"credentials that cannot be taken into use wait for somebody": {
+			found: refused(hubv1.ReasonInvalidKubeconfig, "no"), info: allWell,
+			want: "Ready=False/InvalidKubeconfig Stalled=True/InvalidKubeconfig", also: "ModulesReady=True/Running",
 		},
 		"a pause needs no credentials": {
 			change: func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused },
@@ -218,6 +241,110 @@ func TestIdentityToRecord(t *testing.T) {
 			}}}
 			if got := identityToRecord(cluster, tc.info); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRemarks(t *testing.T) {
+	t.Parallel()
+	r := &reconciler{settings: Settings{HubID: "hub"}}
+	remarked := func(change func(*registry.Info), s registry.Suspicion) registry.Info {
+		return r.remarkOn(but(allWell, change), s)
+	}
+	until := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	quarantined := remarked(func(i *registry.Info) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonQuarantined) },
+		registry.Suspicion{Crashes: 3, Until: until})
+	for _, part := range []string{"3 times", "2026-05-01T00:00:00Z", hubv1.AnnotationRetry} {
+		if !strings.Contains(quarantined.App.Message, part) {
+			t.Errorf("the message about a quarantine does not say %q: %s", part, quarantined.App.Message)
+		}
+	}
+	if hub := remarked(func(i *registry.Info) { i.ID = "hub" }, registry.Suspicion{}); hub.Identity.Reason != hubv1.ReasonIsHub {
+		t.Errorf("the hub's own cluster is not marked: %+v", hub.Identity)
+	}
+	for what, change := range map[string]func(*registry.Info){
+		"another cluster": func(i *registry.Info) { i.ID = "other" },
+		"an unknown one":  func(i *registry.Info) { i.ID = "" },
+		"a refused one": func(i *registry.Info) {
+			i.ID, i.Identity = "hub", facet(metav1.ConditionFalse, hubv1.ReasonIsHub)
+		},
+	} {
+		if diff := cmp.Diff(but(allWell, change), remarked(change, registry.Suspicion{})); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	in := func(crashes int, state registry.State, ago time.Duration) time.Duration {
+		r.suspects = noSuspects{}
+		now := until
+		return r.weigh(registry.Suspicion{Crashes: crashes}, registry.Info{State: state, Since: now.Add(-ago)}, now)
+	}
+	if in(0, registry.StateReady, 0) != 0 || in(1, registry.StateStarting, time.Hour) != 0 ||
+		in(1, registry.StateReady, time.Second) != provenAfter-time.Second || in(1, registry.StateReady, provenAfter) <= 0 {
+		t.Error("a suspect is acquitted at the wrong time")
+	}
+}
+
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	before := hubv1.CredentialsStatus{Fingerprint: "before"}
+	cluster := &hubv1.Cluster{Status: hubv1.ClusterStatus{Credentials: before}}
+	after := but(good, func(c *credentials) { c.status.Fingerprint = "after" })
+	for name, tc := range map[string]struct {
+		found       credentials
+		fails       string
+		serves      string // the server in use; wanted is "new"
+		credentials string
+		reachable   string
+		fingerprint string
+	}{
+		"everything is in use":             {after, "", "new", hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
+		"the credentials are no good":      {after, "no key", "new", hubv1.ReasonInvalidKubeconfig, hubv1.ReasonProbeSucceeded, "before"},
+		"the new server does not answer":   {after, "refused", "old", hubv1.ReasonValid, hubv1.ReasonUnreachable, "before"},
+		"the Secret was not even posted":   {refused("Bad", "x"), "refused", "old", "Bad", hubv1.ReasonProbeSucceeded, ""},
+		"the new server was not tried yet": {after, "", "old", hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			has := remote{server: "new", info: but(allWell, func(i *registry.Info) { i.CredentialError, i.Server = tc.fails, tc.serves })}
+			found, info := has.inUse(tc.found, cluster, client.ObjectKey{Name: "s"})
+			if found.valid.Reason != tc.credentials || info.Reachable.Reason != tc.reachable || found.status.Fingerprint != tc.fingerprint {
+				t.Errorf("%+v, %+v", found, info.Reachable)
+			}
+		})
+	}
+}
+
+func TestSooner(t *testing.T) {
+	t.Parallel()
+	if sooner(0, 0) != 0 || sooner(1, 0) != 1 || sooner(0, 2) != 2 || sooner(2, 1) != 1 {
+		t.Error("zero stands for never")
+	}
+}
+
+func TestEndOf(t *testing.T) {
+	t.Parallel()
+	ended := func(err error) *removal { return &removal{err: err} }
+	left := &registry.AbandonedError{Name: "a", Steps: []string{"tidy/everything"}, Why: "it does not answer"}
+	for name, tc := range map[string]struct {
+		removing *removal
+		want     string
+		says     string
+		again    bool
+	}{
+		"there was nothing to do":            {nil, eventDeregistered, "", false},
+		"all was done":                       {ended(nil), eventDeregistered, "", false},
+		"somebody else was faster":           {ended(registry.ErrNotFound), eventDeregistered, "", false},
+		"something was left undone":          {ended(fmt.Errorf("x: %w", left)), eventAbandoned, "tidy/everything", false},
+		"the time was over":                  {ended(fmt.Errorf("x: %w", context.DeadlineExceeded)), eventAbandoned, "fenced", false},
+		"the hub ends":                       {ended(fmt.Errorf("x: %w", context.Canceled)), "", "", true},
+		"the remote is wanted, for a moment": {ended(registry.ErrSuperseded), "", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := endOf(tc.removing)
+			if got.reason != tc.want || !strings.Contains(got.note, tc.says) || (err != nil) != tc.again {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}

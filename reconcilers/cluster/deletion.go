@@ -80,6 +80,22 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	return err
 }
 
+// isClear reports whether nothing is left of an earlier Cluster of the same name, and sees to it
+// otherwise. It may be left if somebody took our finalizer away, or if the earlier one was deleted in
+// the moment in which the finalizer was added.
+func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) bool {
+	if r.removals.isUnderWay(cluster.Name) {
+		return false
+	}
+	r.removals.forget(cluster.Name)
+	info, known := r.remotes.Info(registry.ClusterName(cluster.Name))
+	if !known || isOf(info, cluster) {
+		return true
+	}
+	r.removals.remove(ctx, cluster.Name)
+	return false
+}
+
 // clear forgets a Cluster that is gone. Its remote is removed first, if somebody else took our
 // finalizer away.
 func (r *reconciler) clear(ctx context.Context, name string) {

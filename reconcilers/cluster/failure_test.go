@@ -34,6 +34,7 @@ type failure struct {
 	stalled        bool
 }
 
+// Faults F1, F7, F9 to F13, among others.
 func TestCluster_EachFailureHasItsReasonAndHealsByItself(t *testing.T) {
 	t.Parallel()
 	remote := fleettest.Cluster(t, "one")
@@ -120,7 +121,8 @@ func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
 				cluster.Server = "https://169.254.169.254"
 			}
 		})),
-		"expired token": invalid(hubv1.ReasonExpired, "expired", mint(t, remote, "expired", -time.Minute)),
+		"expired token":       invalid(hubv1.ReasonExpired, "expired", mint(t, remote, "expired", -time.Minute)),
+		"expired certificate": invalid(hubv1.ReasonExpired, "expired", mintCertificate(t, remote, "expired-certificate", -time.Minute)),
 		"wrong authority": {
 			give(edit(t, good, func(c *clientcmdapi.Config) {
 				for _, cluster := range c.Clusters {
@@ -207,6 +209,16 @@ func authorityOf(t testing.TB, kubeconfig []byte) (ca []byte) {
 func mint(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) []byte {
 	t.Helper()
 	credential, err := c.MintToken(t.Context(), fleet.User{Name: user, Rules: everything, Lifetime: lifetime})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return credential.Kubeconfig()
+}
+
+// mintCertificate returns a kubeconfig with the certificate of an administrator.
+func mintCertificate(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) []byte {
+	t.Helper()
+	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: everything, Lifetime: lifetime})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -357,5 +357,8 @@ func (j *Journal) close(ctx context.Context) {
 	if j.loaded && !j.isKept(change) {
 		err = j.store.write(ctx, copied)
 	}
-	j.settle(change, err)
+	if err != nil {
+		j.log.Error(err, "It cannot be put on record that the hub ends well; the next one will start with care what this one was starting")
+	}
+	_ = j.settle(change, err) // Whoever waits is told.
 }

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -308,18 +309,31 @@ func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
 	}
 }
 
-func TestJournal_HasAnEnd(t *testing.T) {
+func TestJournal_FitsIntoAConfigMap(t *testing.T) {
 	t.Parallel()
 	j := &Journal{wake: make(chan struct{}, 1), ledger: ledger{}, attempts: map[string]attempt{}}
+	name := func(i int) string { return fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", i) }
+	long := attempt{UID: "12345678-1234-1234-1234-123456789012", Spec: digest("a"), Secret: digest("b")}
+	size := 0
 	for i := range maxEntries {
-		if _, err := j.begin(fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", i)); err != nil {
+		j.attempts[name(i)] = long
+		if _, err := j.begin(name(i)); err != nil {
 			t.Fatal(err)
 		}
+		e := j.ledger[name(i)]
+		e.Crashes, e.Crashed, e.Tried = 1000, time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), long
+		text, err := json.Marshal(e)
+		must(t, err)
+		size += len(name(i)) + len(text)
+	}
+	t.Logf("%d bytes", size)
+	if size > 1<<20-1<<12 {
+		t.Errorf("%d bytes, which a ConfigMap does not take", size)
 	}
 	if _, err := j.begin("one-more"); !errors.Is(err, errJournalFull) {
 		t.Errorf("%v", err)
 	}
-	if _, err := j.begin(fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", 0)); err != nil {
+	if _, err := j.begin(name(0)); err != nil {
 		t.Errorf("one that is there: %v", err)
 	}
 }

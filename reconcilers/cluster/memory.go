@@ -71,11 +71,13 @@ const readAtMostEvery = 2 * time.Second
 
 // question is what a reconcile wants to know: what the Secret comes to now.
 type question struct {
-	cluster  string
-	from     origin
-	version  string // that the cache has of the Secret; empty if it has none
-	rejected bool   // the remote does not accept what was in the Secret
-	now      time.Time
+	cluster string
+	from    origin
+	version string // that the cache has of the Secret; empty if it has none
+	now     time.Time
+
+	// Whether the remote accepts what was in the Secret; neither is known of one that cannot be reached.
+	accepted, rejected bool
 }
 
 // recall returns what is remembered, or ok as false if the Secret must be read. With a time other
@@ -87,7 +89,7 @@ func (m *memory) recall(q question) (known reading, later time.Time, ok bool) {
 	if !ok || last.origin != q.from {
 		return reading{}, time.Time{}, false
 	}
-	if !q.rejected && last.answered {
+	if q.accepted && last.answered {
 		last.answered = false
 		m.clusters[q.cluster] = last
 	}
@@ -123,7 +125,7 @@ func (m *memory) remember(q question, answer reading) {
 	last, known := m.clusters[q.cluster]
 	next := remembered{origin: q.from, reading: answer, read: q.now, answered: q.rejected}
 	if known && last.origin == q.from {
-		next.changed = last.changed
+		next.changed, next.answered = last.changed, last.answered || q.rejected
 		seen := last.version != q.version && !isOlder(q.version, last.version)
 		if seen || last.version != answer.version {
 			next.changed = q.now

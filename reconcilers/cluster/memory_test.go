@@ -14,6 +14,7 @@ import (
 type asked struct {
 	memory
 	from     origin
+	accepted bool
 	rejected bool
 	secret   string // its version
 	cached   string // the one that the cache has
@@ -30,7 +31,7 @@ func newAsked() *asked {
 
 // reconcile returns the version that is acted upon, and when the next one is to be read.
 func (a *asked) reconcile(at time.Duration) (version string, later time.Duration) {
-	q := question{cluster: "a", from: a.from, version: a.cached, rejected: a.rejected, now: a.began.Add(at)}
+	q := question{cluster: "a", from: a.from, version: a.cached, now: a.began.Add(at), accepted: a.accepted, rejected: a.rejected}
 	known, due, ok := a.recall(q)
 	if !ok {
 		a.readings++
@@ -62,7 +63,7 @@ func TestMemory(t *testing.T) {
 		a := newAsked()
 		for _, version := range []string{"1", ""} { // or is not there
 			a.secret, a.cached = version, version
-			a.memory.forget("a")
+			a.forget("a")
 			a.readings = 0
 			a.expect(t, 0, version, 1)
 			a.expect(t, time.Hour, version, 1)
@@ -123,9 +124,13 @@ func TestMemory(t *testing.T) {
 		a.expect(t, 30*ms, "3", 3)
 		a.cached = "3"
 		a.expect(t, time.Hour, "3", 3)
-		a.rejected = false
+		a.rejected = false // It cannot be reached, so that nothing is known.
 		a.expect(t, time.Hour, "3", 3)
 		a.rejected = true
+		a.expect(t, time.Hour, "3", 3)
+		a.accepted, a.rejected = true, false
+		a.expect(t, time.Hour, "3", 3)
+		a.accepted, a.rejected = false, true
 		a.expect(t, time.Hour, "3", 4)
 		a.expect(t, 2*time.Hour, "3", 4)
 	})

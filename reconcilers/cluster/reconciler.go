@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -42,6 +43,7 @@ type reconciler struct {
 	settings      Settings
 	memory        memory
 	removals      removals
+	order         order
 }
 
 // Reconcile brings one Cluster and its remote together.
@@ -50,6 +52,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, error) {
+	if err := r.order.begin(ctx, r.cachedClusters); err != nil {
+		return ctrl.Result{}, err
+	}
+	defer r.order.looked(name)
 	var cluster hubv1.Cluster
 	err := r.Get(ctx, client.ObjectKey{Name: name}, &cluster)
 	switch {
@@ -60,15 +66,28 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 		return ctrl.Result{}, fmt.Errorf("read the Cluster: %w", err)
 	case !cluster.DeletionTimestamp.IsZero():
 		return r.finish(ctx, &cluster)
+	case !r.isClear(ctx, &cluster):
+		return ctrl.Result{}, nil // The end of the removal brings it back.
 	case !controllerutil.ContainsFinalizer(&cluster, hubv1.FinalizerCluster):
 		return ctrl.Result{}, r.addFinalizer(ctx, &cluster)
+	case r.order.mustWait(&cluster):
+		return ctrl.Result{RequeueAfter: orderRetry}, nil
 	}
 	return r.follow(ctx, &cluster)
 }
 
+// orderRetry is how soon a new Cluster asks again whether the known ones have been looked at.
+const orderRetry = 50 * time.Millisecond
+
+// cachedClusters returns the Clusters in the cache. They must not be changed.
+func (r *reconciler) cachedClusters(ctx context.Context) ([]hubv1.Cluster, error) {
+	var all hubv1.ClusterList
+	err := r.List(ctx, &all, client.UnsafeDisableDeepCopy)
+	return all.Items, err
+}
+
 // follow posts what the Cluster and its Secret say, and reports what runs.
 func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
-	r.removals.forget(cluster.Name) // of an earlier Cluster of that name
 	found, err := r.readCredentials(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -77,11 +96,11 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if err != nil || !runs.current {
 		return ctrl.Result{RequeueAfter: found.changesIn(time.Now())}, err
 	}
-	info := runs.info
-	if err := r.recordIdentity(ctx, cluster, info); err != nil {
+	if err := r.recordIdentity(ctx, cluster, runs.info); err != nil {
 		return ctrl.Result{}, err
 	}
-	status := statusOf(cluster, found.unusable(r.secretOf(cluster), info.CredentialError), info)
+	inUse, info := runs.inUse(found, cluster, r.secretOf(cluster))
+	status := statusOf(cluster, inUse, info)
 	if wait := settles(status, info, time.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -102,7 +121,8 @@ func sooner(a, b time.Duration) time.Duration {
 
 // remote is what the registry has of a Cluster.
 type remote struct {
-	info registry.Info
+	info   registry.Info
+	server string // that was posted
 	// current says that info is about what was posted. It may be older, and then an event announces
 	// the newer one.
 	current   bool
@@ -130,7 +150,24 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 		return remote{}, fmt.Errorf("post the desired state: %w", err)
 	}
 	info, _ := r.remotes.Info(name)
-	return remote{r.remarkOn(info, suspicion), shows(info, config), suspicion}, nil
+	return remote{r.remarkOn(info, suspicion), config.Endpoint.Server, shows(info, config), suspicion}, nil
+}
+
+// inUse returns what to report of the credentials and the remote where what was posted could not be
+// taken into use, and what was there before stays: that a new server does not answer yet, or that the
+// credentials are no good.
+func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Info) {
+	info, why := has.info, has.info.CredentialError
+	if why == "" || !found.usable() {
+		return found, info
+	}
+	found.status = cluster.Status.Credentials
+	if info.Server != has.server {
+		info.Reachable = registry.Facet{Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: why}
+		return found, info
+	}
+	found.valid = refused(hubv1.ReasonInvalidKubeconfig, fmt.Sprintf(messageUnusable, secret, why)).valid
+	return found, info
 }
 
 // remarkOn adds to a snapshot what the registry does not know.

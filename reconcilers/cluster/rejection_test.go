@@ -66,7 +66,7 @@ func TestCluster_SecretThatFlaps(t *testing.T) {
 	if most := 2 + int(took/(2*time.Second)); reads > most {
 		t.Errorf("%d readings, want at most %d", reads, most)
 	}
-	if most := changes / 2; ensured > most {
+	if most := 8 * (reads + 1); ensured > most { // Each reading makes the remote change a few times.
 		t.Errorf("%d calls of Ensure, want at most %d", ensured, most)
 	}
 	h.consistently(3*time.Second, func() error { // It does not go on.

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -87,6 +88,14 @@ func (r *removals) has(name string) bool {
 	return r.known[name] != nil
 }
 
+// isUnderWay reports whether there is one that goes on.
+func (r *removals) isUnderWay(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.known[name]
+	return one != nil && !one.isDone()
+}
+
 // remove returns the removal of a remote, which it begins if there is none; nil if there is nothing
 // to remove. It returns at once.
 func (r *removals) remove(ctx context.Context, name string) *removal {
@@ -100,8 +109,7 @@ func (r *removals) remove(ctx context.Context, name string) *removal {
 	case r.over:
 		return &removal{began: time.Now()} // which is never done
 	}
-	// It ends with the hub, not with the reconcile.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.within)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It ends with the hub, not with the reconcile.
 	one = &removal{began: time.Now(), cancel: cancel, done: make(chan struct{})}
 	if r.known == nil {
 		r.known = map[string]*removal{}
@@ -109,11 +117,29 @@ func (r *removals) remove(ctx context.Context, name string) *removal {
 	r.known[name] = one
 	r.work.Go(func() {
 		defer cancel()
-		one.err = r.remotes.Remove(ctx, registry.ClusterName(name))
+		one.err = r.run(ctx, registry.ClusterName(name))
 		close(one.done)
 		r.announce(name)
 	})
 	return one
+}
+
+// lastWords is what a removal gets whose time is over to say what it gives up, on top of its time.
+const lastWords = 3 * time.Second
+
+// run removes a remote within its time.
+func (r *removals) run(ctx context.Context, name registry.ClusterName) error {
+	err := r.runFor(ctx, name, r.within)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = r.runFor(ctx, name, lastWords)
+	}
+	return err
+}
+
+func (r *removals) runFor(ctx context.Context, name registry.ClusterName, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return r.remotes.Remove(ctx, name)
 }
 
 func (r *removals) announce(name string) {
@@ -125,13 +151,9 @@ func (r *removals) announce(name string) {
 	}
 }
 
-// forget forgets the removal of a remote, and ends it if it goes on: the Cluster is gone, or another
-// one wants the remote.
+// forget forgets the removal of a remote that has ended.
 func (r *removals) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if one := r.known[name]; one != nil {
-		one.cancel()
-		delete(r.known, name)
-	}
+	delete(r.known, name)
 }

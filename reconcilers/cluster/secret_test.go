@@ -5,6 +5,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -20,6 +22,7 @@ import (
 // longLife is more than the time before which a credential's end is announced.
 const longLife = 30 * 24 * time.Hour
 
+// Faults F35, F36 and F38: a Secret that changes, becomes useless or goes while its app runs.
 func TestCluster_SecretOfARunningApp(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -93,30 +96,45 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 	})
 }
 
+// Faults F9 and F10: the end of credentials is announced, and noticed when it has come.
 func TestCluster_CredentialsExpire(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
 	remote := fleettest.Cluster(t, "one")
-	name := h.name("a")
-	h.putKubeconfig(name, mint(t, remote, "mayfly", 8*time.Second))
-	h.newCluster(name, nil)
-	c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpiringSoon)
-	if c.Status.Credentials.ExpirationTime.IsZero() {
-		t.Error("the end of the credentials is not in status")
+	for kind, mint := range map[hubv1.CredentialType]func(testing.TB, *fleet.Cluster, string, time.Duration) []byte{
+		hubv1.CredentialToken:             mint,
+		hubv1.CredentialClientCertificate: mintCertificate,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			h := *h
+			h.t = t
+			name := h.name(strings.ToLower(string(kind)))
+			h.putKubeconfig(name, mint(t, remote, name, 8*time.Second))
+			h.newCluster(name, nil)
+			c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpiringSoon)
+			if c.Status.Credentials.Type != kind || c.Status.Credentials.ExpirationTime.IsZero() {
+				t.Errorf("credentials = %+v", c.Status.Credentials)
+			}
+			end := c.Status.Credentials.ExpirationTime.Time
+			h.expectReady(name)
+			c = h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonExpired)
+			if late := time.Since(end); late < 0 || late > 5*time.Second {
+				t.Errorf("noticed %s after the end", late)
+			}
+			expectCondition(t, c, hubv1.ConditionStalled, metav1.ConditionTrue)
+			h.putKubeconfig(name, mint(t, remote, name, longLife))
+			h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonValid)
+			h.expectReady(name)
+			h.eventually(func() error {
+				got := h.events(name)
+				if got["ExpiringSoon"] != 1 || got["Expired"] != 1 || got["CredentialsRotated"] != 1 {
+					return fmt.Errorf("events: %v", got)
+				}
+				return nil
+			})
+		})
 	}
-	h.expectReady(name)
-	c = h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonExpired)
-	expectCondition(t, c, hubv1.ConditionStalled, metav1.ConditionTrue)
-	h.putKubeconfig(name, mint(t, remote, "mayfly", longLife))
-	h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonValid)
-	h.expectReady(name)
-	h.eventually(func() error {
-		got := h.events(name)
-		if got["ExpiringSoon"] != 1 || got["Expired"] != 1 || got["CredentialsRotated"] != 1 {
-			return fmt.Errorf("events: %v", got)
-		}
-		return nil
-	})
 }
 
 func TestCluster_SecretNamesTheKeyAndTheContext(t *testing.T) {

@@ -136,14 +136,14 @@ func (r *reconciler) secretChanged() handler.EventHandler {
 // manager that is stopped before the kind of an index is in its cache never ends
 // (controller-runtime#3440).
 func (r *reconciler) clustersNaming(ctx context.Context, secret string) []string {
-	var all hubv1.ClusterList
-	if err := r.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+	all, err := r.cachedClusters(ctx)
+	if err != nil {
 		return nil // The cache is ending.
 	}
 	var names []string
-	for i := range all.Items {
-		if all.Items[i].Spec.KubeconfigSecretRef.Name == secret {
-			names = append(names, all.Items[i].Name)
+	for i := range all {
+		if all[i].Spec.KubeconfigSecretRef.Name == secret {
+			names = append(names, all[i].Name)
 		}
 	}
 	return names

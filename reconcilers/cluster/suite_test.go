@@ -46,6 +46,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
+	if os.Getenv(childKubeconfig) != "" {
+		os.Exit(fleettest.Main(m)) // Its clusters, and so its connections, are somebody else's.
+	}
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
 		// ends (controller-runtime, newGVKFixupWatcher).

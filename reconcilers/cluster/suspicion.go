@@ -38,7 +38,7 @@ func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) attemp
 }
 
 // provenAfter is how long a suspect must be Ready to be none any more.
-const provenAfter = 10 * time.Second
+const provenAfter = 5 * time.Second
 
 // weigh acquits a suspect that has proven itself. It returns when to look again, or zero if that is
 // not necessary.

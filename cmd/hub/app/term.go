@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // What a term gets to end, on top of the time in which the registry ends its apps. With the default
@@ -65,7 +66,9 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	t.app = fx.New(
 		parts(o, t.newManager),
 		t.end.option(),
-		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager) {
+		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) {
+			// A manager shuts the registry down only if it had its turn; elsewhere, this takes no time.
+			l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) }))
 			t.work.attach(l, mgr, func() { ports.Show(t.site) })
 		}),
 	)

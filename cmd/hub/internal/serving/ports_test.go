@@ -14,15 +14,13 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 func TestMain(m *testing.M) {
-	http.DefaultTransport.(*http.Transport).DisableKeepAlives = true
-	goleak.VerifyTestMain(m, goleak.Cleanup(os.Exit),
-		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
 // What is behind the ports changes from term to term; the ports do not.
@@ -82,6 +80,7 @@ func expect(t *testing.T, url string, status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	must(t, err)
+	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)
 	defer func() { _ = response.Body.Close() }()

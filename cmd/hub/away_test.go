@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// outage is how long the hub's API server is away.
+func outage() time.Duration {
+	if allFaults() {
+		return 3 * time.Minute
+	}
+	return 20 * time.Second
+}
+
+// suspension is how long a hub stands still.
+func suspension() time.Duration {
+	if allFaults() {
+		return time.Minute
+	}
+	return 8 * time.Second
+}
+
+// lone is one hub that writes, with a hub's cluster and a remote of its own.
+type lone struct {
+	*program
+	hub, edge *fleet.Cluster
+	replica   string
+}
+
+func startLone(t *testing.T, replica string, clusters []*fleet.Cluster, args ...string) *lone {
+	t.Helper()
+	l := &lone{replica: replica, hub: clusters[0], edge: clusters[1]}
+	kubeconfig := install(t, l.hub)
+	must(t, clientFor(t, l.hub).Create(t.Context(), registration("edge", l.edge)))
+	l.program = startWriter(t, replica, append([]string{
+		"run", "--kubeconfig=" + kubeconfig, "--allow-cidr=127.0.0.0/8", "--replica-name=" + replica,
+		"--metrics-bind-address=0", "--health-probe-bind-address=0",
+	}, args...)...)
+	l.expectReady()
+	l.expectWrite(time.Time{})
+	return l
+}
+
+// expectReady waits until the Cluster says that it is Ready.
+func (l *lone) expectReady() {
+	l.t.Helper()
+	l.expectCondition(hubv1.ConditionReady, hubv1.ReasonReady)
+}
+
+// expectCondition waits until a condition of the Cluster has this reason.
+func (l *lone) expectCondition(condition, reason string) {
+	l.t.Helper()
+	c := clientFor(l.t, l.hub)
+	eventually(l.t, func() error {
+		var cluster hubv1.Cluster
+		if err := c.Get(l.t.Context(), client.ObjectKey{Name: "edge"}, &cluster); err != nil {
+			return err
+		}
+		if got := meta.FindStatusCondition(cluster.Status.Conditions, condition); got == nil || got.Reason != reason {
+			return fmt.Errorf("%s is %+v", condition, got)
+		}
+		return nil
+	})
+}
+
+// expectWrite waits until the remote has a write that the hub had the idea of after a time.
+func (l *lone) expectWrite(after time.Time) {
+	l.t.Helper()
+	c := clientFor(l.t, l.edge)
+	eventually(l.t, func() error {
+		w, err := lastWrite(l.t.Context(), c, remoteConfigMap(l.replica))
+		if err == nil && (w.By != l.cmd.Process.Pid || !w.Issued.After(after)) {
+			err = fmt.Errorf("the last write is %+v", w)
+		}
+		return err
+	})
+}
+
+// expectTerms fails unless the hub is in this term.
+func (l *lone) expectTerms(want int) {
+	l.t.Helper()
+	if got := 1 + strings.Count(l.stderr.String(), "The hub lost its lease"); got != want {
+		l.t.Errorf("the hub is in term %d, not %d", got, want)
+	}
+}
+
+// writes returns when the remote was written to, by the number of the epoch that did.
+func (l *lone) writes() map[string][]time.Time {
+	l.t.Helper()
+	prefix := "clusterfx/" + l.replica + "/edge/"
+	events, err := l.edge.AuditEvents(fleet.AuditEvent.Writes, fleet.ByAgent(prefix))
+	must(l.t, err)
+	all := map[string][]time.Time{}
+	for _, e := range events {
+		epoch := strings.TrimPrefix(e.UserAgent, prefix)
+		all[epoch] = append(all[epoch], e.Received)
+	}
+	return all
+}
+
+// Two hubs, of which one is alone and one has to be elected, live through what can happen to a hub
+// and its API server.
+func TestRun_HubAway(t *testing.T) {
+	t.Parallel()
+	f := fleettest.New(t, fleet.Options{Audit: true})
+	clusters := createAll(t, f, "alone", "alone-edge", "elected", "elected-edge")
+	alone := startLone(t, "alone", clusters[:2])
+	elected := startLone(t, "elected", clusters[2:], "--leader-elect")
+
+	// One stands still, as on a machine that sleeps. The API server of the other one is silent for
+	// less than its lease lasts.
+	suspended := time.Now()
+	alone.signal(syscall.SIGSTOP)
+	must(t, elected.hub.Pause())
+	pause(5 * time.Second)
+	must(t, elected.hub.Resume())
+	pause(3 * time.Second) // for a renewal
+	elected.expectWrite(time.Now())
+	elected.expectTerms(1)
+	pause(suspension() - time.Since(suspended))
+	resumed := time.Now()
+	alone.signal(syscall.SIGCONT)
+	alone.expectWrite(resumed)
+	alone.expectUndisturbed(resumed)
+
+	// Now one API server is silent for longer than that, and the other one is dead.
+	must(t, elected.hub.Pause())
+	must(t, alone.hub.Kill())
+	away := time.Now()
+	pause(outage())
+	alone.expectWrite(time.Now())
+	must(t, elected.hub.Resume())
+	elected.expectNextTerm(away, time.Now())
+	must(t, alone.hub.Restart(t.Context()))
+	alone.expectObeys()
+	if epochs := alone.writes(); len(epochs) != 1 {
+		t.Errorf("the app was started %d times", len(epochs))
+	}
+	for _, l := range []*lone{alone, elected} {
+		l.signal(syscall.SIGTERM)
+		l.expectExit(0)
+	}
+}
+
+// expectUndisturbed fails if the hub, which has stood still, takes its remote for unreachable because
+// of that (F50).
+func (l *lone) expectUndisturbed(resumed time.Time) {
+	l.t.Helper()
+	l.t.Logf("the remote was written to %s after a suspension", time.Since(resumed).Round(time.Millisecond))
+	pause(6 * time.Second) // more than a period of the probe
+	statuses, err := l.hub.AuditEvents(fleet.Since(resumed), fleet.ByAgent("clusterfx/"+l.replica), func(e fleet.AuditEvent) bool {
+		return e.Object.Resource == "clusters" && e.Object.Subresource == "status"
+	})
+	must(l.t, err)
+	for _, e := range statuses {
+		var cluster hubv1.Cluster
+		must(l.t, json.Unmarshal(e.Body, &cluster))
+		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionReady) {
+			l.t.Errorf("the Cluster was taken for not ready: %s", e.Body)
+		}
+	}
+}
+
+// expectObeys fails unless the hub carries out soon what it is told by an API server that is back
+// (F53). Its informers alone would need a minute.
+func (l *lone) expectObeys() {
+	l.t.Helper()
+	begin, c := time.Now(), clientFor(l.t, l.hub)
+	must(l.t, c.Delete(l.t.Context(), registration("edge", l.edge)))
+	must(l.t, c.Delete(l.t.Context(), clusterNamed("edge")))
+	eventually(l.t, func() error {
+		err := c.Get(l.t.Context(), client.ObjectKey{Name: "edge"}, &hubv1.Cluster{})
+		if err == nil {
+			return errors.New("the Cluster is still there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+	took := time.Since(begin)
+	l.t.Logf("a Cluster that was deleted when the hub's API server was back was gone after %s", took.Round(time.Second/10))
+	if took > 25*time.Second {
+		l.t.Error("that is too long")
+	}
+}
+
+// expectNextTerm fails unless the hub wrote nothing after the deadline of its lease while its API
+// server was away, and works again, in the same process (F54).
+func (l *lone) expectNextTerm(away, back time.Time) {
+	l.t.Helper()
+	l.expectWrite(back)
+	working := time.Since(back)
+	l.expectReady()
+	l.expectTerms(2)
+	last := away
+	for _, at := range slices.Concat(slices.Collect(maps.Values(l.writes()))...) {
+		if at.Before(back) && at.After(last) {
+			last = at
+		}
+	}
+	l.t.Logf("the last write came in %s after the hub's API server fell silent; the first one %s after it was back",
+		last.Sub(away).Round(time.Second/10), working.Round(time.Second/10))
+	// The lease was renewed at the latest when the API server fell silent.
+	if last.Sub(away) > 11*time.Second {
+		l.t.Error("the hub wrote after the deadline of its lease")
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// connectionRows are about remotes that are registered while the way to them is broken.
+func connectionRows() []row {
+	return []row{
+		{ids: "F1", name: "API server down at registration", run: brokenAtRegistration(fault.Refuse(), hubv1.ReasonUnreachable)},
+		{ids: "F2", name: "host name that does not exist", run: unknownHost},
+		{ids: "F3", name: "packets dropped at registration", run: brokenAtRegistration(fault.Blackhole(), hubv1.ReasonTimedOut)},
+		{ids: "F4", name: "TLS never answered", run: brokenAtRegistration(fault.NeverRead(), hubv1.ReasonTimedOut)},
+		{ids: "F7", name: "another certificate authority behind the address", run: anotherAuthority},
+		{ids: "F8", name: "certificate for another name", run: anotherName},
+	}
+}
+
+// brokenAtRegistration is a remote that cannot be reached when it is registered.
+func brokenAtRegistration(f fault.Fault, reason string) func(*testing.T, *stage) {
+	return func(t *testing.T, s *stage) {
+		r := s.remoteOf(t, s.cluster(calm))
+		r.set(f)
+		r.register()
+		r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, reason, within(detectRefused))
+		r.expect(hubv1.ConditionReady, metav1.ConditionFalse, reason, within(detectRefused))
+		r.expectNotReady(reason)
+		r.set(fault.Pass())
+		r.expectReady(within(recovered))
+		r.expectWorking()
+	}
+}
+
+func unknownHost(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.cluster(calm))
+	r.register(func(c *hubv1.ClusterSpec) { c.Server = "https://clusterfx-faults.invalid:6443" })
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, within(detectRefused))
+	r.expectMessage(hubv1.ConditionReachable, "was not found")
+	r.update(func(c *hubv1.ClusterSpec) { c.Server = "" })
+	r.expectReady(within(recovered))
+}
+
+// anotherAuthority is a server that was replaced by one whose certificate nobody has vouched for.
+func anotherAuthority(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.cluster(calm))
+	r.register(quick)
+	r.expectReady(patience)
+	r.swap(s.cluster(twin))
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, within(detectRefused))
+	r.expectNotReady(hubv1.ReasonTLSFailed)
+	r.swap(r.on)
+	r.expectReady(within(recovered))
+	r.expectWorking()
+}
+
+func anotherName(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.cluster(calm))
+	r.register(func(c *hubv1.ClusterSpec) { c.TLSServerName = "somebody.example" })
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, within(detectRefused))
+	r.expectMessage(hubv1.ConditionReachable, "tlsServerName")
+	r.update(func(c *hubv1.ClusterSpec) { c.TLSServerName = "" })
+	r.expectReady(within(recovered))
+}
+
+// edit changes a kubeconfig.
+func edit(t testing.TB, kubeconfig []byte, f func(*clientcmdapi.Config)) []byte {
+	t.Helper()
+	c, err := clientcmd.Load(kubeconfig)
+	must(t, err)
+	f(c)
+	data, err := clientcmd.Write(*c)
+	must(t, err)
+	return data
+}
+
+// authorityOf returns the certificates that a kubeconfig trusts.
+func authorityOf(t testing.TB, kubeconfig []byte) (ca []byte) {
+	t.Helper()
+	edit(t, kubeconfig, func(c *clientcmdapi.Config) {
+		for _, cluster := range c.Clusters {
+			ca = cluster.CertificateAuthorityData
+		}
+	})
+	return ca
+}

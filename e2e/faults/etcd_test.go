@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// etcd is a process with the data of one cluster, which can be frozen, backed up and restored.
+type etcd struct {
+	dir  string
+	stop func() // kills it and waits
+	cmd  *exec.Cmd
+}
+
+// etcdSocket is what etcd calls the Unix socket that it listens on, in its folder.
+const etcdSocket = "etcd:0"
+
+// startEtcd starts an etcd, which ends with the test.
+func startEtcd(t *testing.T) *etcd {
+	t.Helper()
+	e := &etcd{dir: t.TempDir()}
+	e.start(t)
+	t.Cleanup(func() { e.stop() })
+	return e
+}
+
+func (e *etcd) data() string { return filepath.Join(e.dir, "data") }
+
+// dyingWithParent runs "$@", and kills it when the writer of the pipe at descriptor 3 is gone.
+const dyingWithParent = `(read -r line; kill -KILL $$) <&3 >/dev/null 2>&1 & exec "$@" 3<&-`
+
+func (e *etcd) start(t *testing.T) {
+	t.Helper()
+	path, err := fleet.Binary("etcd")
+	must(t, err)
+	inherited, ours, err := os.Pipe()
+	must(t, err)
+	defer func() { _ = inherited.Close() }()
+	cmd := exec.Command("/bin/sh", "-c", dyingWithParent, "", path,
+		"--data-dir=data", "--listen-client-urls=unix://"+etcdSocket, "--advertise-client-urls=unix://"+etcdSocket,
+		"--listen-peer-urls=unix://peer:0", "--initial-advertise-peer-urls=unix://peer:0",
+		"--initial-cluster=default=unix://peer:0", "--unsafe-no-fsync", "--log-level=error")
+	cmd.Dir, cmd.ExtraFiles = e.dir, []*os.File{inherited}
+	must(t, cmd.Start())
+	e.cmd = cmd
+	e.stop = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = ours.Close()
+	}
+	eventually(t, func() error {
+		_, err := os.Stat(filepath.Join(e.dir, etcdSocket))
+		return err
+	})
+}
+
+// signal sends a signal.
+func (e *etcd) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := e.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Error(err)
+	}
+}
+
+// backUp copies the data of this moment.
+func (e *etcd) backUp(t *testing.T) (backup string) {
+	t.Helper()
+	backup = filepath.Join(t.TempDir(), "backup")
+	e.signal(t, syscall.SIGSTOP)
+	defer e.signal(t, syscall.SIGCONT)
+	must(t, os.CopyFS(backup, os.DirFS(e.data())))
+	return backup
+}
+
+// restore ends etcd, and starts it with the data of a backup.
+func (e *etcd) restore(t *testing.T, backup string) {
+	t.Helper()
+	e.stop()
+	must(t, os.RemoveAll(e.data()))
+	must(t, os.CopyFS(e.data(), os.DirFS(backup)))
+	must(t, os.RemoveAll(filepath.Join(e.dir, etcdSocket)))
+	e.start(t)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/fx"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// misbehaviour is modules that are at fault while they are switched on for a remote.
+type misbehaviour struct {
+	mu sync.Mutex // protects on
+	on map[registry.ClusterName]bool
+}
+
+func newMisbehaviour() *misbehaviour { return &misbehaviour{on: map[registry.ClusterName]bool{}} }
+
+// Names of the modules.
+const (
+	// panicking has an event handler that panics.
+	panicking = "panicking"
+	// looping has a reconciler that asks for the same request again at once.
+	looping = "looping"
+	// widgets watches a kind that remotes do not have by themselves.
+	widgets = "widgets"
+	// deployments watches a kind that every remote has.
+	deployments = "deployments"
+)
+
+func (m *misbehaviour) modules(w *stopwatch) []registry.Module {
+	return []registry.Module{
+		registry.NewModule(panicking, registry.ModuleOptions{Remote: fx.Invoke(m.panics)}),
+		registry.NewModule(looping, registry.ModuleOptions{Remote: fx.Invoke(m.loops)}),
+		registry.NewModule(widgets, registry.ModuleOptions{Remote: fx.Invoke(w.watchWidgets)}),
+		registry.NewModule(deployments, registry.ModuleOptions{Remote: fx.Invoke(watchDeployments)}),
+	}
+}
+
+// set switches misbehaviour on or off for a remote.
+func (m *misbehaviour) set(cluster registry.ClusterName, on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.on[cluster] = on
+}
+
+func (m *misbehaviour) isOn(cluster registry.ClusterName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.on[cluster]
+}
+
+func (m *misbehaviour) panics(p registry.Remote) error {
+	return ctrl.NewControllerManagedBy(p.Manager).Named(panicking).For(&corev1.ConfigMap{}).
+		WithEventFilter(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool {
+				if m.isOn(p.Cluster) {
+					panic("of a module, on purpose")
+				}
+				return true
+			},
+			UpdateFunc: func(event.UpdateEvent) bool {
+				if m.isOn(p.Cluster) {
+					panic("of a module, on purpose")
+				}
+				return true
+			},
+		}).
+		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+}
+
+func (m *misbehaviour) loops(p registry.Remote) error {
+	return ctrl.NewControllerManagedBy(p.Manager).Named(looping).For(&corev1.ConfigMap{}).
+		Complete(registry.Supervise(p.Manager, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			if m.isOn(p.Cluster) {
+				return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
+			}
+			return ctrl.Result{}, nil
+		})))
+}
+
+// widgetKind is the kind that the module widgets watches.
+var widgetKind = schema.GroupVersionKind{Group: "faults.example.com", Version: "v1", Kind: "Widget"}
+
+func (w *stopwatch) watchWidgets(p registry.Remote) error {
+	return ctrl.NewControllerManagedBy(p.Manager).Named(widgets).For(newWidget()).
+		Complete(reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
+			defer w.enter(p.Cluster, p.Info.Epoch, r.NamespacedName)()
+			return ctrl.Result{}, nil
+		}))
+}
+
+func newWidget() *unstructured.Unstructured {
+	widget := &unstructured.Unstructured{}
+	widget.SetGroupVersionKind(widgetKind)
+	return widget
+}
+
+func watchDeployments(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(deployments).For(&appsv1.Deployment{}).
+		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// processRows are about the processes of a remote. They come one after the other: there is one cluster
+// for all of them.
+func processRows() []row {
+	return []row{
+		{ids: "F23", name: "API server killed", run: killed},
+		{ids: "F4, F24", name: "API server frozen", run: frozen},
+		{ids: "F8", name: "certificate of the API server expired", run: badCertificate(-time.Hour, -time.Minute)},
+		{ids: "F49", name: "certificate of the API server not valid yet", slow: true, run: badCertificate(time.Hour, 2*time.Hour)},
+	}
+}
+
+func killed(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.cluster(mortal))
+	r.register()
+	r.expectReady(patience)
+	must(t, r.on.Kill())
+	r.since = time.Now()
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, within(detectRefused))
+	r.expectNotReady(hubv1.ReasonUnreachable)
+	must(t, r.on.Restart(t.Context()))
+	r.since = time.Now()
+	r.expectReady(within(recovered))
+	r.expectWorking()
+}
+
+// frozen is an API server whose connections exist and come about, and which says nothing.
+func frozen(t *testing.T, s *stage) {
+	r, late := s.remoteOf(t, s.cluster(mortal)), s.newRemote(t, nameOf(t)+"-at-start", s.cluster(mortal))
+	r.register()
+	r.expectReady(patience)
+	must(t, r.on.Pause())
+	t.Cleanup(func() { _ = r.on.Resume() })
+	r.since = time.Now()
+	late.register()
+	late.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTimedOut, within(detectRefused))
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTimedOut, within(detectSilent))
+	r.expectNotReady(hubv1.ReasonTimedOut)
+	must(t, r.on.Resume())
+	r.since = time.Now()
+	late.since = r.since
+	for _, one := range []*remote{r, late} {
+		one.expectReady(within(recovered))
+		one.expectWorking()
+	}
+}
+
+// badCertificate is an API server whose certificate is exchanged, while it runs, for one that is valid at
+// another time.
+func badCertificate(from, to time.Duration) func(*testing.T, *stage) {
+	return func(t *testing.T, s *stage) {
+		r := s.remoteOf(t, s.cluster(mortal))
+		r.register(quick)
+		r.expectReady(patience)
+		good := replaceCertificate(t, r.on, time.Now().Add(from), time.Now().Add(to))
+		t.Cleanup(good)
+		awaitCertificate(t, r.on, false)
+		r.breakConnections()
+		r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, within(detectRefused))
+		r.expectMessage(hubv1.ConditionReachable, "has expired or is not valid yet")
+		r.expectNotReady(hubv1.ReasonTLSFailed)
+		good()
+		awaitCertificate(t, r.on, true)
+		r.since = time.Now()
+		r.expectReady(within(recovered))
+		r.expectWorking()
+	}
+}
+
+// breakConnections makes the hub connect anew.
+func (r *remote) breakConnections() {
+	r.t.Helper()
+	r.set(fault.Reset())
+	r.set(fault.Pass())
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// remote is a name for a cluster of the fleet, with a way there that can be broken and a namespace of its
+// own, so that many names share an API server and none sees what the others do.
+type remote struct {
+	t     *testing.T
+	stage *stage
+	name  string
+	on    *fleet.Cluster
+	proxy *fault.Proxy
+	since time.Time // of what was last done to it
+}
+
+// newRemote makes a way to a cluster, a namespace there, and registers nothing yet.
+func (s *stage) newRemote(t *testing.T, name string, on *fleet.Cluster) *remote {
+	t.Helper()
+	r := &remote{t: t, stage: s, name: name, on: on, since: time.Now()}
+	var err error
+	r.proxy, err = fault.New(on.Server())
+	must(t, err)
+	t.Cleanup(r.proxy.Close)
+	must(t, s.clientFor(t, on.Config()).Create(t.Context(), namespace(name)))
+	return r
+}
+
+// remoteOf is newRemote for the one remote of a test, which gives it its name.
+func (s *stage) remoteOf(t *testing.T, on *fleet.Cluster) *remote {
+	t.Helper()
+	return s.newRemote(t, nameOf(t), on)
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// nameOf returns a name for a Cluster that is like the test's.
+func nameOf(t *testing.T) string {
+	last := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+	last = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(last), "-"), "-")
+	return strings.TrimRight(last[:min(len(last), 50)], "-")
+}
+
+// change changes the spec of a Cluster.
+type change func(*hubv1.ClusterSpec)
+
+// quick lets the probe go as fast as it can. It is for tests in which the time does not matter.
+func quick(s *hubv1.ClusterSpec) { s.Probe = hubv1.ProbeSpec{PeriodSeconds: 1, TimeoutSeconds: 1} }
+
+// runs selects modules.
+func runs(modules ...string) change {
+	return func(s *hubv1.ClusterSpec) { s.Modules = modules }
+}
+
+// register registers the remote as its administrator.
+func (r *remote) register(changes ...change) {
+	r.t.Helper()
+	r.registerAs(r.on.Kubeconfig(), changes...)
+}
+
+// registerAs registers the remote by a kubeconfig, which is changed to lead through the proxy. What is
+// registered is gone when the test ends.
+func (r *remote) registerAs(kubeconfig []byte, changes ...change) {
+	r.t.Helper()
+	must(r.t, r.tryRegister(kubeconfig, changes...))
+	r.t.Cleanup(r.deregister)
+}
+
+func (r *remote) tryRegister(kubeconfig []byte, changes ...change) error {
+	if err := r.store(kubeconfig); err != nil {
+		return err
+	}
+	c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	c.Spec = hubv1.ClusterSpec{
+		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: r.name},
+		Namespaces:          []string{r.name},
+		Modules:             []string{stopwatchName},
+	}
+	for _, f := range changes {
+		f(&c.Spec)
+	}
+	r.since = time.Now()
+	return r.stage.admin.Create(r.t.Context(), c)
+}
+
+// store puts a kubeconfig into the Secret, changed to lead through the proxy.
+func (r *remote) store(kubeconfig []byte) error {
+	through, err := r.proxy.Kubeconfig(kubeconfig)
+	if err != nil {
+		return err
+	}
+	return r.storeAsIs(through)
+}
+
+// storeAsIs puts a kubeconfig into the Secret as it is.
+func (r *remote) storeAsIs(kubeconfig []byte) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, Namespace: hubv1.DefaultNamespace},
+		Data:       map[string][]byte{"kubeconfig": kubeconfig},
+	}
+	r.since = time.Now()
+	err := r.stage.admin.Create(r.t.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = r.stage.admin.Update(r.t.Context(), secret)
+	}
+	return err
+}
+
+// deregister deletes the Cluster and its Secret, and waits until the hub has let go of it.
+func (r *remote) deregister() {
+	r.t.Helper()
+	if err := r.proxy.Set(fault.Pass()); err != nil && !errors.Is(err, fault.ErrClosed) {
+		r.t.Error(err)
+	}
+	r.since = time.Now()
+	ctx := context.WithoutCancel(r.t.Context())
+	cluster, secret := &hubv1.Cluster{}, &corev1.Secret{}
+	cluster.Name, secret.Name, secret.Namespace = r.name, r.name, hubv1.DefaultNamespace
+	if err := client.IgnoreNotFound(r.stage.admin.Delete(ctx, cluster)); err != nil {
+		r.t.Error(err)
+	}
+	if err := client.IgnoreNotFound(r.stage.admin.Delete(ctx, secret)); err != nil {
+		r.t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := r.stage.history.await(ctx, r.name, r.since, isGone); err != nil {
+		r.t.Errorf("the Cluster does not go: %v", err)
+	}
+}
+
+// set makes the way as bad as the fault is.
+func (r *remote) set(f fault.Fault) {
+	r.t.Helper()
+	must(r.t, r.proxy.Set(f))
+	r.since = time.Now()
+}
+
+// update changes the spec.
+func (r *remote) update(f change) {
+	r.t.Helper()
+	c := &hubv1.Cluster{}
+	eventually(r.t, func() error {
+		if err := r.stage.admin.Get(r.t.Context(), client.ObjectKey{Name: r.name}, c); err != nil {
+			return err
+		}
+		before := c.DeepCopy()
+		f(&c.Spec)
+		return r.stage.admin.Patch(r.t.Context(), c, client.MergeFrom(before))
+	})
+	r.since = time.Now()
+}
+
+// expect waits until the Cluster has a condition, and fails the test if that takes longer than the bound
+// from what was last done to the remote. It returns how long it took.
+func (r *remote) expect(kind string, status metav1.ConditionStatus, reason string, bound time.Duration) time.Duration {
+	r.t.Helper()
+	what := kind + "=" + string(status) + "/" + reason
+	return r.awaits(what, bound, func(c *hubv1.Cluster) bool { return hasCondition(c, kind, status, reason) })
+}
+
+// expectReady is expect for a Cluster that is well.
+func (r *remote) expectReady(bound time.Duration) time.Duration {
+	r.t.Helper()
+	return r.awaits("Ready", bound, isReady)
+}
+
+func (r *remote) awaits(what string, bound time.Duration, want func(*hubv1.Cluster) bool) time.Duration {
+	r.t.Helper()
+	ctx, cancel := context.WithDeadline(r.t.Context(), r.since.Add(max(bound, patience)))
+	defer cancel()
+	at, err := r.stage.history.await(ctx, r.name, r.since, want)
+	if err != nil {
+		r.t.Fatalf("no %s: %v", what, err)
+	}
+	took := at.Sub(r.since)
+	r.t.Logf("%s: %s after %s", r.name, what, took.Round(time.Millisecond))
+	if took > bound {
+		r.t.Errorf("%s took %s, want %s at most", what, took.Round(time.Millisecond), bound)
+	}
+	return took
+}
+
+// message returns the message of a condition.
+func (r *remote) message(kind string) string {
+	versions, _ := r.stage.history.since(r.name, time.Now())
+	if len(versions) == 0 || versions[len(versions)-1].cluster == nil {
+		return ""
+	}
+	one := meta.FindStatusCondition(versions[len(versions)-1].cluster.Status.Conditions, kind)
+	if one == nil {
+		return ""
+	}
+	return one.Message
+}
+
+// expectMessage fails the test unless the message of a condition contains the text.
+func (r *remote) expectMessage(kind, text string) {
+	r.t.Helper()
+	if got := r.message(kind); !strings.Contains(got, text) {
+		r.t.Errorf("the message of %s does not say %q: %s", kind, text, got)
+	}
+}
+
+// epoch returns which app of the remote is the last one.
+func (r *remote) epoch() int64 {
+	info, _ := r.stage.remotes().Info(registry.ClusterName(r.name))
+	return info.Epoch
+}
+
+// lease calls f with the remote's client.
+func (r *remote) lease(f func(context.Context, client.Client) error) error {
+	return r.stage.remotes().WithClient(r.t.Context(), registry.ClusterName(r.name), f)
+}
+
+// expectNotReady checks that a lease is refused at once, with a reason.
+func (r *remote) expectNotReady(reason string) {
+	r.t.Helper()
+	began := time.Now()
+	err := r.lease(func(context.Context, client.Client) error { return nil })
+	took := time.Since(began)
+	var refused *registry.NotReadyError
+	if !errors.As(err, &refused) || refused.Reason != reason {
+		r.t.Errorf("a lease ended with %v, want it refused because of %s", err, reason)
+	}
+	if took > within(notReadyWithin) {
+		r.t.Errorf("a lease was refused after %s", took)
+	}
+}
+
+// notReadyWithin is how soon a lease is refused. A single call may meet a busy machine.
+const notReadyWithin = 50 * time.Millisecond
+
+// expectWorking checks that the reconciler of the remote sees what is written there from now on.
+func (r *remote) expectWorking() {
+	r.t.Helper()
+	admin := r.stage.clientFor(r.t, r.on.Config())
+	name := registry.ClusterName(r.name)
+	began := time.Now()
+	must(r.t, r.stage.stopwatch.write(r.t.Context(), admin, name, r.name))
+	end := time.Now()
+	eventually(r.t, func() error {
+		if seen, _ := r.stage.stopwatch.between(name, began, end); len(seen) == 0 {
+			return errors.New("the write was not reconciled")
+		}
+		return nil
+	})
+}
+
+// newConfigMap creates an object in the remote's namespace, as the remote's administrator.
+func (r *remote) newConfigMap(name string) {
+	r.t.Helper()
+	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.name}}
+	must(r.t, r.stage.clientFor(r.t, r.on.Config()).Create(r.t.Context(), one))
+}
+
+// staysReady waits for a time from what was last done to the remote, and fails the test if the Cluster
+// is not Ready all the while, in the same epoch.
+func (r *remote) staysReady(epoch int64, d time.Duration) {
+	r.t.Helper()
+	ctx, cancel := context.WithDeadline(r.t.Context(), r.since.Add(d))
+	defer cancel()
+	since := r.readySince()
+	disturbed := func(c *hubv1.Cluster) bool { return !readySince(c).Equal(since) }
+	if at, err := r.stage.history.await(ctx, r.name, r.since, disturbed); err == nil {
+		versions, _ := r.stage.history.since(r.name, at)
+		r.t.Errorf("%s did not stay Ready: after %s it was %s", r.name, at.Sub(r.since), conditionText(versions[0].cluster))
+	}
+	if now := r.epoch(); now != epoch {
+		r.t.Errorf("the app of %s was started again: epoch %d, before %d", r.name, now, epoch)
+	}
+}
+
+// readySince returns since when the Cluster has been Ready.
+func (r *remote) readySince() time.Time {
+	versions, _ := r.stage.history.since(r.name, r.since)
+	return readySince(versions[0].cluster)
+}
+
+// readySince returns since when a Cluster has been Ready, or zero if it is not.
+func readySince(c *hubv1.Cluster) time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// swap puts another server behind the remote's address.
+func (r *remote) swap(to *fleet.Cluster) {
+	r.t.Helper()
+	must(r.t, r.proxy.Swap(to.Server()))
+	r.since = time.Now()
+}
+
+// agent returns how the user agents of the remote's apps begin.
+func (r *remote) agent() string { return "clusterfx/" + replica + "/" + r.name + "/" }
+
+// waits lets a time pass in which the remote is as it is.
+func (r *remote) waits(d time.Duration) {
+	r.t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.t.Context().Done():
+	}
+}
+
+// epochsSince returns how many apps of the remote were started after one of them, as the audit log of
+// its API server has it.
+func (r *remote) epochsSince(first int64) int {
+	r.t.Helper()
+	requests, err := r.on.AuditEvents(fleet.ByAgent(r.agent()))
+	must(r.t, err)
+	epochs := map[string]bool{}
+	for _, e := range requests {
+		epochs[e.UserAgent] = true
+	}
+	delete(epochs, r.agent()+strconv.FormatInt(first, 10))
+	return len(epochs)
+}
+
+// fill creates objects of a size in the remote's namespace.
+func (r *remote) fill(n, size int) {
+	r.t.Helper()
+	admin := r.stage.clientFor(r.t, r.on.Config())
+	var creating errgroup.Group
+	creating.SetLimit(10)
+	for i := range n {
+		creating.Go(func() error {
+			return admin.Create(r.t.Context(), &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: fmt.Sprintf("filling-%d", i)},
+				Data:       map[string]string{"text": strings.Repeat("x", size)},
+			})
+		})
+	}
+	must(r.t, creating.Wait())
+}

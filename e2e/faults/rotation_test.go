@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// inUseWithin is how soon a new credential is to be in use.
+const inUseWithin = 2 * time.Second
+
+// drained is more than the time for which connections of a certificate that was replaced go on.
+const drained = 12 * time.Second
+
+// rotated is a remote whose credentials are replaced under load.
+func rotated(t *testing.T, s *stage) {
+	for _, kind := range credentialKinds {
+		took := s.rotate(t, kind, 3)
+		if slowest := worst(took); slowest > within(inUseWithin) {
+			t.Errorf("a new %s was in use after %s", kind.name, slowest)
+		}
+		t.Logf("a new %s was in use after %s at most", kind.name, worst(took))
+	}
+}
+
+// credentialKind is a way of minting a credential.
+type credentialKind struct {
+	name string
+	mint func(*fleet.Cluster, context.Context, fleet.User) (*fleet.Credential, error)
+	// account returns how the API server calls the user.
+	account func(user string) string
+}
+
+var credentialKinds = []credentialKind{
+	{"token", (*fleet.Cluster).MintToken, func(user string) string { return "system:serviceaccount:kube-system:" + user }},
+	{"certificate", (*fleet.Cluster).MintCertificate, func(user string) string { return user }},
+}
+
+// rotate replaces the credential of a remote n times, each time by that of another user, and returns how
+// long it took from each change of the Secret until the API server saw the first request of the new user.
+// It fails the test if a lease fails, an informer lists again, or the app is started again.
+func (s *stage) rotate(t *testing.T, kind credentialKind, n int) []time.Duration {
+	t.Helper()
+	r := s.newRemote(t, nameOf(t)+"-"+kind.name, s.cluster(calm))
+	mint := func(i int) (user string, kubeconfig []byte) {
+		user = fmt.Sprintf("%s-%d", r.name, i)
+		minted, err := kind.mint(r.on, t.Context(), fleet.User{Name: user, Rules: allRights, Lifetime: 30 * 24 * time.Hour})
+		must(t, err)
+		return user, minted.Kubeconfig()
+	}
+	_, first := mint(0)
+	r.registerAs(first)
+	r.expectReady(patience)
+	r.expectWorking()
+	epoch, began := r.epoch(), time.Now()
+	finish := r.borrow(t, 4)
+	var took []time.Duration
+	for i := range n {
+		user, kubeconfig := mint(i + 1)
+		must(t, r.store(kubeconfig))
+		took = append(took, r.firstRequestOf(kind.account(user)).Sub(r.since))
+	}
+	r.since = time.Now()
+	r.staysReady(epoch, drained)
+	calls := finish()
+	r.expectWorking()
+	lists, err := r.on.AuditEvents(fleet.ByAgent(r.agent()), fleet.Since(began), fleet.AuditEvent.Lists)
+	must(t, err)
+	for _, e := range lists {
+		t.Errorf("an informer has listed again: %s", e)
+	}
+	t.Logf("%d leases during %d rotations of a %s", calls, n, kind.name)
+	return took
+}
+
+// firstRequestOf waits until an API server has seen a request of an app of the remote by a user.
+func (r *remote) firstRequestOf(account string) (at time.Time) {
+	r.t.Helper()
+	eventually(r.t, func() error {
+		seen, err := r.on.AuditEvents(fleet.ByAgent(r.agent()), fleet.Since(r.since),
+			func(e fleet.AuditEvent) bool { return e.User.Username == account })
+		if err != nil || len(seen) == 0 {
+			return fmt.Errorf("no request by %s: %w", account, err)
+		}
+		at = seen[0].Received
+		return nil
+	})
+	return at
+}
+
+// borrow has so many callers borrow the remote's client, and read and write with it, until finish is
+// called. finish fails the test if a lease failed, and returns how many there were.
+func (r *remote) borrow(t *testing.T, callers int) (finish func() int) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	var mu sync.Mutex
+	calls := 0
+	for range callers {
+		working.Go(func() {
+			every(ctx, leaseEvery, func(ctx context.Context, i int) {
+				err := r.stage.remotes().WithClient(ctx, registry.ClusterName(r.name), func(ctx context.Context, c client.Client) error {
+					return use(ctx, c, r.name, i)
+				})
+				if ctx.Err() != nil {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				calls++
+				if err != nil {
+					t.Errorf("lease %d of %s: %v", calls, r.name, err)
+				}
+			})
+		})
+	}
+	finish = sync.OnceValue(func() int {
+		cancel()
+		working.Wait()
+		return calls
+	})
+	t.Cleanup(func() { finish() })
+	return finish
+}
+
+// use does what callers do with a client.
+func use(ctx context.Context, c client.Client, namespace string, i int) error {
+	var list corev1.ConfigMapList
+	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil || i%liveEvery > 0 {
+		return err
+	}
+	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "lease-"}}
+	return c.Create(ctx, one, client.DryRunAll)
+}

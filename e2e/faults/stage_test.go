@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// stage is a fleet with a hub that runs in this process, and what watches both.
+type stage struct {
+	t         *testing.T
+	fleet     *fleet.Fleet
+	hub       *fleet.Cluster
+	brittle   *fleet.Cluster // nil where nobody needs it
+	etcd      *etcd          // that of brittle
+	admin     client.Client  // of the hub
+	scheme    *runtime.Scheme
+	history   *history
+	stopwatch *stopwatch
+	options   stageOptions
+	log       *log
+	registry  atomic.Pointer[registry.Registry]
+	elected   atomic.Pointer[time.Time] // when the hub that runs got to work
+}
+
+// stageOptions say what a stage has. The zero value is a hub with the stopwatch as its only module.
+type stageOptions struct {
+	// fleet is about the API servers.
+	fleet fleet.Options
+	// modules are those of the hub beside the stopwatch, which they may use.
+	modules func(*stopwatch) []registry.Module
+	// flags are further flags of the API servers, by their clusters' names.
+	flags map[string][]string
+	// hub changes how the hub runs. Default: not at all.
+	hub func(*app.Options)
+}
+
+// newStage starts a fleet with a hub's cluster and the clusters of these names, and no hub yet.
+func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
+	t.Helper()
+	s := &stage{t: t, options: o, scheme: newScheme(t), stopwatch: newStopwatch(), log: newLog(t)}
+	s.fleet = fleettest.New(t, o.fleet)
+	var starting sync.WaitGroup
+	for _, name := range append(clusters, "hub") {
+		starting.Go(func() { s.newCluster(t, name) })
+	}
+	starting.Wait()
+	s.hub = s.cluster("hub")
+	s.admin = s.clientFor(t, s.hub.Config())
+	_, err := envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{
+		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
+	})
+	must(t, err)
+	must(t, s.admin.Create(t.Context(), namespace(hubv1.DefaultNamespace)))
+	s.history = newHistory(s)
+	return s
+}
+
+func newScheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
+	return scheme
+}
+
+// newCluster starts one more API server.
+func (s *stage) newCluster(t testing.TB, name string) *fleet.Cluster {
+	c, err := s.fleet.Create(t.Context(), name, s.options.flags[name]...)
+	if err != nil {
+		t.Errorf("start a cluster: %v", err)
+	}
+	return c
+}
+
+// cluster returns one of the API servers.
+func (s *stage) cluster(name string) *fleet.Cluster {
+	c := s.fleet.Cluster(name)
+	if c == nil {
+		s.t.Fatalf("there is no cluster %s", name)
+	}
+	return c
+}
+
+// hubOptions are those of a hub that may reach remotes on this machine, under many names.
+func (s *stage) hubOptions() app.Options {
+	o := app.Options{Config: s.hub.Config(), Log: s.log.logger()}
+	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	o.Registry.AllowDuplicates, o.Registry.Replica = true, replica
+	o.Modules = append(o.Modules, s.stopwatch.module(), s.module())
+	if s.options.modules != nil {
+		o.Modules = append(o.Modules, s.options.modules(s.stopwatch)...)
+	}
+	if s.options.hub != nil {
+		s.options.hub(&o)
+	}
+	return o
+}
+
+// replica is what the hub calls itself in user agents.
+const replica = "faults"
+
+// module hands the hub's registry to the tests.
+func (s *stage) module() registry.Module {
+	return registry.NewModule("stage", registry.ModuleOptions{
+		Hub: fx.Invoke(func(r *registry.Registry) { s.registry.Store(r) }),
+	})
+}
+
+// startHub runs a hub until stop is called, or the test ends.
+func (s *stage) startHub() (stop func()) {
+	s.t.Helper()
+	s.registry.Store(nil)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	done := make(chan struct{})
+	options := s.hubOptions()
+	go func() {
+		defer close(done)
+		if err := app.Run(ctx, options); err != nil {
+			s.t.Errorf("the hub ended: %v", err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	s.t.Cleanup(stop)
+	eventually(s.t, func() error {
+		if s.registry.Load() == nil {
+			return errors.New("the hub has not started")
+		}
+		return nil
+	})
+	return stop
+}
+
+// remotes returns the registry of the hub that runs.
+func (s *stage) remotes() *registry.Registry { return s.registry.Load() }
+
+// clientFor returns a client without a cache, whose connections end with the test.
+func (s *stage) clientFor(t testing.TB, config *rest.Config) client.Client {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	direct, err := client.New(config, client.Options{Scheme: s.scheme, HTTPClient: httpClient})
+	must(t, err)
+	return direct
+}
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t testing.TB, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// addresses returns n addresses of loopback.
+func addresses(n int) []netip.Addr {
+	var all []netip.Addr
+	for i := range n {
+		all = append(all, netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)}))
+	}
+	return all
+}
+
+// conditionText shows a condition in a failure.
+func conditionText(c *hubv1.Cluster) string {
+	text := fmt.Sprintf("generation %d, observed %d", c.Generation, c.Status.ObservedGeneration)
+	for _, one := range c.Status.Conditions {
+		text += fmt.Sprintf("\n  %s=%s/%s: %s", one.Type, one.Status, one.Reason, one.Message)
+	}
+	return text
+}

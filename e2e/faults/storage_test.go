@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// brittle is a cluster whose API server compacts its history all the time, answers watches from etcd, and
+// lacks a part of the usual API.
+const brittle = "brittle"
+
+// storageRows are about what is behind an API server. They come one after the other, on a cluster with
+// an etcd of its own.
+func storageRows() []row {
+	return []row{
+		{ids: "F19", name: "API that is not served any more", slow: true, run: removedAPI},
+		{ids: "F29", name: "history compacted while the network was down", slow: true, run: compacted},
+		{ids: "F31", name: "etcd frozen", slow: true, run: frozenEtcd},
+		{ids: "F33", name: "restored from a backup", slow: true, run: restored},
+	}
+}
+
+// startBrittle starts the cluster for these rows. There is no way to give an API server of a fleet
+// another etcd, but one to put another etcd in the place of the fleet's.
+func (s *stage) startBrittle(t *testing.T) {
+	t.Helper()
+	s.etcd = startEtcd(t)
+	f := fleettest.New(t, fleet.Options{Audit: true})
+	place := filepath.Join(f.Dir(), "_etcd", etcdSocket)
+	must(t, os.Remove(place))
+	must(t, os.Symlink(filepath.Join(s.etcd.dir, etcdSocket), place))
+	c, err := f.Create(t.Context(), brittle,
+		"--etcd-compaction-interval=1s", "--watch-cache=false", "--runtime-config=apps/v1=false")
+	must(t, err)
+	s.brittle = c
+}
+
+// removedAPI is a remote without a kind that every cluster of today has, which a module needs.
+func removedAPI(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.brittle)
+	if err := s.clientFor(t, r.on.Config()).List(t.Context(), &appsv1.DeploymentList{}); err == nil {
+		t.Fatal("the API server serves Deployments")
+	}
+	r.register(runs(stopwatchName, deployments))
+	r.expect(hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonWaiting, patience)
+	r.expectMessage(hubv1.ConditionModulesReady, "Deployment")
+	r.expectWorking()
+	r.update(runs(stopwatchName))
+	r.expectReady(within(recovered))
+}
+
+// compacted is a remote whose informers come back when the API server cannot tell any more what they
+// have missed.
+func compacted(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.brittle)
+	admin := s.clientFor(t, r.on.Config())
+	doomed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "doomed"}}
+	must(t, admin.Create(t.Context(), doomed))
+	// No epoch ends here: the informers have to cope.
+	r.register(func(c *hubv1.ClusterSpec) { c.Probe.FailureThreshold = 100 })
+	r.expectReady(patience)
+	epoch, before := r.epoch(), s.stopwatch.reconciles(r.name, doomed.Name)
+	r.set(fault.Refuse())
+	must(t, admin.Delete(t.Context(), doomed))
+	for i := range 5 {
+		r.newConfigMap(fmt.Sprintf("new-%d", i))
+		r.waits(time.Second) // The API server compacts what is older than a second.
+	}
+	r.set(fault.Pass())
+	eventually(t, func() error {
+		if s.stopwatch.reconciles(r.name, doomed.Name) == before || s.stopwatch.reconciles(r.name, "new-4") == 0 {
+			return errors.New("not everything that has changed was reconciled")
+		}
+		return nil
+	})
+	t.Logf("all that has changed was reconciled after %s", short(time.Since(r.since)))
+	r.staysReady(epoch, 0)
+	lists, err := r.on.AuditEvents(fleet.ByAgent(r.agent()), fleet.Since(r.since), fleet.AuditEvent.Lists)
+	must(t, err)
+	if len(lists) == 0 {
+		t.Error("nothing was listed again, so nothing was compacted")
+	}
+}
+
+// frozenEtcd is an API server that is there and cannot answer.
+func frozenEtcd(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.brittle)
+	r.register()
+	r.expectReady(patience)
+	s.etcd.signal(t, syscall.SIGSTOP)
+	thaw := sync.OnceFunc(func() { s.etcd.signal(t, syscall.SIGCONT) })
+	t.Cleanup(thaw)
+	r.since = time.Now()
+	r.awaits("NotHealthy or TimedOut", within(detectSilent), func(c *hubv1.Cluster) bool {
+		return hasCondition(c, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonNotHealthy) ||
+			hasCondition(c, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTimedOut)
+	})
+	thaw()
+	r.since = time.Now()
+	r.expectReady(within(recovered))
+	r.expectWorking()
+}
+
+// restored is a remote that goes back in time: versions of objects are given out again.
+func restored(t *testing.T, s *stage) {
+	r := s.remoteOf(t, s.brittle)
+	r.register()
+	r.newConfigMap("old")
+	r.expectReady(patience)
+	backup := s.etcd.backUp(t)
+	r.newConfigMap("lost") // is not in the backup
+	for range 50 {
+		r.expectWorking()
+	}
+	must(t, r.on.Kill())
+	r.since = time.Now()
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, within(detectRefused))
+	s.etcd.restore(t, backup)
+	must(t, r.on.Restart(t.Context()))
+	r.since = time.Now()
+	r.expectReady(within(recovered))
+	r.expectWorking()
+	must(t, r.lease(func(ctx context.Context, c client.Client) error {
+		var list corev1.ConfigMapList
+		if err := c.List(ctx, &list, client.InNamespace(r.name)); err != nil {
+			return err
+		}
+		for _, one := range list.Items {
+			if one.Name == "lost" {
+				return errors.New("the cache has an object that is not in the restored cluster")
+			}
+		}
+		return nil
+	}))
+}

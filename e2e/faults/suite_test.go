@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/goleak"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asHub) != "" {
+		os.Exit(mainOfHub()) //nolint:forbidigo // This process is a hub and no test.
+	}
+	ctrl.SetLogger(logr.Discard())
+	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
+	// These tests wait far more than they compute. The flag on the command line wins.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	code := fleettest.Main(m, fleettest.NoLeaks(
+		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
+		// ends (controller-runtime, newGVKFixupWatcher).
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")))
+	if err := printFigures(); err != nil {
+		panic(err)
+	}
+	os.Exit(code) //nolint:forbidigo // This is a main.
+}
+
+// everything says that the whole suite runs, as make test-faults wants it.
+func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
+
+const (
+	// patience is how long a test waits for what is not to be measured.
+	patience = time.Minute
+	// haste is what the fast part allows on top of a bound: it may run with the race detector,
+	// beside the tests of other packages.
+	haste = 3
+)
+
+// within returns the bound that a test asserts where the project promises d.
+func within(d time.Duration) time.Duration {
+	if everything() {
+		return d
+	}
+	return haste * d
+}
+
+// What the project promises of a remote that fails and comes back.
+const (
+	detectRefused = 10 * time.Second
+	detectSilent  = 20 * time.Second
+	recovered     = 10 * time.Second
+)

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regression_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// bystander watches a remote that must not notice what a test does to others.
+type bystander struct {
+	t        *testing.T
+	registry *registry.Registry
+	name     registry.ClusterName
+	cluster  string
+	epoch    int64
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	// Written by the goroutine, read after done.
+	leases, refused int
+	longest         time.Duration
+	last            error
+}
+
+// leaseEvery is the time between two leases of a bystander.
+const leaseEvery = 20 * time.Millisecond
+
+// newBystander begins to watch a remote that is Ready.
+func newBystander(t *testing.T, r *registry.Registry, cluster string, name registry.ClusterName) *bystander {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	b := &bystander{t: t, registry: r, name: name, cluster: cluster, epoch: epochOf(t, r, name), cancel: cancel}
+	first := make(chan struct{})
+	b.done.Go(func() { b.use(ctx, first) })
+	t.Cleanup(func() {
+		cancel()
+		b.done.Wait()
+	})
+	<-first
+	return b
+}
+
+// spawnBystander registers a remote of its own with a registry, and begins to watch it.
+func spawnBystander(t *testing.T, r *registry.Registry, cluster string) *bystander {
+	t.Helper()
+	name := registry.ClusterName(unique("bystander"))
+	spawn(t, r, name, admin(t, cluster))
+	return newBystander(t, r, cluster, name)
+}
+
+// registerBystander registers a Cluster of its own with a hub, and begins to watch it.
+func (h *hub) registerBystander(cluster string) *bystander {
+	h.t.Helper()
+	name := unique("bystander")
+	h.register(name, clusterOf(h.t, cluster).Kubeconfig(), nil)
+	h.expectReady(name)
+	return newBystander(h.t, h.registry, cluster, registry.ClusterName(name))
+}
+
+// use borrows the client again and again. It closes first after the first time.
+func (b *bystander) use(ctx context.Context, first chan struct{}) {
+	again := time.NewTicker(leaseEvery)
+	defer again.Stop()
+	for {
+		began := time.Now()
+		err := b.registry.WithClient(ctx, b.name, func(ctx context.Context, remote client.Client) error {
+			var none corev1.ConfigMapList // of which the app has a cache
+			return remote.List(ctx, &none, client.InNamespace(metav1.NamespacePublic))
+		})
+		if b.leases == 0 {
+			close(first)
+		}
+		b.leases++
+		b.longest = max(b.longest, time.Since(began))
+		if err != nil && ctx.Err() == nil {
+			b.refused++
+			b.last = err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// expectServed ends the watch, and fails the test if the client could not be had at any time.
+func (b *bystander) expectServed() {
+	b.t.Helper()
+	b.cancel()
+	b.done.Wait()
+	if b.refused > 0 {
+		b.t.Errorf("%d of %d leases of %s failed, the last one with %v", b.refused, b.leases, b.name, b.last)
+	}
+}
+
+// expectUnaware ends the watch, and fails the test if the remote has noticed anything.
+func (b *bystander) expectUnaware() {
+	b.t.Helper()
+	b.expectServed()
+	info, _ := b.registry.Info(b.name)
+	if info.State != registry.StateReady || info.Epoch != b.epoch || info.Restarts != 0 {
+		b.t.Errorf("%s is %s in epoch %d after %d restarts, and was Ready in epoch %d", b.name, info.State, info.Epoch, info.Restarts, b.epoch)
+	}
+	took, err := awaitMark(b.t.Context(), clientFor(b.t, clusterOf(b.t, b.cluster)), b.name)
+	if err != nil {
+		b.t.Error(err)
+	}
+	b.t.Logf("bystander %s: %d leases, the longest took %s; its reconciler took %s", b.name, b.leases, b.longest, took)
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regression_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Defect 1 of the libraries. In multicluster-runtime the controller waits for the caches of a cluster
+// while it holds its lock, without a limit: behind a cluster that accepts requests and never answers
+// them, no other one is ever engaged. Its kubeconfig provider has a single worker besides.
+func TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(o *app.Options) { o.Concurrency = 1 })
+	h.start()
+	alone := unique("alone")
+	h.register(alone, clusterOf(t, one).Kubeconfig(), nil)
+	unhindered := h.untilReady(alone)
+
+	for range 2 {
+		for _, silence := range []fault.Fault{fault.Blackhole(), fault.NeverRead(), fault.LoseAnswers()} {
+			p, data := proxyTo(t, one)
+			set(t, p, silence)
+			h.register(unique("silent"), data, nil)
+		}
+		// It looks well to those who only ask whether it is, and never sends the objects.
+		for _, script := range []string{"watch never begins", "dripping list"} {
+			h.register(unique("silent"), lyingBefore(t, one, script), nil)
+		}
+	}
+	eventually(t, func() error { // the hub is at work on all of them
+		if known := len(h.registry.List()); known != 11 {
+			return fmt.Errorf("the registry knows %d remotes", known)
+		}
+		return nil
+	})
+	for range 3 {
+		healthy := unique("healthy")
+		h.register(healthy, clusterOf(t, two).Kubeconfig(), nil)
+		took := h.untilReady(healthy)
+		t.Logf("Ready after %s; alone, after %s", took, unhindered)
+		if took > unhindered+soon {
+			t.Errorf("a remote was Ready after %s beside silent ones, and after %s alone", took, unhindered)
+		}
+		expectWorks(t, two, registry.ClusterName(healthy))
+		h.remove(healthy)
+		h.expectGone(healthy)
+	}
+	expectWorks(t, one, registry.ClusterName(alone))
+	h.expectRuns()
+}
+
+// untilReady waits until a Cluster is Ready, and says how long that took.
+func (h *hub) untilReady(name string) time.Duration {
+	h.t.Helper()
+	began := time.Now()
+	h.expectReady(name)
+	return time.Since(began)
+}
+
+// Defect 2 of the libraries. In multicluster-runtime a cluster that was there before the start and whose
+// caches do not fill makes the manager return at CacheSyncTimeout: the process ends, for all clusters.
+func TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(o *app.Options) { o.Registry.Limits.SyncTimeout = 500 * time.Millisecond })
+	unsynced, healthy := unique("unsynced"), unique("healthy")
+	h.register(unsynced, lyingBefore(t, one, "watch never begins"), nil)
+	h.register(healthy, clusterOf(t, two).Kubeconfig(), nil)
+	h.start()
+	h.expectReady(healthy)
+	aside := newBystander(t, h.registry, two, registry.ClusterName(healthy))
+	h.expect(unsynced, hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonCacheSyncTimedOut)
+	eventually(t, func() error { // it is tried again, and times out again
+		if info, _ := h.registry.Info(registry.ClusterName(unsynced)); info.Restarts < 2 {
+			return fmt.Errorf("%d restarts", info.Restarts)
+		}
+		return nil
+	})
+	h.expectRuns()
+	aside.expectUnaware()
+}
+
+// Defect 3 of the libraries. In multicluster-runtime's sharded coordinator a cluster can be started within
+// the context of another one's engagement: when that one is removed the first ends with it, still counts
+// as started, and is never started again.
+func TestMulticlusterRuntime_RemovingOneClusterEndsAnother(t *testing.T) {
+	t.Parallel()
+	var s scripts
+	r := newRegistry(t, s.toRegistry)
+	first, fromLease, fromApp := registry.ClusterName(unique("first")), registry.ClusterName(unique("lease")), registry.ClusterName(unique("app"))
+	spawned := make(chan error, 1)
+	s.set(t, first, script{run: func(ctx context.Context) error {
+		spawned <- r.Spawn(ctx, fromApp, admin(t, two))
+		<-ctx.Done()
+		return nil
+	}})
+	spawn(t, r, first, admin(t, one))
+	must(t, r.WithClient(t.Context(), first, func(ctx context.Context, _ client.Client) error {
+		return r.Spawn(ctx, fromLease, admin(t, two))
+	}))
+	must(t, <-spawned)
+	aside := []*bystander{newBystander(t, r, two, fromLease), newBystander(t, r, two, fromApp)}
+	must(t, r.Stop(t.Context(), first))
+	for _, b := range aside {
+		b.expectUnaware()
+	}
+}
+
+// Defect 4 of the libraries. In multicluster-runtime the names of two clusters that differ in dots, slashes
+// or case come to the same Lease, so that what is said of one is taken for the other.
+func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	alike := unique("like-name")
+	stays := registry.ClusterName(alike)
+	spawn(t, r, stays, admin(t, one))
+	aside := newBystander(t, r, one, stays)
+	for _, separator := range []string{".", "_", "--"} {
+		other := registry.ClusterName(strings.ReplaceAll(alike, "-", separator))
+		spawn(t, r, other, admin(t, two))
+		if a, b := epochOf(t, r, stays), epochOf(t, r, other); a == b {
+			t.Errorf("%s and %s share epoch %d", stays, other, a)
+		}
+		must(t, r.Stop(t.Context(), other))
+	}
+	aside.expectUnaware()
+}
+
+// Defect 5 of the libraries. In multicluster-runtime's kubeconfig provider a cluster lives in the context
+// of the reconcile that engaged it: with a timeout for reconciles it ends when that returns.
+func TestMulticlusterRuntime_ClusterEndsWithTheCallThatRegisteredIt(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, func(o *registry.Options) { o.Limits.ReconcileTimeout = 100 * time.Millisecond })
+	name := registry.ClusterName(unique("outlives"))
+	ctx, cancel := context.WithCancel(t.Context())
+	must(t, r.Spawn(ctx, name, admin(t, one)))
+	cancel()
+	aside := newBystander(t, r, one, name)
+	consistently(t, 500*time.Millisecond, func() error {
+		if info, _ := r.Info(name); info.State != registry.StateReady {
+			return fmt.Errorf("it is %s: %s", info.State, info.Message)
+		}
+		return nil
+	})
+	aside.expectUnaware()
+}
+
+// Defect 6 of the libraries. multicluster-runtime's cluster-inventory provider compares configurations
+// that are never equal, because there are functions in them: every event about a cluster, whatever it is
+// about, tears the cluster down and engages it anew.
+func TestMulticlusterRuntime_EveryEventEngagesAnew(t *testing.T) {
+	t.Parallel()
+	h := sharedHub(t)
+	name := unique("touched")
+	remote := registry.ClusterName(name)
+	h.register(name, clusterOf(t, one).Kubeconfig(), nil)
+	h.expectReady(name)
+	expectWorks(t, one, remote)
+	aside := newBystander(t, h.registry, one, remote)
+	before := lists(t, clusterOf(t, one), remote)
+
+	reencoded := reencode(t, clusterOf(t, one).Kubeconfig())
+	for i := range 20 {
+		touch := fmt.Sprint(i)
+		h.change(name, func(c *hubv1.Cluster) {
+			metav1.SetMetaDataLabel(&c.ObjectMeta, "regression/touch", touch)
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "regression/touch", touch)
+		})
+		// The same credentials in other bytes, and keys that nobody reads.
+		h.putSecret(name, map[string][]byte{
+			"kubeconfig": [][]byte{clusterOf(t, one).Kubeconfig(), reencoded}[i%2], "touch": []byte(touch),
+		})
+	}
+	eventually(t, func() error {
+		if info, _ := h.registry.Info(remote); info.Labels["regression/touch"] != "19" {
+			return fmt.Errorf("labels: %v", info.Labels)
+		}
+		return nil
+	})
+	aside.expectUnaware()
+	if after := lists(t, clusterOf(t, one), remote); after != before {
+		t.Errorf("everything was listed %d times more", after-before)
+	}
+}
+
+// reencode returns a kubeconfig that means the same.
+func reencode(t *testing.T, data []byte) []byte {
+	t.Helper()
+	c, err := clientcmd.Load(data)
+	must(t, err)
+	c.Contexts["other"] = &clientcmdapi.Context{Cluster: slices.Collect(maps.Keys(c.Clusters))[0]}
+	out, err := clientcmd.Write(*c)
+	must(t, err)
+	return out
+}
+
+// Defect 7 of the libraries. The cluster-inventory library appends the arguments of one cluster's
+// credential plugin to a list that all clusters share: the next cluster's is run with both, and each call
+// makes the list longer. Here no plugin runs, and nothing of one Secret is seen in another connection,
+// though they are made of the same bytes.
+func TestClusterInventory_ArgumentsOfOneClusterLeakIntoTheNext(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	type user struct {
+		cluster, name string
+		data          []byte
+		config        registry.Config
+		fingerprint   string
+	}
+	users := map[registry.ClusterName]*user{}
+	shared := make([]byte, 0, 64<<10) // one buffer for all, as they come from one cache
+	for i := range 6 {
+		u := &user{cluster: []string{one, two}[i%2], name: unique("leak")}
+		minted, err := clusterOf(t, u.cluster).MintToken(t.Context(), fleet.User{Name: u.name, Rules: everything})
+		must(t, err)
+		u.data = minted.Kubeconfig()
+		shared = append(shared[:0], u.data...)
+		u.config = configFor(t, shared)
+		u.fingerprint = u.config.Credential.Fingerprint(nil) + u.config.Endpoint.Fingerprint()
+		users[registry.ClusterName(u.name)] = u
+	}
+	var spawning sync.WaitGroup
+	for name, u := range users {
+		spawning.Go(func() { spawn(t, r, name, u.config) })
+	}
+	spawning.Wait()
+	for name, u := range users {
+		again := configFor(t, u.data)
+		if got := again.Credential.Fingerprint(nil) + again.Endpoint.Fingerprint(); got != u.fingerprint {
+			t.Errorf("the connection of %s is another one when it is read again", name)
+		}
+		if got, want := whoAmI(t, r, name), "system:serviceaccount:kube-system:"+u.name; got != want {
+			t.Errorf("%s acts as %s, want %s", name, got, want)
+		}
+	}
+	// A plugin with the arguments of one cluster does not run for that one, let alone for another.
+	for _, cluster := range []string{"a", "b", "a"} {
+		_, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": withExec(t, cluster)}, kubeconfig.Options{}, policy)
+		var refused *kubeconfig.Error
+		if !errors.As(err, &refused) || refused.Reason != kubeconfig.ReasonExecNotAllowed || strings.Contains(err.Error(), "--cluster") {
+			t.Errorf("a plugin for %s: %v", cluster, err)
+		}
+	}
+}
+
+// withExec returns a kubeconfig with a credential plugin for a cluster.
+func withExec(t *testing.T, cluster string) []byte {
+	t.Helper()
+	c, err := clientcmd.Load(clusterOf(t, one).Kubeconfig())
+	must(t, err)
+	for _, u := range c.AuthInfos {
+		*u = clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/false",
+			Args: []string{"--cluster=" + cluster}, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		}}
+	}
+	data, err := clientcmd.Write(*c)
+	must(t, err)
+	return data
+}
+
+// whoAmI returns who the hub is for a remote.
+func whoAmI(t *testing.T, r *registry.Registry, name registry.ClusterName) string {
+	t.Helper()
+	var review authenticationv1.SelfSubjectReview
+	must(t, r.WithClient(t.Context(), name, func(ctx context.Context, remote client.Client) error {
+		return remote.Create(ctx, &review)
+	}))
+	return review.Status.UserInfo.Username
+}
+
+// Defect 8 of the libraries. Cluster API's cache sends to its subscribers over a channel that somebody has
+// to read, and holds the lock of all subscribers meanwhile: one that is slow keeps everybody waiting.
+func TestClusterAPI_SlowSubscriberKeepsEverybodyWaiting(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	blocked := newBlocker(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	subscribe := func(f func(registry.Event)) {
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+		t.Cleanup(queue.ShutDown)
+		must(t, registry.Source(r, func(e registry.Event) []string {
+			f(e)
+			return nil
+		}).Start(ctx, queue))
+	}
+	subscribe(func(registry.Event) { blocked.block() })
+	ready := make(chan registry.ClusterName, 64)
+	subscribe(func(e registry.Event) {
+		if e.Kind == registry.EventReady {
+			ready <- e.Name
+		}
+	})
+	for range 5 {
+		name := registry.ClusterName(unique("announced"))
+		quickly(t, "Spawn beside a slow subscriber", func() error { return r.Spawn(t.Context(), name, admin(t, one)) })
+		blocked.await(t)
+		quickly(t, "the event for another subscriber", func() error {
+			for got := range ready {
+				if got == name {
+					break
+				}
+			}
+			return nil
+		})
+		quickly(t, "Stop beside a slow subscriber", func() error { return r.Stop(t.Context(), name) })
+	}
+}
+
+// Defect 9 of the libraries. Gardener's provider renews short-lived credentials by ending the cluster and
+// making another one: with each renewal every informer lists everything.
+func TestGardener_RenewalListsEverythingAnew(t *testing.T) {
+	t.Parallel()
+	h := sharedHub(t)
+	name := unique("renewed")
+	remote := registry.ClusterName(name)
+	mint := func() []byte {
+		minted, err := clusterOf(t, one).MintToken(t.Context(), fleet.User{Name: name, Rules: everything})
+		must(t, err)
+		return minted.Kubeconfig()
+	}
+	h.register(name, mint(), nil)
+	first := h.expectReady(name).Status.Credentials.Fingerprint
+	aside := newBystander(t, h.registry, one, remote)
+	expectWorks(t, one, remote)
+	before := lists(t, clusterOf(t, one), remote)
+	for range times(2, 5) {
+		h.putSecret(name, map[string][]byte{"kubeconfig": mint()})
+		eventually(t, func() error {
+			now := h.get(name).Status.Credentials.Fingerprint
+			if now == first {
+				return errors.New("the old credential is in use")
+			}
+			first = now
+			return nil
+		})
+		expectWorks(t, one, remote)
+	}
+	aside.expectUnaware()
+	if after := lists(t, clusterOf(t, one), remote); after != before {
+		t.Errorf("everything was listed %d times more", after-before)
+	}
+}
+
+// Defect 10 of the libraries. Karmada's work for a cluster that is not ready goes round and round in the
+// queue that all clusters share, with an error each time. Here what does not concern a remote that cannot
+// be used fails at once and asks nobody.
+func TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	p, data := proxyTo(t, one)
+	set(t, p, fault.Blackhole())
+	gone := registry.ClusterName(unique("gone"))
+	must(t, r.Ensure(gone, configFor(t, data)))
+	aside := spawnBystander(t, r, two)
+	expectState(t, r, gone, registry.StateUnreachable, "TimedOut")
+	var slowest time.Duration
+	for range 10_000 {
+		began := time.Now()
+		err := r.WithClient(t.Context(), gone, func(context.Context, client.Client) error { return nil })
+		slowest = max(slowest, time.Since(began))
+		if !errors.Is(err, registry.ErrNotReady) {
+			t.Fatalf("WithClient: %v", err)
+		}
+	}
+	t.Logf("10 000 calls for a remote that is gone; the slowest took %s", slowest)
+	if slowest > time.Second {
+		t.Errorf("the slowest call took %s", slowest)
+	}
+	aside.expectUnaware()
+	if connections := p.Stats().Accepted; connections > 0 {
+		t.Errorf("%d connections came about", connections)
+	}
+}
+

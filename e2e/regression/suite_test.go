@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regression_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/hostile"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctrl.SetLogger(logr.Discard())
+	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
+	// These tests wait far more than they compute. The flag on the command line wins.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
+	defer func() { _ = world.close() }() // also after a failure, when nothing is checked
+	return fleettest.Main(m, world.close, fleettest.NoLeaks(
+		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
+		// ends (controller-runtime, newGVKFixupWatcher).
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")))
+}
+
+// allFaults reports whether to do everything, however long it takes.
+func allFaults() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
+
+// times returns how often to do something: a few times in the ordinary run.
+func times(few, all int) int {
+	if allFaults() {
+		return all
+	}
+	return few
+}
+
+const (
+	// patience is how long a test waits for what should come within a second or two.
+	patience = 30 * time.Second
+	// soon is how long something may take that takes milliseconds here, and a minute or for ever
+	// where it is broken.
+	soon = 10 * time.Second
+)
+
+// The API servers of the tests.
+const (
+	hubCluster  = "hub"  // that of the hub which most tests share, and of registries without a hub
+	turnCluster = "turn" // that of the tests which start and stop hubs of their own, in turns
+	one, two    = "one", "two"
+)
+
+// worldOf is what the tests share. It is made when the first test asks for it.
+type worldOf struct {
+	mu     sync.Mutex // protects the fields; held while things are made
+	fleet  *fleet.Fleet
+	shared *hub
+}
+
+var world worldOf
+
+// start makes the clusters, which takes as long as making one.
+func (w *worldOf) start(ctx context.Context) (*fleet.Fleet, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fleet != nil {
+		return w.fleet, nil
+	}
+	f, err := fleet.New(ctx, fleet.Options{Audit: true})
+	if err != nil {
+		return nil, err
+	}
+	names := []string{hubCluster, turnCluster, one, two}
+	errs := make([]error, len(names))
+	var starting sync.WaitGroup
+	for i, name := range names {
+		starting.Go(func() {
+			c, err := f.Create(ctx, name)
+			if err == nil && (name == hubCluster || name == turnCluster) {
+				err = prepare(ctx, c)
+			}
+			errs[i] = err
+		})
+	}
+	starting.Wait()
+	w.fleet = f
+	return f, errors.Join(errs...)
+}
+
+// close stops the shared hub and the clusters. It may be called again.
+func (w *worldOf) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var err error
+	if w.shared != nil {
+		err = w.shared.process.stop()
+		w.shared = nil
+	}
+	if w.fleet != nil {
+		err = errors.Join(err, w.fleet.Close(context.Background())) //nolint:usetesting // There is no test any more.
+		w.fleet = nil
+	}
+	return err
+}
+
+// clusterOf returns one of the clusters.
+func clusterOf(t *testing.T, name string) *fleet.Cluster {
+	t.Helper()
+	f, err := world.start(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatalf("start the clusters: %v", err)
+	}
+	return f.Cluster(name)
+}
+
+var names atomic.Int64
+
+// unique returns a name that nobody else has in this process.
+func unique(what string) string { return fmt.Sprintf("%s-%d", what, names.Add(1)) }
+
+// policy allows what a test needs: its clusters listen on loopback.
+var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+
+// configFor returns what makes the user of a kubeconfig a remote that is probed often.
+func configFor(t testing.TB, data []byte) registry.Config {
+	t.Helper()
+	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": data}, kubeconfig.Options{}, policy)
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return registry.Config{
+		Endpoint: c.Endpoint, Credential: c.Credential,
+		Probe: registry.Probe{Period: time.Second, Timeout: time.Second},
+	}
+}
+
+// admin returns what makes the administrator of a cluster a remote.
+func admin(t *testing.T, cluster string) registry.Config {
+	t.Helper()
+	return configFor(t, clusterOf(t, cluster).Kubeconfig())
+}
+
+// proxyTo returns a proxy to a cluster, and a kubeconfig that leads through it.
+func proxyTo(t *testing.T, cluster string) (*fault.Proxy, []byte) {
+	t.Helper()
+	c := clusterOf(t, cluster)
+	p, err := fault.New(c.Server())
+	if err != nil {
+		t.Fatalf("start a proxy: %v", err)
+	}
+	t.Cleanup(p.Close)
+	data, err := p.Kubeconfig(c.Kubeconfig())
+	if err != nil {
+		t.Fatalf("lead through the proxy: %v", err)
+	}
+	return p, data
+}
+
+// lyingBefore returns a kubeconfig for a server in front of a cluster that follows a script.
+func lyingBefore(t *testing.T, cluster, script string) []byte {
+	t.Helper()
+	s, ok := hostile.Named(script)
+	if !ok {
+		t.Fatalf("there is no script %q", script)
+	}
+	server, err := hostile.New(clusterOf(t, cluster).Kubeconfig(), s)
+	if err != nil {
+		t.Fatalf("start a hostile server: %v", err)
+	}
+	t.Cleanup(server.Close)
+	return server.Kubeconfig()
+}
+
+func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
+	t.Helper()
+	if err := p.Set(f); err != nil {
+		t.Fatalf("set %s: %v", f, err)
+	}
+}
+
+// newScheme returns what hubs and remotes know.
+func newScheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(clientgoscheme.AddToScheme(s), hubv1.AddToScheme(s))
+}
+
+// clientFor returns a client of an administrator, without a cache.
+func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
+	t.Helper()
+	direct, closeIdle, err := newClient(c.Config())
+	if err != nil {
+		t.Fatalf("make a client: %v", err)
+	}
+	t.Cleanup(closeIdle)
+	return direct
+}
+
+func newClient(config *rest.Config) (client.Client, func(), error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, nil, err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
+	return direct, httpClient.CloseIdleConnections, err
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until check returns nil.
+func eventually(t testing.TB, check func() error) {
+	t.Helper()
+	within(t, patience, check)
+}
+
+// within waits until check returns nil, and says how long that took.
+func within(t testing.TB, limit time.Duration, check func() error) time.Duration {
+	t.Helper()
+	began := time.Now()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(limit).WithPolling(5 * time.Millisecond).Should(gomega.Succeed())
+	return time.Since(began)
+}
+
+// consistently checks that check returns nil for a while.
+func consistently(t testing.TB, d time.Duration, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Consistently(check).WithTimeout(d).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// quickly fails the test if something takes longer than it may. What does not return is left behind.
+func quickly(t testing.TB, what string, f func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	began := time.Now()
+	go func() { done <- f() }()
+	limit := time.NewTimer(soon)
+	defer limit.Stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	case <-limit.C:
+		t.Fatalf("%s has not returned after %s", what, time.Since(began))
+	}
+}
+
+// blocker is something that does not return before it is released, whatever its context says.
+type blocker struct {
+	entered, released chan struct{}
+	enter, release    func()
+}
+
+func newBlocker(t testing.TB) *blocker {
+	t.Helper()
+	b := &blocker{entered: make(chan struct{}), released: make(chan struct{})}
+	b.enter = sync.OnceFunc(func() { close(b.entered) })
+	b.release = sync.OnceFunc(func() { close(b.released) })
+	t.Cleanup(b.release)
+	return b
+}
+
+// block is what does not return.
+func (b *blocker) block() {
+	b.enter()
+	<-b.released
+}
+
+// await waits until somebody is blocked.
+func (b *blocker) await(t testing.TB) {
+	t.Helper()
+	select {
+	case <-b.entered:
+	case <-time.After(patience):
+		t.Fatal("nobody came to be blocked")
+	}
+}
+
+// newConfigMap creates a ConfigMap for the marker of a remote.
+func newConfigMap(ctx context.Context, direct client.Client, remote registry.ClusterName) (*corev1.ConfigMap, error) {
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "for-" + string(remote) + "-", Namespace: metav1.NamespaceDefault,
+		Labels: map[string]string{forRemote: string(remote)},
+	}}
+	return made, direct.Create(ctx, made)
+}
+
+// awaitRead waits until a read shows the object with that UID and what it is; with neither, until it shows
+// none.
+func awaitRead(ctx context.Context, from client.Reader, key client.ObjectKey, uid types.UID, is string) error {
+	var last corev1.ConfigMap
+	deadline := time.After(patience)
+	poll := time.NewTicker(2 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		last = corev1.ConfigMap{}
+		err := client.IgnoreNotFound(from.Get(ctx, key, &last))
+		if err != nil || last.UID == uid && last.Data["is"] == is {
+			return err
+		}
+		select {
+		case <-poll.C:
+		case <-deadline:
+			return fmt.Errorf("a read shows %s, which is %q, and not %s, which is %q", last.UID, last.Data["is"], uid, is)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	known := func(name string) hubv1.Cluster {
+		return hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{hubv1.AnnotationID: "id"}}}
+	}
+	fresh := hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "fresh"}}
+	lists := 0
+	list := func(context.Context) ([]hubv1.Cluster, error) {
+		lists++
+		return []hubv1.Cluster{known("a"), fresh, known("b")}, nil
+	}
+	var o order
+	sentinel := errors.New("sentinel")
+	if err := o.begin(t.Context(), func(context.Context) ([]hubv1.Cluster, error) { return nil, sentinel }); !errors.Is(err, sentinel) {
+		t.Errorf("%v", err)
+	}
+	for range 2 {
+		if err := o.begin(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lists != 1 {
+		t.Errorf("%d lists", lists)
+	}
+	a := known("a")
+	for _, step := range []struct {
+		looked string
+		waits  bool
+	}{{"fresh", true}, {"a", true}, {"b", false}, {"c", false}} {
+		o.looked(step.looked)
+		if o.mustWait(&fresh) != step.waits || o.mustWait(&a) {
+			t.Errorf("after %s: %t, and a known one: %t", step.looked, o.mustWait(&fresh), o.mustWait(&a))
+		}
+	}
+}

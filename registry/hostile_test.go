@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/e2e/hostile"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// What becomes of a remote that lies. Where the app cannot do its work it waits, and is started again
+// when it has waited too long; where only answers are wrong that it can do without, it is Ready.
+const (
+	notHealthy   = "Unreachable/NotHealthy"
+	timedOut     = "Unreachable/TimedOut"
+	tlsFailed    = "Unreachable/TLSFailed"
+	unreachable  = "Unreachable/Unreachable"
+	undiscovered = "(Starting|Failed)/StartFailed"
+	waiting      = "(Starting|Failed)/(Waiting|CacheSyncTimedOut)"
+	overBudget   = "(Starting|Failed)/OverBudget"
+	ready        = "Ready/Ready"
+)
+
+// fates says what becomes of the remote of each script.
+var fates = map[string][]string{
+	notHealthy: {
+		"html everywhere", "html version", "nothing everywhere", "500 everywhere", "429 everywhere", "503 everywhere",
+		"redirect 301", "redirect 302", "redirect 307", "redirect 308", "too short a length",
+		"no uid", "a uid of 10 MB", "a uid of 100 kB", "a version of 1 MB", "a version of 100 kB", "a version to look at", "a nested version",
+	},
+	timedOut: {
+		"mute after the hello", "mute after the handshake", "ping flood", "silence", "dripping headers", "dripping everything",
+	},
+	tlsFailed: {"no tls", "another certificate"},
+	unreachable: {
+		"tls garbage", "goaway before every answer", "continuation flood", "a header of 1 MiB", "ten thousand headers",
+		"negative length", "two lengths", "too long a length", "no answer",
+	},
+	"Unreachable/Unauthorized": {"401 everywhere"},
+	"Unreachable/Forbidden":    {"403 everywhere"},
+	undiscovered: {
+		"html discovery", "wrong types", "a hundred thousand resources", "a million resources", "millions of empty groups",
+		"a hundred thousand old groups", "endless discovery",
+	},
+	"Starting/Waiting": {"other resources", "borrowed etag", "no resources", "discovery of nulls"},
+	"(Starting|Failed)/(Forbidden|CacheSyncTimedOut)": {"403 for objects"},
+	waiting: {
+		"html objects", "nothing for objects", "401 for objects", "500 for objects", "429 for objects", "503 for objects",
+		"500 without an end", "redirect objects", "reset storm", "silence for objects", "endless headers", "endless early hints",
+		"an upgrade nobody wanted", "colourful warnings", "ten thousand warnings",
+		"gzip bomb", "endless list", "endless spaces", "endless garbage", "dripping list", "half a list", "half a protobuf",
+		"garbage in protobuf", "protobuf of a giant", "nested list", "list in yaml", "list as text", "list is a table",
+		"list is a status", "endless pages", "a million empty objects", "a million empty protobufs", "a million empty owners",
+		"watch never begins", "dripping watch", "watch expires for ever",
+	},
+	overBudget: {"endless large pages", "the same name over and over", "watch of no end of objects"},
+	ready: {
+		"html readyz", "goaway storm", "a hundred warnings", "endless readyz", "another uid each time", "list is null",
+		"expired pages", "a string of 64 MiB", "objects without metadata", "objects of another kind", "names that are none",
+		"a version that is no number", "a version that is too large", "a version of nothing", "a version for the address",
+		"versions that go back", "endless frame", "endless frame of spaces", "endless frame of lists", "endless frame in protobuf",
+		"endless frame later", "watch as text", "watch closed at once", "watch closed after the beginning",
+		"watch closed after an event", "events of garbage", "events without an object", "events of no type", "events of no name",
+		"events of another kind", "bookmarks of nonsense", "bookmark flood", "errors of nonsense", "the same object over and over",
+	},
+}
+
+// heavy are the scripts that are after the hub's memory. They run one by one, so that it can be said
+// which of them takes how much.
+var heavy = []string{
+	"500 without an end", "an upgrade nobody wanted", "a uid of 10 MB", "a hundred thousand resources", "a million resources",
+	"millions of empty groups", "a hundred thousand old groups", "endless discovery", "endless readyz", "gzip bomb",
+	"endless list", "endless spaces", "endless garbage", "nested list", "list in yaml", "endless large pages",
+	"a string of 64 MiB", "a million empty objects", "a million empty protobufs", "a million empty owners",
+	"the same name over and over", "endless frame", "endless frame of spaces", "endless frame in protobuf", "endless frame later",
+	"watch of no end of objects", "continuation flood", "errors of nonsense",
+}
+
+// quick are the scripts of a short run.
+var quick = []string{
+	"html everywhere", "401 everywhere", "429 for objects", "redirect 307", "goaway before every answer", "a hundred warnings",
+	"500 without an end", "endless spaces", "a million empty objects", "endless frame", "millions of empty groups",
+}
+
+// Bounds of what hostile remotes may do to the hub.
+const (
+	// maxCache is how much an app may keep. The garbage collector lets the heap grow to twice of what is
+	// in use, so that it is less than half of maxHeap.
+	maxCache = 96 << 20
+	// maxHeap is by how much the hub's heap may grow for one remote: 64 MiB, and the 256 MiB that
+	// reading the largest answer takes.
+	maxHeap = (64 + 256) << 20
+	// noticed is within what time a neighbour's reconciler sees what is written.
+	noticed = time.Second
+	// maxRequests is how many requests a remote may get per second, which is what its app may send,
+	// and maxBurst how many besides.
+	maxRequests, maxBurst = 60, 150
+)
+
+// API servers that lie in every way that was thought of are a state of their remotes, and nothing else:
+// the hub lives and keeps its memory, no credential goes astray, and the neighbour notices nothing.
+func TestHostile(t *testing.T) {
+	scripts := hostile.Scripts()
+	checkFates(t, scripts)
+	if testing.Short() {
+		scripts = slices.DeleteFunc(scripts, func(s hostile.Script) bool { return !slices.Contains(quick, s.Name) })
+	}
+	isHeavy := func(s hostile.Script) bool { return slices.Contains(heavy, s.Name) }
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{c.module()}
+		o.Limits = registry.Limits{SyncTimeout: 15 * time.Second, StopTimeout: 5 * time.Second, MaxCacheBytes: maxCache}
+		o.Log = logr.Discard()
+	})
+	n := newNeighbour(t, r, "neighbour")
+	s := &hostileSuite{registry: r, upstream: fleettest.Cluster(t, "one").Kubeconfig()}
+	s.runAll(t, slices.DeleteFunc(slices.Clone(scripts), isHeavy))
+	for _, script := range scripts {
+		if isHeavy(script) {
+			s.runAll(t, []hostile.Script{script})
+		}
+	}
+	n.check(t, noticed)
+	if got := r.Zombies(); got != 0 {
+		t.Errorf("%d apps of hostile remotes are left behind", got)
+	}
+	s.report(t)
+}
+
+// checkFates fails the test if a script has no fate, or several.
+func checkFates(t *testing.T, scripts []hostile.Script) {
+	t.Helper()
+	of := map[string]int{}
+	for _, names := range fates {
+		for _, name := range names {
+			of[name]++
+		}
+	}
+	for _, s := range scripts {
+		if of[s.Name] != 1 {
+			t.Errorf("script %q is in %d lists of fates, want 1", s.Name, of[s.Name])
+		}
+		delete(of, s.Name)
+	}
+	for name := range of {
+		t.Errorf("there is a fate for %q, which is no script", name)
+	}
+}
+
+// hostileSuite runs scripts against one registry.
+type hostileSuite struct {
+	registry *registry.Registry
+	upstream []byte
+	lines    []string // of the report
+}
+
+// runAll registers a remote for each script at the same time, waits until each has met its fate, and
+// stops them.
+func (s *hostileSuite) runAll(t *testing.T, scripts []hostile.Script) {
+	t.Helper()
+	heap := watchHeap()
+	began := time.Now()
+	var remotes []*hostileRemote
+	for _, script := range scripts {
+		remotes = append(remotes, s.register(t, script))
+	}
+	var settling sync.WaitGroup
+	for _, one := range remotes {
+		settling.Go(func() { one.settle(t) })
+	}
+	settling.Wait()
+	for _, one := range remotes {
+		one.check(t, time.Since(began))
+		settling.Go(func() { one.stop(t) })
+	}
+	settling.Wait()
+	grown := heap.stop()
+	if grown > maxHeap {
+		t.Errorf("the heap grew by %d MiB during %q, want %d", grown>>20, scripts[0].Name, maxHeap>>20)
+	}
+	for _, one := range remotes {
+		share := "-"
+		if len(remotes) == 1 {
+			share = fmt.Sprintf("%d MiB", grown>>20)
+		}
+		s.lines = append(s.lines, one.line(share))
+	}
+	if len(remotes) > 1 {
+		s.lines = append(s.lines, fmt.Sprintf("%-32s | %d scripts | %d MiB", "(together)", len(remotes), grown>>20))
+	}
+}
+
+// report logs a table of what happened.
+func (s *hostileSuite) report(t *testing.T) {
+	t.Helper()
+	slices.Sort(s.lines)
+	t.Logf("script | fate | peak growth of the heap | requests, lies | message\n%s", strings.Join(s.lines, "\n"))
+}
+
+// hostileRemote is the remote of one script.
+type hostileRemote struct {
+	registry *registry.Registry
+	name     registry.ClusterName
+	script   hostile.Script
+	server   *hostile.Server
+	fate     *regexp.Regexp
+	last     registry.Info
+	wasReady bool
+}
+
+func (s *hostileSuite) register(t *testing.T, script hostile.Script) *hostileRemote {
+	t.Helper()
+	server, err := hostile.New(s.upstream, script)
+	if err != nil {
+		t.Fatalf("start the server of %q: %v", script.Name, err)
+	}
+	t.Cleanup(server.Close)
+	one := &hostileRemote{
+		registry: s.registry, server: server, script: script,
+		name: registry.ClusterName("hostile-" + strings.ToLower(regexp.MustCompile("[^A-Za-z0-9]+").ReplaceAllString(script.Name, "-"))),
+	}
+	for fate, names := range fates {
+		if slices.Contains(names, script.Name) {
+			one.fate = regexp.MustCompile("^" + fate + "$")
+		}
+	}
+	config := configFor(t, server.Kubeconfig())
+	config.Probe = registry.Probe{Period: time.Second, Timeout: 2 * time.Second}
+	if err := s.registry.Ensure(one.name, config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	return one
+}
+
+// atLeast is for how long a script runs, so that it gets to its second try.
+const atLeast = 2 * time.Second
+
+// settle waits until the script has had its time and the remote has met its fate.
+func (h *hostileRemote) settle(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	for {
+		h.last, _ = h.registry.Info(h.name)
+		h.wasReady = h.wasReady || h.last.State == registry.StateReady
+		met := h.fate.MatchString(fateOf(h.last))
+		took := time.Since(began)
+		if met && took >= atLeast || took >= patience {
+			return
+		}
+		<-tick.C
+	}
+}
+
+func fateOf(info registry.Info) string { return string(info.State) + "/" + info.Reason }
+
+// check fails the test if the fate is another one than is due, or if the server got what it should not.
+func (h *hostileRemote) check(t *testing.T, took time.Duration) {
+	t.Helper()
+	if got := fateOf(h.last); !h.fate.MatchString(got) || h.last.Message == "" {
+		t.Errorf("%s: %s (%s), want %s", h.script.Name, got, h.last.Message, h.fate)
+	}
+	if !h.fate.MatchString(ready) && h.wasReady {
+		t.Errorf("%s: was Ready for a while", h.script.Name)
+	}
+	stats := h.server.Stats()
+	if len(stats.Elsewhere) > 0 {
+		t.Errorf("%s: another host got %q", h.script.Name, stats.Elsewhere)
+	}
+	if most := maxBurst + int64(maxRequests*took.Seconds()); stats.Requests > most {
+		t.Errorf("%s: %d requests in %s, want %d at most", h.script.Name, stats.Requests, took, most)
+	}
+	if stats.Lies == 0 {
+		t.Errorf("%s: the server has not lied", h.script.Name)
+	}
+}
+
+// stop stops the remote, which takes no time whatever the server does.
+func (h *hostileRemote) stop(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := h.registry.Stop(ctx, h.name); err != nil && !errors.Is(err, registry.ErrNotFound) {
+		t.Errorf("%s: Stop: %v", h.script.Name, err)
+	}
+	h.server.Close()
+}
+
+func (h *hostileRemote) line(grown string) string {
+	stats := h.server.Stats()
+	return fmt.Sprintf("%-32s | %-28s | %7s | %4d, %4d | %.100s",
+		h.script.Name, fateOf(h.last), grown, stats.Requests, stats.Lies, h.last.Message)
+}
+
+// heapWatch samples the size of the heap.
+type heapWatch struct {
+	before, peak uint64
+	end          chan struct{}
+	ended        chan struct{}
+}
+
+// heapEvery is how often the heap is looked at.
+const heapEvery = 20 * time.Millisecond
+
+// watchHeap begins with a heap that has no garbage in it.
+func watchHeap() *heapWatch {
+	runtime.GC()
+	w := &heapWatch{before: heapInUse(), end: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(w.ended)
+		tick := time.NewTicker(heapEvery)
+		defer tick.Stop()
+		for {
+			w.peak = max(w.peak, heapInUse())
+			select {
+			case <-tick.C:
+			case <-w.end:
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// stop returns by how many bytes the heap has grown at most.
+func (w *heapWatch) stop() int64 {
+	close(w.end)
+	<-w.ended
+	return int64(w.peak) - int64(w.before)
+}
+
+func heapInUse() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// pages is what the pages of one list have brought so far. client-go keeps them all until the last one
+// has come, and only then hands on their objects, which are counted on their way. A remote that always
+// has another page would fill the hub's memory before that.
+type pages struct {
+	count int
+	tally
+}
+
+// maxPages bounds how often a list may go on. With 500 objects each they have more than any budget.
+const maxPages = 5000
+
+var errPages = errors.New("the list does not end: the API server always has another page")
+
+// weighOfPage is how many objects of a page are weighed.
+const weighOfPage = 4
+
+// notePage takes note of a page. It fails the app and returns an error if the list is more than the
+// budget allows.
+func (s *stock) notePage(page runtime.Object, more bool) error {
+	sample := make([]any, 0, weighOfPage)
+	objects := int64(meta.LenList(page))
+	_ = meta.EachListItem(page, func(obj runtime.Object) error {
+		if sample = append(sample, obj); len(sample) == weighOfPage {
+			return errors.New("enough")
+		}
+		return nil
+	})
+	bytes := objects * weigh(sample...) / max(int64(len(sample)), 1)
+	s.mu.Lock()
+	if !more {
+		s.pages = pages{}
+	}
+	s.pages.count++
+	s.pages.tally = s.pages.plus(tally{objects, bytes})
+	now := s.pages
+	s.mu.Unlock()
+	if now.count > maxPages {
+		return fmt.Errorf("%w; %d so far", errPages, now.count)
+	}
+	if now.count == 1 {
+		return nil // its objects are counted on their way; see stock.take
+	}
+	s.last.Store(&now.tally)
+	over := s.budget.exceeded(now.tally)
+	if over == nil {
+		return nil
+	}
+	s.budget.epoch.tracker.fail(over)
+	return over
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+)
+
+// How many lines an informer may log.
+const (
+	informerLogEvery = 10 * time.Second
+	informerLogBurst = 5
+)
+
+// RunWithContext runs the informer. What client-go logs in it is about the remote's answers, often in
+// the remote's own words and as often as the remote likes: a thousand lines a second, or a megabyte in
+// one. So it is bounded, and says which remote it is about.
+func (s *stock) RunWithContext(ctx context.Context) {
+	sink := &remoteSink{
+		inner: s.budget.epoch.log.WithName("informer").WithValues("kind", s.kind).GetSink(),
+		limit: rate.NewLimiter(rate.Every(informerLogEvery), informerLogBurst),
+	}
+	s.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))
+}
+
+// remoteSink logs what a remote says: a few lines of it, cut and without what does something to a
+// terminal.
+type remoteSink struct {
+	inner logr.LogSink
+	limit *rate.Limiter
+}
+
+var _ logr.LogSink = (*remoteSink)(nil)
+
+// Init is not passed on: the inner sink was initialised when it was made.
+func (s *remoteSink) Init(logr.RuntimeInfo) {}
+
+// Enabled reports whether a line of that level may be logged at all.
+func (s *remoteSink) Enabled(level int) bool { return s.inner != nil && s.inner.Enabled(level) }
+
+// Info logs a line, unless there were too many.
+func (s *remoteSink) Info(level int, msg string, values ...any) {
+	if s.inner != nil && s.limit.Allow() {
+		s.inner.Info(level, clean(msg), cleanAll(values)...)
+	}
+}
+
+// Error logs a line at the level of debugging: what is wrong with a remote is said in its Info, and is
+// no failure of the hub.
+func (s *remoteSink) Error(err error, msg string, values ...any) {
+	const debugging = 1
+	if !s.Enabled(debugging) {
+		return
+	}
+	if err != nil {
+		values = append(values, "error", err)
+	}
+	s.Info(debugging, msg, values...)
+}
+
+// WithValues returns a sink that adds values to each line, with the same limit.
+func (s *remoteSink) WithValues(values ...any) logr.LogSink {
+	if s.inner == nil {
+		return s
+	}
+	return &remoteSink{inner: s.inner.WithValues(cleanAll(values)...), limit: s.limit}
+}
+
+// WithName returns a sink that names each line, with the same limit.
+func (s *remoteSink) WithName(name string) logr.LogSink {
+	if s.inner == nil {
+		return s
+	}
+	return &remoteSink{inner: s.inner.WithName(name), limit: s.limit}
+}
+
+// cleanAll returns keys and values as short texts.
+func cleanAll(values []any) []any {
+	cleaned := make([]any, len(values))
+	for i, v := range values {
+		cleaned[i] = clean(fmt.Sprint(v))
+	}
+	return cleaned
+}
