@@ -131,8 +131,10 @@ func install(t *testing.T, c *fleet.Cluster) string {
 	t.Helper()
 	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
 	must(t, err)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
-	must(t, clientFor(t, c).Create(t.Context(), ns))
+	direct := clientFor(t, c)
+	must(t, direct.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
+	// A busy API server takes a while until its discovery has what it serves.
+	eventually(t, func() error { return direct.List(t.Context(), &hubv1.ClusterList{}) })
 	return write(t, c)
 }
 

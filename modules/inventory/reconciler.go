@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
@@ -32,7 +33,7 @@ func Setup(p Params) error {
 		Named("inventory").
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.request), builder.WithPredicates(relevant())).
 		WatchesRawSource(source.Func(r.start)).
-		Complete(r)
+		Complete(registry.Supervise(p.Manager, r))
 }
 
 // reconciler keeps the inventory of one remote.

@@ -324,8 +324,11 @@ func TestCluster_DeletionWhileStarting(t *testing.T) {
 			began := time.Now()
 			h.remove(name)
 			h.expectForgotten(name)
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("a Cluster that was deleted %d ms after its creation was gone after %s", i*125, took)
+			took := time.Since(began)
+			t.Logf("deleted %d ms after its creation, gone %s later", i*125, took)
+			// Mostly below two seconds; a hub that gets no processor puts off the end of a start.
+			if took > 30*time.Second {
+				t.Errorf("gone after %s", took)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // flags are the flags of the command run. Those that are Options are bound to these.
@@ -43,6 +44,13 @@ func (f *flags) bindHub() {
 		"How many Cluster objects are reconciled at the same time")
 	f.set.IntVar(&o.Registry.Limits.Starts, "max-concurrent-starts", 64,
 		"How many apps of remotes may be built and filled with objects at the same time")
+	f.set.IntVar(&o.Registry.Limits.MaxObjects, "max-objects-per-cluster", 100_000,
+		"How many objects the hub may hold in memory of one remote; one that has more is not run")
+	f.set.IntVar(&o.Registry.Limits.MaxCacheBytes, "max-cache-bytes-per-cluster", 256<<20,
+		"How many bytes the objects of one remote may take up in the hub's memory, estimated")
+	f.set.BoolVar(&o.Registry.Impersonate, "impersonate-apps", false,
+		"Let every app act on the hub as the user "+registry.HubUserPrefix+"<name>, with no more rights than that "+
+			"user has. The hub needs the right to impersonate (default false)")
 	f.set.BoolVar(&o.Registry.AllowDuplicates, "allow-duplicate-clusters", false,
 		"Run an app for each of several Clusters that lead to the same remote. Meant for benchmarks (default false)")
 	f.set.BoolVar(&o.Registry.AllowHub, "allow-hub-as-remote", false,

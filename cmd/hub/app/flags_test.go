@@ -35,6 +35,8 @@ func TestFlags_Refused(t *testing.T) {
 		"--concurrency=0":                                          "--concurrency=0: use 1 or more",
 		"--concurrency=many":                                       "invalid argument \"many\" for \"--concurrency\"",
 		"--max-concurrent-starts=-1":                               "--max-concurrent-starts=-1: use 1 or more",
+		"--max-objects-per-cluster=0":                              "--max-objects-per-cluster=0: use 1 or more",
+		"--max-cache-bytes-per-cluster=0":                          "--max-cache-bytes-per-cluster=0: use 1 or more",
 		"--replica-name=a/b":                                       "--replica-name=\"a/b\": use letters, digits",
 		"--replica-name=":                                          "--replica-name=\"\": use letters, digits",
 		"--metrics-bind-address=8080":                              "write it as :8080 or 127.0.0.1:8080, or 0 for nowhere",

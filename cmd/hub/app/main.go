@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -18,7 +20,13 @@ import (
 // Main is the main function of a hub with these modules: it runs the command that the arguments of
 // the process ask for, and returns what to exit with. The first SIGINT or SIGTERM stops the hub in
 // good order, the second one ends the process at once.
+//
+// It sets two globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
+// with what it sends, is logged and does not end the process; and panics that a library has recovered are
+// counted against the module whose code it was.
 func Main(modules ...registry.Module) int {
+	utilruntime.ReallyCrash = false
+	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // From then on signals do what they do by default.

@@ -23,6 +23,8 @@ func (f *flags) validate() error {
 		checkName("credentials-namespace", o.CredentialsNamespace, validation.IsDNS1123Label),
 		checkAtLeastOne("concurrency", o.Concurrency),
 		checkAtLeastOne("max-concurrent-starts", o.Registry.Limits.Starts),
+		checkAtLeastOne("max-objects-per-cluster", o.Registry.Limits.MaxObjects),
+		checkAtLeastOne("max-cache-bytes-per-cluster", o.Registry.Limits.MaxCacheBytes),
 		checkReplica(o.Registry.Replica),
 		checkAddress("metrics-bind-address", o.MetricsAddress),
 		checkAddress("health-probe-bind-address", o.HealthAddress),

@@ -27,7 +27,7 @@ func CountPods(p registry.Remote) error {
 		Named("podcount").
 		Watches(&corev1.Pod{}, again).
 		Watches(&corev1.Namespace{}, again). // There is always one, also where no Pod is.
-		Complete(c)
+		Complete(registry.Supervise(p.Manager, c))
 }
 
 // counter counts the Pods of one remote.

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// endlessly answers with a status, a type, and zeros without an end.
+func endlessly(code int, form string) roundTrip {
+	return func(*http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: code, Header: http.Header{"Content-Type": {form}}, Body: io.NopCloser(zeros{}), ContentLength: -1,
+		}, nil
+	}
+}
+
+func ofType(form, body string) roundTrip {
+	return answer(http.StatusOK, http.Header{"Content-Type": {form}}, body)
+}
+
+func TestChain_RefusesFormsThatItDidNotAskFor(t *testing.T) {
+	t.Parallel()
+	const list, watch, one = "/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/x/pods/y/log"
+	for _, c := range []struct {
+		path, form string
+		want       error
+	}{
+		{list, "application/json", nil},
+		{list, "application/json;as=Table;v=v1;g=meta.k8s.io", nil},
+		{list, "application/vnd.kubernetes.protobuf", nil},
+		{list, "text/html", kubeconfig.ErrNotKubernetes},
+		{list, "application/yaml", kubeconfig.ErrNotKubernetes},
+		{list, "", kubeconfig.ErrNotKubernetes},
+		{watch, "application/json", nil},
+		{watch, "application/vnd.kubernetes.protobuf;stream=watch", nil},
+		{watch, "text/plain", kubeconfig.ErrNotKubernetes},
+		{watch, "application/cbor-seq", kubeconfig.ErrNotKubernetes},
+		{one, "text/plain", nil},
+		{one, "", nil},
+		{one + "?follow=true", "text/plain", nil},
+		{one, "application/yaml", kubeconfig.ErrNotKubernetes},
+	} {
+		if _, err := send(t, &chain{base: ofType(c.form, "{}")}, http.MethodGet, c.path); !errors.Is(err, c.want) {
+			t.Errorf("%s as %q: %v, want %v", c.path, c.form, err, c.want)
+		}
+	}
+}
+
+func TestChain_RefusesProtocolsThatItDidNotAskFor(t *testing.T) {
+	t.Parallel()
+	c := &chain{base: answer(http.StatusSwitchingProtocols, nil, "")}
+	if _, err := send(t, c, http.MethodGet, "/api/v1/pods?watch=true"); !errors.Is(err, errUpgrade) {
+		t.Errorf("err = %v, want errUpgrade", err)
+	}
+}
+
+// A redirect is told from an outage.
+func TestChain_SaysThatThereWasARedirect(t *testing.T) {
+	t.Parallel()
+	_, err := send(t, &chain{base: answer(http.StatusFound, nil, "")}, http.MethodGet, "/api/v1/pods")
+	if reason, message := kubeconfig.Classify(err); reason != "NotHealthy" || !strings.Contains(message, "redirect") {
+		t.Errorf("classified as %s: %s", reason, message)
+	}
+}
+
+// client-go reads what is no stream to its end, also when it asked for one.
+func TestChain_BoundsRefusals(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/x/pods/y"} {
+		response, err := send(t, &chain{base: endlessly(http.StatusInternalServerError, "text/plain")}, http.MethodGet, path)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if n, err := io.Copy(io.Discard, response.Body); n != maxRefusal || !errors.Is(err, errBodyTooLarge) {
+			t.Errorf("%s: read %d bytes, %v; want %d and errBodyTooLarge", path, n, err, maxRefusal)
+		}
+	}
+}
+
+// ended is a body that comes to its end when the request does, and not before.
+type ended struct{ r *http.Request }
+
+func (e ended) Read([]byte) (int, error) {
+	<-e.r.Context().Done()
+	return 0, e.r.Context().Err()
+}
+
+func TestChain_RefusalsOfStreamsHaveADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(ended{r})}, nil
+		})
+		began := time.Now()
+		response, err := send(t, &chain{base: base, timeout: 3 * time.Second}, http.MethodGet, "/api/v1/pods?watch=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err == nil || time.Since(began) != 3*time.Second {
+			t.Errorf("read: %v after %s, want an error after 3s", err, time.Since(began))
+		}
+	})
+}
+
+// quote is a string of JSON that does not end.
+type quote struct{ begun bool }
+
+func (q *quote) Read(p []byte) (int, error) {
+	if !q.begun && len(p) > 0 {
+		p[0], q.begun = '"', true
+		return 1, nil
+	}
+	return len(p), nil // whatever is there: a buffer of zeros
+}
+
+func TestChain_BoundsLists(t *testing.T) {
+	t.Parallel()
+	base := roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {typeJSON}}, Body: io.NopCloser(&quote{}), ContentLength: -1,
+		}, nil
+	})
+	response, err := send(t, &chain{base: base}, http.MethodGet, "/api/v1/pods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, response.Body); n != maxListBody || !errors.Is(err, errBodyTooLarge) {
+		t.Errorf("read %d bytes, %v; want %d and errBodyTooLarge", n, err, maxListBody)
+	}
+}
+
+func TestChain_CountsItems(t *testing.T) {
+	t.Parallel()
+	const body = `{"items":[{},{},{}]}`
+	for most, want := range map[int64]error{0: nil, 3: nil, 2: errBodyTooLarge} {
+		response, err := send(t, &chain{base: ofType(typeJSON, body), items: most}, http.MethodGet, "/api/v1/pods")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); !errors.Is(err, want) {
+			t.Errorf("at most %d items: %v, want %v", most, err, want)
+		}
+	}
+}
+
+// Answers that come in at the same time are bounded together, and what was closed does not count.
+func TestChain_BoundsWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	c := &chain{base: endlessly(http.StatusOK, "text/plain")}
+	read := func() (*http.Response, error) {
+		response, err := send(t, c, http.MethodGet, "/api/v1/namespaces/x/pods/y/log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.CopyN(io.Discard, response.Body, maxBody)
+		return response, err
+	}
+	for range 2 * maxInFlight / maxBody {
+		response, err := read()
+		if err != nil {
+			t.Fatalf("one after the other: %v", err)
+		}
+		response.Body.Close()
+		response.Body.Close()
+	}
+	var err error
+	for range maxInFlight/maxBody + 1 {
+		_, err = read()
+	}
+	if !errors.Is(err, errBodyTooLarge) {
+		t.Errorf("at the same time: %v, want errBodyTooLarge", err)
+	}
+}
+
+// A server that closes each connection is tried a few times, and not as fast as it can close them.
+func TestChain_TriesFewConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		base := roundTrip(func(r *http.Request) (*http.Response, error) {
+			for r.Context().Err() == nil { // as net/http does
+				tried++
+				httptrace.ContextClientTrace(r.Context()).GetConn("remote:443")
+			}
+			return nil, r.Context().Err()
+		})
+		began := time.Now()
+		_, err := send(t, &chain{base: base, timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
+		if !errors.Is(err, errConnections) || tried != connectionsAtMost+1 {
+			t.Errorf("%v after %d connections, want errConnections after %d", err, tried, connectionsAtMost+1)
+		}
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("gave up after %s, want pauses", took)
+		}
+	})
+}

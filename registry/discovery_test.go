@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// answers is a server with an answer for each path, and how often it was asked for others.
+type answers struct {
+	form   string
+	bodies map[string]string
+	others atomic.Int64
+}
+
+func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, found := a.bodies[r.URL.Path]
+	if !found {
+		a.others.Add(1)
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", a.form)
+	_, _ = io.WriteString(w, body)
+}
+
+func (a *answers) discover(t *testing.T) (*mapping, error) {
+	t.Helper()
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	client := server.Client()
+	t.Cleanup(client.CloseIdleConnections)
+	var m mappings
+	return m.discover(t.Context(), &rest.Config{Host: server.URL}, client)
+}
+
+func TestDiscover_Refuses(t *testing.T) {
+	t.Parallel()
+	const none = `{"items":[]}`
+	plainGroups := func(n int) string {
+		one := `{"name":"g%d.example.com","versions":[{"version":"v1"}]},`
+		var all strings.Builder
+		for i := range n {
+			fmt.Fprintf(&all, one, i)
+		}
+		return `{"groups":[` + all.String() + `{"name":"last"}]}`
+	}
+	for name, c := range map[string]struct {
+		form, api, apis string
+		want            error
+	}{
+		"a page":                  {"text/html", none, none, kubeconfig.ErrNotKubernetes},
+		"no type":                 {" ", none, none, kubeconfig.ErrNotKubernetes},
+		"garbage":                 {aggregated, none, "]]", kubeconfig.ErrNotKubernetes},
+		"plain garbage":           {typeJSON, "]]", "]]", kubeconfig.ErrNotKubernetes},
+		"too many bytes":          {aggregated, none, strings.Repeat(" ", maxDocument+1) + none, errDocumentTooLarge},
+		"too many bytes together": {aggregated, strings.Repeat(" ", maxDocument/2) + none, strings.Repeat(" ", maxDocument/2) + none, errDocumentTooLarge},
+		"too many objects":        {aggregated, none, `{"items":[{}` + strings.Repeat(",{}", maxDocumentObjects) + `]}`, errDocumentTooLarge},
+		"too many plain groups":   {typeJSON, `{"versions":["v1"]}`, plainGroups(maxGroupVersions), errDocumentTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &answers{form: c.form, bodies: map[string]string{"/api": c.api, "/apis": c.apis}}
+			if _, err := a.discover(t); !errors.Is(err, c.want) {
+				t.Errorf("err = %v, want %v", err, c.want)
+			}
+			if got := a.others.Load(); got > 0 {
+				t.Errorf("asked for %d groups", got)
+			}
+		})
+	}
+}
+
+// Of a server without aggregated discovery the groups that answer are known, and no name of a group
+// leads to another path.
+func TestDiscover_Plain(t *testing.T) {
+	t.Parallel()
+	a := &answers{form: typeJSON, bodies: map[string]string{
+		"/api": `{"versions":["v1"]}`,
+		"/apis": `{"groups":[{"name":"example.com","versions":[{"version":"v1"},{"version":"v2"}]},
+			{"name":"..","versions":[{"version":".."}]},{"name":"a/b","versions":[{"version":"v1"}]}]}`,
+		"/api/v1":              `{"resources":[{"name":"pods","kind":"Pod","namespaced":true,"verbs":["get"]}]}`,
+		"/apis/example.com/v1": `{"resources":[{"name":"things","kind":"Thing","verbs":["get"]}]}`,
+	}}
+	m, err := a.discover(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Thing"}} {
+		if _, err := m.RESTMapping(kind); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if got := a.others.Load(); got != 1 { // example.com/v2
+		t.Errorf("%d requests for what is not there, want 1", got)
+	}
+}
+
+func TestDiscover_PlainWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	a := &answers{form: typeJSON, bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/apis": `{"groups":[]}`}}
+	var status *kubeconfig.StatusError
+	if _, err := a.discover(t); !errors.As(err, &status) || status.Code != http.StatusNotFound {
+		t.Errorf("err = %v, want status 404", err)
+	}
+}
