@@ -71,7 +71,7 @@ func (l *link) probeNow() {
 
 func (l *link) run(ctx context.Context) {
 	defer close(l.done)
-	last := probeFact{}
+	last, excused := probeFact{}, 0
 	release, err := l.contacts.take(ctx, l.rank)
 	if err != nil {
 		return
@@ -83,7 +83,10 @@ func (l *link) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !l.isOurFault(err, began) {
+		if l.isOurFault(err, began) && excused < maxExcused {
+			excused++
+		} else {
+			excused = 0
 			l.report(fact)
 			last = fact
 		}
@@ -97,6 +100,10 @@ func (l *link) run(ctx context.Context) {
 		wait.Stop()
 	}
 }
+
+// maxExcused is how many failures in a row the hub takes upon itself. A hub that is always short of time
+// must still find out that a remote is gone.
+const maxExcused = 2
 
 // isOurFault reports whether the failure of a probe says nothing of the remote: the hub was starved
 // while the probe ran, or had no means to send it.
@@ -130,7 +137,7 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
 	err := l.ask(ctx, &fact, l.isFresh(last))
 	if err != nil {
-		reason, message := kubeconfig.Classify(err)
+		reason, message := classify(err)
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		fact.fatal = reason == ReasonUnauthorized
 		return fact, err
