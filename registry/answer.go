@@ -22,10 +22,10 @@ import (
 // size: three bytes of JSON are enough for a ConfigMap of 300. So an answer is bounded by its bytes,
 // and by the objects in it.
 const (
-	// maxBody and maxListBody bound an answer, in bytes. A list of the largest size takes 250 MiB to
+	// maxBody and maxListBody bound an answer, in bytes. A list of the largest size takes 200 MiB to
 	// read.
 	maxBody     = 64 << 20
-	maxListBody = 96 << 20
+	maxListBody = 80 << 20
 	// maxRefusal bounds an answer that says no, in bytes: a Status, or the page of a proxy.
 	maxRefusal = 1 << 20
 	// maxEvent bounds one event of a watch, in bytes. client-go takes no larger one, but it would read
@@ -42,6 +42,24 @@ var (
 		kubeconfig.ErrNotKubernetes)
 	errBodyTooLarge = errors.New("the answer of the API server is larger than the hub accepts")
 )
+
+// classify says why a request to a remote failed. It is kubeconfig.Classify for what that does not know:
+// the bounds of this package.
+func classify(err error) (reason, message string) {
+	const notHealthy = "NotHealthy"
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		return notHealthy, "The API server sends more in one answer than the hub accepts; look for objects that are " +
+			"huge or far too many, or let the modules watch less (spec.namespaces)."
+	case errors.Is(err, errDocumentTooLarge):
+		return notHealthy, "The API server says that it serves far more resources than the hub accepts; " +
+			"check that the server's URL is that of an API server, and remove CRDs that nobody needs."
+	case errors.Is(err, errConnections):
+		return notHealthy, "The server closes every connection before it has answered; " +
+			"look at whatever stands between the hub and it."
+	}
+	return kubeconfig.Classify(err)
+}
 
 // check refuses and amends what a remote may not ask of the hub.
 func check(r *http.Request, response *http.Response, kind requestKind) error {

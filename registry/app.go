@@ -17,8 +17,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // appOptions are the options of the fx App of one epoch: what the epoch provides, and every
@@ -163,7 +161,7 @@ func describe(err error) failure {
 	}
 	var remote *remoteError
 	if errors.As(err, &remote) {
-		_, message := kubeconfig.Classify(err)
+		_, message := classify(err)
 		return failure{reason: ReasonStartFailed, message: clean("discover the API: " + message), remote: true}
 	}
 	reason := ReasonStartFailed

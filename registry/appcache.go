@@ -19,8 +19,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // appCache is the cache of one app. It differs from controller-runtime's in three ways:
@@ -224,7 +222,7 @@ func (e *epoch) watchFailed(_ context.Context, r *toolscache.Reflector, err erro
 	case apierrors.IsNotFound(err):
 		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + what, true})
 	default:
-		_, message := kubeconfig.Classify(err)
+		_, message := classify(err)
 		e.tracker.blocked(what, block{ReasonWaiting, "cannot watch " + what + ": " + message, false})
 	}
 }

@@ -18,6 +18,20 @@ func (c claim) before(other claim) bool {
 	return c.name < other.name
 }
 
+// claimKnown notes, before the remote is contacted, which cluster it was before: one that was
+// registered later and is contacted first does not get its place. The caller holds mu.
+func (r *Registry) claimKnown(name ClusterName, c Config) {
+	mine, id := claim{name: name, since: c.Since}, c.Identity.Known
+	first, taken := r.claims[id]
+	if id == "" || r.allowTwin || taken && !mine.before(first) {
+		return
+	}
+	r.claims[id] = mine
+	if a := r.actors[first.name]; taken && a != nil {
+		a.probeNow()
+	}
+}
+
 // claim notes that the remote called name is the cluster with this id, and no other any more. If
 // another remote is that cluster already, the one that was registered first has it: claim returns the
 // name of an older one, and a newer one is probed at once, which tells it.

@@ -186,7 +186,9 @@ func TestRegistry_RemoveWhileStarting(t *testing.T) {
 	c := dedicated(t)
 	var s traces
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module()} })
-	if err := r.Ensure("early", configFor(t, c.Kubeconfig())); err != nil {
+	config := configFor(t, c.Kubeconfig())
+	config.Identity.Known = namespaceUID(t, c)
+	if err := r.Ensure("early", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
 	err := removeWithin(t, r, "early", patience)

@@ -63,8 +63,12 @@ func (m *machine) fits(l *life) bool { return l.endpoint == m.want.endpoint && l
 func (m *machine) over(now time.Time) bool { return m.want.stop && !m.mayClean(now) }
 
 // mayClean reports whether a removal is worth to be put off, because cleanup steps may yet run: the
-// app works, or nothing is known to keep it from working in time.
+// app works, or nothing is known to keep it from working in time. A remote that was never contacted has
+// nothing to be cleaned up.
 func (m *machine) mayClean(now time.Time) bool {
+	if m.line.contact == contactNone && m.known() == "" {
+		return false
+	}
 	return m.want.stop && now.Before(m.want.removeBy) && !m.cleaned && !m.noSteps && !m.want.paused &&
 		m.failure == nil && m.line.contact != contactLost && m.blocked(&m.line) == nil &&
 		!now.Before(m.want.suspicion.Until)

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -261,7 +261,7 @@ func groupVersions(groups *metav1.APIGroupList) []schema.GroupVersion {
 	var all []schema.GroupVersion
 	for _, group := range groups.Groups {
 		for _, version := range group.Versions {
-			if len(path.IsValidPathSegmentName(group.Name)) > 0 || len(path.IsValidPathSegmentName(version.Version)) > 0 {
+			if len(content.IsPathSegmentName(group.Name)) > 0 || len(content.IsPathSegmentName(version.Version)) > 0 {
 				continue // they would lead to another path
 			}
 			all = append(all, schema.GroupVersion{Group: group.Name, Version: version.Version})

@@ -134,6 +134,7 @@ func (e *epoch) yield(atMost time.Duration) {
 // called when the app is ready, ended if it ends by itself.
 func (e *epoch) run(ready func(), ended func(error)) {
 	defer close(e.done)
+	defer e.hooks.running.Wait() // also those that were given up
 	defer e.cleanUp()
 	pprof.SetGoroutineLabels(e.ctx) // and those of all goroutines that come of this one; see goroutines
 	var record record
@@ -170,8 +171,14 @@ func (e *epoch) start(r *record) error {
 	if err != nil {
 		return err
 	}
-	defer release()
-	r.open(e.journal.begin(e.ctx, e.name, e.log))
+	end := e.journal.begin(e.ctx, e.name, e.log)
+	if e.rank == rankSuspect {
+		// Alone until it has proven itself: a crash of the hub is blamed on all whose entry is open.
+		r.open(func() { end(); release() })
+	} else {
+		defer release()
+		r.open(end)
+	}
 	if err := e.build(); err != nil {
 		return err
 	}

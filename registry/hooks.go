@@ -23,6 +23,8 @@ type hooks struct {
 	log     logr.Logger
 	timeout time.Duration // of one OnStop hook that is run late
 
+	running sync.WaitGroup // hooks, also those that nobody waits for any more
+
 	mu      sync.Mutex // protects the fields; not held while a hook runs
 	list    []hook
 	started int // how many of the list have started
@@ -102,17 +104,17 @@ func (h *hooks) run(ctx context.Context, f func(context.Context) error, late fun
 		return nil
 	}
 	done := make(chan error, 1)
-	go func() { done <- safely(func() error { return f(ctx) }) }()
+	h.running.Go(func() { done <- safely(func() error { return f(ctx) }) })
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
-	go func() {
+	h.running.Go(func() {
 		if err := <-done; err == nil && late != nil {
 			late()
 		}
-	}()
+	})
 	return fmt.Errorf("did not return in time: %w", context.Cause(ctx))
 }
 

@@ -30,31 +30,32 @@ type jsonMeter struct {
 }
 
 func (m *jsonMeter) read(piece []byte) error {
-	begin := 0 // of the value, in this piece
 	for i := 0; i < len(piece); {
-		if m.quoted {
-			i += m.skip(piece[i:])
-			continue
+		n, err := m.step(piece[i:])
+		if err != nil {
+			return err
 		}
-		switch piece[i] {
-		case '"':
-			m.quoted = true
-		case '{', '[':
-			if err := m.open(piece[i] == '['); err != nil {
-				return err
-			}
-		case '}', ']':
-			if m.close() {
-				if err := m.end(int64(i + 1 - begin)); err != nil {
-					return err
-				}
-				begin = i + 1
-			}
-		}
-		i++
+		i += n
 	}
-	m.size += int64(len(piece) - begin)
 	return m.checkSize()
+}
+
+// step takes in what comes next, and returns how many bytes that were.
+func (m *jsonMeter) step(piece []byte) (n int, err error) {
+	n = 1
+	switch {
+	case m.quoted:
+		n = m.skip(piece)
+	case piece[0] == '"':
+		m.quoted = true
+	case piece[0] == '{', piece[0] == '[':
+		err = m.open(piece[0] == '[')
+	case piece[0] == '}', piece[0] == ']':
+		m.size++
+		return n, m.close()
+	}
+	m.size += int64(n)
+	return n, err
 }
 
 // skip returns the length of what belongs to a string, with the quote that ends it.
@@ -102,19 +103,12 @@ func (m *jsonMeter) open(list bool) error {
 
 func (m *jsonMeter) isList(depth int) bool { return m.lists[depth/64]>>(depth%64)&1 == 1 }
 
-// close notes the end of an object or a list, and reports whether it was the outermost one.
-func (m *jsonMeter) close() bool {
+// close notes the end of an object or a list. With that of the outermost one the next event begins.
+func (m *jsonMeter) close() error {
 	m.depth = max(m.depth-1, 0)
-	return m.depth == 0
-}
-
-// end notes the end of a value, of which so many bytes are in this piece.
-func (m *jsonMeter) end(bytes int64) error {
-	if !m.stream {
-		m.size += bytes
+	if m.depth > 0 || !m.stream {
 		return nil
 	}
-	m.size += bytes
 	err := m.checkSize()
 	m.size, m.items, m.elements = 0, 0, 0
 	return err

@@ -150,6 +150,7 @@ func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*act
 	if r.closed {
 		return nil, ErrClosed
 	}
+	r.claimKnown(name, config)
 	if a := r.actors[name]; a != nil {
 		if mustBeNew {
 			return nil, fmt.Errorf("register %s: %w", name, ErrAlreadyExists)
@@ -237,7 +238,8 @@ func (r *Registry) removeBy(ctx context.Context) time.Time {
 		return time.Now().Add(removeTimeout)
 	}
 	left := time.Until(deadline)
-	return time.Now().Add(max(left/2, left-r.limits.StopTimeout))
+	stop := r.limits.StopTimeout + time.Second // and for saying how it went
+	return time.Now().Add(max(left/2, left-stop))
 }
 
 // finish makes a remote end, and returns its actor when that is over.

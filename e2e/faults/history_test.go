@@ -126,6 +126,15 @@ func hasCondition(c *hubv1.Cluster, kind string, status metav1.ConditionStatus, 
 	return one != nil && one.Status == status && one.Reason == reason
 }
 
+// conditionReason returns the reason of a condition if it has that status, and "" otherwise.
+func conditionReason(c *hubv1.Cluster, kind string, status metav1.ConditionStatus) string {
+	one := meta.FindStatusCondition(c.Status.Conditions, kind)
+	if one == nil || one.Status != status {
+		return ""
+	}
+	return one.Reason
+}
+
 // isReady reports whether a Cluster is Ready.
 func isReady(c *hubv1.Cluster) bool {
 	return hasCondition(c, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)

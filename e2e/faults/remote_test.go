@@ -34,6 +34,8 @@ type remote struct {
 	on    *fleet.Cluster
 	proxy *fault.Proxy
 	since time.Time // of what was last done to it
+	// direct is a kubeconfig for a way without a proxy, which cannot be broken.
+	direct []byte
 }
 
 // newRemote makes a way to a cluster, a namespace there, and registers nothing yet.
@@ -77,6 +79,10 @@ func runs(modules ...string) change {
 // register registers the remote as its administrator.
 func (r *remote) register(changes ...change) {
 	r.t.Helper()
+	if r.direct != nil {
+		r.registerAs(r.direct, changes...)
+		return
+	}
 	r.registerAs(r.on.Kubeconfig(), changes...)
 }
 
@@ -107,6 +113,9 @@ func (r *remote) tryRegister(kubeconfig []byte, changes ...change) error {
 
 // store puts a kubeconfig into the Secret, changed to lead through the proxy.
 func (r *remote) store(kubeconfig []byte) error {
+	if r.proxy == nil {
+		return r.storeAsIs(kubeconfig)
+	}
 	through, err := r.proxy.Kubeconfig(kubeconfig)
 	if err != nil {
 		return err
@@ -128,26 +137,37 @@ func (r *remote) storeAsIs(kubeconfig []byte) error {
 	return err
 }
 
-// deregister deletes the Cluster and its Secret, and waits until the hub has let go of it.
+// deregister mends the way, deletes the Cluster and its Secret, and waits until the hub has let go of it.
+// If the test has stopped its hub, nobody is there to do so.
 func (r *remote) deregister() {
 	r.t.Helper()
-	if err := r.proxy.Set(fault.Pass()); err != nil && !errors.Is(err, fault.ErrClosed) {
-		r.t.Error(err)
+	if r.proxy != nil {
+		if err := r.proxy.Set(fault.Pass()); err != nil && !errors.Is(err, fault.ErrClosed) {
+			r.t.Error(err)
+		}
 	}
+	r.leave()
+	if r.stage.remotes() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), patience)
+	defer cancel()
+	if _, err := r.stage.history.await(ctx, r.name, r.since, isGone); err != nil {
+		r.t.Errorf("the Cluster does not go: %v", err)
+	}
+}
+
+// leave deletes the Cluster and its Secret.
+func (r *remote) leave() {
+	r.t.Helper()
 	r.since = time.Now()
 	ctx := context.WithoutCancel(r.t.Context())
 	cluster, secret := &hubv1.Cluster{}, &corev1.Secret{}
 	cluster.Name, secret.Name, secret.Namespace = r.name, r.name, hubv1.DefaultNamespace
-	if err := client.IgnoreNotFound(r.stage.admin.Delete(ctx, cluster)); err != nil {
-		r.t.Error(err)
-	}
-	if err := client.IgnoreNotFound(r.stage.admin.Delete(ctx, secret)); err != nil {
-		r.t.Error(err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if _, err := r.stage.history.await(ctx, r.name, r.since, isGone); err != nil {
-		r.t.Errorf("the Cluster does not go: %v", err)
+	for _, one := range []client.Object{cluster, secret} {
+		if err := client.IgnoreNotFound(r.stage.admin.Delete(ctx, one)); err != nil {
+			r.t.Error(err)
+		}
 	}
 }
 

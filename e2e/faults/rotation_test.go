@@ -20,6 +20,10 @@ import (
 // inUseWithin is how soon a new credential is to be in use.
 const inUseWithin = 2 * time.Second
 
+// apart is the time between two rotations. A Secret that changes more often than every two seconds is
+// read only that often.
+const apart = 2500 * time.Millisecond
+
 // drained is more than the time for which connections of a certificate that was replaced go on.
 const drained = 12 * time.Second
 
@@ -67,6 +71,7 @@ func (s *stage) rotate(t *testing.T, kind credentialKind, n int) []time.Duration
 	finish := r.borrow(t, 4)
 	var took []time.Duration
 	for i := range n {
+		r.staysReady(epoch, apart)
 		user, kubeconfig := mint(i + 1)
 		must(t, r.store(kubeconfig))
 		took = append(took, r.firstRequestOf(kind.account(user)).Sub(r.since))

@@ -146,6 +146,7 @@ func (s *stage) startHub() (stop func()) {
 	stop = sync.OnceFunc(func() {
 		cancel()
 		<-done
+		s.registry.Store(nil)
 	})
 	s.t.Cleanup(stop)
 	eventually(s.t, func() error {

@@ -147,30 +147,28 @@ func TestCluster_DeletionOfWhatHangs(t *testing.T) {
 	t.Parallel()
 	const within = 6 * time.Second
 	for name, tc := range map[string]struct {
-		module  func(t *testing.T, hangs func(context.Context) error) registry.Module
-		starts  bool // the app becomes Ready
-		leases  bool // a callback hangs, too
-		says    string
-		atMost  time.Duration
-		atLeast time.Duration
+		module func(t *testing.T, hangs func(context.Context) error) registry.Module
+		starts bool // the app becomes Ready
+		leases bool // a callback hangs, too
+		says   string
 	}{
 		"a hook that stops": {
 			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
 				return hooked("hanging", nil, hangs, nil)
 			},
-			starts: true, says: "left behind", atMost: within,
+			starts: true, says: "left behind",
 		},
 		"a hook that starts": {
 			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
 				return hooked("hanging", hangs, nil, nil)
 			},
-			says: "left behind", atMost: within,
+			says: "left behind",
 		},
 		"a cleanup step": {
 			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
 				return hooked("hanging", nil, nil, hangs)
 			},
-			starts: true, says: "hanging/everything", atMost: within + 2*time.Second,
+			starts: true, says: "hanging/everything",
 		},
 		"a runnable": {
 			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
@@ -178,11 +176,11 @@ func TestCluster_DeletionOfWhatHangs(t *testing.T) {
 					return mgr.Add(manager.RunnableFunc(hangs))
 				})})
 			},
-			starts: true, says: "left behind", atMost: within,
+			starts: true, says: "left behind",
 		},
 		"a callback": {
 			module: func(*testing.T, func(context.Context) error) registry.Module { return idle("docile") },
-			starts: true, leases: true, atMost: within,
+			starts: true, leases: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,8 +220,8 @@ func TestCluster_DeletionOfWhatHangs(t *testing.T) {
 			h.expectGone(name)
 			took := time.Since(began)
 			t.Logf("gone after %s", took)
-			if took > tc.atMost+2*time.Second {
-				t.Errorf("gone after %s, want at most %s", took, tc.atMost)
+			if took > 2*within+patience/3 {
+				t.Errorf("gone after %s, and had %s", took, within)
 			}
 			if tc.says == "" {
 				h.expectEvent(name, "Deregistered")
@@ -412,7 +410,7 @@ func TestCluster_DeletionOfADeadRemote(t *testing.T) {
 		h.expectGone(names[how])
 		took := time.Since(began)
 		t.Logf("a remote that is %s was gone after %s", how, took)
-		if took > within+5*time.Second { // 25 s and 30 s if nobody sets another time
+		if took > 30*time.Second {
 			t.Errorf("deregistering a remote that is %s took %s", how, took)
 		}
 	}

@@ -240,14 +240,14 @@ func TestJournal_IsNoGuard(t *testing.T) {
 			if err := p.Begin(t.Context(), "first"); err == nil {
 				t.Error("the start is on record, it says")
 			}
-			if took := time.Since(began); took > 2*journalTimeout+time.Second {
+			if took := time.Since(began); took > 5*journalTimeout {
 				t.Errorf("an app waited for %s", took)
 			}
 			began = time.Now()
 			for i := range 100 {
 				_ = p.Begin(t.Context(), registry.ClusterName(fmt.Sprintf("c%d", i)))
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 2*journalTimeout { // not one after the other
 				t.Errorf("100 more waited for %s", took)
 			}
 			p.line.set(nil, nil)

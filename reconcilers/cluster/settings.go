@@ -25,7 +25,8 @@ type Settings struct {
 	// Default 16.
 	Concurrency int
 	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its
-	// Cluster is deleted. What is not done by then is given up, and an event says so. Default 25 s.
+	// Cluster is deleted. What is not done by then is given up, and an event says so, 3 s later at
+	// the latest. Default 25 s.
 	RemoveWithin time.Duration
 	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
 	// 60 s.

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// asHub makes the test binary a hub, whose process can lack what this one has. Its value is the file with
+// the kubeconfig of the hub's cluster.
+const asHub = "CLUSTERFX_TEST_FAULTS_AS_HUB"
+
+// mainOfHub runs a hub until it is asked to stop.
+func mainOfHub() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // This is a main.
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv(asHub))
+	if err == nil {
+		config.QPS = -1
+		o := app.Options{Config: config}
+		o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		o.Registry.AllowDuplicates, o.Registry.Replica = true, replica
+		o.Modules = []registry.Module{newStopwatch().module(), burner()}
+		err = app.Run(ctx, o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// How the module burner starves its hub when it gets burnSignal.
+const (
+	burnSignal = syscall.SIGUSR1
+	burning    = 25 * time.Second
+	burners    = 400
+)
+
+// burner is a module that takes all the time of the processor there is, for a while.
+func burner() registry.Module {
+	return registry.NewModule("burner", registry.ModuleOptions{Hub: fx.Invoke(func() {
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, burnSignal)
+		go func() {
+			<-asked
+			end := time.Now().Add(burning)
+			for range burners {
+				go func() {
+					for n := 0; n%1_000_000 > 0 || time.Now().Before(end); n++ {
+						runtime.KeepAlive(n)
+					}
+				}()
+			}
+		}()
+	})})
+}
+
+// hubProcess is a hub that runs in a process of its own.
+type hubProcess struct {
+	cmd  *exec.Cmd
+	wait func() error
+}
+
+// startHubProcess starts a hub in a shell that has set limits, with more variables. It is killed when the
+// test ends.
+func (s *stage) startHubProcess(t *testing.T, limits string, env ...string) *hubProcess {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "hub.kubeconfig")
+	must(t, os.WriteFile(file, s.hub.Kubeconfig(), 0o600))
+	p := &hubProcess{cmd: exec.Command("/bin/sh", "-c", limits+` && exec "$0"`, self)}
+	p.cmd.Env = append(append(os.Environ(), env...), asHub+"="+file)
+	p.cmd.Stderr = os.Stderr
+	must(t, p.cmd.Start())
+	p.wait = sync.OnceValue(p.cmd.Wait)
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.wait()
+	})
+	return p
+}
+
+// expectAlive fails the test if the process has ended, and ends it in good order otherwise.
+func (p *hubProcess) expectAlive(t *testing.T) {
+	t.Helper()
+	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	ended := make(chan error, 1)
+	go func() { ended <- p.wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the hub ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Error(errors.New("the hub does not end"))
+	}
+}
