@@ -41,7 +41,7 @@ type environment struct {
 	starts   *turns // of apps
 	contacts *turns // of first probes
 	pulse    *pulse
-	epochs   atomic.Int64 // started so far, of all remotes
+	epochs       *atomic.Int64 // started so far, of all remotes
 }
 
 func newEnvironment(o Options, transport http.RoundTripper) *environment {
@@ -66,7 +66,9 @@ func newEnvironment(o Options, transport http.RoundTripper) *environment {
 	env.starts = newTurns(env.limits.Starts, startTurn)
 	env.contacts = newTurns(contacts, contactTurn)
 	env.pulse = newPulse()
-	go env.pulse.beat(env.root)
+	if env.epochs = o.Epochs; env.epochs == nil {
+		env.epochs = &atomic.Int64{}
+	}
 	return env
 }
 

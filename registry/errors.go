@@ -25,6 +25,9 @@ var (
 	// ErrSuperseded is returned by Stop when an Ensure wants the remote again before it was
 	// forgotten.
 	ErrSuperseded = errors.New("the remote is wanted again")
+	// ErrNotLeader says that this hub may not write, because another one leads. A gate's errors match
+	// it (see Options.Gate), and so does what WithClient returns on a standby.
+	ErrNotLeader = errors.New("this hub is not the leader")
 	// ErrClosed is returned once the registry has been shut down.
 	ErrClosed = errors.New("the registry is shut down")
 )

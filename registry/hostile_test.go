@@ -98,12 +98,11 @@ var quick = []string{
 
 // Bounds of what hostile remotes may do to the hub.
 const (
-	// maxCache is how much an app may keep. The garbage collector lets the heap grow to twice of what is
-	// in use, so that it is less than half of maxHeap.
-	maxCache = 96 << 20
-	// maxHeap is by how much the hub's heap may grow for one remote: 64 MiB, and 256 MiB for reading the
-	// largest answer or keeping what is in the cache, with the garbage that this makes.
-	maxHeap = (64 + 256) << 20
+	// maxCache and maxObjects are how much an app may keep.
+	maxCache, maxObjects = 96 << 20, 5000
+	// maxHeap is by how much the hub's heap may grow for one remote: 64 MiB, and the caps, which are what
+	// an app may keep and the 200 MiB that reading the largest answer takes.
+	maxHeap = 64<<20 + maxCache + 200<<20
 	// noticed is within what time a neighbour's reconciler sees what is written.
 	noticed = time.Second
 	// maxRequests is how many requests a remote may get per second, which is what its app may send,
@@ -128,7 +127,7 @@ func TestHostile(t *testing.T) {
 // Those that are after the hub's memory get no more of it than they may have.
 func TestHostile_Memory(t *testing.T) {
 	scripts := scriptsToRun(t, true)
-	s := newHostileSuite(t, registry.Limits{SyncTimeout: time.Minute, MaxCacheBytes: maxCache})
+	s := newHostileSuite(t, registry.Limits{SyncTimeout: time.Minute, MaxCacheBytes: maxCache, MaxObjects: maxObjects})
 	for _, script := range scripts {
 		s.runAll(t, []hostile.Script{script})
 	}

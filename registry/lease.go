@@ -14,7 +14,8 @@ import (
 // the remote. It returns f's error as it is.
 //
 // It never waits for the network before it calls f: where the remote cannot be used now it
-// returns a NotReadyError at once, and ErrNotFound for an unknown name. No lock is held while f
+// returns a NotReadyError at once, and ErrNotFound for an unknown name, or ErrNotLeader where this hub is
+// a standby. No lock is held while f
 // runs, so that f may take its time and may call the registry. The context given to f ends with
 // ctx, and with cause ErrStopped when the app is stopped, which does not wait for f; a request
 // that f sends after that fails with ErrStopped. When another app takes the place of this one,
@@ -38,7 +39,7 @@ func (r *Registry) WithCluster(
 ) error {
 	a, err := r.actor(name)
 	if err != nil {
-		return err
+		return r.unlessDeposed(err)
 	}
 	now := a.current.Load()
 	if now.epoch == nil {
@@ -53,6 +54,17 @@ func (r *Registry) WithCluster(
 		return fmt.Errorf("make a client for %s: %w", name, err)
 	}
 	return f(ctx, lentCluster{Cluster: lent.values.Connection, client: c})
+}
+
+// unlessDeposed returns err, or why this hub has no remotes at all.
+func (r *Registry) unlessDeposed(err error) error {
+	if r.gate == nil {
+		return err
+	}
+	if closed := r.gate(); closed != nil {
+		return closed
+	}
+	return err
 }
 
 // lentCluster is what a lease lends: the app's connection, with a client that goes on while the lease

@@ -49,6 +49,7 @@ const retryProbeEvery = time.Second
 func (l *link) open(ctx context.Context, p Probe) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.settings.Store(&p)
+	l.pulse.start(l.root)
 	l.kick, l.cancel, l.done = make(chan struct{}, 1), cancel, make(chan struct{})
 	go l.run(ctx)
 }

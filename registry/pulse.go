@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ import (
 type pulse struct {
 	starvedUntil atomic.Int64 // monotonic nanoseconds since born: the last time that a beat was late
 	born         time.Time
+	once         sync.Once
 }
 
 const (
@@ -31,6 +33,9 @@ func newPulse() *pulse {
 	p.starvedUntil.Store(-1)
 	return p
 }
+
+// start makes the pulse beat until ctx ends. Later calls do nothing.
+func (p *pulse) start(ctx context.Context) { p.once.Do(func() { go p.beat(ctx) }) }
 
 // beat runs until ctx ends.
 func (p *pulse) beat(ctx context.Context) {

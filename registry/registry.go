@@ -66,13 +66,17 @@ type Options struct {
 	// Replica names this process in user agents. Default "hub".
 	Replica string
 	// Gate refuses every mutating request of every app while it returns an error. It is how a
-	// hub that is not the leader any more is kept from writing. Default: open.
+	// hub that is not the leader any more is kept from writing; its errors should match ErrNotLeader.
+	// Default: open.
 	Gate func() error
 	// Impersonate makes every app a user of its own at the hub's API server (see HubUserPrefix), so
 	// that the hub's RBAC bounds what a remote can cause there. The hub itself needs the right to
 	// impersonate these users and their groups, and every user the rights that its modules need.
 	// Default: apps act as the hub itself.
 	Impersonate bool
+	// Epochs counts the epochs of a process that has one registry after another. Default: one of the
+	// registry's own.
+	Epochs *atomic.Int64
 	// Journal records which apps are being started. Default: none.
 	Journal Journal
 	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several

@@ -47,8 +47,14 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// patience is how long a test waits for what should come within some seconds.
-const patience = time.Minute
+// patience is how long a test waits for what should come within some seconds, or, with everything
+// ten times as large, within a minute.
+func patience() time.Duration {
+	if allFaults() {
+		return 5 * time.Minute
+	}
+	return time.Minute
+}
 
 // program is a hub in a process of its own.
 type program struct {
@@ -91,7 +97,7 @@ func startWith(t *testing.T, env []string, args ...string) *program {
 // exit returns the exit code once the process has ended.
 func (p *program) exit() int {
 	p.t.Helper()
-	stuck := time.AfterFunc(patience, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
+	stuck := time.AfterFunc(patience(), func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) })
 	defer stuck.Stop()
 	var failed *exec.ExitError
 	if err := p.wait(); err != nil && !errors.As(err, &failed) {
@@ -148,7 +154,7 @@ func (o *output) String() string {
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience()).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // kubectl runs the real one and returns what it prints.

@@ -17,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	"k8s.io/client-go/tools/clientcmd"
+
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/registry"
@@ -30,6 +33,7 @@ const asHub = "CLUSTERFX_TEST_FAULTS_AS_HUB"
 
 // mainOfHub runs a hub until it is asked to stop.
 func mainOfHub() int {
+	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // This is a main.
 	defer stop()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv(asHub))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,6 +37,8 @@ const (
 	looping = "looping"
 	// widgets watches a kind that remotes do not have by themselves.
 	widgets = "widgets"
+	// tidy has a cleanup step that writes in the remote.
+	tidy = "tidy"
 	// deployments watches a kind that every remote has.
 	deployments = "deployments"
 )
@@ -45,6 +48,7 @@ func (m *misbehaviour) modules(w *stopwatch) []registry.Module {
 		registry.NewModule(panicking, registry.ModuleOptions{Remote: fx.Invoke(m.panics)}),
 		registry.NewModule(looping, registry.ModuleOptions{Remote: fx.Invoke(m.loops)}),
 		registry.NewModule(widgets, registry.ModuleOptions{Remote: fx.Invoke(w.watchWidgets)}),
+		registry.NewModule(tidy, registry.ModuleOptions{Remote: fx.Provide(registry.AsCleanup(tidyUp))}),
 		registry.NewModule(deployments, registry.ModuleOptions{Remote: fx.Invoke(watchDeployments)}),
 	}
 }
@@ -111,4 +115,10 @@ func newWidget() *unstructured.Unstructured {
 func watchDeployments(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(deployments).For(&appsv1.Deployment{}).
 		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+}
+
+func tidyUp(name registry.ClusterName, remote client.Client) registry.CleanupStep {
+	return registry.CleanupStep{Name: tidy + "/everything", Run: func(ctx context.Context) error {
+		return remote.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(name))
+	}}
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,10 +33,10 @@ type remote struct {
 	stage *stage
 	name  string
 	on    *fleet.Cluster
-	proxy *fault.Proxy
-	since time.Time // of what was last done to it
-	// direct is a kubeconfig for a way without a proxy, which cannot be broken.
-	direct []byte
+	proxy *fault.Proxy // nil where the way cannot be broken
+	since time.Time    // of what was last done to it
+
+	refused atomic.Int64 // leases of borrow that failed
 }
 
 // newRemote makes a way to a cluster, a namespace there, and registers nothing yet.
@@ -79,10 +80,6 @@ func runs(modules ...string) change {
 // register registers the remote as its administrator.
 func (r *remote) register(changes ...change) {
 	r.t.Helper()
-	if r.direct != nil {
-		r.registerAs(r.direct, changes...)
-		return
-	}
 	r.registerAs(r.on.Kubeconfig(), changes...)
 }
 

@@ -124,6 +124,7 @@ func (r *remote) borrow(t *testing.T, callers int) (finish func() int) {
 				defer mu.Unlock()
 				calls++
 				if err != nil {
+					r.refused.Add(1)
 					t.Errorf("lease %d of %s: %v", calls, r.name, err)
 				}
 			})
@@ -146,4 +147,29 @@ func use(ctx context.Context, c client.Client, namespace string, i int) error {
 	}
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "lease-"}}
 	return c.Create(ctx, one, client.DryRunAll)
+}
+
+// failed returns how many leases of borrow have failed.
+func (r *remote) failed() int { return int(r.refused.Load()) }
+
+// keepWriting writes objects in the remote, so that there is always something to reconcile, until finish
+// is called.
+func (r *remote) keepWriting(t *testing.T) (finish func()) {
+	admin := r.stage.clientFor(t, r.on.Config())
+	ctx, cancel := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		every(ctx, 10*time.Millisecond, func(ctx context.Context, _ int) {
+			err := r.stage.stopwatch.write(ctx, admin, registry.ClusterName(r.name), r.name)
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("write in %s: %v", r.name, err)
+			}
+		})
+	})
+	finish = sync.OnceFunc(func() {
+		cancel()
+		writing.Wait()
+	})
+	t.Cleanup(finish)
+	return finish
 }

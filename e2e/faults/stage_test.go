@@ -188,15 +188,6 @@ func eventually(t testing.TB, check func() error) {
 	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// addresses returns n addresses of loopback.
-func addresses(n int) []netip.Addr {
-	var all []netip.Addr
-	for i := range n {
-		all = append(all, netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)}))
-	}
-	return all
-}
-
 // conditionText shows a condition in a failure.
 func conditionText(c *hubv1.Cluster) string {
 	text := fmt.Sprintf("generation %d, observed %d", c.Generation, c.Status.ObservedGeneration)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 // What is wrong with the hub itself must not be said of its remotes: F51 and F52.
@@ -22,36 +21,6 @@ func TestFaults_OfTheHub(t *testing.T) {
 	}
 	t.Run("too few file descriptors", fewDescriptors)
 	t.Run("no time on the processor", noTime)
-}
-
-// crowd registers n remotes, each at an address of its own.
-func (s *stage) crowd(t *testing.T, n int, on string, changes ...change) []*remote {
-	t.Helper()
-	var all []*remote
-	c := s.cluster(on)
-	admin := s.clientFor(t, c.Config())
-	must(t, admin.Create(t.Context(), namespace(crowded)))
-	for i, address := range addresses(n) {
-		kubeconfig, err := fleet.At(c.Kubeconfig(), address)
-		must(t, err)
-		r := &remote{t: t, stage: s, name: fmt.Sprintf("%s-%d", crowded, i), on: c, direct: kubeconfig}
-		r.register(append([]change{func(c *hubv1.ClusterSpec) { c.Namespaces = []string{crowded} }}, changes...)...)
-		all = append(all, r)
-	}
-	return all
-}
-
-// crowded is the namespace that the remotes of a crowd share, and how their names begin.
-const crowded = "crowd"
-
-func countReady(all []*remote) int {
-	n := 0
-	for _, r := range all {
-		if versions, _ := r.stage.history.since(r.name, time.Now()); len(versions) > 0 && isReady(versions[len(versions)-1].cluster) {
-			n++
-		}
-	}
-	return n
 }
 
 // expectNoBlame fails the test if a remote was said not to answer, or was Ready and did not stay so.
@@ -81,10 +50,10 @@ func expectNoBlame(t *testing.T, all []*remote, since time.Time) {
 // fewDescriptors is a hub that cannot have as many connections as it has remotes.
 func fewDescriptors(t *testing.T) {
 	const remotes, descriptors = 80, 64
-	s := newStage(t, stageOptions{fleet: fleet.Options{Addresses: addresses(remotes)}}, calm)
+	s := newStage(t, stageOptions{}, calm)
 	p := s.startHubProcess(t, fmt.Sprintf("ulimit -n %d", descriptors))
 	began := time.Now()
-	all := s.crowd(t, remotes, calm, quick)
+	all := s.newCrowd(t, crowd{n: remotes, on: []string{calm}, changes: []change{quick}})
 	eventually(t, func() error {
 		if n := countReady(all); n < descriptors/4 {
 			return fmt.Errorf("%d remotes are Ready", n)
@@ -115,9 +84,9 @@ func fewDescriptors(t *testing.T) {
 // noTime is a hub whose process computes something else all the time.
 func noTime(t *testing.T) {
 	const remotes = 20
-	s := newStage(t, stageOptions{fleet: fleet.Options{Addresses: addresses(remotes)}}, calm)
+	s := newStage(t, stageOptions{}, calm)
 	p := s.startHubProcess(t, "true", "GOMAXPROCS=1")
-	all := s.crowd(t, remotes, calm)
+	all := s.newCrowd(t, crowd{n: remotes, on: []string{calm}})
 	eventually(t, func() error {
 		if n := countReady(all); n < remotes {
 			return fmt.Errorf("%d remotes are Ready", n)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"go.uber.org/dig"
 	"go.uber.org/fx"
@@ -46,6 +47,7 @@ func Run(ctx context.Context, o Options) error {
 	case err != nil:
 		return err
 	}
+	o.Registry.Epochs = &atomic.Int64{} // no two epochs of the process have the same number
 	for {
 		err := runTerm(ctx, o, scheme, ports)
 		if !errors.Is(err, errDeposed) {

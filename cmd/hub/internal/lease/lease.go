@@ -4,7 +4,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -13,11 +12,13 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // ErrNotLeader says that this hub may not write, because it does not hold the lease, or cannot know
 // any more that it does.
-var ErrNotLeader = errors.New("this hub is not the leader")
+var ErrNotLeader = registry.ErrNotLeader
 
 // Options say which lease, and how it is kept. All fields are required but Log.
 type Options struct {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// crowd says how many remotes to register at once, as names for a few API servers.
+type crowd struct {
+	n       int
+	name    string   // how their names begin. Default: crowd
+	on      []string // their clusters, by turns
+	proxied bool     // the way to each can be broken
+	changes []change
+}
+
+// newCrowd registers a crowd, which stays until the end of the test, and waits for nothing.
+func (s *stage) newCrowd(t *testing.T, c crowd) []*remote {
+	t.Helper()
+	if c.name == "" {
+		c.name = "crowd"
+	}
+	admins := map[string]client.Client{}
+	for _, name := range c.on {
+		admins[name] = s.clientFor(t, s.cluster(name).Config())
+	}
+	all := make([]*remote, c.n)
+	var registering errgroup.Group
+	registering.SetLimit(10)
+	for i := range all {
+		on := c.on[i%len(c.on)]
+		r := &remote{t: t, stage: s, name: fmt.Sprintf("%s-%d", c.name, i), on: s.cluster(on)}
+		if c.proxied {
+			var err error
+			r.proxy, err = fault.New(r.on.Server())
+			must(t, err)
+			t.Cleanup(r.proxy.Close)
+		}
+		all[i] = r
+		registering.Go(func() error {
+			if err := admins[on].Create(t.Context(), namespace(r.name)); err != nil {
+				return err
+			}
+			return r.tryRegister(r.on.Kubeconfig(), c.changes...)
+		})
+	}
+	must(t, registering.Wait())
+	return all
+}
+
+// countReady returns how many of the remotes are Ready.
+func countReady(all []*remote) int {
+	n := 0
+	for _, r := range all {
+		if versions, _ := r.stage.history.since(r.name, time.Now()); len(versions) > 0 && isReady(versions[len(versions)-1].cluster) {
+			n++
+		}
+	}
+	return n
+}
+
+// expectAllReady waits until all of the remotes are Ready.
+func expectAllReady(t *testing.T, all []*remote) {
+	t.Helper()
+	eventually(t, func() error {
+		if n := countReady(all); n < len(all) {
+			return fmt.Errorf("%d of %d remotes are Ready", n, len(all))
+		}
+		return nil
+	})
+}
+
+// setAll makes the way to each of the remotes as bad as the fault is, at the same time.
+func setAll(all []*remote, f fault.Fault) {
+	for _, r := range all {
+		r.set(f)
+	}
+}
+
+// expectAll is expect for each of the remotes, and returns how long each of them took.
+func expectAll(all []*remote, expect func(*remote) time.Duration) []time.Duration {
+	var took []time.Duration
+	for _, r := range all {
+		took = append(took, expect(r))
+	}
+	return took
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// goneWithin is how long the end of a dead remote may take.
+const goneWithin = 30 * time.Second
+
+// TestFigure_Deregister measures how long it takes until the Cluster of a dead remote is gone, whose
+// Secret goes at the same time and whose modules have something to clean up: of remotes that are known to
+// be dead, and of remotes that have just died.
+func TestFigure_Deregister(t *testing.T) {
+	if !everything() {
+		t.Skip(isSlow)
+	}
+	s := newStage(t, stageOptions{modules: newMisbehaviour().modules}, calm)
+	s.startHub()
+	of := func(name string) []*remote {
+		return s.newCrowd(t, crowd{
+			n: 10, name: name, on: []string{calm}, proxied: true, changes: []change{runs(stopwatchName, tidy)},
+		})
+	}
+	refused, silent, justDied := of("refused"), of("silent"), of("died")
+	expectAllReady(t, slices.Concat(refused, silent, justDied))
+	setAll(refused, fault.Refuse())
+	setAll(silent, fault.Blackhole())
+	expectAll(refused, becomesUnready)
+	expectAll(silent, becomesUnready)
+	setAll(justDied[:5], fault.Refuse())
+	setAll(justDied[5:], fault.Blackhole())
+	all := slices.Concat(refused, silent, justDied)
+	for _, r := range all {
+		r.leave()
+	}
+	took := expectAll(all, func(r *remote) time.Duration { return r.awaits("end", patience, isGone) })
+	f := durations("deregistering a dead remote, its Secret gone", goneWithin, took)
+	f.met = worst(took) <= goneWithin
+	report(t, f)
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Of a hundred remotes, five are at fault in each of the six ways.
+const (
+	healthyRemotes = 70
+	faultyEach     = 5
+	// healthyEvery is the time between two writes in each of the healthy ones.
+	healthyEvery = time.Second
+	// isolationPhase is how long the healthy ones are measured with faults, and how long without.
+	isolationPhase = 30 * time.Second
+	isolationGoal  = 1.2
+)
+
+// TestFigure_Isolation compares how soon the healthy remotes reconcile with and without 30 of 100 that
+// are at fault in six ways.
+func TestFigure_Isolation(t *testing.T) {
+	if !everything() {
+		t.Skip(isSlow)
+	}
+	misbehaving := newMisbehaviour()
+	s := newStage(t, stageOptions{modules: misbehaving.modules}, "one", "two", "three")
+	s.startHub()
+	healthy := s.newCrowd(t, crowd{n: healthyRemotes, name: "healthy", on: []string{"one", "two"}})
+	faults := s.sixWays(t, misbehaving)
+	expectAllReady(t, healthy)
+	for _, f := range faults {
+		expectAllReady(t, f.remotes)
+	}
+	s.writeIn(t, healthy)
+	var with, without []time.Duration
+	for range 3 {
+		without = append(without, s.measure(t, healthy)...)
+		for _, f := range faults {
+			f.begin(t)
+		}
+		with = append(with, s.measure(t, healthy)...)
+		for _, f := range faults {
+			f.check(t)
+			f.end(t)
+		}
+		for _, f := range faults {
+			awaitReady(t, f.remotes)
+		}
+	}
+	ratio := float64(percentile(with, 99)) / float64(percentile(without, 99))
+	report(t, figure{
+		what:     "30 of 100 remotes faulty in six ways: p99 reconcile latency of the healthy",
+		goal:     fmt.Sprintf("<= %.1f x without faults", isolationGoal),
+		measured: fmt.Sprintf("%.2f x (with: %s; without: %s)", ratio, spread(with), spread(without)),
+		met:      ratio <= isolationGoal,
+	})
+}
+
+// awaitReady waits for remotes that may have to prove themselves, or back off.
+func awaitReady(t *testing.T, all []*remote) {
+	t.Helper()
+	for _, r := range all {
+		r.awaits("Ready", 5*time.Minute, isReady)
+	}
+}
+
+// writeIn writes once per healthyEvery in each of the remotes until the test ends.
+func (s *stage) writeIn(t *testing.T, all []*remote) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var writing sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		writing.Wait()
+	})
+	admins := map[*fleet.Cluster]client.Client{}
+	for i, r := range all {
+		if admins[r.on] == nil {
+			admins[r.on] = s.clientFor(t, r.on.Config())
+		}
+		admin, offset := admins[r.on], time.NewTimer(healthyEvery*time.Duration(i)/time.Duration(len(all)))
+		writing.Go(func() {
+			defer offset.Stop()
+			<-offset.C
+			every(ctx, healthyEvery, func(ctx context.Context, _ int) {
+				err := s.stopwatch.write(ctx, admin, registry.ClusterName(r.name), r.name)
+				if err != nil && ctx.Err() == nil {
+					t.Errorf("write in %s: %v", r.name, err)
+				}
+			})
+		})
+	}
+}
+
+// measure returns how soon the remotes reconcile from now on, for a while.
+func (s *stage) measure(t *testing.T, all []*remote) []time.Duration {
+	t.Helper()
+	from := time.Now()
+	timer := time.NewTimer(isolationPhase)
+	defer timer.Stop()
+	<-timer.C
+	to := time.Now()
+	var took []time.Duration
+	for _, r := range all {
+		seen, _ := s.stopwatch.between(registry.ClusterName(r.name), from, to)
+		_, unseen := s.stopwatch.between(registry.ClusterName(r.name), from, to.Add(-seenWithin))
+		if unseen > 0 {
+			t.Errorf("%d writes in %s were not reconciled", unseen, r.name)
+		}
+		took = append(took, seen...)
+	}
+	return took
+}
+
+// faultyOnes are remotes that are at fault in one way.
+type faultyOnes struct {
+	name    string
+	remotes []*remote
+	start   func(*testing.T, *remote)
+	stop    func(*testing.T, *remote)
+	// shows is the reason for which they are not Ready meanwhile, or "" if they are.
+	shows string
+}
+
+func (f *faultyOnes) begin(t *testing.T) {
+	for _, r := range f.remotes {
+		f.start(t, r)
+		r.since = time.Now()
+	}
+}
+
+func (f *faultyOnes) end(t *testing.T) {
+	for _, r := range f.remotes {
+		f.stop(t, r)
+		r.since = time.Now()
+	}
+}
+
+// check fails the test if a fault was none.
+func (f *faultyOnes) check(t *testing.T) {
+	t.Helper()
+	for _, r := range f.remotes {
+		versions, _ := r.stage.history.since(r.name, r.since)
+		found := f.shows == ""
+		for _, v := range versions {
+			found = found || conditionReason(v.cluster, hubv1.ConditionReady, metav1.ConditionFalse) == f.shows
+		}
+		if !found {
+			t.Errorf("%s: %s has never shown %s: %s", f.name, r.name, f.shows, conditionText(versions[len(versions)-1].cluster))
+		}
+	}
+}
+
+// sixWays registers remotes for the six ways of being at fault.
+func (s *stage) sixWays(t *testing.T, misbehaving *misbehaviour) []*faultyOnes {
+	t.Helper()
+	of := func(name string, changes ...change) []*remote {
+		return s.newCrowd(t, crowd{n: faultyEach, name: name, on: []string{"three"}, proxied: true, changes: changes})
+	}
+	set := func(f fault.Fault) func(*testing.T, *remote) {
+		return func(_ *testing.T, r *remote) { r.set(f) }
+	}
+	misbehave := func(on bool) func(*testing.T, *remote) {
+		return func(t *testing.T, r *remote) {
+			misbehaving.set(registry.ClusterName(r.name), on)
+			must(t, s.stopwatch.write(t.Context(), s.clientFor(t, r.on.Config()), registry.ClusterName(r.name), r.name))
+		}
+	}
+	slow := of("slow")
+	for _, r := range slow {
+		r.fill(64, 32<<10)
+	}
+	return []*faultyOnes{
+		{"refuse", of("refuse"), set(fault.Refuse()), set(fault.Pass()), hubv1.ReasonUnreachable},
+		{"black hole", of("hole"), set(fault.Blackhole()), set(fault.Pass()), hubv1.ReasonTimedOut},
+		{"slow list", slow, listSlowly, set(fault.Pass()), ""},
+		{"401", of("unknown"), revokeCredential, giveCredential, hubv1.ReasonUnauthorized},
+		{"panic", of("panic", runs(stopwatchName, panicking)), misbehave(true), misbehave(false), hubv1.ReasonModuleFailed},
+		{"hot loop", of("loop", runs(stopwatchName, looping)), misbehave(true), misbehave(false), ""},
+	}
+}
+
+// listSlowly makes the app list everything anew, over a line that takes all the while for it.
+func listSlowly(t *testing.T, r *remote) {
+	t.Helper()
+	r.set(fault.Throttle(slowLine))
+	r.update(func(c *hubv1.ClusterSpec) { c.Client.QPS++ })
+}
+
+// revokeCredential makes the remote refuse its credential. An API server remembers for ten seconds that a
+// token was good.
+func revokeCredential(t *testing.T, r *remote) {
+	t.Helper()
+	user := fleet.User{Name: r.name, Rules: allRights}
+	minted, err := r.on.MintToken(t.Context(), user)
+	must(t, err)
+	must(t, r.store(minted.Kubeconfig()))
+	must(t, minted.Revoke(t.Context()))
+}
+
+func giveCredential(t *testing.T, r *remote) {
+	t.Helper()
+	must(t, r.store(r.on.Kubeconfig()))
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// TestFigure_Restart measures how long a hub that is started again takes from its lease until all of its
+// remotes are Ready, next to a registry that is told of the same remotes at once, which is what
+// BenchmarkEngage measures.
+func TestFigure_Restart(t *testing.T) {
+	if !everything() {
+		t.Skip(isSlow)
+	}
+	const remotes, rounds = 200, 3
+	on := []string{"one", "two", "three"}
+	var s *stage
+	s = newStage(t, stageOptions{
+		hub: func(o *app.Options) { o.Election = app.Election{Enabled: true} },
+		modules: func(*stopwatch) []registry.Module {
+			return []registry.Module{registry.NewModule("elected", registry.ModuleOptions{Hub: fx.Invoke(s.noteElection)})}
+		},
+	}, on...)
+	stop := s.startHub()
+	all := s.newCrowd(t, crowd{n: remotes, on: on})
+	expectAllReady(t, all)
+	stop()
+	var plain, restarted []time.Duration
+	for range rounds {
+		plain = append(plain, s.engage(t, all))
+		s.elected.Store(nil)
+		stop := s.startHub()
+		end := s.awaitReady(t, s.remotes(), len(all))
+		restarted = append(restarted, end.Sub(*s.elected.Load()))
+		stop()
+	}
+	goal := percentile(plain, 50) * 11 / 10
+	report(t, figure{
+		what:     fmt.Sprintf("hub restart with %d remotes, from lease to all Ready", remotes),
+		goal:     fmt.Sprintf("the registry alone + 10 %% = %s", short(goal)),
+		measured: fmt.Sprintf("median %s; the registry alone: median %s, n=%d", percentile(restarted, 50), percentile(plain, 50), rounds),
+		met:      percentile(restarted, 50) <= goal,
+	})
+}
+
+// noteElection notes when the hub gets to work.
+func (s *stage) noteElection(mgr ctrl.Manager) error {
+	return mgr.Add(manager.RunnableFunc(func(context.Context) error {
+		now := time.Now()
+		s.elected.Store(&now)
+		return nil
+	}))
+}
+
+// awaitReady returns when so many remotes of a registry are Ready.
+func (s *stage) awaitReady(t *testing.T, r *registry.Registry, n int) time.Time {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	eventually(t, func() error {
+		if known := len(r.List()); known < n {
+			return fmt.Errorf("%d remotes are known", known)
+		}
+		return nil
+	})
+	for _, info := range r.List() {
+		must(t, r.WaitReady(ctx, info.Name))
+	}
+	return time.Now()
+}
+
+// engage tells a registry of its own of the remotes, and returns how long it takes until all are Ready.
+func (s *stage) engage(t *testing.T, all []*remote) time.Duration {
+	t.Helper()
+	o := s.hubOptions().Registry
+	o.Hub, o.Scheme, o.Modules = s.hub.Config(), s.scheme, []registry.Module{s.stopwatch.module()}
+	o.HubMapper = mapperFor(t, o.Hub)
+	r, err := registry.New(o)
+	must(t, err)
+	configs := map[registry.ClusterName]registry.Config{}
+	for _, one := range all {
+		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one.on.Kubeconfig()}, kubeconfig.Options{}, o.Policy)
+		must(t, err)
+		configs[registry.ClusterName(one.name)] = registry.Config{
+			Endpoint: c.Endpoint, Credential: c.Credential, Namespaces: []string{one.name},
+		}
+	}
+	began := time.Now()
+	for name, config := range configs {
+		must(t, r.Ensure(name, config))
+	}
+	took := s.awaitReady(t, r, len(all)).Sub(began)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	must(t, r.Shutdown(ctx))
+	return took
+}
+
+func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	must(t, err)
+	return mapper
+}
