@@ -42,13 +42,12 @@ type actor struct {
 	applied     Config
 	wants       want // applied, reduced
 	link, spare *link
-	epochs      map[int64]*epoch // those that the machine knows of
-	retired     []*epoch         // those that only own leases
-	modules     []ModuleInfo     // how the modules of the last epoch ended
-	built       bool             // an app was built, so that steps is what it says
-	steps       []string         // the cleanup steps of the last app that was built
-	removal     *AbandonedError  // what a removal has left undone so far
-	work        sync.WaitGroup   // goroutines that end soon after what they wait for
+	epochs      map[int64]*epoch   // those that the machine knows of
+	retired     []*epoch           // those that only own leases
+	modules     []ModuleInfo       // how the modules of the last epoch ended
+	steps       map[int64][]string // the cleanup steps of each app that was built, by epoch
+	removal     *AbandonedError    // what a removal has left undone so far
+	work        sync.WaitGroup     // goroutines that end soon after what they wait for
 }
 
 func newActor(r *Registry, name ClusterName, config Config) *actor {
@@ -59,6 +58,7 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 		config:   config,
 		changed:  true,
 		epochs:   map[int64]*epoch{},
+		steps:    map[int64][]string{},
 		removal:  &AbandonedError{Name: name},
 		wake:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
@@ -172,8 +172,11 @@ func (a *actor) step(now time.Time) (over bool) {
 		a.perform(act, now)
 	}
 	a.pace(config.Probe)
-	if stop || config.Paused {
+	if stop || config.Paused || !a.machine.usable(&a.machine.line) {
 		a.endRetired()
+	}
+	if !stop {
+		a.removal.Why = ""
 	}
 	if over && a.registry.forget(a, func() { a.publish(now, true) }) {
 		return true
@@ -230,7 +233,7 @@ func (a *actor) perform(act action, now time.Time) {
 	case actPrepare:
 		a.start(act, now, func(e *epoch) { e.metrics.hold() })
 	case actRelease:
-		a.epochs[act.epoch].release()
+		a.work.Go(a.epochs[act.epoch].release) // it calls the modules' collectors
 	case actYield:
 		a.yield(act.epoch)
 	case actClean:

@@ -29,9 +29,9 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	})
 	e.built = func(steps []string) {
 		a.post(func(m *machine) {
-			a.steps, a.built = steps, true
+			a.steps[number] = steps
 			a.registry.noteSteps(steps)
-			m.applyBuilt(len(steps))
+			m.applyBuilt(number, len(steps))
 		})
 	}
 	first(e)
@@ -67,28 +67,24 @@ func (a *actor) stopEpoch(number int64) {
 	e := a.epochs[number]
 	e.stop(ErrStopped)
 	a.work.Go(func() {
-		zombie := !a.waitFor(e)
+		a.waitFor(e)
 		a.post(func(m *machine) {
 			m.applyGone(number)
 			a.release(e)
-			a.removal.Zombie = a.removal.Zombie || zombie
 		})
 	})
 }
 
-// waitFor waits for an epoch that was stopped to end. It reports false, and leaves the epoch behind,
-// when it has had its time.
-func (a *actor) waitFor(e *epoch) bool {
+// waitFor waits for an epoch that was stopped to end, and leaves it behind when it has had its time.
+func (a *actor) waitFor(e *epoch) {
 	patience := time.NewTimer(a.registry.limits.StopTimeout)
 	defer patience.Stop()
 	select {
 	case <-e.done:
-		return true
 	case <-patience.C:
 		if e.leftBehind.CompareAndSwap(false, true) {
 			a.leaveBehind(e)
 		}
-		return false
 	}
 }
 
@@ -97,7 +93,15 @@ func (a *actor) release(e *epoch) {
 	if e.number == a.machine.app.epoch {
 		a.modules = e.tracker.list()
 	}
-	delete(a.epochs, e.number)
+	a.drop(e.number)
+}
+
+// drop forgets an epoch. What is known of the cleanup steps of the last one is kept for a removal.
+func (a *actor) drop(number int64) {
+	delete(a.epochs, number)
+	if number != a.machine.app.epoch {
+		delete(a.steps, number)
+	}
 }
 
 // leaseGrace is how long the leases of an app go on when another one has taken its place.
@@ -113,7 +117,7 @@ func (a *actor) yield(number int64) {
 		a.post(func(m *machine) {
 			m.applyYielded(number)
 			if m.app.epoch == number && m.app.phase == phaseNone {
-				delete(a.epochs, number)
+				a.drop(number)
 			}
 		})
 		grace := time.NewTimer(leaseGrace)
@@ -147,9 +151,9 @@ func (a *actor) clean(number int64) {
 		left := e.clean(ctx)
 		a.post(func(m *machine) {
 			m.applyCleaned(number)
-			a.steps = left
+			a.steps[number] = left
 			a.removal.Why = "see the hub's log"
-			if ctx.Err() != nil {
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				a.removal.Why = "there was no time left"
 			}
 		})
@@ -161,14 +165,15 @@ func (a *actor) clean(number int64) {
 // has ended.
 func (a *actor) abandoned() error {
 	left := *a.removal
-	left.Steps = a.steps
-	if !a.built {
+	left.Zombie = a.machine.zombies > 0
+	var built bool
+	if left.Steps, built = a.steps[a.machine.app.epoch]; !built {
 		left.Steps = a.registry.knownSteps()
 	}
 	if len(left.Steps) == 0 && !left.Zombie {
 		return nil
 	}
-	if left.Why == "" {
+	if left.Why == "" && len(left.Steps) > 0 {
 		left.Why = "the remote could not be used: " + a.applied.Endpoint.Server
 	}
 	return &left

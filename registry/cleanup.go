@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 )
 
 // CleanupStep undoes in a remote what a module has done there, when the remote is removed for good.
@@ -50,7 +51,11 @@ func stepNames(steps []CleanupStep) []string {
 // clean ends what the modules do, runs the cleanup steps until ctx ends, and returns the names of those
 // that were not done. The app's clients still work. It never waits for longer than ctx.
 func (e *epoch) clean(ctx context.Context) (left []string) {
-	e.permission.withdraw(e.limits.StopTimeout / 2)
+	atMost := e.limits.StopTimeout / 2
+	if deadline, ok := ctx.Deadline(); ok {
+		atMost = min(atMost, time.Until(deadline))
+	}
+	e.permission.withdraw(atMost)
 	for i, step := range e.steps {
 		if err := e.cleanOne(ctx, step, len(e.steps)-i); err != nil {
 			e.log.Error(err, "A cleanup step was not done", "step", step.Name)

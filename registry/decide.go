@@ -30,6 +30,7 @@ func (m *machine) endApps(do *actions, now time.Time) {
 		do.to(actClean, &m.app)
 	}
 	if m.app.runs() && m.appMustEnd(now) {
+		m.cleaned = m.cleaned || m.app.phase == phaseCleaning && m.want.stop // there is no second try
 		m.app.phase = phaseStopping
 		do.to(actStop, &m.app)
 	}
@@ -44,7 +45,7 @@ func (m *machine) endApps(do *actions, now time.Time) {
 func (m *machine) appMustEnd(now time.Time) bool {
 	return m.want.paused || m.app.ended || m.over(now) ||
 		!m.usable(m.lineTo(m.app.endpoint)) ||
-		m.spare.endpoint != "" && m.blocked(&m.spare) != nil ||
+		m.spare.endpoint != "" && m.spare.endpoint == m.want.endpoint && m.blocked(&m.spare) != nil ||
 		m.app.phase == phaseStarting && !m.fits(&m.app) ||
 		m.app.phase == phaseCleaning && !m.want.stop // its controllers have ended
 }
@@ -69,9 +70,19 @@ func (m *machine) mayClean(now time.Time) bool {
 	if m.line.contact == contactNone && m.known() == "" {
 		return false
 	}
-	return m.want.stop && now.Before(m.want.removeBy) && !m.cleaned && !m.noSteps && !m.want.paused &&
-		m.failure == nil && m.line.contact != contactLost && m.blocked(&m.line) == nil &&
+	return m.want.stop && now.Before(m.want.removeBy) && !m.cleaned && !m.noSteps() && !m.want.paused &&
+		(m.failure == nil || m.works()) && m.line.contact != contactLost && m.blocked(&m.line) == nil &&
 		!now.Before(m.want.suspicion.Until)
+}
+
+// noSteps reports whether it is known that there are no cleanup steps.
+func (m *machine) noSteps() bool {
+	return m.app.built && m.app.steps == 0 && m.app.shape == m.want.shape
+}
+
+// works reports whether the app in place does its work, whatever has failed beside it.
+func (m *machine) works() bool {
+	return (m.app.lent() || m.app.phase == phaseCleaning) && !m.app.ended
 }
 
 // promote puts the next app in place when the one before is out of the way.
@@ -188,8 +199,12 @@ func (m *machine) mayStart(now time.Time) bool {
 // mayStartLater reports whether nothing but time keeps an app from starting.
 func (m *machine) mayStartLater(now time.Time) bool {
 	l := m.lineTo(m.want.endpoint)
-	return l != nil && m.usable(l) && !m.want.paused && !m.over(now)
+	return l != nil && m.usable(l) && !m.want.paused && !m.over(now) && m.zombies < maxZombies
 }
+
+// maxZombies is how many apps of one remote may be left behind before no other is started: each holds what
+// it held, and the next one would mostly end as they did.
+const maxZombies = 3
 
 // startsAt returns the time before which no app is started: that of the next try after a failure,
 // or the end of a quarantine.

@@ -41,7 +41,7 @@ type environment struct {
 	starts   *turns // of apps
 	contacts *turns // of first probes
 	pulse    *pulse
-	epochs       *atomic.Int64 // started so far, of all remotes
+	epochs   *atomic.Int64 // started so far, of all remotes
 }
 
 func newEnvironment(o Options, transport http.RoundTripper) *environment {

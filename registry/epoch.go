@@ -246,6 +246,7 @@ func (e *epoch) waitUntilSynced(mgr ctrl.Manager) error {
 // hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
 func (e *epoch) cleanUp() {
 	e.stop(ErrStopped)
+	defer e.metrics.end()
 	half := e.limits.StopTimeout / 2
 	e.manager.wait(half)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), half)

@@ -72,7 +72,7 @@ func (w *world) step(t *rapid.T) {
 	case 12:
 		next.suspicion.Until = w.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "minutes")) * time.Minute)
 	case 13:
-		w.m.applyBuilt(rapid.IntRange(0, 1).Draw(t, "steps"))
+		w.m.applyBuilt(epoch, rapid.IntRange(0, 1).Draw(t, "steps"))
 	}
 	w.m.applyWant(next)
 	w.act(t)

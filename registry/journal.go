@@ -59,14 +59,11 @@ const provenAfter = 3 * time.Second
 
 func (j *journal) end(name ClusterName) {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.open[name]--
-	last := j.open[name] == 0
-	if last {
+	if j.open[name] == 0 {
 		delete(j.open, name)
-	}
-	j.mu.Unlock()
-	if last {
-		j.inner.End(name)
+		j.inner.End(name) // under the lock, which it does not keep: a later entry must not be closed
 	}
 }
 

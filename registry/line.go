@@ -34,7 +34,7 @@ const (
 )
 
 // A remote that is lost again soon after it came back has to prove itself: it needs twice the
-// number of good probes in a row each time, up to half a minute of them, so that a remote that
+// number of good probes in a row each time, up to thirty of them, so that a remote that
 // comes and goes costs a start of its app every other minute and not every few seconds.
 const (
 	flapWindow = time.Minute

@@ -73,7 +73,7 @@ func (l *link) probeNow() {
 func (l *link) run(ctx context.Context) {
 	defer close(l.done)
 	last, excused := probeFact{}, 0
-	release, err := l.contacts.take(ctx, l.rank)
+	release, err := l.contacts.take(ctx, min(l.rank, rankFailed))
 	if err != nil {
 		return
 	}
@@ -84,14 +84,18 @@ func (l *link) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		pause := l.pause(err == nil)
 		if l.isOurFault(err, began) && excused < maxExcused {
 			excused++
+			pause = 0
 		} else {
-			excused = 0
 			l.report(fact)
 			last = fact
 		}
-		wait := time.NewTimer(l.pause(err == nil))
+		if err == nil {
+			excused = 0
+		}
+		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
 		case <-l.kick:
@@ -103,13 +107,13 @@ func (l *link) run(ctx context.Context) {
 }
 
 // maxExcused is how many failures in a row the hub takes upon itself. A hub that is always short of time
-// must still find out that a remote is gone.
-const maxExcused = 2
+// must still find out in time that a remote is gone.
+const maxExcused = 1
 
-// isOurFault reports whether the failure of a probe says nothing of the remote: the hub was starved
-// while the probe ran, or had no means to send it.
+// isOurFault reports whether the failure of a probe says nothing of the remote: no answer came while the
+// hub was starved, or it had no means to send the probe.
 func (l *link) isOurFault(err error, began time.Time) bool {
-	return err != nil && (isOurs(err) || l.pulse.starvedSince(began))
+	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.pulse.starvedSince(began))
 }
 
 func (l *link) pause(ok bool) time.Duration {
@@ -136,7 +140,7 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
 	defer cancel()
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
-	err := l.ask(ctx, &fact, l.isFresh(last))
+	err := l.ask(ctx, &fact, last)
 	if err != nil {
 		reason, message := classify(err)
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
@@ -148,9 +152,9 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 }
 
 // ask fills in what the remote says. A remote that tells who it is has looked that up in its storage
-// and is well, so that it need not be asked how it is besides.
-func (l *link) ask(ctx context.Context, fact *probeFact, fresh bool) error {
-	if fresh {
+// and is well enough for a first contact; later it is asked how it is besides.
+func (l *link) ask(ctx context.Context, fact *probeFact, last probeFact) error {
+	if l.isFresh(last) {
 		return l.healthy(ctx)
 	}
 	l.asked = time.Now()
@@ -158,7 +162,7 @@ func (l *link) ask(ctx context.Context, fact *probeFact, fresh bool) error {
 	if fact.id, err = l.identity(ctx); err != nil {
 		return err
 	}
-	if fact.id == "" {
+	if first := last.endpoint == ""; fact.id == "" || !first {
 		if err := l.healthy(ctx); err != nil {
 			return err
 		}

@@ -31,8 +31,8 @@ type machine struct {
 	failure  *failure
 	failures int
 	retryAt  time.Time
+	misses   int // failures in a row that were the remote's, though it answers its probe
 
-	noSteps   bool   // the last app that was built has no cleanup steps
 	cleaned   bool   // the cleanup steps of a removal are over
 	swapError string // why the wanted credential could not be taken into use
 
@@ -61,6 +61,8 @@ type life struct {
 	readyAt  time.Time
 	waiting  Facet // what a starting app waits for
 	ended    bool  // it ended by itself, and still has to be stopped
+	built    bool  // its graph was built, and has
+	steps    int   // this many cleanup steps
 }
 
 type phase int
@@ -124,13 +126,10 @@ const (
 // applyWant takes in a new desired state. A change that may cure a failed app is tried at once.
 func (m *machine) applyWant(w want) {
 	if w.endpoint != m.want.endpoint || w.credential != m.want.credential || w.shape != m.want.shape {
-		m.failures, m.retryAt, m.swapError = 0, time.Time{}, ""
+		m.failures, m.misses, m.retryAt, m.swapError = 0, 0, time.Time{}, ""
 	}
 	if !w.stop {
 		m.cleaned = false
-	}
-	if w.shape != m.want.shape {
-		m.noSteps = false
 	}
 	m.want = w
 }
@@ -142,8 +141,11 @@ func (m *machine) applyProbe(p probeFact, now time.Time) {
 	if l == nil || p.fatal && p.credential != m.credentialOf(l) {
 		return
 	}
+	if !p.ok {
+		m.misses = 0 // it is the probe that says when to go on
+	}
 	l.applyProbe(p, m.want.failureThreshold, m.want.successThreshold, now)
-	if p.ok && m.knownID == "" && !p.isHub && p.holder == "" {
+	if p.ok && m.knownID == "" && !p.isHub && p.holder == "" && m.expects(p.id) {
 		m.knownID = p.id
 	}
 }
@@ -151,8 +153,12 @@ func (m *machine) applyProbe(p probeFact, now time.Time) {
 // applySwapFailed takes note of why a credential could not be taken into use.
 func (m *machine) applySwapFailed(message string) { m.swapError = message }
 
-// applyBuilt takes note of whether the modules have cleanup steps.
-func (m *machine) applyBuilt(steps int) { m.noSteps = steps == 0 }
+// applyBuilt takes note of how many cleanup steps the modules have.
+func (m *machine) applyBuilt(epoch int64, steps int) {
+	if l := m.lifeOf(epoch); l != nil {
+		l.built, l.steps = true, steps
+	}
+}
 
 // applyReady takes note that an app has its initial objects.
 func (m *machine) applyReady(epoch int64, now time.Time) {
@@ -167,7 +173,7 @@ func (m *machine) applyReady(epoch int64, now time.Time) {
 
 // settled notes that the app in place is the one that is wanted, and works.
 func (m *machine) settled(now time.Time) {
-	m.app.readyAt, m.app.waiting, m.failure = now, Facet{}, nil
+	m.app.readyAt, m.app.waiting, m.failure, m.misses = now, Facet{}, nil, 0
 }
 
 func (m *machine) applyWaiting(epoch int64, f Facet) {
@@ -186,12 +192,12 @@ func (m *machine) applyEnded(epoch int64, f failure, now time.Time) {
 	if l.lent() && now.Sub(l.readyAt) >= retryReset {
 		m.failures = 0
 	}
-	delay := min(retryBase<<min(m.failures, 16), retryMax)
+	count := &m.failures
 	if f.remote {
-		delay = retryBase
-	} else {
-		m.failures++
+		count = &m.misses
 	}
+	delay := min(retryBase<<min(*count, 16), retryMax)
+	*count++
 	m.retryAt = now.Add(time.Duration(float64(delay) * (0.8 + 0.4*m.jitter())))
 	m.failure, l.ended = &f, true
 }

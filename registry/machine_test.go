@@ -87,7 +87,7 @@ func TestMachine_Decisions(t *testing.T) {
 		m.applyEnded(m.next.epoch, failure{module: "x", reason: ReasonModuleFailed, message: "boom"}, now)
 	}
 	built := func(steps int) func(*machine, time.Time) {
-		return func(m *machine, _ time.Time) { m.applyBuilt(steps) }
+		return func(m *machine, _ time.Time) { m.applyBuilt(m.app.epoch, steps) }
 	}
 	remove := change(func(w *want) { w.stop, w.removeBy = true, epochZero.Add(time.Minute) })
 	fails := func(m *machine, now time.Time) {
@@ -147,6 +147,15 @@ func TestMachine_Decisions(t *testing.T) {
 			{nextFails, []actionKind{actStop}, StateReady},
 			{nextGone, nil, StateReady},
 			{change(func(w *want) { w.shape = "S1" }), nil, StateReady},
+		},
+		"a removal cleans up though another set of modules has failed": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{nextFails, []actionKind{actStop}, StateReady},
+			{nextGone, nil, StateReady},
+			{remove, []actionKind{actClean}, StateStopping},
+			{change(func(w *want) { w.removeBy = epochZero }), []actionKind{actStop}, StateStopping},
+			{change(func(w *want) { w.removeBy = epochZero.Add(time.Hour) }), nil, StateStopping},
+			{gone, []actionKind{actDisconnect, actForget}, StateStopping},
 		},
 		"another set of modules that is taken back": {
 			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
@@ -330,6 +339,8 @@ func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
 		if wait := m.wakeAt(now).Sub(now); wait != retryBase || m.failures != 0 {
 			t.Fatalf("waits %s after %d failures, want %s and 0", wait, m.failures, retryBase)
 		}
+		m.applyProbe(bad("E1"), now) // and so does the probe
+		m.applyProbe(good("E1"), now)
 		now = m.wakeAt(now)
 		m.decide(now)
 	}

@@ -12,13 +12,14 @@ import (
 )
 
 // pulse notices when the hub itself is starved: its process was frozen, or does not get the
-// processor in time. What a probe says of such a time it says of the hub and not of the remote.
+// processor in time. That a probe had no answer in such a time says nothing of the remote, the first time.
 //
 // It beats in a goroutine of its own and measures how late it is. A probe needs its goroutines to
 // run several times before it can succeed, so a beat that is late by a part of a probe's timeout
 // makes its failure meaningless.
 type pulse struct {
 	starvedUntil atomic.Int64 // monotonic nanoseconds since born: the last time that a beat was late
+	lastBeat     atomic.Int64 // in the same measure; 0 before the first one
 	born         time.Time
 	once         sync.Once
 }
@@ -53,11 +54,15 @@ func (p *pulse) beat(ctx context.Context) {
 			p.starvedUntil.Store(int64(now.Sub(p.born)))
 		}
 		last = now
+		p.lastBeat.Store(int64(now.Sub(p.born)))
 	}
 }
 
 // starvedSince reports whether the hub was starved at any time since then.
 func (p *pulse) starvedSince(then time.Time) bool {
+	if beat := p.lastBeat.Load(); beat > 0 && time.Since(p.born)-time.Duration(beat) > beatEvery+lateBeat {
+		return true // the next beat is late already
+	}
 	return p.starvedUntil.Load() >= int64(then.Sub(p.born))
 }
 

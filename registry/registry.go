@@ -154,15 +154,16 @@ func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*act
 	if r.closed {
 		return nil, ErrClosed
 	}
+	a := r.actors[name]
+	if a != nil && mustBeNew {
+		return nil, fmt.Errorf("register %s: %w", name, ErrAlreadyExists)
+	}
 	r.claimKnown(name, config)
-	if a := r.actors[name]; a != nil {
-		if mustBeNew {
-			return nil, fmt.Errorf("register %s: %w", name, ErrAlreadyExists)
-		}
+	if a != nil {
 		a.want(config)
 		return a, nil
 	}
-	a := newActor(r, name, config)
+	a = newActor(r, name, config)
 	r.actors[name] = a
 	go a.run()
 	return a, nil
@@ -304,11 +305,20 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 		select {
 		case <-a.done:
 		case <-ctx.Done():
+			go r.endAfter(actors)
 			return fmt.Errorf("shut the registry down: some apps have not cleaned up: %w", context.Cause(ctx))
 		}
 	}
 	r.end()
 	return nil
+}
+
+// endAfter ends what all apps share when the last one has ended.
+func (r *Registry) endAfter(actors []*actor) {
+	for _, a := range actors {
+		<-a.done
+	}
+	r.end()
 }
 
 // Start waits for the end of ctx and shuts the registry down then. It makes the registry a

@@ -18,8 +18,21 @@ type turns struct {
 	mu       sync.Mutex // protects the fields below
 	free     int
 	capacity int
-	waiting  [ranks][]chan struct{}
+	waiting  [ranks][]asked
 }
+
+// asked is somebody who waits for a turn.
+type asked struct {
+	turn  chan struct{} // closed when it has come
+	since time.Time
+}
+
+// A suspect may keep its turn for longer, to prove itself alone. When one has waited for suspectPatience,
+// nobody else gets a turn before it has had its own.
+const (
+	suspectTurn     = 30 * time.Second
+	suspectPatience = 30 * time.Second
+)
 
 // rank says who goes first.
 type rank int
@@ -40,7 +53,7 @@ func newTurns(capacity int, limit time.Duration) *turns {
 func (t *turns) take(ctx context.Context, r rank) (release func(), err error) {
 	mine := make(chan struct{})
 	t.mu.Lock()
-	t.waiting[r] = append(t.waiting[r], mine)
+	t.waiting[r] = append(t.waiting[r], asked{mine, time.Now()})
 	t.grant()
 	t.mu.Unlock()
 	select {
@@ -50,7 +63,11 @@ func (t *turns) take(ctx context.Context, r rank) (release func(), err error) {
 		return nil, context.Cause(ctx)
 	}
 	giveBack := sync.OnceFunc(func() { t.giveBack(r) })
-	timer := time.AfterFunc(t.limit, giveBack)
+	limit := t.limit
+	if r == rankSuspect {
+		limit = max(limit, suspectTurn)
+	}
+	timer := time.AfterFunc(limit, giveBack)
 	return func() {
 		timer.Stop()
 		giveBack()
@@ -61,7 +78,7 @@ func (t *turns) take(ctx context.Context, r rank) (release func(), err error) {
 func (t *turns) leave(r rank, mine chan struct{}) {
 	t.mu.Lock()
 	for i, other := range t.waiting[r] {
-		if other == mine {
+		if other.turn == mine {
 			t.waiting[r] = append(t.waiting[r][:i], t.waiting[r][i+1:]...)
 			t.grant()
 			t.mu.Unlock()
@@ -89,13 +106,17 @@ func (t *turns) price(r rank) int {
 
 // grant gives turns to those who wait while there are free places. It is called with the lock held.
 func (t *turns) grant() {
-	for r := range ranks {
+	first := rankKnown
+	if s := t.waiting[rankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience {
+		first = rankSuspect
+	}
+	for r := first; r < ranks; r++ {
 		for len(t.waiting[r]) > 0 {
 			if t.free < t.price(r) {
 				return
 			}
 			t.free -= t.price(r)
-			close(t.waiting[r][0])
+			close(t.waiting[r][0].turn)
 			t.waiting[r] = t.waiting[r][1:]
 		}
 	}

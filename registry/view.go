@@ -90,6 +90,9 @@ func (m *machine) appFacet(now time.Time) Facet {
 		return m.app.waiting
 	case m.quarantined(now):
 		return Facet{metav1.ConditionFalse, ReasonQuarantined, m.quarantineMessage()}
+	case m.failure != nil && m.zombies >= maxZombies:
+		return Facet{metav1.ConditionFalse, m.failure.reason, clean(m.failure.message + fmt.Sprintf(
+			"; %d apps have not ended, so no other one is started before one of them does: restart the hub", m.zombies))}
 	case m.failure != nil:
 		return Facet{metav1.ConditionFalse, m.failure.reason, m.failure.message}
 	case m.app.phase == phaseStarting:

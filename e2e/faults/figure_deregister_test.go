@@ -39,8 +39,13 @@ func TestFigure_Deregister(t *testing.T) {
 	for _, r := range all {
 		r.leave()
 	}
-	took := expectAll(all, func(r *remote) time.Duration { return r.awaits("end", patience, isGone) })
-	f := durations("deregistering a dead remote, its Secret gone", goneWithin, took)
-	f.met = worst(took) <= goneWithin
-	report(t, f)
+	for what, some := range map[string][]*remote{
+		"deregistering a dead remote, its Secret gone":               slices.Concat(refused, silent),
+		"deregistering a remote that has just died, its Secret gone": justDied,
+	} {
+		took := expectAll(some, func(r *remote) time.Duration { return r.awaits("end", patience, isGone) })
+		f := durations(what, goneWithin, took)
+		f.met = worst(took) <= goneWithin
+		report(t, f)
+	}
 }

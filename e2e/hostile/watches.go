@@ -107,7 +107,7 @@ func endings() []Script {
 func noEndOfObjects(s *Server, w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", jsonType)
 	const before = `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"namespace":"default","resourceVersion":"1","name":"no-`
-	after := `"},"data":{"x":"` + strings.Repeat("x", 10_000) + `"}}}` + "\n"
+	after := `"},"data":{"x":"` + strings.Repeat("x", 2000) + `"}}}` + "\n"
 	for i := 0; ; i++ {
 		if !send(w, before+number(i)+after) {
 			return

@@ -260,18 +260,20 @@ func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	p, data := proxyTo(t, one)
 	silent, silentData := proxyTo(t, one)
 	set(t, silent, fault.Blackhole())
-	alive, dead, never, restarted := unique("alive"), unique("dead"), unique("never"), unique("restarted")
+	alive, dead, never := unique("alive"), unique("dead"), unique("never")
+	unknown, known := unique("unknown"), unique("known") // to the process that is to delete them
 	h.register(alive, clusterOf(t, one).Kubeconfig(), nil)
 	h.register(dead, data, nil)
 	h.register(never, silentData, nil)
-	h.register(restarted, data, nil)
-	for _, name := range []string{alive, dead, restarted} {
+	h.register(unknown, data, nil)
+	h.register(known, data, nil)
+	for _, name := range []string{alive, dead, unknown, known} {
 		h.expectReady(name)
 	}
 	h.expectUnreachable(never, hubv1.ReasonTimedOut)
 	set(t, p, fault.Blackhole())
 	h.expectUnreachable(dead, hubv1.ReasonTimedOut)
-	for _, name := range []string{alive, dead, never, restarted} {
+	for _, name := range []string{alive, dead, never, unknown} {
 		h.deleteSecret(name)
 		h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
 	}
@@ -288,8 +290,16 @@ func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	gone(never, "a Cluster whose remote was never seen")
 	h.stop()
 	h.start()
-	h.expect(restarted, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
-	gone(restarted, "a Cluster of which the process knows nothing")
+	h.expect(unknown, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
+	gone(unknown, "a Cluster of which the process knows nothing")
+	eventually(t, func() error {
+		if info, _ := h.registry.Info(registry.ClusterName(known)); info.State != registry.StateUnreachable {
+			return fmt.Errorf("it is %s", info.State)
+		}
+		return nil
+	})
+	h.deleteSecret(known)
+	gone(known, "a Cluster whose remote is dead since before the process began")
 	h.expectRuns()
 }
 
