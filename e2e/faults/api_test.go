@@ -39,6 +39,7 @@ var allRights = []rbacv1.PolicyRule{
 }
 
 func missingRight(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	clerk := fleet.User{Name: r.name, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
@@ -81,6 +82,7 @@ func widgetCRD(version string) *apiextensionsv1.CustomResourceDefinition {
 
 // missingCRD is a module that needs an API which comes later, is taken away, and comes again.
 func missingCRD(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	admin := s.clientFor(t, r.on.Config())
 	r.register(runs(stopwatchName, widgets))
@@ -142,6 +144,7 @@ func (r *remote) expectWidget(admin client.Client, name string) {
 
 // deadAggregatedAPI is a remote of whose API a part is served by nobody.
 func deadAggregatedAPI(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	admin := s.clientFor(t, r.on.Config())
 	dead := &unstructured.Unstructured{Object: map[string]any{
@@ -162,6 +165,7 @@ func deadAggregatedAPI(t *testing.T, s *stage) {
 
 // hangingWebhook is a remote in which writes are held up by a webhook that never answers.
 func hangingWebhook(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(quick, func(c *hubv1.ClusterSpec) { c.Client.TimeoutSeconds = 2 })
 	r.expectReady(patience)

@@ -28,6 +28,7 @@ func connectionRows() []row {
 // brokenAtRegistration is a remote that cannot be reached when it is registered.
 func brokenAtRegistration(f fault.Fault, reason string) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
+		t.Helper()
 		r := s.remoteOf(t, s.cluster(calm))
 		r.set(f)
 		r.register()
@@ -41,6 +42,7 @@ func brokenAtRegistration(f fault.Fault, reason string) func(*testing.T, *stage)
 }
 
 func unknownHost(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(func(c *hubv1.ClusterSpec) { c.Server = "https://clusterfx-faults.invalid:6443" })
 	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, within(detectRefused))
@@ -51,6 +53,7 @@ func unknownHost(t *testing.T, s *stage) {
 
 // anotherAuthority is a server that was replaced by one whose certificate nobody has vouched for.
 func anotherAuthority(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(quick)
 	r.expectReady(patience)
@@ -63,6 +66,7 @@ func anotherAuthority(t *testing.T, s *stage) {
 }
 
 func anotherName(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(func(c *hubv1.ClusterSpec) { c.TLSServerName = "somebody.example" })
 	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, within(detectRefused))

@@ -24,6 +24,7 @@ func credentialRows() []row {
 
 // rebuilt is an address behind which there suddenly is another cluster, which accepts the credentials.
 func rebuilt(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	other := s.cluster(twin)
 	must(t, s.clientFor(t, other.Config()).Create(t.Context(), namespace(r.name)))

@@ -86,6 +86,7 @@ func TestFaults(t *testing.T) {
 const isSlow = "is part of make test-faults"
 
 func (r row) play(t *testing.T, s *stage, calm neighbours) {
+	t.Helper()
 	if r.slow && !everything() {
 		t.Skip(isSlow)
 	}

@@ -45,21 +45,14 @@ func TestFigure_Isolation(t *testing.T) {
 		expectAllReady(t, f.remotes)
 	}
 	s.writeIn(t, healthy)
-	var with, without []time.Duration
-	for range 3 {
-		without = append(without, s.measure(t, healthy)...)
-		for _, f := range faults {
-			f.begin(t)
-		}
-		with = append(with, s.measure(t, healthy)...)
-		for _, f := range faults {
-			f.check(t)
-			f.end(t)
-		}
-		for _, f := range faults {
-			awaitReady(t, f.remotes)
-		}
+	without := s.measure(t, healthy)
+	for _, f := range faults { // so that a bad figure says whose it is
+		t.Logf("%s alone: %s", f.name, spread(s.measureDuring(t, healthy, f)))
 	}
+	without = append(without, s.measure(t, healthy)...)
+	with := s.measureDuring(t, healthy, faults...)
+	without = append(without, s.measure(t, healthy)...)
+	with = append(with, s.measureDuring(t, healthy, faults...)...)
 	ratio := float64(percentile(with, 99)) / float64(percentile(without, 99))
 	report(t, figure{
 		what:     "30 of 100 remotes faulty in six ways: p99 reconcile latency of the healthy",
@@ -67,6 +60,23 @@ func TestFigure_Isolation(t *testing.T) {
 		measured: fmt.Sprintf("%.2f x (with: %s; without: %s)", ratio, spread(with), spread(without)),
 		met:      ratio <= isolationGoal,
 	})
+}
+
+// measureDuring is measure while these remotes are at fault.
+func (s *stage) measureDuring(t *testing.T, healthy []*remote, faults ...*faultyOnes) []time.Duration {
+	t.Helper()
+	for _, f := range faults {
+		f.begin(t)
+	}
+	took := s.measure(t, healthy)
+	for _, f := range faults {
+		f.check(t)
+		f.end(t)
+	}
+	for _, f := range faults {
+		awaitReady(t, f.remotes)
+	}
+	return took
 }
 
 // awaitReady waits for remotes that may have to prove themselves, or back off.
@@ -79,6 +89,7 @@ func awaitReady(t *testing.T, all []*remote) {
 
 // writeIn writes once per healthyEvery in each of the remotes until the test ends.
 func (s *stage) writeIn(t *testing.T, all []*remote) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var writing sync.WaitGroup
 	t.Cleanup(func() {
@@ -135,6 +146,7 @@ type faultyOnes struct {
 }
 
 func (f *faultyOnes) begin(t *testing.T) {
+	t.Helper()
 	for _, r := range f.remotes {
 		f.start(t, r)
 		r.since = time.Now()
@@ -142,6 +154,7 @@ func (f *faultyOnes) begin(t *testing.T) {
 }
 
 func (f *faultyOnes) end(t *testing.T) {
+	t.Helper()
 	for _, r := range f.remotes {
 		f.stop(t, r)
 		r.since = time.Now()
@@ -174,6 +187,7 @@ func (s *stage) sixWays(t *testing.T, misbehaving *misbehaviour) []*faultyOnes {
 	}
 	misbehave := func(on bool) func(*testing.T, *remote) {
 		return func(t *testing.T, r *remote) {
+			t.Helper()
 			misbehaving.set(registry.ClusterName(r.name), on)
 			must(t, s.stopwatch.write(t.Context(), s.clientFor(t, r.on.Config()), registry.ClusterName(r.name), r.name))
 		}

@@ -19,6 +19,7 @@ type log struct {
 }
 
 func newLog(t *testing.T) *log {
+	t.Helper()
 	l := &log{}
 	t.Cleanup(func() {
 		if !t.Failed() || !testing.Verbose() {
@@ -31,8 +32,11 @@ func newLog(t *testing.T) *log {
 	return l
 }
 
-// boring begins what controller-runtime says whenever a manager ends or a controller starts.
-var boring = []string{"Shutdown signal", "All workers finished", "Starting EventSource", "Starting Controller", "Starting workers"}
+// boring is part of what libraries say whenever a manager ends or a controller starts.
+var boring = []string{
+	"Shutdown signal", "All workers finished", "Starting EventSource", "Starting Controller", "Starting workers",
+	"watch ended with error", "context canceled", "waiting for", "Wait completed",
+}
 
 func (l *log) logger() logr.Logger {
 	return funcr.New(func(prefix, args string) {

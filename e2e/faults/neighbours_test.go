@@ -152,11 +152,11 @@ func (n *neighbour) check(t *testing.T, from, to time.Time) []time.Duration {
 			t.Errorf("%s did not stay Ready: %s", n.name, conditionText(v.cluster))
 		}
 	}
-	waits, unseen := n.stage.stopwatch.between(registry.ClusterName(n.name), from, to.Add(-seenWithin))
+	_, unseen := n.stage.stopwatch.between(registry.ClusterName(n.name), from, to.Add(-seenWithin))
 	if unseen > 0 {
 		t.Errorf("%d writes in %s were not reconciled within %s", unseen, n.name, seenWithin)
 	}
-	waits, _ = n.stage.stopwatch.between(registry.ClusterName(n.name), from, to)
+	waits, _ := n.stage.stopwatch.between(registry.ClusterName(n.name), from, to)
 	return waits
 }
 

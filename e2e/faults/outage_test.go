@@ -38,6 +38,7 @@ func outageRows() []row {
 // outage is a remote that is lost and comes back.
 func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
+		t.Helper()
 		r := s.remoteOf(t, s.cluster(calm))
 		r.register()
 		r.expectReady(patience)
@@ -56,6 +57,7 @@ func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, 
 
 // lostAnswers is a remote that does what it is asked to, and nobody learns of it.
 func lostAnswers(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(quick, func(c *hubv1.ClusterSpec) { c.Client.TimeoutSeconds = 2 })
 	r.expectReady(patience)
@@ -75,6 +77,7 @@ func lostAnswers(t *testing.T, s *stage) {
 
 // resets is a network that breaks every connection, and lets new ones come about.
 func resets(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(quick)
 	r.expectReady(patience)
@@ -89,6 +92,7 @@ func resets(t *testing.T, s *stage) {
 
 // flapping is a remote that is lost for a while, comes back for a while, and is lost again.
 func flapping(t *testing.T, s *stage) {
+	t.Helper()
 	const down, up, rounds = 6 * time.Second, 3 * time.Second, 12
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register(quick)
@@ -122,6 +126,7 @@ func flapping(t *testing.T, s *stage) {
 
 // latency is a remote at the other end of a very long line.
 func latency(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.register()
 	r.expectReady(patience)
@@ -135,6 +140,7 @@ func latency(t *testing.T, s *stage) {
 func longLine() fault.Fault { return fault.Delay(time.Second, 100*time.Millisecond) }
 
 func brokenByLatency(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.set(longLine())
 	r.register()
@@ -149,6 +155,7 @@ const slowLine = 64 << 10
 func slowList(least time.Duration) func(*testing.T, *stage) {
 	const size = 32 << 10 // bytes of an object
 	return func(t *testing.T, s *stage) {
+		t.Helper()
 		r := s.remoteOf(t, s.cluster(calm))
 		r.fill(int(least/time.Second)*slowLine/size, size)
 		r.set(fault.Throttle(slowLine))
@@ -167,6 +174,7 @@ func slowList(least time.Duration) func(*testing.T, *stage) {
 
 // noisy is a remote in which everything changes all the time.
 func noisy(t *testing.T, s *stage) {
+	t.Helper()
 	const writers, long = 16, 20 * time.Second
 	r := s.remoteOf(t, s.cluster(mortal))
 	r.register()

@@ -24,6 +24,7 @@ func processRows() []row {
 }
 
 func killed(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.cluster(mortal))
 	r.register()
 	r.expectReady(patience)
@@ -39,6 +40,7 @@ func killed(t *testing.T, s *stage) {
 
 // frozen is an API server whose connections exist and come about, and which says nothing.
 func frozen(t *testing.T, s *stage) {
+	t.Helper()
 	r, late := s.remoteOf(t, s.cluster(mortal)), s.newRemote(t, nameOf(t)+"-at-start", s.cluster(mortal))
 	r.register()
 	r.expectReady(patience)
@@ -62,6 +64,7 @@ func frozen(t *testing.T, s *stage) {
 // another time.
 func badCertificate(from, to time.Duration) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
+		t.Helper()
 		r := s.remoteOf(t, s.cluster(mortal))
 		r.register(quick)
 		r.expectReady(patience)

@@ -61,6 +61,7 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 // nameOf returns a name for a Cluster that is like the test's.
 func nameOf(t *testing.T) string {
+	t.Helper()
 	last := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
 	last = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(last), "-"), "-")
 	return strings.TrimRight(last[:min(len(last), 50)], "-")

@@ -29,6 +29,7 @@ const drained = 12 * time.Second
 
 // rotated is a remote whose credentials are replaced under load.
 func rotated(t *testing.T, s *stage) {
+	t.Helper()
 	for _, kind := range credentialKinds {
 		took := s.rotate(t, kind, 3)
 		if slowest := worst(took); slowest > within(inUseWithin) {
@@ -107,6 +108,7 @@ func (r *remote) firstRequestOf(account string) (at time.Time) {
 // borrow has so many callers borrow the remote's client, and read and write with it, until finish is
 // called. finish fails the test if a lease failed, and returns how many there were.
 func (r *remote) borrow(t *testing.T, callers int) (finish func() int) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	var mu sync.Mutex
@@ -155,6 +157,7 @@ func (r *remote) failed() int { return int(r.refused.Load()) }
 // keepWriting writes objects in the remote, so that there is always something to reconcile, until finish
 // is called.
 func (r *remote) keepWriting(t *testing.T) (finish func()) {
+	t.Helper()
 	admin := r.stage.clientFor(t, r.on.Config())
 	ctx, cancel := context.WithCancel(t.Context())
 	var writing sync.WaitGroup

@@ -89,6 +89,7 @@ func newScheme(t testing.TB) *runtime.Scheme {
 
 // newCluster starts one more API server.
 func (s *stage) newCluster(t testing.TB, name string) *fleet.Cluster {
+	t.Helper()
 	c, err := s.fleet.Create(t.Context(), name, s.options.flags[name]...)
 	if err != nil {
 		t.Errorf("start a cluster: %v", err)

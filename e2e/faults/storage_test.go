@@ -56,6 +56,7 @@ func (s *stage) startBrittle(t *testing.T) {
 
 // removedAPI is a remote without a kind that every cluster of today has, which a module needs.
 func removedAPI(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.brittle)
 	if err := s.clientFor(t, r.on.Config()).List(t.Context(), &appsv1.DeploymentList{}); err == nil {
 		t.Fatal("the API server serves Deployments")
@@ -71,6 +72,7 @@ func removedAPI(t *testing.T, s *stage) {
 // compacted is a remote whose informers come back when the API server cannot tell any more what they
 // have missed.
 func compacted(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.brittle)
 	admin := s.clientFor(t, r.on.Config())
 	doomed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "doomed"}}
@@ -103,6 +105,7 @@ func compacted(t *testing.T, s *stage) {
 
 // frozenEtcd is an API server that is there and cannot answer.
 func frozenEtcd(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.brittle)
 	r.register()
 	r.expectReady(patience)
@@ -122,6 +125,7 @@ func frozenEtcd(t *testing.T, s *stage) {
 
 // restored is a remote that goes back in time: versions of objects are given out again.
 func restored(t *testing.T, s *stage) {
+	t.Helper()
 	r := s.remoteOf(t, s.brittle)
 	r.register()
 	r.newConfigMap("old")

@@ -95,7 +95,8 @@ func TestLeaks_RemotesThatEndInEveryWay(t *testing.T) {
 	h.start()
 	aside := h.registerBystander(one)
 
-	const warmUp, atOnce = 50, 3
+	const atOnce = 4
+	warmUp := times(25, 50)
 	total := times(2*warmUp, 1000+warmUp)
 	var done, zombies atomic.Int64
 	round := func() {
@@ -112,7 +113,7 @@ func TestLeaks_RemotesThatEndInEveryWay(t *testing.T) {
 		zombies.Add(int64(h.registry.Zombies()))
 	}
 	began := time.Now()
-	for done.Load() < warmUp {
+	for done.Load() < int64(warmUp) {
 		round()
 	}
 	if allFaults() { // Otherwise a leak must be larger to show.
@@ -133,6 +134,7 @@ func TestLeaks_RemotesThatEndInEveryWay(t *testing.T) {
 
 // seenBy returns the hub as another test sees it.
 func (h *hub) seenBy(t *testing.T) *hub {
+	t.Helper()
 	of := *h
 	of.t, of.registered = t, nil
 	t.Cleanup(of.tidy)

@@ -80,7 +80,7 @@ func TestLeases_CallbacksThatCallTheRegistry(t *testing.T) {
 		return r.WithClient(ctx, name, func(ctx context.Context, _ client.Client) error { return nest(ctx, name, depth-1) })
 	}
 	// The context of a callback ends with its remote; whoever ends that needs another one.
-	for what, call := range map[string]func(ctx context.Context, self, other registry.ClusterName) error{
+	calls := map[string]func(ctx context.Context, self, other registry.ClusterName) error{
 		"WithClient of itself, again and again": func(ctx context.Context, self, _ registry.ClusterName) error {
 			return nest(ctx, self, 100)
 		},
@@ -113,9 +113,9 @@ func TestLeases_CallbacksThatCallTheRegistry(t *testing.T) {
 			}
 			return nil
 		},
-	} {
+	}
+	for what, call := range calls {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
 			self, other := registry.ClusterName(unique("self")), registry.ClusterName(unique("other"))
 			spawn(t, r, self, config)
 			spawn(t, r, other, config)
@@ -126,14 +126,12 @@ func TestLeases_CallbacksThatCallTheRegistry(t *testing.T) {
 			})
 		})
 	}
+	aside.expectUnaware()
 	t.Run("Shutdown", func(t *testing.T) {
-		t.Parallel()
-		r := newRegistry(t, nil)
 		name := registry.ClusterName(unique("self"))
 		spawn(t, r, name, config)
 		quickly(t, "Shutdown", func() error {
 			return r.WithClient(t.Context(), name, func(context.Context, client.Client) error { return r.Shutdown(t.Context()) })
 		})
 	})
-	t.Cleanup(aside.expectUnaware) // when the subtests, which run in parallel, have ended
 }

@@ -395,4 +395,3 @@ func TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll(t *testing.T) {
 		t.Errorf("%d connections came about", connections)
 	}
 }
-

@@ -36,7 +36,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // As main does.
 
 func run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
@@ -125,7 +125,7 @@ func (w *worldOf) close() error {
 		w.shared = nil
 	}
 	if w.fleet != nil {
-		err = errors.Join(err, w.fleet.Close(context.Background())) //nolint:usetesting // There is no test any more.
+		err = errors.Join(err, w.fleet.Close(context.Background())) //nolint:forbidigo // There is no test any more.
 		w.fleet = nil
 	}
 	return err
