@@ -99,6 +99,15 @@ failed. First contacts do, too. A turn ends after a short time whether or not th
 that slow ones hold up nobody. With a Journal the registry records which apps are being started; after a
 crash of the hub those are started last, one at a time (see Suspicion).
 
+# What a remote may answer
+
+Whatever a remote sends is a stranger's. Answers are judged and bounded before client-go sees them
+(answer.go): redirects, protocols and formats that nobody asked for are refused; so is an answer with
+too many bytes, or too many objects, which take hundreds of times their bytes once decoded; an event
+of a watch, a refusal, a discovery document and the pages of a list have bounds of their own. A request
+tries few connections. What client-go has to say about answers is logged a few lines at a time, cut.
+TestHostile runs a hundred and twenty servers that lie.
+
 # Why it is built this way
 
 The module contract is fx: a module is a few constructors and an invoke, and needs no API of ours
@@ -133,6 +142,10 @@ time.AfterFunc; in a source of its own (source.Func, and the handler and predica
 source.Channel); in a LogConstructor, RateLimiter or NewQueue of a controller, or in a Reconcile with
 RecoverPanic off that is not supervised; besides os.Exit, and memory corruption. Put work into
 reconcilers or into runnables added to the manager.
+
+A remote can send protobuf of a few megabytes that decodes to gigabytes: lists inside of an object are
+counted in JSON, not in protobuf, whose fields mean nothing without the type. A hub with a memory limit
+dies of it.
 
 A remote can send what makes a decoder panic in a goroutine of client-go. The hub survives that
 because its main sets utilruntime.ReallyCrash to false, which is global to the process and therefore

@@ -92,8 +92,9 @@ var heavy = []string{
 
 // quick are the scripts of a short run.
 var quick = []string{
-	"html everywhere", "401 everywhere", "429 for objects", "redirect 307", "goaway before every answer", "a hundred warnings",
-	"500 without an end", "endless spaces", "a million empty objects", "endless frame", "millions of empty groups",
+	"html everywhere", "401 everywhere", "500 for objects", "redirect 307", "redirect objects", "goaway before every answer",
+	"a hundred warnings", "events of another kind",
+	"500 without an end", "endless list", "a million empty objects", "endless frame", "millions of empty groups",
 }
 
 // Bounds of what hostile remotes may do to the hub.
@@ -177,6 +178,7 @@ type hostileSuite struct {
 func newHostileSuite(t *testing.T, limits registry.Limits) *hostileSuite {
 	t.Helper()
 	limits.StopTimeout = 5 * time.Second
+	fleettest.Clusters(t, "hub", "neighbour", "one") // at once
 	var c counter
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules, o.Limits, o.Log = []registry.Module{c.module()}, limits, logr.Discard()

@@ -148,6 +148,8 @@ func (d *door) shut() {
 		d.filler = nil
 	}
 	if d.listener != nil {
+		// A program that is being started has a copy of the socket for a moment, and would hold it open.
+		_ = d.control(func(fd int) error { return syscall.Shutdown(fd, syscall.SHUT_RD) })
 		_ = d.listener.Close()
 		d.listener = nil
 	}
@@ -177,11 +179,16 @@ func (d *door) deafen() error {
 
 // backlog sets the length of the listener's queue.
 func (d *door) backlog(n int) error {
+	return d.control(func(fd int) error { return syscall.Listen(fd, n) })
+}
+
+// control does something with the listener's socket.
+func (d *door) control(do func(fd int) error) error {
 	raw, err := d.listener.SyscallConn()
 	if err != nil {
 		return err
 	}
-	var listening error
-	err = raw.Control(func(fd uintptr) { listening = syscall.Listen(int(fd), n) })
-	return errors.Join(err, listening)
+	var doing error
+	err = raw.Control(func(fd uintptr) { doing = do(int(fd)) })
+	return errors.Join(err, doing)
 }
