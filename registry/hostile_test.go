@@ -70,7 +70,7 @@ var fates = map[string][]string{
 	overBudget: {"endless large pages", "the same name over and over", "watch of no end of objects"},
 	ready: {
 		"html readyz", "goaway storm", "a hundred warnings", "endless readyz", "another uid each time", "list is null",
-		"expired pages", "a string of 64 MiB", "objects without metadata", "objects of another kind", "names that are none",
+		"expired pages", "a string of 64 MiB", "owners in protobuf", "objects without metadata", "objects of another kind", "names that are none",
 		"a version that is no number", "a version that is too large", "a version of nothing", "a version for the address",
 		"versions that go back", "endless frame", "endless frame of spaces", "endless frame of lists", "endless frame in protobuf",
 		"endless frame later", "watch as text", "watch closed at once", "watch closed after the beginning",
@@ -86,7 +86,7 @@ var heavy = []string{
 	"millions of empty groups", "a hundred thousand old groups", "endless discovery", "endless readyz", "gzip bomb",
 	"endless list", "endless spaces", "endless garbage", "nested list", "list in yaml", "endless large pages",
 	"a string of 64 MiB", "a million empty objects", "a million empty protobufs", "a million empty owners",
-	"the same name over and over", "endless frame", "endless frame of spaces", "endless frame in protobuf", "endless frame later",
+	"owners in protobuf", "the same name over and over", "endless frame", "endless frame of spaces", "endless frame in protobuf", "endless frame later",
 	"watch of no end of objects", "continuation flood", "errors of nonsense",
 }
 

@@ -3,7 +3,6 @@
 package hostile
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 )
@@ -32,6 +31,10 @@ func objects() []Script {
 			Name: "a million empty owners", Does: "lists an object with a million owners without a name, in three bytes each",
 			lies: onLists(long(jsonType, repeated{listHead + `{"metadata":{"name":"owned","namespace":"default","ownerReferences":[{}`, ",{}", 1_000_000, `]}}` + listTail})),
 		},
+		{
+			Name: "owners in protobuf", Does: "lists an object with half a million owners without a name, in two bytes of protobuf each",
+			lies: onLists(ownersInProtobuf(500_000)),
+		},
 		{Name: "objects without metadata", Does: "lists objects without metadata", lies: onLists(list(`{}`, `{"data":{"a":"b"}}`, `{"metadata":null}`, `null`))},
 		{Name: "objects of another kind", Does: "lists Secrets and Pods among ConfigMaps", lies: onLists(list(
 			`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"secret","namespace":"default"},"data":{"a":"Yg=="}}`,
@@ -56,12 +59,22 @@ func objects() []Script {
 
 // emptyProtobufs lists objects of two bytes each.
 func emptyProtobufs(n int) answer {
-	const (
-		item = "\x12\x00"                             // field 2 (items) of the list, of no length
-		kind = "\x0a\x02v1" + "\x12\x0dConfigMapList" // fields 1 and 2 of the type
-	)
-	head := protobufMagic + "\x0a" + string(rune(len(kind))) + kind + "\x12" + varint(len(item)*n)
-	return long(protobufType, repeated{head: head, part: item, times: n})
+	const item = "\x12\x00" // field 2 (items) of the list, of no length
+	return long(protobufType, repeated{head: protobufHead(len(item) * n), part: item, times: n})
+}
+
+// ownersInProtobuf lists one object, whose owners have two bytes each.
+func ownersInProtobuf(n int) answer {
+	const owner = "\x6a\x00" // field 13 (ownerReferences) of the metadata, of no length
+	metadata := "\x0a" + varint(len(owner)*n)
+	item := "\x12" + varint(len(metadata)+len(owner)*n) + metadata
+	return long(protobufType, repeated{head: protobufHead(len(item)+len(owner)*n) + item, part: owner, times: n})
+}
+
+// protobufHead is what a list of ConfigMaps begins with that has so many bytes.
+func protobufHead(size int) string {
+	const kind = "\x0a\x02v1" + "\x12\x0dConfigMapList" // fields 1 and 2 of the type
+	return protobufMagic + "\x0a" + varint(len(kind)) + kind + "\x12" + varint(size)
 }
 
 // varint encodes a number as protobuf does.
@@ -70,5 +83,5 @@ func varint(n int) string {
 	for ; n >= 0x80; n >>= 7 {
 		b = append(b, byte(n)|0x80)
 	}
-	return fmt.Sprintf("%s%c", b, rune(n))
+	return string(append(b, byte(n)))
 }
