@@ -179,7 +179,15 @@ func (s *Server) begin() bool {
 	return true
 }
 
-func (s *Server) tellTheTruth(w http.ResponseWriter, r *http.Request) { s.honest.ServeHTTP(w, r) }
+// tellTheTruth has the real API server answer, if the client is who the kubeconfig is for: what the
+// server may do there, nobody else on this machine shall.
+func (s *Server) tellTheTruth(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+s.token {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	s.honest.ServeHTTP(w, r)
+}
 
 // acceptRaw hands each connection to the script.
 func (s *Server) acceptRaw() {

@@ -29,8 +29,9 @@ const (
 // victim is a client of a hostile server that is as careless as HTTP clients are.
 type victim struct {
 	*http.Client
-	server *hostile.Server
-	url    string
+	anonymous http.RoundTripper
+	server    *hostile.Server
+	url       string
 }
 
 // newVictim starts the server of the script, which is closed when the test ends.
@@ -55,7 +56,7 @@ func newVictim(t *testing.T, script hostile.Script) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &victim{Client: &http.Client{Transport: authenticated}, server: s, url: config.Host}
+	return &victim{Client: &http.Client{Transport: authenticated}, anonymous: transport, server: s, url: config.Host}
 }
 
 func named(t *testing.T, name string) hostile.Script {
