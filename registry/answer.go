@@ -11,16 +11,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // What an answer may be. client-go reads an answer into memory whole, where it takes two and a half
-// times its size, and then makes objects of it, which for small ones take hundreds of times their
-// size: three bytes of JSON are enough for a ConfigMap of 300. So an answer is bounded by its bytes,
-// and by the objects in it.
+// times its size, and then makes objects of it, which can take hundreds of times their size: two bytes
+// of protobuf are enough for a container of 900. So an answer is bounded by its bytes, and by what they
+// turn into.
 const (
 	// maxBody and maxListBody bound an answer, in bytes. A list of the largest size takes 200 MiB to
 	// read.
@@ -31,8 +30,9 @@ const (
 	// maxEvent bounds one event of a watch, in bytes. client-go takes no larger one, but it would read
 	// it to its end first.
 	maxEvent = 16 << 20
-	// maxItems is how many objects an answer may list; see chain.items.
-	maxItems = 200_000
+	// maxOverCache is by how much more than an app may keep an answer may turn into, in bytes: some of
+	// it is dropped before it is kept, like managedFields.
+	maxOverCache = 64 << 20
 )
 
 var (
@@ -125,44 +125,31 @@ func maxBodyOf(response *http.Response, kind requestKind) int64 {
 	return maxBody
 }
 
-// boundBody is the body of an answer. It ends one that brings too much with errBodyTooLarge, and
-// releases the request's context when it is closed.
+// boundBody is the body of an answer. It ends one that brings too much with errBodyTooLarge, holds up
+// one that brings it too fast, and releases the request's context when it is closed.
 type boundBody struct {
 	io.ReadCloser
-	chain  *chain
-	meter  meter // nil for an answer that is not measured
-	left   int64
-	counts bool // against what is in flight
-	held   int64
+	ctx    context.Context //nolint:containedctx // A Read has none of its own.
 	cancel context.CancelFunc
+	intake *intake
+	meter  meter // nil for an answer that nothing is made of
+	left   int64
 }
 
-// meter sees what is read of a body, in order and in pieces of any size. It returns an error when
-// that is too much.
-type meter interface {
-	read(piece []byte) error
-}
-
-func (c *chain) boundBody(response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
+func (c *chain) boundBody(ctx context.Context, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
 	return &boundBody{
-		ReadCloser: response.Body, chain: c, meter: c.meterFor(response, kind), left: maxBodyOf(response, kind),
-		counts: kind != kindStream, cancel: cancel,
+		ReadCloser: response.Body, ctx: ctx, cancel: cancel, intake: c.intake,
+		meter: c.meterFor(response, kind), left: maxBodyOf(response, kind),
 	}
 }
 
 func (c *chain) meterFor(response *http.Response, kind requestKind) meter {
-	items := c.items
-	if items == 0 {
-		items = maxItems
-	}
+	bill := bill{limit: c.intake.limit}
 	switch mediaType(response) {
 	case typeJSON:
-		return &jsonMeter{stream: kind == kindStream, maxItems: items}
+		return &jsonMeter{bill: bill, stream: kind == kindStream}
 	case typeProtobuf:
-		if kind == kindStream {
-			return &eventMeter{}
-		}
-		return &protobufMeter{maxItems: items}
+		return newProtobufMeter(bill, c.intake.scheme, kind == kindStream)
 	}
 	return nil
 }
@@ -179,16 +166,15 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	b.left -= int64(n)
-	if b.counts {
-		b.held += int64(n)
-		if atomic.AddInt64(&b.chain.inFlight, int64(n)) > maxInFlight {
-			return 0, fmt.Errorf("%w, together with others that it sends at the same time", errBodyTooLarge)
-		}
-	}
+	cost := int64(n) * readingCost
 	if b.meter != nil {
 		if err := b.meter.read(p[:n]); err != nil {
 			return 0, err
 		}
+		cost += b.meter.charged()
+	}
+	if err := b.intake.wait(b.ctx, cost); err != nil {
+		return 0, err
 	}
 	return n, err
 }
@@ -196,7 +182,5 @@ func (b *boundBody) Read(p []byte) (int, error) {
 // Close ends the answer. It may be called again.
 func (b *boundBody) Close() error {
 	defer b.cancel()
-	atomic.AddInt64(&b.chain.inFlight, -b.held)
-	b.held = 0
 	return b.ReadCloser.Close()
 }

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -120,7 +121,8 @@ func (q *quote) Read(p []byte) (int, error) {
 		p[0], q.begun = '"', true
 		return 1, nil
 	}
-	return len(p), nil // whatever is there: a buffer of zeros
+	clear(p)
+	return len(p), nil
 }
 
 func TestChain_BoundsLists(t *testing.T) {
@@ -139,47 +141,70 @@ func TestChain_BoundsLists(t *testing.T) {
 	}
 }
 
-func TestChain_CountsItems(t *testing.T) {
+func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 	t.Parallel()
-	const body = `{"items":[{},{},{}]}`
-	for most, want := range map[int64]error{0: nil, 3: nil, 2: errBodyTooLarge} {
-		response, err := send(t, &chain{base: ofType(typeJSON, body), items: most}, http.MethodGet, "/api/v1/pods")
+	body := `{"items":[` + strings.Repeat("{},", 100) + `{}]}`
+	for keep, want := range map[int64]error{0: nil, 50_000 - maxOverCache: errBodyTooLarge} {
+		response, err := send(t, &chain{base: ofType(typeJSON, body), intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, response.Body); !errors.Is(err, want) {
-			t.Errorf("at most %d items: %v, want %v", most, err, want)
+			t.Errorf("an app that keeps %d bytes: %v, want %v", keep, err, want)
 		}
 	}
 }
 
-// Answers that come in at the same time are bounded together, and what was closed does not count.
-func TestChain_BoundsWhatIsInFlight(t *testing.T) {
+// All answers to an app together come in no faster than objects can be made of them.
+func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 	t.Parallel()
-	c := &chain{base: endlessly(http.StatusOK, "text/plain")}
-	read := func() (*http.Response, error) {
-		response, err := send(t, c, http.MethodGet, "/api/v1/namespaces/x/pods/y/log")
+	synctest.Test(t, func(t *testing.T) {
+		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: newIntake(nil, 0), timeout: time.Hour}
+		read := func() {
+			response, err := send(t, c, http.MethodGet, "/api/v1/namespaces/x/pods/y/log")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = io.CopyN(io.Discard, response.Body, maxBody); err != nil {
+				t.Errorf("read: %v", err)
+			}
+		}
+		began := time.Now()
+		read()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("a single answer took %s, want no time", took)
+		}
+		for range 9 {
+			read()
+		}
+		most := c.intake.limit + readingCost*maxListBody
+		want := time.Duration(10*readingCost*maxBody-most) * time.Second / intakePace
+		if took := time.Since(began); took < want-time.Second || took > want+time.Second {
+			t.Errorf("ten of them took %s, want %s", took, want)
+		}
+	})
+}
+
+// Whoever waits for an answer to be let in goes when the fence closes.
+func TestChain_NobodyWaitsBehindTheFence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fence, cut := context.WithCancelCause(t.Context())
+		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: newIntake(nil, 0), timeout: time.Hour, fence: fence}
+		if err := c.intake.wait(t.Context(), int64(c.intake.pace.Burst())); err != nil {
+			t.Fatal(err)
+		}
+		response, err := send(t, c, http.MethodGet, "/api/v1/nodes/x")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = io.CopyN(io.Discard, response.Body, maxBody)
-		return response, err
-	}
-	for range 2 * maxInFlight / maxBody {
-		response, err := read()
-		if err != nil {
-			t.Fatalf("one after the other: %v", err)
+		time.AfterFunc(10*time.Millisecond, func() { cut(ErrStopped) })
+		began := time.Now()
+		_, err = io.Copy(io.Discard, response.Body)
+		if took := time.Since(began); err == nil || took > 10*time.Millisecond {
+			t.Errorf("%v after %s, want an error when the fence closes", err, took)
 		}
-		response.Body.Close()
-		response.Body.Close()
-	}
-	var err error
-	for range maxInFlight/maxBody + 1 {
-		_, err = read()
-	}
-	if !errors.Is(err, errBodyTooLarge) {
-		t.Errorf("at the same time: %v, want errBodyTooLarge", err)
-	}
+	})
 }
 
 // A server that closes each connection is tried a few times, and not as fast as it can close them.

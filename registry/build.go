@@ -60,7 +60,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Co
 	config := kubeconfig.RESTConfig(e.config.Endpoint, &chain{
 		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
 		limiter: limiter, timeout: e.config.Client.Timeout,
-		items: max(maxItems, int64(e.limits.MaxObjects)),
+		intake: e.intake,
 	})
 	config.UserAgent = e.userAgent()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.
@@ -125,6 +125,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &chain{
 		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
+		intake: newIntake(e.scheme, int64(e.limits.MaxCacheBytes)),
 	}
 	config := rest.CopyConfig(e.hub)
 	config.QPS = -1

@@ -53,6 +53,7 @@ type epoch struct {
 	hooks   hooks
 	metrics *appMetrics
 	mapper  *liveMapper
+	intake  *intake
 	values  values // what the fx App provides
 
 	events   lateRecorder
@@ -105,6 +106,7 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.hooks.log, e.hooks.timeout = e.log, env.limits.StopTimeout
 	e.done = make(chan struct{})
 	e.tracker = newTracker(e.modules, changed)
+	e.intake = newIntake(env.scheme, int64(env.limits.MaxCacheBytes))
 	e.metrics = newAppMetrics(env.metrics, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.
 	context.AfterFunc(e.ctx, e.metrics.end)

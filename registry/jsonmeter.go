@@ -7,24 +7,29 @@ import (
 	"fmt"
 )
 
-// Bounds of JSON. An object of Kubernetes is nested some dozen times, that of a CRD a hundred. Of
-// objects in lists, which turn into the largest structures, a Pod has about forty.
+// maxNesting is how deep the values of an answer may be nested. An object of Kubernetes is nested some
+// dozen times, that of a CRD a hundred.
+const maxNesting = 1000
+
+// What JSON turns into, in bytes of memory: as maps, as client-go decodes it without types, and an
+// object in a list as one of the larger structures of Kubernetes, of which a list is made of.
 const (
-	maxNesting  = 1000
-	maxElements = 1_000_000 // objects in lists, at any depth of one answer or event
+	costOfValue   = 32 // each one that follows another
+	costOfObject  = 48
+	costOfFields  = 256 // of an object that has any
+	costOfElement = 768 // an object in a list, besides
 )
 
 // jsonMeter measures JSON while it comes in, without understanding it: a body that is none passes,
 // for the decoder to refuse. It takes about a seventh of the time that decoding takes.
 type jsonMeter struct {
-	stream   bool // the body is one event after the other, each of which may be so large
-	maxItems int64
+	bill
+	stream bool // the body is one event after the other, each of which may be so large
 
 	size      int64 // of the value that has begun, with the space before it
-	items     int64 // objects in the lists of the value's first level, which is where lists have theirs
-	elements  int64
 	depth     int
 	lists     [maxNesting/64 + 1]uint64 // at which depths there is a list, as bits
+	opened    bool                      // an object, which has no field yet
 	quoted    bool                      // inside a string
 	backslash bool                      // an odd number of them has just come
 }
@@ -48,6 +53,12 @@ func (m *jsonMeter) step(piece []byte) (n int, err error) {
 		n = m.skip(piece)
 	case piece[0] == '"':
 		m.quoted = true
+		if m.opened {
+			m.opened = false
+			err = m.charge(costOfFields)
+		}
+	case piece[0] == ',':
+		err = m.charge(costOfValue)
 	case piece[0] == '{', piece[0] == '[':
 		err = m.open(piece[0] == '[')
 	case piece[0] == '}', piece[0] == ']':
@@ -80,15 +91,11 @@ func (m *jsonMeter) skip(piece []byte) int {
 
 // open notes the beginning of an object or a list.
 func (m *jsonMeter) open(list bool) error {
+	cost := int64(costOfObject)
 	if !list && m.depth > 0 && m.isList(m.depth) {
-		m.elements++
-		if m.depth == 2 {
-			m.items++
-		}
-		if m.items > m.maxItems || m.elements > maxElements {
-			return fmt.Errorf("%w: it has too many objects in it", errBodyTooLarge)
-		}
+		cost += costOfElement
 	}
+	m.opened = !list
 	m.depth++
 	if m.depth > maxNesting {
 		return fmt.Errorf("%w: it is nested too deeply", errBodyTooLarge)
@@ -98,19 +105,20 @@ func (m *jsonMeter) open(list bool) error {
 	if list {
 		m.lists[m.depth/64] |= bit
 	}
-	return nil
+	return m.charge(cost)
 }
 
 func (m *jsonMeter) isList(depth int) bool { return m.lists[depth/64]>>(depth%64)&1 == 1 }
 
 // close notes the end of an object or a list. With that of the outermost one the next event begins.
 func (m *jsonMeter) close() error {
+	m.opened = false
 	m.depth = max(m.depth-1, 0)
 	if m.depth > 0 || !m.stream {
 		return nil
 	}
 	err := m.checkSize()
-	m.size, m.items, m.elements = 0, 0, 0
+	m.size, m.sum = 0, 0
 	return err
 }
 

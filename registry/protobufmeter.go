@@ -3,25 +3,42 @@
 package registry
 
 import (
-	"encoding/binary"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// protobufMeter counts the objects of a list in protobuf while it comes in. A message of Kubernetes
-// begins with four bytes, and then has the object in field 2 of another message; a list has its items
-// in field 2, too. What is inside of an item cannot be counted without knowing its type.
+// protobufMeter follows protobuf through the types that it will be decoded to, while it comes in, and
+// charges what their decoders will allocate. Without the types nothing could be said: two bytes may be
+// an empty string, or a container.
+//
+// An answer is four bytes and then a runtime.Unknown: first the kind of an object, then the object. A
+// watch is one event after the other, each of which begins with its length and has such an answer in it.
 type protobufMeter struct {
-	maxItems int64
+	bill
+	scheme *runtime.Scheme
+	stream bool
 
-	at     int64 // bytes read so far
-	skip   int64 // the next ones do not matter
-	within int64 // where the object ends that is being looked into, 0 outside of one
-	number varint
-	field  uint64 // whose value comes next; 0 if that is the next field
-	wire   uint64
-	items  int64
+	at       int64     // bytes read so far
+	skip     int64     // the next ones do not matter
+	within   []message // outermost first; each ends in the one before
+	number   varint
+	field    uint64 // whose value comes next; 0 if that is the next field
+	wire     uint64
+	prefix   []byte  // the length of the event that begins
+	text     *[]byte // where the next bytes go, of which there are left
+	left     int64
+	kind     [2][]byte // apiVersion and kind of the object that comes next
+	inObject bool
+}
+
+// message is a message that is being looked into.
+type message struct {
+	shape *shape
+	end   int64
 }
 
 // Wire types of protobuf.
@@ -33,58 +50,108 @@ const (
 )
 
 const (
-	protobufPrefix = 4
-	objectField    = 2 // of the outer message
-	itemsField     = 2 // of a list
+	protobufPrefix = 4   // bytes before an object
+	maxKind        = 256 // bytes of an apiVersion or kind
 )
 
 var errProtobuf = fmt.Errorf("the protobuf of an answer cannot be understood: %w", kubeconfig.ErrNotKubernetes)
 
-func (m *protobufMeter) read(piece []byte) error {
-	if m.at == 0 {
+func newProtobufMeter(b bill, scheme *runtime.Scheme, stream bool) *protobufMeter {
+	m := &protobufMeter{bill: b, scheme: scheme, stream: stream}
+	if !stream {
 		m.skip = protobufPrefix
+		m.within = append(m.within, message{envelope, protobufPrefix + maxListBody})
 	}
+	return m
+}
+
+func (m *protobufMeter) read(piece []byte) error {
 	for len(piece) > 0 {
-		if m.skip > 0 {
-			n := min(m.skip, int64(len(piece)))
-			piece, m.skip, m.at = piece[n:], m.skip-n, m.at+n
-			continue
-		}
-		if m.at >= m.within {
-			m.within = 0
-		}
-		done, ok := m.number.add(piece[0])
-		piece, m.at = piece[1:], m.at+1
-		if !ok {
-			return errProtobuf
-		}
-		if !done {
-			continue
-		}
-		if err := m.take(m.number.value); err != nil {
+		n, err := m.step(piece)
+		if err != nil {
 			return err
 		}
-		m.number = varint{}
+		piece, m.at = piece[n:], m.at+int64(n)
+		if err := m.pop(); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// step takes in what comes next, and returns how many bytes that were.
+func (m *protobufMeter) step(piece []byte) (int, error) {
+	switch {
+	case m.skip > 0:
+		n := min(m.skip, int64(len(piece)))
+		m.skip -= n
+		return int(n), nil
+	case m.left > 0:
+		n := min(m.left, int64(len(piece)))
+		*m.text = append(*m.text, piece[:n]...)
+		m.left -= n
+		return int(n), nil
+	case len(m.within) == 0:
+		return 1, m.beginEvent(piece[0])
+	}
+	done, ok := m.number.add(piece[0])
+	if !ok {
+		return 0, errProtobuf
+	}
+	if !done {
+		return 1, nil
+	}
+	n := m.number.value
+	m.number = varint{}
+	return 1, m.take(n)
+}
+
+// beginEvent takes a byte of the length that an event begins with.
+func (m *protobufMeter) beginEvent(b byte) error {
+	if !m.stream {
+		return errProtobuf // nothing follows an answer
+	}
+	m.prefix = append(m.prefix, b)
+	if len(m.prefix) < protobufPrefix {
+		return nil
+	}
+	length := int64(0)
+	for _, b := range m.prefix {
+		length = length<<8 | int64(b)
+	}
+	m.prefix, m.sum, m.inObject, m.kind = m.prefix[:0], 0, false, [2][]byte{}
+	if length > maxEvent {
+		return fmt.Errorf("%w: an event of a watch is too large", errBodyTooLarge)
+	}
+	m.within = append(m.within, message{watchEvent, m.at + 1 + length})
 	return nil
 }
 
 // take takes note of a number: the tag of a field, its value, or the length of that.
 func (m *protobufMeter) take(n uint64) error {
-	if m.field != 0 {
-		field := m.field
-		m.field = 0
-		if m.wire == wireBytes {
-			return m.enter(field, n)
-		}
-		return nil
+	if m.field == 0 {
+		return m.begin(n)
 	}
-	m.field, m.wire = n>>3, n&7
+	number := m.field
+	m.field = 0
+	field := m.within[len(m.within)-1].shape.fields[number]
+	if m.wire == wireVarint {
+		return m.charge(field.cost)
+	}
+	if n > maxListBody {
+		return errBodyTooLarge
+	}
+	return m.enter(field, int64(n))
+}
+
+// begin takes the tag of a field.
+func (m *protobufMeter) begin(tag uint64) error {
+	m.field, m.wire = tag>>3, tag&7
+	if m.field == 0 {
+		return errProtobuf
+	}
 	switch m.wire {
 	case wireVarint, wireBytes:
-		if m.field == 0 {
-			return errProtobuf
-		}
 		return nil
 	case wireFixed64:
 		m.skip = 8
@@ -97,21 +164,66 @@ func (m *protobufMeter) take(n uint64) error {
 	return nil
 }
 
-// enter looks into the object, and counts and skips what is in it.
-func (m *protobufMeter) enter(field, length uint64) error {
-	if length > maxListBody {
-		return errBodyTooLarge
+// enter charges a field of such a length, and looks into it if it is a message.
+func (m *protobufMeter) enter(field fieldShape, length int64) error {
+	at := m.at + 1 // the byte that is being taken
+	if at+length > m.within[len(m.within)-1].end {
+		return errProtobuf
 	}
-	if m.within == 0 && field == objectField {
-		m.within = m.at + int64(length)
-		return nil
+	cost := field.cost
+	switch {
+	case field.role != roleValue:
+		return m.enterEnvelope(field, at, length)
+	case field.message != nil:
+		if len(m.within) > maxNesting {
+			return fmt.Errorf("%w: it is nested too deeply", errBodyTooLarge)
+		}
+		m.within = append(m.within, message{field.message, at + length})
+	default:
+		cost += length * max(field.perByte, 1)
+		m.skip = length
 	}
-	m.skip = int64(length)
-	if m.within == 0 || field != itemsField {
-		return nil
+	return m.charge(cost)
+}
+
+// enterEnvelope looks into what an object comes in.
+func (m *protobufMeter) enterEnvelope(field fieldShape, at, length int64) error {
+	switch field.role {
+	case roleAPIVersion, roleKind:
+		if length > maxKind || m.inObject {
+			return errProtobuf
+		}
+		m.text, m.left = &m.kind[field.role-roleAPIVersion], length
+		*m.text = (*m.text)[:0]
+	case roleAnswer:
+		if length < protobufPrefix {
+			return errProtobuf
+		}
+		m.skip = protobufPrefix
+		m.within = append(m.within, message{envelope, at + length})
+	case roleObject:
+		m.inObject = true
+		shape := shapeOfKind(m.scheme, schema.FromAPIVersionAndKind(string(m.kind[0]), string(m.kind[1])))
+		if shape == nil {
+			return fmt.Errorf("%w: it has an object of a kind that was not asked for", errProtobuf)
+		}
+		m.within = append(m.within, message{shape, at + length})
+		return m.charge(shape.size)
 	}
-	if m.items++; m.items > m.maxItems {
-		return fmt.Errorf("%w: it has too many objects in it", errBodyTooLarge)
+	return nil
+}
+
+// pop leaves the messages that end here.
+func (m *protobufMeter) pop() error {
+	for m.skip == 0 && m.left == 0 && len(m.within) > 0 {
+		last := len(m.within) - 1
+		if m.at < m.within[last].end {
+			return nil
+		}
+		if m.at > m.within[last].end || m.field != 0 || m.number.shift != 0 {
+			return errProtobuf // it ends in the middle of a field
+		}
+		m.within = m.within[:last]
 	}
 	return nil
 }
@@ -129,31 +241,4 @@ func (v *varint) add(b byte) (done, ok bool) {
 	v.value |= uint64(b&0x7f) << v.shift
 	v.shift += 7
 	return b&0x80 == 0, true
-}
-
-// eventMeter bounds the events of a watch in protobuf. Each begins with its length.
-type eventMeter struct {
-	left   int64 // of the event that has begun
-	prefix []byte
-}
-
-func (m *eventMeter) read(piece []byte) error {
-	for len(piece) > 0 {
-		if m.left > 0 {
-			n := min(m.left, int64(len(piece)))
-			piece, m.left = piece[n:], m.left-n
-			continue
-		}
-		m.prefix = append(m.prefix, piece[0])
-		piece = piece[1:]
-		if len(m.prefix) < 4 {
-			continue
-		}
-		m.left = int64(binary.BigEndian.Uint32(m.prefix))
-		m.prefix = m.prefix[:0]
-		if m.left > maxEvent {
-			return fmt.Errorf("%w: an event of a watch is too large", errBodyTooLarge)
-		}
-	}
-	return nil
 }

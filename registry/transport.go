@@ -19,9 +19,6 @@ const (
 	maxRetryAfter = 10 * time.Second
 	// listTimeout bounds a whole list, which of a large cluster takes longer than other requests.
 	listTimeout = 10 * time.Minute
-	// maxInFlight bounds what all answers that are being read at the same time may have brought, in
-	// bytes. Streams do not count: of them only one event at a time is held.
-	maxInFlight = 256 << 20
 )
 
 // chain describes the transport that every client of one epoch shares, for one side of it: the
@@ -38,9 +35,7 @@ type chain struct {
 	limiter   *rate.Limiter
 	userAgent string
 	timeout   time.Duration // of one request that is neither a list nor a stream
-	items     int64         // how many objects one answer may have; 0 means maxItems
-
-	inFlight int64 // see maxInFlight; changed atomically
+	intake    *intake       // bounds what answers may turn into
 }
 
 // RoundTrip sends the request through the layers.
@@ -62,7 +57,7 @@ func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(c.timeout, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	}
-	response.Body = c.boundBody(response, kind, cancel)
+	response.Body = c.boundBody(ctx, response, kind, cancel)
 	return response, nil
 }
 

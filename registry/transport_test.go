@@ -70,6 +70,9 @@ func send(t *testing.T, c *chain, method, path string) (*http.Response, error) {
 	if c.timeout == 0 {
 		c.timeout = time.Second
 	}
+	if c.intake == nil {
+		c.intake = newIntake(nil, 256<<20)
+	}
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
 	if err != nil {
 		t.Fatalf("NewRequest: %v", err)
