@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -134,13 +135,27 @@ type boundBody struct {
 	intake *intake
 	meter  meter // nil for an answer that nothing is made of
 	left   int64
+	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
+	over   atomic.Bool // silent has ended it
 }
 
-func (c *chain) boundBody(ctx context.Context, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
-	return &boundBody{
-		ReadCloser: response.Body, ctx: ctx, cancel: cancel, intake: c.intake,
+// maxSilence is how long a watch may bring nothing. An API server sends a bookmark about once a minute
+// to whoever asks for them; after three that did not come nobody sends any more, though the connection
+// still stands. To client-go that is the end of the answer, and it begins a new watch where this one ended.
+const maxSilence = 3 * time.Minute
+
+func (c *chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
+	b := &boundBody{
+		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake,
 		meter: c.meterFor(response, kind), left: maxBodyOf(response, kind),
 	}
+	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
+		b.silent = time.AfterFunc(maxSilence, func() {
+			b.over.Store(true)
+			cancel()
+		})
+	}
+	return b
 }
 
 func (c *chain) meterFor(response *http.Response, kind requestKind) meter {
@@ -165,7 +180,13 @@ func (b *boundBody) Read(p []byte) (int, error) {
 		p = p[:b.left]
 	}
 	n, err := b.ReadCloser.Read(p)
+	if err != nil && b.over.Load() {
+		err = io.EOF
+	}
 	b.left -= int64(n)
+	if b.silent != nil && n > 0 {
+		b.silent.Reset(maxSilence)
+	}
 	cost := int64(n) * readingCost
 	if b.meter != nil {
 		if err := b.meter.read(p[:n]); err != nil {
@@ -182,5 +203,8 @@ func (b *boundBody) Read(p []byte) (int, error) {
 // Close ends the answer. It may be called again.
 func (b *boundBody) Close() error {
 	defer b.cancel()
+	if b.silent != nil {
+		b.silent.Stop()
+	}
 	return b.ReadCloser.Close()
 }

@@ -113,6 +113,37 @@ func TestChain_RefusalsOfStreamsHaveADeadline(t *testing.T) {
 	})
 }
 
+// A watch that brings nothing for three minutes comes to its end, as if the API server had ended it.
+func TestChain_EndsSilentWatches(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]time.Duration{
+		"/api/v1/pods?watch=true&allowWatchBookmarks=true":     maxSilence + time.Minute, // one line comes after a minute
+		"/api/v1/pods?watch=true":                              time.Hour,                // nobody asked for bookmarks
+		"/api/v1/namespaces/x/pods/y/log?follow=true&x=allows": time.Hour,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fence, cut := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Hour, func() { cut(ErrStopped) })
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				lines, body := io.Pipe()
+				time.AfterFunc(time.Minute, func() { _, _ = body.Write([]byte("{}\n")) })
+				context.AfterFunc(r.Context(), func() { body.CloseWithError(r.Context().Err()) })
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {typeJSON}}, Body: lines}, nil
+			})
+			began := time.Now()
+			response, err := send(t, &chain{base: base, fence: fence}, http.MethodGet, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := io.Copy(io.Discard, response.Body)
+			if took := time.Since(began); n != 3 || took != want || (err == nil) != (want < time.Hour) {
+				t.Errorf("%s: %d bytes, %v after %s; want an end after %s", path, n, err, took, want)
+			}
+			response.Body.Close()
+		})
+	}
+}
+
 // quote is a string of JSON that does not end.
 type quote struct{ begun bool }
 

@@ -103,8 +103,11 @@ crash of the hub those are started last, one at a time (see Suspicion).
 
 Whatever a remote sends is a stranger's. Answers are judged and bounded before client-go sees them
 (answer.go): redirects, protocols and formats that nobody asked for are refused; so is an answer with
-too many bytes, or too many objects, which take hundreds of times their bytes once decoded; an event
-of a watch, a refusal, a discovery document and the pages of a list have bounds of their own. A request
+too many bytes, or one that would turn into more memory than its app may keep, which for small objects
+is hundreds of times its bytes. JSON is measured by its shape, protobuf through the types that it will be
+decoded to (shape.go). An event of a watch, a refusal, a discovery document and the pages of a list have
+bounds of their own, and all answers of an app together come in no faster than they can be decoded
+(intake.go). A watch that brings nothing for three minutes, no bookmark either, is begun anew. A request
 tries few connections. What client-go has to say about answers is logged a few lines at a time, cut.
 TestHostile runs a hundred and twenty servers that lie.
 
@@ -142,10 +145,6 @@ time.AfterFunc; in a source of its own (source.Func, and the handler and predica
 source.Channel); in a LogConstructor, RateLimiter or NewQueue of a controller, or in a Reconcile with
 RecoverPanic off that is not supervised; besides os.Exit, and memory corruption. Put work into
 reconcilers or into runnables added to the manager.
-
-A remote can send protobuf of a few megabytes that decodes to gigabytes: lists inside of an object are
-counted in JSON, not in protobuf, whose fields mean nothing without the type. A hub with a memory limit
-dies of it.
 
 A remote can send what makes a decoder panic in a goroutine of client-go. The hub survives that
 because its main sets utilruntime.ReallyCrash to false, which is global to the process and therefore

@@ -64,7 +64,7 @@ var fates = map[string][]string{
 		"an upgrade nobody wanted", "colourful warnings", "ten thousand warnings",
 		"gzip bomb", "endless list", "endless spaces", "endless garbage", "dripping list", "half a list", "half a protobuf",
 		"garbage in protobuf", "protobuf of a giant", "nested list", "list in yaml", "list as text", "list is a table",
-		"list is a status", "endless pages", "a million empty objects", "a million empty protobufs", "a million empty owners",
+		"list is a status", "endless pages", "a million empty objects", "a million empty protobufs", "a million empty owners", "containers in protobuf",
 		"watch never begins", "dripping watch", "watch expires for ever",
 	},
 	overBudget: {"endless large pages", "the same name over and over", "watch of no end of objects"},
@@ -72,7 +72,7 @@ var fates = map[string][]string{
 		"html readyz", "goaway storm", "a hundred warnings", "endless readyz", "another uid each time", "list is null",
 		"expired pages", "a string of 64 MiB", "owners in protobuf", "objects without metadata", "objects of another kind", "names that are none",
 		"a version that is no number", "a version that is too large", "a version of nothing", "a version for the address",
-		"versions that go back", "endless frame", "endless frame of spaces", "endless frame of lists", "endless frame in protobuf",
+		"versions that go back", "endless frame", "endless frame of spaces", "endless frame of lists", "endless frame in protobuf", "containers in an event",
 		"endless frame later", "watch as text", "watch closed at once", "watch closed after the beginning",
 		"watch closed after an event", "events of garbage", "events without an object", "events of no type", "events of no name",
 		"events of another kind", "bookmarks of nonsense", "bookmark flood", "errors of nonsense", "the same object over and over",
@@ -86,7 +86,8 @@ var heavy = []string{
 	"millions of empty groups", "a hundred thousand old groups", "endless discovery", "endless readyz", "gzip bomb",
 	"endless list", "endless spaces", "endless garbage", "nested list", "list in yaml", "endless large pages",
 	"a string of 64 MiB", "a million empty objects", "a million empty protobufs", "a million empty owners",
-	"owners in protobuf", "the same name over and over", "endless frame", "endless frame of spaces", "endless frame in protobuf", "endless frame later",
+	"owners in protobuf", "containers in protobuf", "containers in an event", "the same name over and over", "endless frame", "endless frame of spaces",
+	"endless frame in protobuf", "endless frame later",
 	"watch of no end of objects", "continuation flood", "errors of nonsense",
 }
 
@@ -94,7 +95,7 @@ var heavy = []string{
 var quick = []string{
 	"html everywhere", "401 everywhere", "500 for objects", "redirect 307", "redirect objects", "goaway before every answer",
 	"a hundred warnings", "events of another kind",
-	"500 without an end", "endless list", "a million empty objects", "endless frame", "millions of empty groups",
+	"500 without an end", "endless list", "a million empty objects", "containers in protobuf", "endless frame", "millions of empty groups",
 }
 
 // Bounds of what hostile remotes may do to the hub.

@@ -41,12 +41,14 @@ type chain struct {
 // RoundTrip sends the request through the layers.
 func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind := kindOf(r)
-	ctx, cancel := c.bound(r.Context(), kind)
-	response, err := c.send(r.WithContext(ctx), kind)
+	own := r.Context()
+	ctx, cancel := c.bound(own, kind)
+	r = r.WithContext(ctx)
+	response, err := c.send(r, kind)
 	if err != nil {
 		cause := context.Cause(ctx)
 		cancel()
-		if cause != nil && r.Context().Err() == nil {
+		if cause != nil && own.Err() == nil {
 			return nil, fmt.Errorf("%w (%w)", cause, err)
 		}
 		return nil, err
@@ -57,7 +59,7 @@ func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(c.timeout, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	}
-	response.Body = c.boundBody(ctx, response, kind, cancel)
+	response.Body = c.boundBody(r, response, kind, cancel)
 	return response, nil
 }
 

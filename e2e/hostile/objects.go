@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"encoding/binary"
 	"net/http"
 	"strings"
 )
@@ -34,6 +35,10 @@ func objects() []Script {
 		{
 			Name: "owners in protobuf", Does: "lists an object with half a million owners without a name, in two bytes of protobuf each",
 			lies: onLists(ownersInProtobuf(500_000)),
+		},
+		{
+			Name: "containers in protobuf", Does: "lists a Pod with a million containers without a name, in two bytes of protobuf each",
+			lies: onLists(containersInProtobuf(1_000_000)),
 		},
 		{Name: "objects without metadata", Does: "lists objects without metadata", lies: onLists(list(`{}`, `{"data":{"a":"b"}}`, `{"metadata":null}`, `null`))},
 		{Name: "objects of another kind", Does: "lists Secrets and Pods among ConfigMaps", lies: onLists(list(
@@ -71,10 +76,32 @@ func ownersInProtobuf(n int) answer {
 	return long(protobufType, repeated{head: protobufHead(len(item)+len(owner)*n) + item, part: owner, times: n})
 }
 
+// containersInProtobuf lists one Pod, whatever was asked for: what is decoded is what the answer says it is.
+func containersInProtobuf(n int) answer {
+	const container = "\x12\x00" // field 2 (containers) of the spec, of no length
+	spec := "\x12" + varint(len(container)*n)
+	item := "\x12" + varint(len(spec)+len(container)*n) + spec
+	return long(protobufType, repeated{head: headOf("PodList", len(item)+len(container)*n) + item, part: container, times: n})
+}
+
+// containersInEvent is an event of a watch with such a Pod.
+func containersInEvent(n int) answer {
+	const container = "\x12\x00"
+	spec := "\x12" + varint(len(container)*n)
+	pod := headOf("Pod", len(spec)+len(container)*n) + spec
+	raw := "\x0a" + varint(len(pod)+len(container)*n)
+	event := "\x0a\x05ADDED" + "\x12" + varint(len(raw)+len(pod)+len(container)*n) + raw + pod
+	length := binary.BigEndian.AppendUint32(nil, uint32(len(event)+len(container)*n)) //nolint:gosec // A few megabytes.
+	return long(protobufType+";stream=watch", repeated{head: string(length) + event, part: container, times: n})
+}
+
 // protobufHead is what a list of ConfigMaps begins with that has so many bytes.
-func protobufHead(size int) string {
-	const kind = "\x0a\x02v1" + "\x12\x0dConfigMapList" // fields 1 and 2 of the type
-	return protobufMagic + "\x0a" + varint(len(kind)) + kind + "\x12" + varint(size)
+func protobufHead(size int) string { return headOf("ConfigMapList", size) }
+
+// headOf is what an object of a kind of the core group begins with that has so many bytes.
+func headOf(kind string, size int) string {
+	typed := "\x0a\x02v1" + "\x12" + varint(len(kind)) + kind // fields 1 and 2 of the type
+	return protobufMagic + "\x0a" + varint(len(typed)) + typed + "\x12" + varint(size)
 }
 
 // varint encodes a number as protobuf does.

@@ -53,6 +53,10 @@ func watches() []Script {
 			lies: []lie{{watching, endless(protobufType+";stream=watch", "\xff\xff\xff\xff", "x")}},
 		},
 		{
+			Name: "containers in an event", Does: "answers watches with a Pod of a million containers, in two bytes of protobuf each",
+			lies: []lie{{watching, containersInEvent(1_000_000)}},
+		},
+		{
 			Name: "endless frame later", Does: "begins a watch well and then sends an event that does not end",
 			lies: []lie{{watching, endless(jsonType, synced+`{"type":"ADDED","object":{"kind":"ConfigMap","data":{"x":"`, "x")}},
 		},
