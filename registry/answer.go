@@ -164,7 +164,7 @@ func (c *chain) meterFor(response *http.Response, kind requestKind) meter {
 	case typeJSON:
 		return &jsonMeter{bill: bill, stream: kind == kindStream}
 	case typeProtobuf:
-		return newProtobufMeter(bill, c.intake.scheme, kind == kindStream)
+		return newProtobufMeter(bill, c.intake.shapes, kind == kindStream)
 	}
 	return nil
 }

@@ -184,10 +184,12 @@ func (a *actor) leaveBehind(e *epoch) {
 	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
 		"epoch", e.number, "goroutines", e.goroutines())
 	a.registry.zombies.Add(1)
+	a.registry.figures.leaveBehind(a.name, 1)
 	a.post(func(m *machine) { m.zombies++ })
 	go func() {
 		<-e.done
 		a.registry.zombies.Add(-1)
+		a.registry.figures.leaveBehind(a.name, -1)
 		a.post(func(m *machine) { m.zombies-- })
 	}()
 }

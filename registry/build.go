@@ -125,7 +125,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &chain{
 		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
-		intake: newIntake(e.scheme, int64(e.limits.MaxCacheBytes)),
+		intake: newIntake(e.shapes, int64(e.limits.MaxCacheBytes)),
 	}
 	config := rest.CopyConfig(e.hub)
 	config.QPS = -1

@@ -2,16 +2,20 @@
 
 package registry
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // maxMessage is how many bytes of text a Facet carries.
 const maxMessage = 512
 
-// clean makes text fit for a condition: one line, printable, bounded.
+// clean makes text fit for a condition: one line, of what can be seen, bounded.
 func clean(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+		if !unicode.IsGraphic(r) || r == utf8.RuneError { // not what turns the direction of text, either
 			return -1
 		}
 		return r

@@ -73,6 +73,10 @@ func (e *epoch) cleanOne(ctx context.Context, step CleanupStep, left int) error 
 	if step.Run == nil {
 		return errors.New("the step has no Run")
 	}
+	if !e.hooks.hold() {
+		return errors.New("the app has ended")
+	}
+	defer e.hooks.running.Done()
 	ctx, cancel := shareOf(ctx, left)
 	defer cancel()
 	return e.hooks.run(ctx, step.Run, nil)

@@ -4,12 +4,16 @@ package registry
 
 import (
 	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// moduleMetrics is what one module registers its metrics with. Collectors are called in goroutines
-// whenever somebody asks for the metrics of the hub, and a panic there ends the process.
+// moduleMetrics is what one module registers its metrics with. Collectors are called whenever somebody
+// asks for the metrics of the hub: a panic there would end the process, and one that does not return
+// would keep everybody's metrics from being read.
 type moduleMetrics struct {
 	prometheus.Registerer
 	guard *guard
@@ -19,7 +23,11 @@ var _ prometheus.Registerer = (*moduleMetrics)(nil)
 
 // Register registers the collector until the app ends.
 func (m *moduleMetrics) Register(c prometheus.Collector) error {
-	err := m.Registerer.Register(&containedCollector{c, m.guard})
+	descs, ok := within(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })
+	if !ok {
+		return fmt.Errorf("register a metrics collector: its Describe did not return within %s", collectorPatience)
+	}
+	err := m.Registerer.Register(&containedCollector{collector: c, guard: m.guard, descs: descs})
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(err, &registered) {
 		if earlier, ok := registered.ExistingCollector.(*containedCollector); ok {
@@ -41,18 +49,28 @@ func (m *moduleMetrics) MustRegister(cs ...prometheus.Collector) {
 	}
 }
 
-// containedCollector is a collector whose panics fail its module.
+const (
+	// collectorPatience is how long a collector may take to describe itself, or to collect.
+	collectorPatience = 2 * time.Second
+	// collectorCalls is how many calls of a collector may run at the same time. There are several only
+	// if several scrape the hub in the same moment, or if they do not return.
+	collectorCalls = 4
+)
+
+// containedCollector is a collector whose panics fail its module, and that is left out when it does
+// not return.
 type containedCollector struct {
 	collector prometheus.Collector
 	guard     *guard
+	descs     []*prometheus.Desc // prometheus asks for them with the lock of all collectors
+	calls     atomic.Int32       // that have not returned
 }
 
 // Describe implements prometheus.Collector.
 func (c *containedCollector) Describe(to chan<- *prometheus.Desc) {
-	returned := false
-	defer c.guard.check("metrics collector", &returned)
-	c.collector.Describe(to)
-	returned = true
+	for _, desc := range c.descs {
+		to <- desc
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -60,8 +78,60 @@ func (c *containedCollector) Collect(to chan<- prometheus.Metric) {
 	if c.guard.broken() {
 		return
 	}
+	if c.calls.Add(1) > collectorCalls {
+		c.calls.Add(-1)
+		return
+	}
+	metrics, ok := within(collectorPatience, func(to chan<- prometheus.Metric) {
+		defer c.calls.Add(-1)
+		c.guard.collect(c.collector, to)
+	})
+	if !ok {
+		c.guard.log.Info("A metrics collector does not return; its metrics are left out until it does",
+			"after", collectorPatience.String())
+	}
+	for _, metric := range metrics {
+		to <- metric
+	}
+}
+
+func (g *guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 	returned := false
-	defer c.guard.check("metrics collector", &returned)
-	c.collector.Collect(to)
+	defer g.check("metrics collector", &returned)
+	c.Describe(to)
 	returned = true
+}
+
+func (g *guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
+	returned := false
+	defer g.check("metrics collector", &returned)
+	c.Collect(to)
+	returned = true
+}
+
+// within returns what f sends, and whether f returned in time. An f that does not goes on in its
+// goroutine, and what it sends then is dropped.
+func within[T any](atMost time.Duration, f func(chan<- T)) (sent []T, ok bool) {
+	to := make(chan T)
+	go func() {
+		defer close(to)
+		f(to)
+	}()
+	patience := time.NewTimer(atMost)
+	defer patience.Stop()
+	for {
+		select {
+		case one, more := <-to:
+			if !more {
+				return sent, true
+			}
+			sent = append(sent, one)
+		case <-patience.C:
+			go func() {
+				for range to { // so that f can return
+				}
+			}()
+			return nil, false
+		}
+	}
 }

@@ -29,6 +29,7 @@ type environment struct {
 	impersonate  bool
 	replica      string
 	scheme       *runtime.Scheme
+	shapes       *shapes
 	modules      []Module
 	metrics      prometheus.Registerer
 	figures      *figures
@@ -48,7 +49,7 @@ func newEnvironment(o Options, transport http.RoundTripper) *environment {
 	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
 		impersonate: o.Impersonate,
-		replica:     o.Replica, scheme: o.Scheme, modules: slices.Clone(o.Modules), policy: o.Policy,
+		replica:     o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), modules: slices.Clone(o.Modules), policy: o.Policy,
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
 	}
 	env.root, env.end = context.WithCancel(context.Background())

@@ -106,7 +106,7 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.hooks.log, e.hooks.timeout = e.log, env.limits.StopTimeout
 	e.done = make(chan struct{})
 	e.tracker = newTracker(e.modules, changed)
-	e.intake = newIntake(env.scheme, int64(env.limits.MaxCacheBytes))
+	e.intake = newIntake(env.shapes, int64(env.limits.MaxCacheBytes))
 	e.metrics = newAppMetrics(env.metrics, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.
 	context.AfterFunc(e.ctx, e.metrics.end)
@@ -136,7 +136,7 @@ func (e *epoch) yield(atMost time.Duration) {
 // called when the app is ready, ended if it ends by itself.
 func (e *epoch) run(ready func(), ended func(error)) {
 	defer close(e.done)
-	defer e.hooks.running.Wait() // also those that were given up
+	defer e.hooks.end() // also those that were given up
 	defer e.cleanUp()
 	pprof.SetGoroutineLabels(e.ctx) // and those of all goroutines that come of this one; see goroutines
 	var record record
@@ -193,6 +193,7 @@ func (e *epoch) start(r *record) error {
 	mgr := e.values.Manager
 	e.events.open()
 	e.manager = start(func() error { return mgr.Start(e.ctx) })
+	r.closeAfter(provenUnreadyAfter)
 	return e.waitUntilSynced(mgr)
 }
 

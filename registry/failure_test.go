@@ -208,6 +208,7 @@ func TestRegistry_SyncTimeout(t *testing.T) {
 func TestRegistry_Zombie(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
+	metrics := prometheus.NewRegistry()
 	var first atomic.Bool
 	writes := make(chan error, 1)
 	stuck := registry.NewModule("stuck", registry.ModuleOptions{
@@ -226,15 +227,18 @@ func TestRegistry_Zombie(t *testing.T) {
 	})
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{stuck}
-		o.Limits = registry.Limits{StopTimeout: 300 * time.Millisecond}
+		o.Limits, o.Metrics = registry.Limits{StopTimeout: 300 * time.Millisecond}, metrics
 	})
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
 	if err := r.Stop(t.Context(), "one"); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
-	if got := r.Zombies(); got != 1 {
-		t.Errorf("zombies = %d, want 1", got)
+	counted := func() float64 {
+		return metric(t, metrics, "clusterfx_app_zombies", map[string]string{"cluster": "one"})
+	}
+	if got := r.Zombies(); got != 1 || counted() != 1 {
+		t.Errorf("zombies = %d, in the metrics %v; want 1", got, counted())
 	}
 	spawn(t, r, "one", config)
 	close(release)
@@ -242,7 +246,7 @@ func TestRegistry_Zombie(t *testing.T) {
 		t.Errorf("write of the zombie: %v, want ErrStopped", err)
 	}
 	eventually(t, func() error {
-		if r.Zombies() != 0 {
+		if r.Zombies() != 0 || counted() != 0 {
 			return errors.New("the zombie is still counted")
 		}
 		return nil

@@ -18,11 +18,12 @@ const clusterLabel = "cluster"
 // figures are the metrics of the registry's own about its apps. They belong to no epoch: most panics
 // end theirs, and two epochs of a remote may follow each other without a gap.
 type figures struct {
-	panics         *prometheus.CounterVec
-	objects, bytes *prometheus.Desc
+	panics                  *prometheus.CounterVec
+	objects, bytes, zombies *prometheus.Desc
 
-	mu      sync.Mutex // protects the field
-	budgets []*budget  // of the epochs that have not ended
+	mu         sync.Mutex          // protects the fields
+	budgets    []*budget           // of the epochs that have not ended
+	leftBehind map[ClusterName]int // the apps that do not end, where there are any
 }
 
 var _ prometheus.Collector = (*figures)(nil)
@@ -31,6 +32,7 @@ var _ prometheus.Collector = (*figures)(nil)
 // its figures.
 func newFigures(r prometheus.Registerer) *figures {
 	f := &figures{
+		leftBehind: map[ClusterName]int{},
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clusterfx_module_panics_total",
 			Help: "Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
@@ -40,6 +42,9 @@ func newFigures(r prometheus.Registerer) *figures {
 		bytes: prometheus.NewDesc("clusterfx_cache_bytes",
 			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them.",
 			[]string{clusterLabel, "kind"}, nil),
+		zombies: prometheus.NewDesc("clusterfx_app_zombies",
+			"Apps of a remote that were fenced and do not end: goroutines of a module that ignore their context.",
+			[]string{clusterLabel}, nil),
 	}
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(r.Register(f), &registered) {
@@ -55,6 +60,7 @@ func (f *figures) Describe(to chan<- *prometheus.Desc) {
 	f.panics.Describe(to)
 	to <- f.objects
 	to <- f.bytes
+	to <- f.zombies
 }
 
 // Collect implements prometheus.Collector. It reports what the last counts found and waits for no app.
@@ -67,7 +73,11 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	sums := map[series]tally{}
 	f.mu.Lock()
 	budgets := slices.Clone(f.budgets)
+	leftBehind := maps.Clone(f.leftBehind)
 	f.mu.Unlock()
+	for name, n := range leftBehind {
+		to <- prometheus.MustNewConstMetric(f.zombies, prometheus.GaugeValue, float64(n), string(name))
+	}
 	for _, b := range budgets {
 		for kind, held := range b.byKind() {
 			one := series{b.epoch.name, kind}
@@ -92,6 +102,15 @@ func (f *figures) follow(b *budget) {
 		defer f.mu.Unlock()
 		f.budgets = slices.DeleteFunc(f.budgets, func(one *budget) bool { return one == b })
 	})
+}
+
+// leaveBehind counts an app that does not end, or no longer, if n is negative.
+func (f *figures) leaveBehind(name ClusterName, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.leftBehind[name] += n; f.leftBehind[name] == 0 {
+		delete(f.leftBehind, name)
+	}
 }
 
 // forget drops the series of a remote that is gone.

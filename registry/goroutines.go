@@ -5,10 +5,52 @@ package registry
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"runtime/pprof"
 	"strconv"
 	"strings"
 )
+
+// stacks returns the stacks of all goroutines that have these pprof labels, given as keys and values.
+// Equal ones come once, with how many there are.
+func stacks(labels ...string) iter.Seq[string] {
+	var profile bytes.Buffer
+	err := pprof.Lookup("goroutine").WriteTo(&profile, 1) // stops the process for some milliseconds
+	return func(yield func(string) bool) {
+		if err != nil {
+			return
+		}
+		for stack := range strings.SplitSeq(profile.String(), "\n\n") {
+			if hasLabels(stack, labels) && !yield(stack) {
+				return
+			}
+		}
+	}
+}
+
+func hasLabels(stack string, labels []string) bool {
+	for i := 0; i+1 < len(labels); i += 2 {
+		if !strings.Contains(stack, fmt.Sprintf("%q:%q", labels[i], labels[i+1])) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxDump bounds the stacks of a stuck reconciler in the log, in bytes.
+const maxDump = 16 << 10
+
+// dump returns the stacks of the goroutines that have these labels, as far as they fit into maxDump.
+func dump(labels ...string) string {
+	var text strings.Builder
+	for stack := range stacks(labels...) {
+		if text.Len()+len(stack) > maxDump {
+			return text.String() + "and more"
+		}
+		text.WriteString(stack + "\n\n")
+	}
+	return text.String()
+}
 
 // maxNamed is how many stacks of an app's goroutines are put into the log.
 const maxNamed = 10
@@ -16,14 +58,9 @@ const maxNamed = 10
 // goroutines names the functions in which goroutines of this epoch still are, with how many are in
 // each. It is asked only of an app that does not end, because it looks at every goroutine of the hub.
 func (e *epoch) goroutines() []string {
-	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		return nil
-	}
-	label := fmt.Sprintf("%q:%q", "epoch", strconv.FormatInt(e.number, 10))
 	var found []string
-	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
-		if !strings.Contains(stack, label) || isConnection(stack) {
+	for stack := range stacks("epoch", strconv.FormatInt(e.number, 10)) {
+		if isConnection(stack) {
 			continue
 		}
 		if len(found) == maxNamed {

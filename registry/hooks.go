@@ -28,6 +28,7 @@ type hooks struct {
 	mu      sync.Mutex // protects the fields; not held while a hook runs
 	list    []hook
 	started int // how many of the list have started
+	ended   bool
 }
 
 // hook is what a module wants done at the start and the end of its app. Either may be nil.
@@ -86,6 +87,25 @@ func (h *hooks) stop(ctx context.Context) error {
 		cancel()
 	}
 	return errors.Join(errs...)
+}
+
+// hold keeps end from returning until running.Done is called, and reports whether it is not too late.
+func (h *hooks) hold() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		return false
+	}
+	h.running.Add(1)
+	return true
+}
+
+// end returns when nothing of this runs any more.
+func (h *hooks) end() {
+	h.mu.Lock()
+	h.ended = true
+	h.mu.Unlock()
+	h.running.Wait()
 }
 
 // shareOf divides the time until the deadline of ctx by n.

@@ -84,17 +84,22 @@ func TestHooks_StopRunsAllOfThem(t *testing.T) {
 	})
 }
 
-func TestClean(t *testing.T) {
+// What holds the hooks is waited for, and nobody holds them when they have ended.
+func TestHooks_EndWaitsForWhoHoldsThem(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		"plain":                         "plain",
-		"two\nlines\tand\r\ntabs":       "two lines and tabs",
-		"bell\x07 and \x1b[31mcolour":   "bell and [31mcolour",
-		"invalid \xff bytes":            "invalid  bytes",
-		strings.Repeat("é", maxMessage): strings.Repeat("é", (maxMessage-3)/2) + "…",
-	} {
-		if got := clean(in); got != want || len(got) > maxMessage {
-			t.Errorf("clean(%.20q) = %q (%d bytes), want %q", in, got, len(got), want)
+	synctest.Test(t, func(t *testing.T) {
+		h := &hooks{log: logr.Discard(), timeout: time.Second}
+		if !h.hold() {
+			t.Fatal("hooks that nobody has ended cannot be held")
 		}
-	}
+		time.AfterFunc(time.Minute, h.running.Done)
+		began := time.Now()
+		h.end()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("end took %s, want a minute", took)
+		}
+		if h.hold() {
+			t.Error("hooks that have ended can be held")
+		}
+	})
 }

@@ -7,15 +7,14 @@ import (
 	"fmt"
 
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // intake bounds what the answers to one app turn into in memory, in bytes: each of them, and all
 // together in the time that it takes to make objects of them. An app that gets more has to wait for it,
 // so that a remote cannot fill the hub's memory by sending many large answers at once.
 type intake struct {
-	limit  int64           // of one answer, or of one event of a watch
-	scheme *runtime.Scheme // of what is decoded
+	limit  int64   // of one answer, or of one event of a watch
+	shapes *shapes // of what is decoded
 	pace   *rate.Limiter
 }
 
@@ -27,10 +26,10 @@ const (
 )
 
 // newIntake returns the intake of an app that may keep so many bytes.
-func newIntake(scheme *runtime.Scheme, maxCache int64) *intake {
+func newIntake(s *shapes, maxCache int64) *intake {
 	limit := maxCache + maxOverCache
 	return &intake{
-		limit: limit, scheme: scheme,
+		limit: limit, shapes: s,
 		pace: rate.NewLimiter(intakePace, int(limit+readingCost*maxListBody)),
 	}
 }

@@ -54,8 +54,13 @@ func (j *journal) begin(ctx context.Context, name ClusterName, log logr.Logger) 
 // journalPatience is how long a start waits for its entry in the journal.
 const journalPatience = 3 * time.Second
 
-// provenAfter is how long an app must have been ready for a crash of the hub not to be blamed on it.
-const provenAfter = 3 * time.Second
+// How long an app must have been ready for a crash of the hub not to be blamed on it, and how long it
+// must have run while it waits for its initial objects. A remote that never sends them would otherwise
+// be blamed for whatever ends the hub from outside.
+const (
+	provenAfter        = 3 * time.Second
+	provenUnreadyAfter = 30 * time.Second
+)
 
 func (j *journal) end(name ClusterName) {
 	j.mu.Lock()
@@ -75,8 +80,13 @@ type record struct {
 
 func (r *record) open(end func()) { r.end = end }
 
-// closeAfter closes the entry after a time.
-func (r *record) closeAfter(d time.Duration) { r.timer = time.AfterFunc(d, r.end) }
+// closeAfter closes the entry after a time, and not when an earlier call said.
+func (r *record) closeAfter(d time.Duration) {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.timer = time.AfterFunc(d, r.end)
+}
 
 // close closes the entry now, if it was opened.
 func (r *record) close() {

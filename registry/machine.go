@@ -135,10 +135,10 @@ func (m *machine) applyWant(w want) {
 }
 
 // applyProbe takes note of a probe of one of the lines. A credential that was rejected and has been
-// replaced since says nothing.
+// replaced since says nothing; one that could not be replaced is the one in use.
 func (m *machine) applyProbe(p probeFact, now time.Time) {
 	l := m.lineTo(p.endpoint)
-	if l == nil || p.fatal && p.credential != m.credentialOf(l) {
+	if l == nil || p.fatal && p.credential != m.credentialOf(l) && m.swapError == "" {
 		return
 	}
 	if !p.ok {

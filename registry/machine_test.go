@@ -379,3 +379,21 @@ func TestMachine_Backoff(t *testing.T) {
 		t.Errorf("after ten minutes of health: backoff = %s, want 1s", got)
 	}
 }
+
+// A credential that could not be taken into use leaves the one before in use, whose rejection counts.
+func TestMachine_RejectionAfterAFailedSwap(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	ready(t, m, epochZero)
+	m.want.credential = "C2"
+	m.decide(epochZero)
+	m.applyProbe(rejected("C1"), epochZero)
+	if got := m.view(epochZero).State; got != StateReady {
+		t.Errorf("state = %s while it is being replaced, want Ready", got)
+	}
+	m.applySwapFailed("no such key")
+	m.applyProbe(rejected("C1"), epochZero)
+	if got := m.view(epochZero); got.State != StateUnreachable || got.Reason != ReasonUnauthorized {
+		t.Errorf("state = %s/%s, want Unreachable/Unauthorized", got.State, got.Reason)
+	}
+}

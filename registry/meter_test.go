@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 )
 
@@ -139,7 +140,7 @@ func BenchmarkMeter(b *testing.B) {
 		data  []byte
 	}{
 		"json":     {func() meter { return &jsonMeter{bill: noBill} }, []byte(`{"items":[` + strings.Repeat(pod, 4000) + `{}]}`)},
-		"protobuf": {func() meter { return newProtobufMeter(noBill, nil, false) }, encode(b, someConfigMaps(1000))},
+		"protobuf": {func() meter { return newProtobufMeter(noBill, newShapes(scheme.Scheme), false) }, encode(b, someConfigMaps(1000))},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body.data)))

@@ -5,7 +5,6 @@ package registry
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -19,7 +18,7 @@ import (
 // watch is one event after the other, each of which begins with its length and has such an answer in it.
 type protobufMeter struct {
 	bill
-	scheme *runtime.Scheme
+	shapes *shapes
 	stream bool
 
 	at       int64     // bytes read so far
@@ -56,11 +55,11 @@ const (
 
 var errProtobuf = fmt.Errorf("the protobuf of an answer cannot be understood: %w", kubeconfig.ErrNotKubernetes)
 
-func newProtobufMeter(b bill, scheme *runtime.Scheme, stream bool) *protobufMeter {
-	m := &protobufMeter{bill: b, scheme: scheme, stream: stream}
+func newProtobufMeter(b bill, s *shapes, stream bool) *protobufMeter {
+	m := &protobufMeter{bill: b, shapes: s, stream: stream}
 	if !stream {
 		m.skip = protobufPrefix
-		m.within = append(m.within, message{envelope, protobufPrefix + maxListBody})
+		m.within = append(m.within, message{s.envelope, protobufPrefix + maxListBody})
 	}
 	return m
 }
@@ -123,7 +122,7 @@ func (m *protobufMeter) beginEvent(b byte) error {
 	if length > maxEvent {
 		return fmt.Errorf("%w: an event of a watch is too large", errBodyTooLarge)
 	}
-	m.within = append(m.within, message{watchEvent, m.at + 1 + length})
+	m.within = append(m.within, message{m.shapes.watchEvent, m.at + 1 + length})
 	return nil
 }
 
@@ -200,10 +199,10 @@ func (m *protobufMeter) enterEnvelope(field fieldShape, at, length int64) error 
 			return errProtobuf
 		}
 		m.skip = protobufPrefix
-		m.within = append(m.within, message{envelope, at + length})
+		m.within = append(m.within, message{m.shapes.envelope, at + length})
 	case roleObject:
 		m.inObject = true
-		shape := shapeOfKind(m.scheme, schema.FromAPIVersionAndKind(string(m.kind[0]), string(m.kind[1])))
+		shape := m.shapes.ofKind(schema.FromAPIVersionAndKind(string(m.kind[0]), string(m.kind[1])))
 		if shape == nil {
 			return fmt.Errorf("%w: it has an object of a kind that was not asked for", errProtobuf)
 		}

@@ -25,7 +25,7 @@ import (
 // encode returns an answer as API servers send it.
 func encode(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
-	data, err := runtime.Encode(protobuf.NewSerializer(metaScheme, metaScheme), obj)
+	data, err := runtime.Encode(metaSerializer(), obj)
 	if runtime.IsNotRegisteredError(err) {
 		data, err = runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), obj)
 	}
@@ -37,7 +37,7 @@ func encode(t testing.TB, obj runtime.Object) []byte {
 
 func decode(t testing.TB, data []byte) runtime.Object {
 	t.Helper()
-	obj, err := runtime.Decode(protobuf.NewSerializer(metaScheme, metaScheme), data)
+	obj, err := runtime.Decode(metaSerializer(), data)
 	if runtime.IsNotRegisteredError(err) {
 		obj, err = runtime.Decode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), data)
 	}
@@ -45,6 +45,13 @@ func decode(t testing.TB, data []byte) runtime.Object {
 		t.Fatal(err)
 	}
 	return obj
+}
+
+// metaSerializer knows what any API server can answer with.
+func metaSerializer() runtime.Serializer {
+	all := newShapes(nil).schemes
+	meta := all[len(all)-1]
+	return protobuf.NewSerializer(meta, meta)
 }
 
 func someConfigMaps(n int) *corev1.ConfigMapList {
@@ -66,7 +73,7 @@ func somePods(n int) *corev1.PodList {
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprint("pod-", i), Labels: map[string]string{"app": "web", "tier": "front"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &yes}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: bytes.Repeat([]byte("f"), 800)}}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(strings.Repeat("f", 800))}},
 		}}
 		pod.Spec.TerminationGracePeriodSeconds = &seconds
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{SupplementalGroups: []int64{1, 2, 3}}
@@ -82,7 +89,7 @@ func somePods(n int) *corev1.PodList {
 }
 
 func meterOf(limit int64, stream bool) *protobufMeter {
-	return newProtobufMeter(bill{limit: limit}, scheme.Scheme, stream)
+	return newProtobufMeter(bill{limit: limit}, newShapes(scheme.Scheme), stream)
 }
 
 // allocated returns how many bytes a function allocates in memory.

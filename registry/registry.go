@@ -34,6 +34,7 @@ type Registry struct {
 	allowTwin bool
 	zombies   atomic.Int64
 	events    broadcast
+	running   sync.WaitGroup // the actors, also those of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor
@@ -165,7 +166,7 @@ func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*act
 	}
 	a = newActor(r, name, config)
 	r.actors[name] = a
-	go a.run()
+	r.running.Go(a.run)
 	return a, nil
 }
 
@@ -301,24 +302,18 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	for _, a := range actors {
 		a.wantStop(time.Time{})
 	}
-	for _, a := range actors {
-		select {
-		case <-a.done:
-		case <-ctx.Done():
-			go r.endAfter(actors)
-			return fmt.Errorf("shut the registry down: some apps have not cleaned up: %w", context.Cause(ctx))
-		}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.running.Wait() // also for those that were stopped before, and still clean up
+		r.end()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("shut the registry down: some apps have not cleaned up: %w", context.Cause(ctx))
 	}
-	r.end()
-	return nil
-}
-
-// endAfter ends what all apps share when the last one has ended.
-func (r *Registry) endAfter(actors []*actor) {
-	for _, a := range actors {
-		<-a.done
-	}
-	r.end()
 }
 
 // Start waits for the end of ctx and shuts the registry down then. It makes the registry a

@@ -40,72 +40,69 @@ const (
 	roleAnswer // has an envelope in it
 )
 
-// What objects come in: a runtime.Unknown, and a metav1.WatchEvent.
-var (
-	envelope = &shape{fields: map[uint64]fieldShape{
-		1: {message: &shape{fields: map[uint64]fieldShape{1: {role: roleAPIVersion}, 2: {role: roleKind}}}},
-		2: {role: roleObject},
-	}}
-	watchEvent = &shape{fields: map[uint64]fieldShape{
-		2: {message: &shape{fields: map[uint64]fieldShape{1: {role: roleAnswer}}}},
-	}}
-)
+// shapes knows the shape of every kind that may be decoded, and of what objects come in.
+type shapes struct {
+	schemes []*runtime.Scheme
 
-// metaScheme has the kinds that every API server can answer with.
-var metaScheme = func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	metav1.AddToGroupVersion(s, metav1.SchemeGroupVersion)
-	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
-	if err := metav1.AddMetaToScheme(s); err != nil {
+	envelope   *shape // a runtime.Unknown
+	watchEvent *shape // a metav1.WatchEvent
+
+	mu     sync.Mutex // protects the field
+	byType map[reflect.Type]*shape
+}
+
+// newShapes returns the shapes of the kinds that apps with this scheme know, and of those that every
+// client knows: its clients take protobuf of no others.
+func newShapes(app *runtime.Scheme) *shapes {
+	anyServer := runtime.NewScheme() // has the kinds that any API server can answer with
+	metav1.AddToGroupVersion(anyServer, metav1.SchemeGroupVersion)
+	metav1.AddToGroupVersion(anyServer, schema.GroupVersion{Version: "v1"})
+	if err := metav1.AddMetaToScheme(anyServer); err != nil {
 		panic(err) // It adds the same types each time.
 	}
-	return s
-}()
+	typeMeta := &shape{fields: map[uint64]fieldShape{1: {role: roleAPIVersion}, 2: {role: roleKind}}}
+	rawExtension := &shape{fields: map[uint64]fieldShape{1: {role: roleAnswer}}}
+	return &shapes{
+		schemes:    []*runtime.Scheme{app, scheme.Scheme, anyServer},
+		envelope:   &shape{fields: map[uint64]fieldShape{1: {message: typeMeta}, 2: {role: roleObject}}},
+		watchEvent: &shape{fields: map[uint64]fieldShape{2: {message: rawExtension}}},
+		byType:     map[reflect.Type]*shape{},
+	}
+}
 
-// shapeOfKind returns the shape of a kind that the app knows, or that client-go does: its clients take
-// protobuf of no others. It returns nil for others.
-func shapeOfKind(app *runtime.Scheme, gvk schema.GroupVersionKind) *shape {
-	for _, s := range []*runtime.Scheme{app, scheme.Scheme, metaScheme} {
-		if s == nil || !s.Recognizes(gvk) {
+// ofKind returns the shape of a kind, or nil if nobody knows it.
+func (s *shapes) ofKind(gvk schema.GroupVersionKind) *shape {
+	for _, one := range s.schemes {
+		if !one.Recognizes(gvk) {
 			continue
 		}
-		if obj, err := s.New(gvk); err == nil {
-			return shapeOf(reflect.TypeOf(obj).Elem())
+		if obj, err := one.New(gvk); err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.add(reflect.TypeOf(obj).Elem())
 		}
 	}
 	return nil
 }
 
-// shapes has the shapes of types by reflect.Type. Types do not change.
-var (
-	shapes     = map[reflect.Type]*shape{}
-	shapesLock sync.Mutex
-)
-
-func shapeOf(t reflect.Type) *shape {
-	shapesLock.Lock()
-	defer shapesLock.Unlock()
-	return addShape(t)
-}
-
-// addShape needs the lock. A type may have itself in it.
-func addShape(t reflect.Type) *shape {
-	if s, ok := shapes[t]; ok {
-		return s
+// add needs the lock. A type may have itself in it.
+func (s *shapes) add(t reflect.Type) *shape {
+	if known, ok := s.byType[t]; ok {
+		return known
 	}
-	s := &shape{size: sizeOf(t), fields: map[uint64]fieldShape{}}
-	shapes[t] = s
+	one := &shape{size: sizeOf(t), fields: map[uint64]fieldShape{}}
+	s.byType[t] = one
 	switch t.Kind() {
 	case reflect.Struct:
 		for i := range t.NumField() {
 			if number, many, ok := protobufField(t.Field(i)); ok {
-				s.fields[number] = fieldShapeOf(t.Field(i).Type, many)
+				one.fields[number] = s.field(t.Field(i).Type, many)
 			}
 		}
 	case reflect.Slice: // a message that is nothing but a list, like metav1.Verbs
-		s.fields[1] = repeated(t.Elem())
+		one.fields[1] = s.repeated(t.Elem())
 	}
-	return s
+	return one
 }
 
 // protobufField returns the number of a field in protobuf, and whether it comes many times, from its tag.
@@ -126,32 +123,33 @@ const (
 	slotsOfEntry = 6
 )
 
-func fieldShapeOf(t reflect.Type, many bool) fieldShape {
+// field needs the lock.
+func (s *shapes) field(t reflect.Type, many bool) fieldShape {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		f := fieldShapeOf(t.Elem(), many)
+		f := s.field(t.Elem(), many)
 		f.cost += sizeOf(t.Elem())
 		return f
 	case t.Kind() == reflect.Map:
-		return fieldShape{cost: mapHeader + slotsOfEntry*(sizeOf(t.Key())+sizeOf(t.Elem())+1), message: entryOf(t)}
+		return fieldShape{cost: mapHeader + slotsOfEntry*(sizeOf(t.Key())+sizeOf(t.Elem())+1), message: s.entryOf(t)}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return fieldShape{}
 	case t.Kind() == reflect.Slice && many:
-		return repeated(t.Elem())
+		return s.repeated(t.Elem())
 	case t.Kind() == reflect.Slice, t.Kind() == reflect.Struct:
-		return fieldShape{message: addShape(t)}
+		return fieldShape{message: s.add(t)}
 	}
 	return fieldShape{}
 }
 
 // entryOf is the message that an entry of a map comes in.
-func entryOf(t reflect.Type) *shape {
-	return &shape{fields: map[uint64]fieldShape{1: fieldShapeOf(t.Key(), false), 2: fieldShapeOf(t.Elem(), false)}}
+func (s *shapes) entryOf(t reflect.Type) *shape {
+	return &shape{fields: map[uint64]fieldShape{1: s.field(t.Key(), false), 2: s.field(t.Elem(), false)}}
 }
 
 // repeated is the field of a list.
-func repeated(t reflect.Type) fieldShape {
-	f := fieldShapeOf(t, false)
+func (s *shapes) repeated(t reflect.Type) fieldShape {
+	f := s.field(t, false)
 	f.cost += growth * sizeOf(t)
 	if kind := t.Kind(); f.message == nil && kind != reflect.String && kind != reflect.Slice {
 		f.perByte = growth * sizeOf(t) // numbers, packed

@@ -3,13 +3,10 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"runtime/debug"
-	"runtime/pprof"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -88,7 +85,7 @@ func (s *supervised[request]) stuck(ctx context.Context, r request, after time.D
 	}
 	after = after.Round(time.Millisecond)
 	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
-		"goroutines", stacksOf("epoch", strconv.FormatInt(e.number, 10), "module", s.guard.module))
+		"goroutines", dump("epoch", strconv.FormatInt(e.number, 10), "module", s.guard.module))
 	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
 }
 
@@ -131,31 +128,4 @@ func (b *breaker) panicked(request string, now time.Time) bool {
 	}
 	return len(b.times) == breakerPanics && now.Sub(b.times[0]) <= breakerWithin &&
 		(!b.useful || len(b.requests) >= breakerRequests)
-}
-
-// maxDump bounds the stacks of a stuck reconciler in the log.
-const maxDump = 16 << 10
-
-// stacksOf returns the stacks of the goroutines that have these labels, given as keys and values, as far
-// as they fit into maxDump. It stops the process for some milliseconds.
-func stacksOf(labels ...string) string {
-	var profile bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		return err.Error()
-	}
-	var dump strings.Builder
-	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
-		has := true
-		for i := 0; i+1 < len(labels); i += 2 {
-			has = has && strings.Contains(stack, fmt.Sprintf("%q:%q", labels[i], labels[i+1]))
-		}
-		switch {
-		case !has:
-		case dump.Len()+len(stack) > maxDump:
-			return dump.String() + "and more"
-		default:
-			dump.WriteString(stack + "\n\n")
-		}
-	}
-	return dump.String()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -105,9 +106,11 @@ func TestSupervise_Stuck(t *testing.T) {
 	defer close(release)
 	var logged atomic.Value
 	logged.Store("")
+	var calls atomic.Int32
+	const twice = 2 // an app that has been left behind three times is not started again
 	w := newWard(t, func(w *ward, p registry.Remote) error {
-		return reconciling(p, func(context.Context, ctrl.Request) error {
-			if w.isIll(p) {
+		return reconciling(p, func(_ context.Context, r ctrl.Request) error {
+			if w.isIll(p) && r.Namespace == metav1.NamespaceDefault && calls.Add(1) <= twice {
 				<-release
 			}
 			return nil

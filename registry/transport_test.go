@@ -71,7 +71,7 @@ func send(t *testing.T, c *chain, method, path string) (*http.Response, error) {
 		c.timeout = time.Second
 	}
 	if c.intake == nil {
-		c.intake = newIntake(nil, 256<<20)
+		c.intake = newIntake(newShapes(nil), 256<<20)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
 	if err != nil {

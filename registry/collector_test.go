@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// hanging is a collector that hangs until it is let go.
+type hanging struct {
+	prometheus.Collector
+	describing, collecting chan struct{} // closed to let it go; nil for not hanging
+}
+
+func (h hanging) Describe(to chan<- *prometheus.Desc) {
+	if h.describing != nil {
+		<-h.describing
+	}
+	h.Collector.Describe(to)
+}
+
+func (h hanging) Collect(to chan<- prometheus.Metric) {
+	if h.collecting != nil {
+		<-h.collecting
+	}
+	h.Collector.Collect(to)
+}
+
+func newGauge(name string) prometheus.Collector {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "A test."})
+}
+
+// A module's collector that hangs costs its own metrics, and nobody else's.
+func TestCollector_Hangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := prometheus.NewRegistry()
+		all.MustRegister(newGauge("other"))
+		m := &moduleMetrics{Registerer: all, guard: &guard{log: logr.Discard()}}
+		letGo := make(chan struct{})
+
+		if err := m.Register(hanging{newGauge("never"), letGo, nil}); err == nil {
+			t.Error("a collector that does not describe itself was registered")
+		}
+		if err := m.Register(hanging{newGauge("slow"), nil, letGo}); err != nil {
+			t.Fatalf("Register: %v", err)
+		}
+		const scrapes = 2 * collectorCalls
+		began := time.Now()
+		for range scrapes {
+			if got, err := all.Gather(); err != nil || len(got) != 1 {
+				t.Fatalf("%d metrics, %v; want the other one", len(got), err)
+			}
+		}
+		if took, want := time.Since(began), collectorCalls*collectorPatience; took != want {
+			t.Errorf("%d scrapes took %s, want %s: it is not waited for any more", scrapes, took, want)
+		}
+		close(letGo)
+		synctest.Wait()
+		if got, err := all.Gather(); err != nil || len(got) != 2 {
+			t.Errorf("%d metrics, %v; want both when it has returned", len(got), err)
+		}
+	})
+}
