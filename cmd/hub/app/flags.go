@@ -48,6 +48,8 @@ func (f *flags) bindHub() {
 		"How many objects the hub may hold in memory of one remote; one that has more is not run")
 	f.set.IntVar(&o.Registry.Limits.MaxCacheBytes, "max-cache-bytes-per-cluster", 256<<20,
 		"How many bytes the objects of one remote may take up in the hub's memory, estimated")
+	f.set.DurationVar(&o.RemoveWithin, "remove-timeout", defaultRemoveWithin,
+		"How long modules may clean up in a remote when its Cluster is deleted; what is not done then is given up")
 	f.set.BoolVar(&o.Registry.Impersonate, "impersonate-apps", false,
 		"Let every app act on the hub as the user "+registry.HubUserPrefix+"<name>, with no more rights than that "+
 			"user has. The hub needs the right to impersonate (default false)")

@@ -36,6 +36,7 @@ func TestFlags_Refused(t *testing.T) {
 		"--concurrency=many":                                       "invalid argument \"many\" for \"--concurrency\"",
 		"--max-concurrent-starts=-1":                               "--max-concurrent-starts=-1: use 1 or more",
 		"--max-objects-per-cluster=0":                              "--max-objects-per-cluster=0: use 1 or more",
+		"--remove-timeout=0s":                                      "--remove-timeout=0s: use a time above zero",
 		"--max-cache-bytes-per-cluster=0":                          "--max-cache-bytes-per-cluster=0: use 1 or more",
 		"--replica-name=a/b":                                       "--replica-name=\"a/b\": use letters, digits",
 		"--replica-name=":                                          "--replica-name=\"\": use letters, digits",

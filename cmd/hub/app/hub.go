@@ -69,7 +69,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		fx.Supply(o.Log, o.Registry),
 		fx.Supply(cluster.Settings{
 			Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
-			Policy: o.Registry.Policy, HubID: o.Registry.HubID,
+			Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
 		}),
 		fx.Provide(
 			newManager,

@@ -31,6 +31,9 @@ type Options struct {
 	CredentialsNamespace string
 	// Concurrency is how many Clusters are reconciled at the same time. Default: 10.
 	Concurrency int
+	// RemoveWithin is how long the modules' cleanup steps and the end of an app may take when a Cluster
+	// is deleted. Default: 25 s.
+	RemoveWithin time.Duration
 	// MetricsAddress is where metrics are served, as host:port. Default: nowhere.
 	MetricsAddress string
 	// HealthAddress is where /healthz and /readyz are served, as host:port. Default: nowhere.
@@ -60,6 +63,7 @@ type Election struct {
 // Defaults of Options and Election.
 const (
 	defaultConcurrency   = 10
+	defaultRemoveWithin  = 25 * time.Second
 	defaultElectionID    = "clusterfx-hub"
 	defaultLeaseDuration = 15 * time.Second
 	defaultRenewDeadline = 10 * time.Second

@@ -8,6 +8,7 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/leaderelection"
@@ -25,6 +26,7 @@ func (f *flags) validate() error {
 		checkAtLeastOne("max-concurrent-starts", o.Registry.Limits.Starts),
 		checkAtLeastOne("max-objects-per-cluster", o.Registry.Limits.MaxObjects),
 		checkAtLeastOne("max-cache-bytes-per-cluster", o.Registry.Limits.MaxCacheBytes),
+		checkPositive("remove-timeout", o.RemoveWithin),
 		checkReplica(o.Registry.Replica),
 		checkAddress("metrics-bind-address", o.MetricsAddress),
 		checkAddress("health-probe-bind-address", o.HealthAddress),
@@ -38,9 +40,7 @@ func (e Election) validate() error {
 	if e.Namespace != "" {
 		errs = append(errs, checkName("leader-elect-namespace", e.Namespace, validation.IsDNS1123Label))
 	}
-	if e.RetryPeriod <= 0 {
-		errs = append(errs, fmt.Errorf("--leader-elect-retry-period=%s: use a time above zero", e.RetryPeriod))
-	}
+	errs = append(errs, checkPositive("leader-elect-retry-period", e.RetryPeriod))
 	if longest := float64(e.RetryPeriod) * leaderelection.JitterFactor; float64(e.RenewDeadline) <= longest {
 		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline=%s leaves no time for a second try: "+
 			"use more than %g times --leader-elect-retry-period=%s", e.RenewDeadline, leaderelection.JitterFactor, e.RetryPeriod))
@@ -62,6 +62,13 @@ func checkName(flag, value string, problems func(string) []string) error {
 func checkAtLeastOne(flag string, value int) error {
 	if value < 1 {
 		return fmt.Errorf("--%s=%d: use 1 or more", flag, value)
+	}
+	return nil
+}
+
+func checkPositive(flag string, value time.Duration) error {
+	if value <= 0 {
+		return fmt.Errorf("--%s=%s: use a time above zero", flag, value)
 	}
 	return nil
 }

@@ -3,7 +3,9 @@
 package logging
 
 import (
+	stdlog "log"
 	"log/slog"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/fx/fxevent"
@@ -11,11 +13,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Route leads what klog and controller-runtime log in this process to log. Call it once, before
-// anything is logged.
+// Route leads what klog and controller-runtime log in this process to log, and what Go's own log package
+// gets, which is mostly net/http's complaints about peers, at debug level. Call it once, before anything
+// is logged.
 func Route(log logr.Logger) {
 	klog.SetLoggerWithOptions(log, klog.ContextualLogger(true))
 	ctrl.SetLogger(log)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(lines{log.WithName("go").V(1)})
+}
+
+// lines logs each write as a line.
+type lines struct{ log logr.Logger }
+
+// Write implements io.Writer.
+func (l lines) Write(line []byte) (int, error) {
+	l.log.Info(strings.TrimSpace(string(line)))
+	return len(line), nil
 }
 
 // FX returns a logger for fx's events, which are for debugging alone.
