@@ -95,8 +95,8 @@ func (s *shapes) add(t reflect.Type) *shape {
 	switch t.Kind() {
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if number, many, ok := protobufField(t.Field(i)); ok {
-				one.fields[number] = s.field(t.Field(i).Type, many)
+			if number, ok := protobufField(t.Field(i)); ok {
+				one.fields[number] = s.field(t.Field(i).Type)
 			}
 		}
 	case reflect.Slice: // a message that is nothing but a list, like metav1.Verbs
@@ -105,14 +105,20 @@ func (s *shapes) add(t reflect.Type) *shape {
 	return one
 }
 
-// protobufField returns the number of a field in protobuf, and whether it comes many times, from its tag.
-func protobufField(f reflect.StructField) (number uint64, many, ok bool) {
+// protobufField returns the number of a field in protobuf, from its tag. Whether it comes many times the
+// tag does not say reliably: that of a Pod's tolerations has "opt", like those of many lists.
+func protobufField(f reflect.StructField) (number uint64, ok bool) {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 3 {
-		return 0, false, false
+		return 0, false
 	}
 	number, err := strconv.ParseUint(parts[1], 10, 32)
-	return number, parts[2] == "rep", err == nil
+	return number, err == nil
+}
+
+// isMessage reports whether a list is one message. Others are fields that come many times.
+func isMessage(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ Unmarshal([]byte) error }]())
 }
 
 const (
@@ -124,17 +130,17 @@ const (
 )
 
 // field needs the lock.
-func (s *shapes) field(t reflect.Type, many bool) fieldShape {
+func (s *shapes) field(t reflect.Type) fieldShape {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		f := s.field(t.Elem(), many)
+		f := s.field(t.Elem())
 		f.cost += sizeOf(t.Elem())
 		return f
 	case t.Kind() == reflect.Map:
 		return fieldShape{cost: mapHeader + slotsOfEntry*(sizeOf(t.Key())+sizeOf(t.Elem())+1), message: s.entryOf(t)}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return fieldShape{}
-	case t.Kind() == reflect.Slice && many:
+	case t.Kind() == reflect.Slice && !isMessage(t):
 		return s.repeated(t.Elem())
 	case t.Kind() == reflect.Slice, t.Kind() == reflect.Struct:
 		return fieldShape{message: s.add(t)}
@@ -144,12 +150,12 @@ func (s *shapes) field(t reflect.Type, many bool) fieldShape {
 
 // entryOf is the message that an entry of a map comes in.
 func (s *shapes) entryOf(t reflect.Type) *shape {
-	return &shape{fields: map[uint64]fieldShape{1: s.field(t.Key(), false), 2: s.field(t.Elem(), false)}}
+	return &shape{fields: map[uint64]fieldShape{1: s.field(t.Key()), 2: s.field(t.Elem())}}
 }
 
 // repeated is the field of a list.
 func (s *shapes) repeated(t reflect.Type) fieldShape {
-	f := s.field(t, false)
+	f := s.field(t)
 	f.cost += growth * sizeOf(t)
 	if kind := t.Kind(); f.message == nil && kind != reflect.String && kind != reflect.Slice {
 		f.perByte = growth * sizeOf(t) // numbers, packed
