@@ -7,25 +7,24 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 	clientmetrics "k8s.io/client-go/tools/metrics"
-	// It registers controller-runtime's metrics with client-go when it is imported, hence before
-	// LimitClientMetrics can be called.
-	_ "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// LimitClientMetrics makes client-go count the requests to all hosts but those of these hubs together, as
-// those to the host "remote". client-go counts by host, and keeps a series of each host that it has ever
-// asked: a hub would keep those of every remote that has come, gone or moved, and a remote could add some
-// for every status code that it can think of. What tells remotes apart is the registry's to measure, with
-// the label "cluster".
+// LimitClientMetrics makes client-go count the requests to all hosts together, as those to the host
+// "remote", but for those that keep is called with: the hub's. client-go counts by host, and keeps a series
+// of each host that it has ever asked: a hub would keep those of every remote that has come, gone or moved,
+// and a remote could add some for every status code that it can think of. What tells remotes apart is the
+// registry's to measure, with the label "cluster".
 //
 // The metrics are variables of client-go that its clients read without a lock. So this is for main to do,
-// before it makes a client, and not for New.
-func LimitClientMetrics(hubs ...*rest.Config) {
-	known := hostsOf(hubs...)
+// once and before it makes a client, and not for New. controller-runtime has set them when it was imported.
+// keep may be called at any time.
+func LimitClientMetrics() (keep func(hub *rest.Config)) {
+	known := &hosts{}
 	clientmetrics.RequestResult = &limitedResult{known, clientmetrics.RequestResult}
 	clientmetrics.RequestRetry = &limitedRetry{known, clientmetrics.RequestRetry}
 	clientmetrics.RequestLatency = &limitedLatency{known, clientmetrics.RequestLatency}
@@ -33,37 +32,25 @@ func LimitClientMetrics(hubs ...*rest.Config) {
 	clientmetrics.ResolverLatency = &limitedResolver{known, clientmetrics.ResolverLatency}
 	clientmetrics.RequestSize = &limitedSize{known, clientmetrics.RequestSize}
 	clientmetrics.ResponseSize = &limitedSize{known, clientmetrics.ResponseSize}
+	return known.keep
 }
 
 // anyRemote is the host that requests to remotes are counted for.
 const anyRemote = "remote"
 
-// hosts are those that have series of their own. They do not change.
-type hosts map[string]bool
+// hosts are those that have series of their own, with their ports and without.
+type hosts struct{ kept sync.Map }
 
-func hostsOf(configs ...*rest.Config) hosts {
-	h := hosts{}
-	for _, c := range configs {
-		if server, _, err := rest.DefaultServerUrlFor(c); err == nil {
-			h[server.Host] = true
-		}
+func (h *hosts) keep(hub *rest.Config) {
+	if server, _, err := rest.DefaultServerUrlFor(hub); err == nil {
+		h.kept.Store(server.Host, true)
+		h.kept.Store(server.Hostname(), true)
 	}
-	return h
 }
 
-func (h hosts) label(host string) string {
-	if h[host] {
+func (h *hosts) label(host string) string {
+	if _, kept := h.kept.Load(host); kept {
 		return host
-	}
-	return anyRemote
-}
-
-// labelOfName is label where client-go knows a host without its port.
-func (h hosts) labelOfName(name string) string {
-	for host := range h {
-		if (&url.URL{Host: host}).Hostname() == name {
-			return name
-		}
 	}
 	return anyRemote
 }
@@ -77,7 +64,7 @@ func knownCode(code string) string {
 }
 
 type limitedResult struct {
-	hosts
+	*hosts
 	inner clientmetrics.ResultMetric
 }
 
@@ -87,7 +74,7 @@ func (m *limitedResult) Increment(ctx context.Context, code, method, host string
 }
 
 type limitedRetry struct {
-	hosts
+	*hosts
 	inner clientmetrics.RetryMetric
 }
 
@@ -97,7 +84,7 @@ func (m *limitedRetry) IncrementRetry(ctx context.Context, code, method, host st
 }
 
 type limitedLatency struct {
-	hosts
+	*hosts
 	inner clientmetrics.LatencyMetric
 }
 
@@ -108,17 +95,17 @@ func (m *limitedLatency) Observe(ctx context.Context, verb string, u url.URL, la
 }
 
 type limitedResolver struct {
-	hosts
+	*hosts
 	inner clientmetrics.ResolverLatencyMetric
 }
 
 // Observe takes in how long it took to find the address of a host.
 func (m *limitedResolver) Observe(ctx context.Context, host string, latency time.Duration) {
-	m.inner.Observe(ctx, m.labelOfName(host), latency)
+	m.inner.Observe(ctx, m.label(host), latency)
 }
 
 type limitedSize struct {
-	hosts
+	*hosts
 	inner clientmetrics.SizeMetric
 }
 

@@ -45,7 +45,9 @@ func (s seenSizes) Observe(_ context.Context, verb, host string, _ float64) {
 // process: other tests have clients that run.
 func TestLimitedClientMetricsKeepNoHosts(t *testing.T) {
 	t.Parallel()
-	hub := hostsOf(&rest.Config{Host: "https://hub.example:6443/path"}, &rest.Config{Host: "10.0.0.1:8080"})
+	hub := &hosts{}
+	hub.keep(&rest.Config{Host: "https://hub.example:6443/path"})
+	hub.keep(&rest.Config{Host: "10.0.0.1:8080"})
 	ctx := t.Context()
 	var got seenLabels
 	result := &limitedResult{hub, &got}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/registry"
@@ -21,16 +22,18 @@ import (
 // the process ask for, and returns what to exit with. The first SIGINT or SIGTERM stops the hub in
 // good order, the second one ends the process at once.
 //
-// It sets two globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
-// with what it sends, is logged and does not end the process; and panics that a library has recovered are
-// counted against the module whose code it was.
+// It sets three globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
+// with what it sends, is logged and does not end the process; panics that a library has recovered are
+// counted against the module whose code it was; and requests to remotes are counted together.
 func Main(modules ...registry.Module) int {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // From then on signals do what they do by default.
-	return execute(ctx, program{args: os.Args, stdout: os.Stdout, stderr: os.Stderr, modules: modules})
+	return execute(ctx, program{
+		args: os.Args, stdout: os.Stdout, stderr: os.Stderr, modules: modules, isHub: registry.LimitClientMetrics(),
+	})
 }
 
 // program is a hub's command line: everything that commands know of the process.
@@ -38,6 +41,7 @@ type program struct {
 	args           []string
 	stdout, stderr io.Writer
 	modules        []registry.Module
+	isHub          func(*rest.Config) // is told where the hub is; may be nil
 }
 
 // exitError ends the program with a code of its own. Whoever returns it to execute has said why.

@@ -4,6 +4,8 @@ package app
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,14 +18,16 @@ var errTermOver = errors.New("this term of the hub is over")
 type termMetrics struct {
 	prometheus.Registerer
 
-	mu         sync.Mutex // protects the fields
-	collectors []prometheus.Collector
+	mu         sync.Mutex                      // protects the fields
+	collectors map[string]prometheus.Collector // those that are registered, by keyOf
 	ended      bool
 }
 
 var _ prometheus.Registerer = (*termMetrics)(nil)
 
-func newTermMetrics(base prometheus.Registerer) *termMetrics { return &termMetrics{Registerer: base} }
+func newTermMetrics(base prometheus.Registerer) *termMetrics {
+	return &termMetrics{Registerer: base, collectors: map[string]prometheus.Collector{}}
+}
 
 // Register registers the collector until the term ends.
 func (m *termMetrics) Register(c prometheus.Collector) error {
@@ -35,8 +39,16 @@ func (m *termMetrics) Register(c prometheus.Collector) error {
 	if err := m.Registerer.Register(c); err != nil {
 		return err
 	}
-	m.collectors = append(m.collectors, c)
+	m.collectors[keyOf(c)] = c
 	return nil
+}
+
+// Unregister unregisters the collector and lets go of it: an app's leads to all that the app was.
+func (m *termMetrics) Unregister(c prometheus.Collector) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.collectors, keyOf(c))
+	return m.Registerer.Unregister(c)
 }
 
 // MustRegister registers the collectors until the term ends. It panics where Register would fail,
@@ -54,7 +66,23 @@ func (m *termMetrics) end() {
 	defer m.mu.Unlock()
 	m.ended = true
 	for _, c := range m.collectors {
-		m.Unregister(c)
+		m.Registerer.Unregister(c)
 	}
 	m.collectors = nil
+}
+
+// keyOf tells collectors apart as prometheus does, by what they describe: what is unregistered has often
+// another wrapper around it than what was registered.
+func keyOf(c prometheus.Collector) string {
+	to := make(chan *prometheus.Desc)
+	go func() {
+		defer close(to)
+		c.Describe(to)
+	}()
+	var descs []string
+	for desc := range to {
+		descs = append(descs, desc.String())
+	}
+	slices.Sort(descs)
+	return strings.Join(slices.Compact(descs), "\n")
 }

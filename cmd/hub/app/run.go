@@ -39,6 +39,9 @@ func newRun(p program) *cobra.Command {
 			return err
 		}
 		logging.Route(o.Log)
+		if p.isHub != nil {
+			p.isHub(o.Config)
+		}
 		o.Log.Info("Starting the hub", "version", version(), "replica", o.Registry.Replica,
 			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
 		if err := Run(cmd.Context(), o); err != nil {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// big is a collector that cannot be overlooked, and says when it is gone.
+type big struct {
+	prometheus.Collector
+	ballast []byte
+}
+
+// A term lets go of collectors that are unregistered, and of what they lead to: an app's lead to all that
+// the app was.
+func TestTermMetrics_LetsGo(t *testing.T) {
+	t.Parallel()
+	all := prometheus.NewRegistry()
+	term := newTermMetrics(all)
+	gone := make(chan bool, 1)
+	// As an app does it: with a label, and a wrapper of each call's own.
+	app := func() prometheus.Registerer {
+		return prometheus.WrapRegistererWith(prometheus.Labels{"cluster": "one"}, term)
+	}
+	func() {
+		c := &big{prometheus.NewGauge(prometheus.GaugeOpts{Name: "big", Help: "A test."}), make([]byte, 1<<20)}
+		runtime.AddCleanup(c, func(to chan bool) { to <- true }, gone)
+		if err := app().Register(c); err != nil {
+			t.Fatal(err)
+		}
+		if err := term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "other", Help: "A test."})); err != nil {
+			t.Fatal(err)
+		}
+		if !app().Unregister(c) {
+			t.Error("the collector was not unregistered")
+		}
+		if families, err := all.Gather(); err != nil || len(families) != 1 {
+			t.Errorf("%d metrics, %v; want the other one", len(families), err)
+		}
+		runtime.KeepAlive(c.ballast)
+	}()
+	gomega.NewWithT(t).Eventually(func() bool {
+		runtime.GC()
+		return len(gone) > 0
+	}).WithTimeout(10 * time.Second).Should(gomega.BeTrue())
+	term.end()
+	if families, err := all.Gather(); err != nil || len(families) != 0 {
+		t.Errorf("%d metrics after the term, %v; want none", len(families), err)
+	}
+	if err := term.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "late", Help: "A test."})); err == nil {
+		t.Error("a collector was registered after the term")
+	}
+}
