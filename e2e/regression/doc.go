@@ -9,16 +9,55 @@ Each test is named after somebody else's defect, and its comment says in a sente
 there. It brings a hub, or a registry alone, into the same situation, and asserts that nothing
 happens to those whom it does not concern.
 
-	ancestor_*_test.go   the 18 defects of the system that the registry follows, D1 to D18
-	libraries_test.go    those of the libraries that connect controllers with many clusters
-	churn_test.go        names that come, go and come back faster than anybody needs it
-	leases_test.go       callbacks that do what a callback should not do
-	leaks_test.go        what is left of remotes that ended in every way there is: nothing
+The 18 defects of the system that the registry follows, in ancestor_*_test.go:
+
+	D1   TestAncestor_RestartLosesEveryCluster
+	D2   TestAncestor_SecondClusterFailsOnControllerNames
+	D3   TestAncestor_UnreachableRemoteEndsTheProcess
+	D4   TestAncestor_OneLockForEverybody
+	D5   TestAncestor_SpawnReturnsBeforeCachesAreFilled
+	D6   TestAncestor_RotatedCredentialsAreIgnored
+	D7   TestAncestor_FailedStartLeaksAndFailedStopBlocks
+	D8   TestAncestor_KubeconfigActsInTheHub
+	D9   TestAncestor_ClusterWithoutSecretCannotBeDeleted
+	D10  TestAncestor_FinalizersAndConditionsAreOverwritten
+	D11  TestAncestor_MonitorDeletesWhatOthersMade
+	D12  TestAncestor_ErrorsAreSwallowed
+	D13  TestAncestor_StatusDoesNotComeBack
+	D14  TestAncestor_RegistrationInstallsSomething
+	D15  TestAncestor_NamespacedRightsCannotListClusters
+	D16  TestAncestor_CacheOfWritesOutlivesWhatWasWritten
+	D17  TestAncestor_NobodyHearsOfClusters
+	D18  TestAncestor_ProgramRunsInsideAnInvoke
+
+Those of the libraries that connect controllers with many clusters, in libraries_test.go. Five of them were
+reproduced there:
+
+	one silent cluster keeps all others out  TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging
+	a cluster that does not sync ends all    TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess
+	removing one cluster ends another        TestMulticlusterRuntime_RemovingOneClusterEndsAnother
+	every event engages a cluster anew       TestMulticlusterRuntime_EveryEventEngagesAnew
+	arguments leak from one to the next      TestClusterInventory_ArgumentsOfOneClusterLeakIntoTheNext
+
+and of others the cause was found in the source:
+
+	like names share one lease               TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother
+	a cluster lives as long as a call        TestMulticlusterRuntime_ClusterEndsWithTheCallThatRegisteredIt
+	a slow subscriber holds up all           TestClusterAPI_SlowSubscriberKeepsEverybodyWaiting
+	a renewed credential lists all anew      TestGardener_RenewalListsEverythingAnew
+	work for dead clusters fills the queue   TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll
+
+And what comes of use:
+
+	churn_test.go    names that come, go and come back faster than anybody needs it
+	leases_test.go   callbacks that do what a callback should not do
+	leaks_test.go    what is left of remotes that ended in every way there is: nothing
+	series_test.go   nor in the metrics that libraries keep
 
 # Usage
 
-The ordinary run takes less than a minute. With CLUSTERFX_FAULTS=all everything that is counted is
-done more often, and the figures are printed:
+The ordinary run takes about a minute and a half. With CLUSTERFX_FAULTS=all everything that is counted is
+done more often, a thousand remotes come and go while memory is measured, and the figures are printed:
 
 	CLUSTERFX_FAULTS=all go test -v ./e2e/regression
 
@@ -32,9 +71,5 @@ turns on the other API server.
 
 A bystander is a remote that must not notice anything. Its client is lent out all the time, its app is
 never replaced, and its reconciler works at the end.
-
-The tests of this package do nothing unless the environment variable CLUSTERFX_FAULTS is set: to "some" for a
-fast part, or to "all". They are not part of make test yet, because a few of them still fail, or need a
-machine that does nothing else.
 */
 package regression

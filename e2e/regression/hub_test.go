@@ -17,9 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -341,76 +339,4 @@ func summary(c *hubv1.Cluster) string {
 		text += fmt.Sprintf("\n  %s=%s/%s: %s", one.Type, one.Status, one.Reason, one.Message)
 	}
 	return text
-}
-
-// newRegistry returns a registry without a hub around it, which is shut down when the test ends.
-func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registry {
-	t.Helper()
-	config := clusterOf(t, hubCluster).Config()
-	scheme, err := newScheme()
-	must(t, err)
-	o := registry.Options{
-		Hub: config, HubMapper: mapperFor(t, config), Scheme: scheme, Policy: policy,
-		AllowDuplicates: true, Modules: []registry.Module{marker()},
-	}
-	if change != nil {
-		change(&o)
-	}
-	r, err := registry.New(o)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		if err := r.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
-	})
-	return r
-}
-
-// withScripts adds the module that follows the scripts to a registry.
-func (s *scripts) toRegistry(o *registry.Options) { o.Modules = append(o.Modules, s.module()) }
-
-func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
-	must(t, err)
-	return mapper
-}
-
-func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c registry.Config) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := r.Spawn(ctx, name, c); err != nil {
-		t.Fatalf("Spawn: %v", err)
-	}
-}
-
-// expectState waits until the remote is in a state for a reason.
-func expectState(t *testing.T, r *registry.Registry, name registry.ClusterName, state registry.State, reason string) registry.Info {
-	t.Helper()
-	var info registry.Info
-	eventually(t, func() error {
-		info, _ = r.Info(name)
-		if info.State != state || info.Reason != reason {
-			return fmt.Errorf("want %s/%s, got %s/%s: %s", state, reason, info.State, info.Reason, info.Message)
-		}
-		return nil
-	})
-	return info
-}
-
-func epochOf(t *testing.T, r *registry.Registry, name registry.ClusterName) int64 {
-	t.Helper()
-	info, ok := r.Info(name)
-	if !ok {
-		t.Fatalf("the registry does not know %s", name)
-	}
-	return info.Epoch
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
@@ -39,10 +40,10 @@ import (
 func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // As main does.
 
 func run(m *testing.M) int {
-	if os.Getenv("CLUSTERFX_FAULTS") == "" {
-		return 0 // See the package's documentation.
-	}
 	ctrl.SetLogger(logr.Discard())
+	registry.LimitClientMetrics() // As main does.
+	ctrlmetrics.RegisterRESTClientMetrics(ctrlmetrics.MetricRequestLatency, ctrlmetrics.MetricDNSResolutionLatency,
+		ctrlmetrics.MetricRequestSize, ctrlmetrics.MetricResponseSize, ctrlmetrics.MetricRateLimiterLatency, ctrlmetrics.MetricRequestRetry)
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	// These tests wait far more than they compute. The flag on the command line wins.
 	if err := flag.Set("test.parallel", "12"); err != nil {

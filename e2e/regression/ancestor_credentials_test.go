@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regression_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// D8. There a kubeconfig was used as it came: plugins ran in the controller, files of the controller were
+// read and sent to whatever server the kubeconfig named, and certificates were not verified.
+func TestAncestor_KubeconfigActsInTheHub(t *testing.T) {
+	t.Parallel()
+	h := sharedHub(t)
+	aside := h.registerBystander(one)
+	attacker, contacts := newAttacker(t)
+	dir := t.TempDir()
+	canary, fifo := filepath.Join(dir, "canary"), filepath.Join(dir, "fifo")
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	const secret = "c4n4ry-that-nobody-may-see"
+	type entry struct {
+		cluster *clientcmdapi.Cluster
+		user    *clientcmdapi.AuthInfo
+	}
+	cases := map[string]func(entry){
+		hubv1.ReasonExecNotAllowed: func(e entry) {
+			e.user.Exec = &clientcmdapi.ExecConfig{
+				APIVersion: "client.authentication.k8s.io/v1", Command: "/bin/sh", Args: []string{"-c", "touch " + canary},
+				InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+			}
+		},
+		hubv1.ReasonAuthProviderNotAllowed: func(e entry) {
+			e.user.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "gcp", Config: map[string]string{"cmd-path": "/bin/sh"}}
+		},
+		hubv1.ReasonFilePathNotAllowed: func(e entry) { // which would never be read to its end
+			e.user.Token, e.user.TokenFile = "", fifo
+		},
+		hubv1.ReasonFilePathNotAllowed + "/key":  func(e entry) { e.user.ClientCertificate, e.user.ClientKey = canary, canary },
+		hubv1.ReasonFilePathNotAllowed + "/ca":   func(e entry) { e.cluster.CertificateAuthority = "/etc/hosts" },
+		hubv1.ReasonInsecureTLSNotAllowed:        func(e entry) { e.cluster.InsecureSkipTLSVerify, e.cluster.CertificateAuthorityData = true, nil },
+		hubv1.ReasonImpersonationNotAllowed:      func(e entry) { e.user.Impersonate = "system:admin" },
+		hubv1.ReasonBasicAuthNotAllowed:          func(e entry) { e.user.Token, e.user.Username, e.user.Password = "", "admin", secret },
+		hubv1.ReasonSchemeNotAllowed:             func(e entry) { e.cluster.Server = "http://" + attacker },
+		hubv1.ReasonProxyNotAllowed:              func(e entry) { e.cluster.ProxyURL = "http://" + attacker },
+		hubv1.ReasonAddressNotAllowed:            func(e entry) { e.cluster.Server = "https://169.254.169.254" },
+		hubv1.ReasonInvalidKubeconfig + "/empty": func(e entry) { e.user.Token = "" },
+	}
+	names := map[string]string{}
+	for reason, spoil := range cases {
+		c, err := clientcmd.Load(clusterOf(t, one).Kubeconfig())
+		must(t, err)
+		for _, one := range c.Clusters {
+			one.Server = "https://" + attacker
+			for name := range c.AuthInfos {
+				c.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: secret}
+				spoil(entry{one, c.AuthInfos[name]})
+			}
+		}
+		data, err := clientcmd.Write(*c)
+		must(t, err)
+		name := unique("spoilt")
+		h.register(name, data, nil)
+		names[name], _, _ = strings.Cut(reason, "/")
+	}
+	for name, reason := range names {
+		kind := hubv1.ConditionCredentialsValid
+		c := h.expect(name, kind, metav1.ConditionFalse, reason)
+		shown, err := json.Marshal(c)
+		must(t, err)
+		if strings.Contains(string(shown), secret) {
+			t.Errorf("%s shows its credentials", name)
+		}
+	}
+	var events eventsv1.EventList
+	must(t, h.List(t.Context(), &events))
+	for _, e := range events.Items {
+		if strings.Contains(e.Note, secret) {
+			t.Errorf("an event of %s shows its credentials", e.Regarding.Name)
+		}
+	}
+	if _, err := os.Stat(canary); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a command of a kubeconfig ran: %v", err)
+	}
+	if n := contacts(); n != 0 {
+		t.Errorf("the server of a kubeconfig that was refused was contacted %d times", n)
+	}
+	aside.expectUnaware()
+}
+
+// newAttacker listens, and counts who comes.
+func newAttacker(t *testing.T) (address string, contacts func() int64) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	var count atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			connection, err := l.Accept()
+			if err != nil {
+				return
+			}
+			count.Add(1)
+			_ = connection.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return l.Addr().String(), count.Load
+}
+
+// D9. There the Secret was read before it was looked at whether the object was being deleted: where the
+// Secret had gone first the object could never be deleted any more.
+func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	h.start()
+	p, data := proxyTo(t, one)
+	silent, silentData := proxyTo(t, one)
+	set(t, silent, fault.Blackhole())
+	alive, dead, never := unique("alive"), unique("dead"), unique("never")
+	unknown, known := unique("unknown"), unique("known") // to the process that is to delete them
+	h.register(alive, clusterOf(t, one).Kubeconfig(), nil)
+	h.register(dead, data, nil)
+	h.register(never, silentData, nil)
+	h.register(unknown, data, nil)
+	h.register(known, data, nil)
+	for _, name := range []string{alive, dead, unknown, known} {
+		h.expectReady(name)
+	}
+	h.expectUnreachable(never, hubv1.ReasonTimedOut)
+	set(t, p, fault.Blackhole())
+	h.expectUnreachable(dead, hubv1.ReasonTimedOut)
+	for _, name := range []string{alive, dead, never, unknown} {
+		h.deleteSecret(name)
+		h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
+	}
+	gone := func(name, what string) time.Duration {
+		h.remove(name)
+		took := h.expectGone(name)
+		t.Logf("%s was gone after %s", what, took)
+		return took
+	}
+	goneSoon := func(name, what string) {
+		if took := gone(name, what); took > soon {
+			t.Errorf("%s was gone after %s", what, took)
+		}
+	}
+	goneSoon(alive, "a Cluster whose remote is well")
+	goneSoon(dead, "a Cluster whose remote is dead")
+	goneSoon(never, "a Cluster whose remote was never seen")
+	h.stop()
+	h.start()
+	h.expect(unknown, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
+	goneSoon(unknown, "a Cluster of which the process knows nothing")
+	eventually(t, func() error {
+		if info, _ := h.registry.Info(registry.ClusterName(known)); info.State != registry.StateUnreachable {
+			return fmt.Errorf("it is %s", info.State)
+		}
+		return nil
+	})
+	h.deleteSecret(known)
+	// This process has never seen it, and cannot know whether modules have something to clean up there: it
+	// waits for it to come back, and gives up within the half minute that expectGone allows.
+	gone(known, "a Cluster whose remote is dead since before the process began")
+	h.expectRuns()
+}

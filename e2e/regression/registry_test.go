@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regression_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// newRegistry returns a registry without a hub around it, which is shut down when the test ends.
+func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registry {
+	t.Helper()
+	config := clusterOf(t, hubCluster).Config()
+	scheme, err := newScheme()
+	must(t, err)
+	o := registry.Options{
+		Hub: config, HubMapper: mapperFor(t, config), Scheme: scheme, Policy: policy,
+		AllowDuplicates: true, Modules: []registry.Module{marker()},
+	}
+	if change != nil {
+		change(&o)
+	}
+	r, err := registry.New(o)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := r.Shutdown(ctx); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+	return r
+}
+
+// withScripts adds the module that follows the scripts to a registry.
+func (s *scripts) toRegistry(o *registry.Options) { o.Modules = append(o.Modules, s.module()) }
+
+func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	must(t, err)
+	return mapper
+}
+
+func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c registry.Config) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := r.Spawn(ctx, name, c); err != nil {
+		t.Fatalf("Spawn: %v", err)
+	}
+}
+
+// expectState waits until the remote is in a state for a reason.
+func expectState(t *testing.T, r *registry.Registry, name registry.ClusterName, state registry.State, reason string) registry.Info {
+	t.Helper()
+	var info registry.Info
+	eventually(t, func() error {
+		info, _ = r.Info(name)
+		if info.State != state || info.Reason != reason {
+			return fmt.Errorf("want %s/%s, got %s/%s: %s", state, reason, info.State, info.Reason, info.Message)
+		}
+		return nil
+	})
+	return info
+}
+
+func epochOf(t *testing.T, r *registry.Registry, name registry.ClusterName) int64 {
+	t.Helper()
+	info, ok := r.Info(name)
+	if !ok {
+		t.Fatalf("the registry does not know %s", name)
+	}
+	return info.Epoch
+}
