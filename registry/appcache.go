@@ -41,6 +41,7 @@ type appCache struct {
 	kindOf  func(runtime.Object) string
 	budget  *budget
 	hub     *guard
+	indexed sync.Map // by indexKey, of the hub's own indexes
 
 	once    sync.Once
 	running chan struct{}
@@ -102,10 +103,21 @@ func (c *appCache) GetInformerForKind(
 	return contain(informer, c.hub, c.budget), err
 }
 
-// IndexField adds an index to the informer for the object's kind.
+// IndexField adds an index to the informer for the object's kind. Several parts of the hub may want the
+// same index of a remote that is there already; the first one's is the one that they all get.
 func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	return c.Cache.IndexField(ctx, obj, field, containIndexer(field, extract, c.hub))
+	key := indexKey{fmt.Sprintf("%T of %s", obj, c.kindOf(obj)), field} // metadata have informers of their own
+	if _, known := c.indexed.Load(key); known {
+		return nil
+	}
+	if err := c.Cache.IndexField(ctx, obj, field, containIndexer(field, extract, c.hub)); err != nil {
+		return err
+	}
+	c.indexed.Store(key, true)
+	return nil
 }
+
+type indexKey struct{ kind, field string }
 
 // informer returns the informer for the object's kind, and notes if there is no such kind.
 func (c *appCache) informer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {

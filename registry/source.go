@@ -11,8 +11,8 @@ import (
 )
 
 // Source returns a source that adds to a controller's queue whatever toRequests makes of each
-// event. A controller that starts later begins with an event for every remote known then:
-// EventReady for those that are, EventChanged for the others.
+// event. A controller that starts later begins with an event for every remote known then, as
+// Follow does.
 //
 // It replaces polling: reconcilers on the hub that depend on a remote are called when it becomes
 // Ready, is lost, is forgotten, or changes in any other way. toRequests must not block.
@@ -20,27 +20,37 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 	return source.TypedFunc[request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[request],
 	) error {
-		mailbox := r.events.subscribe()
-		for _, info := range r.List() {
-			mailbox.put(firstEvent(info))
-		}
-		go func() {
-			defer r.events.unsubscribe(mailbox)
-			for {
-				select {
-				case <-mailbox.filled:
-				case <-ctx.Done():
-					return
-				}
-				for _, event := range mailbox.take() {
-					for _, one := range toRequests(event) {
-						queue.Add(one)
-					}
-				}
+		r.Follow(ctx, func(event Event) {
+			for _, one := range toRequests(event) {
+				queue.Add(one)
 			}
-		}()
+		})
 		return nil
 	})
+}
+
+// Follow calls f with what happens to remotes until ctx ends, first with an event for every remote that
+// is known now: EventReady for those that are, EventChanged for the others. It returns at once; f is
+// called in one goroutine, one event after the other. While f takes its time only the latest event of
+// each remote is kept, so f sees how things are, and not each step on the way.
+func (r *Registry) Follow(ctx context.Context, f func(Event)) {
+	mailbox := r.events.subscribe()
+	for _, info := range r.List() {
+		mailbox.put(firstEvent(info))
+	}
+	go func() {
+		defer r.events.unsubscribe(mailbox)
+		for {
+			select {
+			case <-mailbox.filled:
+			case <-ctx.Done():
+				return
+			}
+			for _, event := range mailbox.take() {
+				f(event)
+			}
+		}
+	}()
 }
 
 func firstEvent(info Info) Event {

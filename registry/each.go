@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// EachOptions say where Each calls its function, and how long it may take.
+type EachOptions struct {
+	// Select picks remotes. Nil means all. See MatchLabels.
+	Select func(Info) bool
+	// Concurrency is how many calls run at the same time. Default 16.
+	Concurrency int
+	// Timeout bounds one call. Default 30 s.
+	Timeout time.Duration
+}
+
+// Defaults of EachOptions.
+const (
+	defaultEachConcurrency = 16
+	defaultEachTimeout     = 30 * time.Second
+)
+
+// EachResult is what became of the call for one remote.
+type EachResult[T any] struct {
+	Cluster ClusterName
+	// Value is what the function returned, also beside an error.
+	Value T
+	// Err is the function's error as it is, or why it was not called or did not return: ErrNotReady for
+	// a remote that cannot be used now, context.DeadlineExceeded for one that took too long, a panic of
+	// the function.
+	Err error
+	// Duration is how long the call took. It is 0 for a remote that is not ready.
+	Duration time.Duration
+}
+
+// NotReady reports whether the remote could not be used when its turn came.
+func (r EachResult[T]) NotReady() bool { return errors.Is(r.Err, ErrNotReady) }
+
+// MatchLabels picks the remotes whose labels a selector matches.
+func MatchLabels(selector labels.Selector) func(Info) bool {
+	return func(info Info) bool { return selector.Matches(labels.Set(info.Labels)) }
+}
+
+// Each calls f for every selected remote, some at a time, and returns what became of each, sorted by
+// name. That one remote fails or is slow changes nothing for the others: partial failure is in the
+// results, and not an error. f gets the remote's client as WithClient lends it, and a context that ends
+// with ctx, at the timeout, or when the remote is stopped. When ctx ends, remotes whose turn has not come
+// get its error.
+//
+// Each returns when all calls have ended or have had their time. A call that ignores its context is left
+// behind then: it keeps its goroutine until it returns, and can reach nothing once its remote is stopped.
+func Each[T any](
+	ctx context.Context, r *Registry, o EachOptions, f func(context.Context, ClusterName, client.Client) (T, error),
+) []EachResult[T] {
+	var results []EachResult[T]
+	for _, info := range r.List() {
+		if o.Select == nil || o.Select(info) {
+			results = append(results, EachResult[T]{Cluster: info.Name})
+		}
+	}
+	var calls errgroup.Group
+	calls.SetLimit(orDefault(o.Concurrency, defaultEachConcurrency))
+	for i := range results {
+		one := &results[i]
+		calls.Go(func() error {
+			if one.Err = context.Cause(ctx); one.Err != nil {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(ctx, orDefault(o.Timeout, defaultEachTimeout))
+			defer cancel()
+			one.call(ctx, func(ctx context.Context) (value T, err error) {
+				err = r.WithClient(ctx, one.Cluster, func(ctx context.Context, remote client.Client) error {
+					value, err = f(ctx, one.Cluster, remote)
+					return err
+				})
+				return value, err
+			})
+			return nil
+		})
+	}
+	_ = calls.Wait() // the errors are in the results
+	return results
+}
+
+// eachGrace is how long a call may go on when its context has ended, to return what it has.
+const eachGrace = time.Second
+
+// call calls f and notes what became of it. It returns when f does, or soon after ctx has ended.
+func (r *EachResult[T]) call(ctx context.Context, f func(context.Context) (T, error)) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	began := time.Now()
+	done := make(chan outcome, 1)
+	go func() {
+		o := outcome{err: errGoexit} // unless it returns
+		defer func() { done <- o }()
+		o.err = safely(func() (err error) {
+			o.value, err = f(ctx)
+			return err
+		})
+	}()
+	grace := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(eachGrace, func() { close(grace) }) })()
+	select {
+	case o := <-done:
+		r.Value, r.Err = o.value, o.err
+	case <-grace:
+		r.Err = fmt.Errorf("the call for %s did not return in time: %w", r.Cluster, context.Cause(ctx))
+	}
+	if !r.NotReady() {
+		r.Duration = time.Since(began)
+	}
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Builder makes a controller on the hub that watches remotes. Use ControllerManagedBy to get one.
+type Builder struct {
+	manager  ctrl.Manager
+	registry *registry.Registry
+	name     string
+	options  controller.TypedOptions[Request]
+	owner    client.Object
+	sources  []source.TypedSource[Request]
+	errs     []error
+}
+
+// ControllerManagedBy returns a builder of a controller that the hub's manager runs.
+//
+//	watch.ControllerManagedBy(mgr, remotes).
+//		For(&appsv1.Deployment{}).
+//		OwnsRemote(&appsv1.Deployment{}, watch.Options[client.Object]{}).
+//		Complete(r)
+func ControllerManagedBy(manager ctrl.Manager, r *registry.Registry) *Builder {
+	return &Builder{manager: manager, registry: r}
+}
+
+// Named sets the controller's name, for logs and metrics. It must be unique in the hub. Default: the kind
+// that For was given, in lower case.
+func (b *Builder) Named(name string) *Builder {
+	b.name = name
+	return b
+}
+
+// WithOptions sets what else can be said of a controller. NewQueue defaults to a fair queue (NewQueue).
+func (b *Builder) WithOptions(o controller.TypedOptions[Request]) *Builder {
+	b.options = o
+	return b
+}
+
+// For makes a request for every object of a kind of the hub, with an empty Cluster. It may be called
+// once.
+func (b *Builder) For(obj client.Object, predicates ...predicate.Predicate) *Builder {
+	if b.owner != nil {
+		b.errs = append(b.errs, errors.New("For was called twice; use WatchesRawSource for other kinds of the hub"))
+	}
+	b.owner = obj
+	b.sources = append(b.sources, source.TypedKind(b.manager.GetCache(), obj,
+		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []Request {
+			return []Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+		}), predicates...))
+	return b
+}
+
+// WatchesRemote makes requests for objects in remotes. See Remotes.
+func (b *Builder) WatchesRemote(obj client.Object, o Options[client.Object]) *Builder {
+	b.sources = append(b.sources, Remotes(b.registry, obj, o))
+	return b
+}
+
+// OwnsRemote makes a request for the object of For's kind that an object in a remote belongs to (see
+// SetOwner). For comes first. Options.Map is not used.
+func (b *Builder) OwnsRemote(obj client.Object, o Options[client.Object]) *Builder {
+	kind, err := b.ownerKind()
+	if err != nil {
+		b.errs = append(b.errs, fmt.Errorf("OwnsRemote: %w", err))
+		return b
+	}
+	o.Map = func(_ context.Context, _ registry.ClusterName, obj client.Object) []Request {
+		if key, ok := ownerIn(obj, kind); ok {
+			return []Request{{NamespacedName: key}}
+		}
+		return nil
+	}
+	return b.WatchesRemote(obj, o)
+}
+
+func (b *Builder) ownerKind() (schema.GroupKind, error) {
+	if b.owner == nil {
+		return schema.GroupKind{}, errors.New("call For first: it says who owns")
+	}
+	gvk, err := apiutil.GVKForObject(b.owner, b.manager.GetScheme())
+	return gvk.GroupKind(), err
+}
+
+// WatchesRawSource adds any other source.
+func (b *Builder) WatchesRawSource(s source.TypedSource[Request]) *Builder {
+	b.sources = append(b.sources, s)
+	return b
+}
+
+// Complete makes the controller and adds it to the manager.
+func (b *Builder) Complete(r reconcile.TypedReconciler[Request]) error {
+	_, err := b.Build(r)
+	return err
+}
+
+// Build is Complete, and returns the controller.
+//
+// Requests for objects of a remote that is not Ready when their turn comes do not reach the reconciler,
+// and an error that it returns for such a remote is not tried again: when the remote is back, all of its
+// objects make requests again.
+func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedController[Request], error) {
+	if len(b.sources) == 0 {
+		b.errs = append(b.errs, errors.New("nothing is watched: call For or WatchesRemote"))
+	}
+	if b.name == "" {
+		kind, err := b.ownerKind()
+		if err != nil {
+			b.errs = append(b.errs, errors.New("the controller has no name: call Named"))
+		}
+		b.name = strings.ToLower(kind.Kind)
+	}
+	if err := errors.Join(b.errs...); err != nil {
+		return nil, fmt.Errorf("build controller %q: %w", b.name, err)
+	}
+	b.options.Reconciler = &reconciler{inner: r, registry: b.registry}
+	if b.options.NewQueue == nil {
+		b.options.NewQueue = NewQueue(nil)
+	}
+	if b.options.LogConstructor == nil {
+		b.options.LogConstructor = logConstructor(b.manager.GetLogger(), b.name)
+	}
+	c, err := controller.NewTyped(b.name, b.manager, b.options)
+	if err != nil {
+		return nil, fmt.Errorf("build controller %q: %w", b.name, err)
+	}
+	for _, s := range b.sources {
+		if err := c.Watch(s); err != nil {
+			return nil, fmt.Errorf("build controller %q: %w", b.name, err)
+		}
+	}
+	return c, nil
+}
+
+func logConstructor(log logr.Logger, name string) func(*Request) logr.Logger {
+	log = log.WithValues("controller", name)
+	return func(r *Request) logr.Logger {
+		if r == nil {
+			return log
+		}
+		return log.WithValues("cluster", r.Cluster, "namespace", r.Namespace, "name", r.Name)
+	}
+}
+
+// reconciler drops requests for objects of remotes that cannot be used.
+type reconciler struct {
+	inner    reconcile.TypedReconciler[Request]
+	registry *registry.Registry
+}
+
+// Reconcile calls the reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
+	if !r.isUsable(request) {
+		return reconcile.Result{}, nil
+	}
+	result, err := r.inner.Reconcile(ctx, request)
+	if err != nil && !r.isUsable(request) {
+		return reconcile.Result{}, nil
+	}
+	return result, err
+}
+
+func (r *reconciler) isUsable(request Request) bool {
+	if request.Cluster == "" || request.Lost {
+		return true
+	}
+	info, _ := r.registry.Info(request.Cluster)
+	return info.State == registry.StateReady
+}

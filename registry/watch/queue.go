@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// NewQueue returns a queue for controller.TypedOptions.NewQueue that serves remotes fairly: it hands out
+// requests of each remote in turn, and within one remote those of the highest priority first, then the
+// oldest. So a remote with a hundred thousand requests delays one of another remote by one turn. The
+// hub's own objects take part as one remote more.
+//
+// weight says how many requests a remote may have in one turn; nil means one for each. It is called with
+// a lock held, so it must return at once and not use the queue.
+func NewQueue(
+	weight func(registry.ClusterName) int,
+) func(controllerName string, limiter workqueue.TypedRateLimiter[Request]) workqueue.TypedRateLimitingInterface[Request] {
+	if weight == nil {
+		weight = func(registry.ClusterName) int { return 1 }
+	}
+	return func(_ string, limiter workqueue.TypedRateLimiter[Request]) workqueue.TypedRateLimitingInterface[Request] {
+		return newQueue(weight, limiter)
+	}
+}
+
+// queue is a priorityqueue.PriorityQueue with a lane for each remote. Its rules are those of
+// controller-runtime's: a request is in it once, with the highest priority and the earliest time that it
+// was added with, and not handed out again before Done.
+type queue struct {
+	weight  func(registry.ClusterName) int
+	limiter workqueue.TypedRateLimiter[Request]
+
+	mu       sync.Mutex // protects the fields below
+	changed  *sync.Cond // something can be handed out, is done, or the queue shuts down
+	items    map[Request]*item
+	lanes    map[registry.ClusterName]*lane
+	turns    []*lane // those with ready requests, first the one whose turn it is
+	delayed  byTime
+	working  map[Request]bool // handed out; true if it is to be added again
+	added    int64            // counts up, to keep the order
+	ready    int
+	timer    *time.Timer
+	shutDown bool
+}
+
+var _ priorityqueue.PriorityQueue[Request] = (*queue)(nil)
+
+// item is a request that waits: for its time, in delayed, or for its turn, in a lane.
+type item struct {
+	request  Request
+	priority int
+	at       time.Time // when it may be handed out; zero when it is in a lane
+	order    int64
+	index    int // in the heap that it is in
+}
+
+// lane has the ready requests of one remote.
+type lane struct {
+	cluster registry.ClusterName
+	items   byPriority
+	left    int // of its turn
+}
+
+func newQueue(weight func(registry.ClusterName) int, limiter workqueue.TypedRateLimiter[Request]) *queue {
+	q := &queue{
+		weight: weight, limiter: limiter,
+		items: map[Request]*item{}, lanes: map[registry.ClusterName]*lane{}, working: map[Request]bool{},
+	}
+	q.changed = sync.NewCond(&q.mu)
+	return q
+}
+
+// AddWithOpts adds requests.
+func (q *queue) AddWithOpts(o priorityqueue.AddOpts, requests ...Request) {
+	for _, r := range requests {
+		after, priority := o.After, 0
+		if o.RateLimited {
+			if wait := q.limiter.When(r); after == 0 || wait < after {
+				after = wait
+			}
+		}
+		if o.Priority != nil {
+			priority = *o.Priority
+		}
+		q.add(r, priority, after)
+	}
+}
+
+func (q *queue) add(r Request, priority int, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.shutDown {
+		return
+	}
+	known := q.items[r]
+	if known == nil {
+		known = &item{request: r, priority: priority, order: q.next()}
+		q.items[r] = known
+		q.place(known, after)
+		return
+	}
+	if priority > known.priority {
+		known.priority, known.order = priority, q.next()
+		if known.at.IsZero() && !q.isHeldBack(known) {
+			heap.Fix(&q.lanes[r.Cluster].items, known.index)
+		}
+	}
+	if !known.at.IsZero() && time.Now().Add(after).Before(known.at) {
+		heap.Remove(&q.delayed, known.index)
+		q.place(known, after)
+	}
+}
+
+func (q *queue) next() int64 {
+	q.added++
+	return q.added
+}
+
+// isHeldBack reports whether a ready item waits for the end of the work on its request.
+func (q *queue) isHeldBack(i *item) bool { return q.working[i.request] }
+
+// place puts an item where it waits.
+func (q *queue) place(i *item, after time.Duration) {
+	if after > 0 {
+		i.at = time.Now().Add(after)
+		heap.Push(&q.delayed, i)
+		q.arm()
+		return
+	}
+	i.at = time.Time{}
+	if _, inWork := q.working[i.request]; inWork {
+		q.working[i.request] = true
+		return
+	}
+	l := q.lanes[i.request.Cluster]
+	if l == nil {
+		l = &lane{cluster: i.request.Cluster}
+		q.lanes[i.request.Cluster] = l
+	}
+	if len(l.items) == 0 {
+		l.left = max(q.weight(l.cluster), 1)
+		q.turns = append(q.turns, l)
+	}
+	heap.Push(&l.items, i)
+	q.ready++
+	q.changed.Signal()
+}
+
+// arm sets the timer for the first of the delayed items.
+func (q *queue) arm() {
+	if len(q.delayed) == 0 {
+		return
+	}
+	wait := time.Until(q.delayed[0].at)
+	if q.timer == nil {
+		q.timer = time.AfterFunc(wait, q.release)
+		return
+	}
+	q.timer.Reset(wait)
+}
+
+// release moves the items whose time has come to their lanes.
+func (q *queue) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.delayed) > 0 && !q.delayed[0].at.After(time.Now()) {
+		i, _ := heap.Pop(&q.delayed).(*item)
+		q.place(i, 0)
+	}
+	q.arm()
+}
+
+// GetWithPriority returns the request whose turn it is. It blocks until there is one, or until the queue
+// is shut down.
+func (q *queue) GetWithPriority() (r Request, priority int, shutdown bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.turns) == 0 && !q.shutDown {
+		q.changed.Wait()
+	}
+	if len(q.turns) == 0 {
+		return Request{}, 0, true
+	}
+	l := q.turns[0]
+	i, _ := heap.Pop(&l.items).(*item)
+	q.ready--
+	l.left--
+	q.pass(l)
+	delete(q.items, i.request)
+	q.working[i.request] = false
+	return i.request, i.priority, false
+}
+
+// pass gives the turn to the next lane if this one has had its own.
+func (q *queue) pass(l *lane) {
+	switch {
+	case len(l.items) == 0:
+		q.turns = q.turns[1:]
+		delete(q.lanes, l.cluster)
+	case l.left <= 0:
+		l.left = max(q.weight(l.cluster), 1)
+		q.turns = append(q.turns[1:], l)
+	}
+}
+
+// Done says that the work on a request has ended.
+func (q *queue) Done(r Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	again := q.working[r]
+	delete(q.working, r)
+	if i := q.items[r]; again && i != nil {
+		q.place(i, 0)
+	}
+	q.changed.Broadcast()
+}
+
+// Get is GetWithPriority without the priority.
+func (q *queue) Get() (r Request, shutdown bool) {
+	r, _, shutdown = q.GetWithPriority()
+	return r, shutdown
+}
+
+// Add adds a request.
+func (q *queue) Add(r Request) { q.add(r, 0, 0) }
+
+// AddAfter adds a request after a time.
+func (q *queue) AddAfter(r Request, after time.Duration) { q.add(r, 0, after) }
+
+// AddRateLimited adds a request when the rate limiter says that it may be tried again.
+func (q *queue) AddRateLimited(r Request) { q.add(r, 0, q.limiter.When(r)) }
+
+// Forget makes the rate limiter forget the request's failures.
+func (q *queue) Forget(r Request) { q.limiter.Forget(r) }
+
+// NumRequeues returns how often the request has failed.
+func (q *queue) NumRequeues(r Request) int { return q.limiter.NumRequeues(r) }
+
+// Len returns how many requests can be handed out now.
+func (q *queue) Len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ready
+}
+
+// ShutDown makes the queue take in no more requests. What is ready is handed out still.
+func (q *queue) ShutDown() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.shutDown = true
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	q.changed.Broadcast()
+}
+
+// ShutDownWithDrain is ShutDown, and waits until no work is under way.
+func (q *queue) ShutDownWithDrain() {
+	q.ShutDown()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.ready > 0 || len(q.working) > 0 {
+		q.changed.Wait()
+	}
+}
+
+// ShuttingDown reports whether ShutDown was called.
+func (q *queue) ShuttingDown() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.shutDown
+}
+
+// byPriority is a heap of items: the highest priority first, then the oldest.
+type byPriority []*item
+
+func (b byPriority) Len() int { return len(b) }
+func (b byPriority) Less(i, j int) bool {
+	if b[i].priority != b[j].priority {
+		return b[i].priority > b[j].priority
+	}
+	return b[i].order < b[j].order
+}
+
+func (b byPriority) Swap(i, j int) {
+	b[i], b[j] = b[j], b[i]
+	b[i].index, b[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (b *byPriority) Push(x any) {
+	i, _ := x.(*item)
+	i.index = len(*b)
+	*b = append(*b, i)
+}
+
+// Pop implements heap.Interface.
+func (b *byPriority) Pop() any { return pop((*[]*item)(b)) }
+
+// byTime is a heap of items: the earliest first.
+type byTime []*item
+
+func (b byTime) Len() int           { return len(b) }
+func (b byTime) Less(i, j int) bool { return b[i].at.Before(b[j].at) }
+func (b byTime) Swap(i, j int) {
+	b[i], b[j] = b[j], b[i]
+	b[i].index, b[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (b *byTime) Push(x any) {
+	i, _ := x.(*item)
+	i.index = len(*b)
+	*b = append(*b, i)
+}
+
+// Pop implements heap.Interface.
+func (b *byTime) Pop() any { return pop((*[]*item)(b)) }
+
+func pop(items *[]*item) *item {
+	last := len(*items) - 1
+	i := (*items)[last]
+	(*items)[last] = nil
+	*items = (*items)[:last]
+	return i
+}

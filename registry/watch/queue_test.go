@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func limiter() workqueue.TypedRateLimiter[Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[Request](time.Second, time.Minute)
+}
+
+func fair() *queue { return newQueue(func(registry.ClusterName) int { return 1 }, limiter()) }
+
+func request(cluster, name string) Request {
+	return Request{Cluster: registry.ClusterName(cluster), NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// drain takes n requests from a queue and is done with each at once.
+func drain(q *queue, n int) []string {
+	var got []string
+	for range n {
+		r, _, _ := q.GetWithPriority()
+		got = append(got, r.String())
+		q.Done(r)
+	}
+	return got
+}
+
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestQueue_RemotesTakeTurns(t *testing.T) {
+	t.Parallel()
+	q := fair()
+	for i := range 3 {
+		q.Add(request("noisy", fmt.Sprint(i)))
+	}
+	q.Add(request("quiet", "a"))
+	q.Add(request("", "hub"))
+	expect(t, drain(q, 5), "noisy//0", "quiet//a", "/hub", "noisy//1", "noisy//2")
+}
+
+func TestQueue_Weights(t *testing.T) {
+	t.Parallel()
+	q := newQueue(func(name registry.ClusterName) int { return map[registry.ClusterName]int{"heavy": 2}[name] }, limiter())
+	for i := range 3 {
+		q.Add(request("heavy", fmt.Sprint(i)))
+		q.Add(request("light", fmt.Sprint(i)))
+	}
+	expect(t, drain(q, 6), "heavy//0", "heavy//1", "light//0", "heavy//2", "light//1", "light//2")
+}
+
+func TestQueue_PrioritiesWithinARemote(t *testing.T) {
+	t.Parallel()
+	q := fair()
+	add := func(priority int, names ...string) {
+		for _, name := range names {
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request("a", name))
+		}
+	}
+	add(-100, "low", "raised", "lowest")
+	add(0, "first", "second")
+	add(10, "raised")
+	add(-200, "second") // the higher one counts
+	expect(t, drain(q, 5), "a//raised", "a//first", "a//second", "a//low", "a//lowest")
+}
+
+func TestQueue_KeepsARequestOnce(t *testing.T) {
+	t.Parallel()
+	q := fair()
+	one := request("a", "one")
+	q.Add(one)
+	q.Add(one)
+	if got := q.Len(); got != 1 {
+		t.Errorf("length = %d, want 1", got)
+	}
+	if got, _ := q.Get(); got != one {
+		t.Errorf("got %s", got)
+	}
+	q.Add(one) // while it is worked on
+	q.Add(one)
+	if got := q.Len(); got != 0 {
+		t.Errorf("length = %d while the request is worked on, want 0", got)
+	}
+	q.Done(one)
+	if got := q.Len(); got != 1 {
+		t.Errorf("length = %d after the work, want 1", got)
+	}
+	expect(t, drain(q, 1), "a//one")
+	if got := q.Len(); got != 0 {
+		t.Errorf("length = %d at the end, want 0", got)
+	}
+}
+
+func TestQueue_Delays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := fair()
+		began := time.Now()
+		at := func(want time.Duration, name string) {
+			t.Helper()
+			got, _ := q.Get()
+			if took := time.Since(began); got.Name != name || took != want {
+				t.Errorf("got %s after %s, want %s after %s", got, took, name, want)
+			}
+			q.Done(got)
+		}
+		q.AddAfter(request("a", "late"), time.Hour)
+		q.AddAfter(request("a", "soon"), time.Minute)
+		q.AddAfter(request("b", "sooner"), time.Hour)
+		q.AddAfter(request("b", "sooner"), 2*time.Second)
+		q.AddAfter(request("b", "sooner"), time.Hour) // the earliest counts
+		q.AddRateLimited(request("c", "failed"))
+		at(time.Second, "failed")
+		q.AddRateLimited(request("c", "failed"))
+		at(2*time.Second, "sooner")
+		at(3*time.Second, "failed")
+		if got := q.NumRequeues(request("c", "failed")); got != 2 {
+			t.Errorf("%d requeues, want 2", got)
+		}
+		q.Forget(request("c", "failed"))
+		q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, After: time.Hour}, request("c", "failed"))
+		at(4*time.Second, "failed")
+		at(time.Minute, "soon")
+		q.Add(request("a", "late"))
+		at(time.Minute, "late")
+	})
+}
+
+func TestQueue_ShutDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := fair()
+		q.Add(request("a", "worked on"))
+		working, _ := q.Get()
+		q.Add(request("a", "ready"))
+		q.AddAfter(request("a", "late"), time.Second)
+		var waiting sync.WaitGroup
+		drained := false
+		waiting.Go(func() {
+			q.ShutDownWithDrain()
+			drained = true
+		})
+		synctest.Wait()
+		q.Add(request("a", "too late"))
+		expect(t, drain(q, 1), "a//ready")
+		synctest.Wait()
+		if drained || !q.ShuttingDown() {
+			t.Errorf("drained = %v while a request is worked on", drained)
+		}
+		waiting.Go(func() {
+			if r, shutdown := q.Get(); !shutdown {
+				t.Errorf("got %s from a queue that is shut down", r)
+			}
+		})
+		q.Done(working)
+		waiting.Wait()
+	})
+}
+
+// Whatever is added, and however the work goes, every request is handed out after it was last added, and
+// none twice at the same time.
+func TestQueue_LosesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(*testing.T) {
+			q := fair()
+			due := map[Request]bool{}
+			working := map[Request]bool{}
+			take := func() {
+				r, _ := q.Get()
+				if working[r] || !due[r] {
+					rt.Fatalf("%s was handed out, worked on: %v, due: %v", r, working[r], due[r])
+				}
+				working[r], due[r] = true, false
+			}
+			anyRequest := func() Request {
+				return request(rapid.StringMatching(`[ab]`).Draw(rt, "cluster"), rapid.StringMatching(`[xyz]`).Draw(rt, "name"))
+			}
+			rt.Repeat(map[string]func(*rapid.T){
+				"add": func(*rapid.T) {
+					r := anyRequest()
+					q.Add(r)
+					due[r] = true
+				},
+				"add later": func(*rapid.T) {
+					r := anyRequest()
+					after := time.Duration(rapid.IntRange(-1, 3).Draw(rt, "after")) * time.Second
+					priority := rapid.IntRange(-1, 1).Draw(rt, "priority")
+					q.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, r)
+					due[r] = true
+				},
+				"wait": func(*rapid.T) {
+					time.Sleep(time.Second) //nolint:forbidigo // The time of a bubble costs none.
+					synctest.Wait()
+				},
+				"get": func(*rapid.T) {
+					if q.Len() > 0 {
+						take()
+					}
+				},
+				"done": func(*rapid.T) {
+					for r := range working {
+						q.Done(r)
+						delete(working, r)
+						break
+					}
+				},
+			})
+			for r := range working {
+				q.Done(r)
+				delete(working, r)
+			}
+			time.Sleep(time.Minute) //nolint:forbidigo // The time of a bubble costs none.
+			synctest.Wait()
+			for q.Len() > 0 {
+				take()
+			}
+			for r, left := range due {
+				if left {
+					rt.Fatalf("%s was lost", r)
+				}
+			}
+			if len(q.items)+len(q.lanes)+len(q.turns)+len(q.delayed)+q.ready > 0 {
+				rt.Fatalf("something is left: %d items, %d lanes", len(q.items), len(q.lanes))
+			}
+		})
+	})
+}

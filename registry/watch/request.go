@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Request asks a reconciler on the hub to look at one object.
+type Request struct {
+	// Cluster is the remote that the object is in. It is empty for an object of the hub.
+	Cluster registry.ClusterName
+	// NamespacedName names the object. It is empty if Lost is set.
+	types.NamespacedName
+	// Lost says that the remote has left the hub, or is not selected any more, so that what is kept for
+	// it can be cleaned up. Only sources with Options.TellLost make such requests.
+	Lost bool
+}
+
+// String returns the request for a log: cluster/namespace/name.
+func (r Request) String() string {
+	if r.Lost {
+		return string(r.Cluster) + " (lost)"
+	}
+	if r.Cluster == "" {
+		return r.NamespacedName.String()
+	}
+	return string(r.Cluster) + "/" + r.NamespacedName.String()
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Options say which objects of which remotes a source watches, and what it makes of them. The zero value
+// watches all objects of the kind in all remotes and makes a request for each.
+type Options[object client.Object] struct {
+	// Select picks remotes. It is asked again when a remote changes. Nil means all. See
+	// registry.MatchLabels.
+	Select func(registry.Info) bool
+	// Predicates drop events of objects; all must agree to an event.
+	Predicates []predicate.TypedPredicate[object]
+	// Map returns the requests that an object makes. Nil means one for the object itself. It must return
+	// at once, and must not change the object.
+	Map func(ctx context.Context, cluster registry.ClusterName, obj object) []Request
+	// Indexes are added to the cache of each remote before the first of its objects makes a request.
+	Indexes []Index
+	// TellLost adds a request with Lost set when a remote has left the hub, or is not selected any more.
+	// One that only cannot be reached is not lost. A hub that was not running when a remote left knows
+	// nothing of it; what must be cleaned up in that case has to be looked for.
+	TellLost bool
+}
+
+// Index makes objects of the kind findable by a field with client.MatchingFields.
+type Index struct {
+	Field   string
+	Extract client.IndexerFunc
+}
+
+// Remotes returns a source of requests for objects of a kind in the hub's remotes. obj says which kind:
+// an empty object of it, typed or unstructured, or a metav1.PartialObjectMetadata with its kind set, for
+// which only the metadata is fetched.
+//
+// Each remote is watched by its own app's cache, from the moment in which it is Ready until it is not,
+// and in a goroutine of its own: none can keep the controller from starting, delay another one, or end
+// the hub. A remote that does not serve the kind is asked again until it does. When a remote is back, all
+// of its objects make requests again, and so do those that have gone meanwhile.
+func Remotes[object client.Object](r *registry.Registry, obj object, o Options[object]) source.TypedSource[Request] {
+	return source.TypedFunc[Request](func(
+		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],
+	) error {
+		s := &remotes[object]{
+			registry: r, kind: obj, options: o, queue: queue,
+			log:     logf.FromContext(ctx).WithName("watch").WithValues("kind", nameOfKind(obj)),
+			engaged: map[registry.ClusterName]*engagement[object]{},
+		}
+		r.Follow(ctx, func(e registry.Event) { s.take(ctx, e) })
+		return nil
+	})
+}
+
+// remotes is a source that was started. All that it starts ends with the controller's context.
+type remotes[object client.Object] struct {
+	registry *registry.Registry
+	kind     object
+	options  Options[object]
+	queue    workqueue.TypedRateLimitingInterface[Request]
+	log      logr.Logger
+	engaged  map[registry.ClusterName]*engagement[object] // take's alone
+}
+
+// take compares a remote with what is watched of it. It is called in one goroutine, one event after the
+// other.
+func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
+	info, known := s.registry.Info(e.Name)
+	wanted := known && info.State != registry.StateStopped && (s.options.Select == nil || s.options.Select(info))
+	one := s.engaged[e.Name]
+	switch {
+	case !wanted && one != nil:
+		one.cancel()
+		delete(s.engaged, e.Name)
+		if s.options.TellLost {
+			s.queue.Add(Request{Cluster: e.Name, Lost: true})
+		}
+	case wanted && info.State == registry.StateReady && (one == nil || one.epoch != info.Epoch):
+		next := newEngagement(ctx, s, info)
+		if one != nil {
+			next.inherited = one.handOver()
+		}
+		s.engaged[e.Name] = next
+		go next.run()
+	}
+}
+
+// newOf returns an empty object of the kind.
+func newOf[object client.Object](kind object) object {
+	fresh, _ := kind.DeepCopyObject().(object) // a copy has the type of what it is copied from
+	return fresh
+}
+
+func nameOfKind(obj client.Object) string {
+	if gvk := obj.GetObjectKind().GroupVersionKind(); !gvk.Empty() {
+		return gvk.GroupKind().String()
+	}
+	return fmt.Sprint(reflect.TypeOf(obj).Elem().Name())
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
+}
+
+// patience is how long a test waits for what should come within a second or two.
+const patience = 30 * time.Second
+
+// hub is a hub's manager and its registry.
+type hub struct {
+	ctrl.Manager
+	remotes *registry.Registry
+}
+
+// newHub returns a hub that setUp has given controllers to. It runs until the test ends.
+func newHub(t testing.TB, setUp func(h *hub) error) *hub {
+	t.Helper()
+	config := fleettest.Cluster(t, "hub").Config()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatalf("AddToScheme: %v", err)
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatalf("HTTPClientFor: %v", err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: skipNames(),
+	})
+	if err != nil {
+		t.Fatalf("NewManager: %v", err)
+	}
+	remotes, err := registry.New(registry.Options{
+		Hub: config, HubMapper: mgr.GetRESTMapper(), Scheme: scheme, Policy: policy(), AllowDuplicates: true, AllowHub: true,
+	})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	h := &hub{Manager: mgr, remotes: remotes}
+	if err := mgr.Add(remotes); err != nil {
+		t.Fatalf("Add: %v", err)
+	}
+	if err := setUp(h); err != nil {
+		t.Fatalf("set up the hub: %v", err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the hub ended: %v", err)
+		}
+		httpClient.CloseIdleConnections()
+	})
+	return h
+}
+
+func policy() kubeconfig.Policy {
+	return kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+}
+
+func configFor(t testing.TB, kubeconf []byte) registry.Config {
+	t.Helper()
+	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy())
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return registry.Config{Endpoint: c.Endpoint, Credential: c.Credential}
+}
+
+// register makes a cluster a remote, and does not wait for it.
+func (h *hub) register(t testing.TB, name registry.ClusterName, c *fleet.Cluster) {
+	t.Helper()
+	if err := h.remotes.Ensure(name, configFor(t, c.Kubeconfig())); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+}
+
+func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
+	t.Helper()
+	config := c.Config()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatalf("HTTPClientFor: %v", err)
+	}
+	t.Cleanup(httpClient.CloseIdleConnections)
+	direct, err := client.New(config, client.Options{HTTPClient: httpClient})
+	if err != nil {
+		t.Fatalf("client.New: %v", err)
+	}
+	return direct
+}
+
+func eventually(t testing.TB, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// skipNames lets tests use a controller's name again.
+func skipNames() config.Controller {
+	yes := true
+	return config.Controller{SkipNameValidation: &yes}
+}
