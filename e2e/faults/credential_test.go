@@ -11,48 +11,95 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 // credentialRows are about who the hub is in a remote, and who the remote is.
 func credentialRows() []row {
 	return []row{
-		{ids: "F34", name: "cluster rebuilt behind the same address", run: rebuilt},
+		{ids: "F10", name: "token revoked", run: revoked},
+		{ids: "F34", name: "cluster rebuilt behind the same address", run: otherCluster(viaOutage)},
+		{
+			ids: "F16", name: "another cluster behind the same address at once", slow: true, run: otherCluster((*remote).swap),
+			defect: "an identity is asked for once a minute, and not when the connection is a new one",
+		},
 		{ids: "F35", name: "token and certificate rotated", run: rotated},
 	}
 }
 
-// rebuilt is an address behind which there suddenly is another cluster, which accepts the credentials.
-func rebuilt(t *testing.T, s *stage) {
+// revoked is a remote that does not know the hub's token any more, and gets one that it knows.
+func revoked(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
-	other := s.cluster(twin)
-	must(t, s.clientFor(t, other.Config()).Create(t.Context(), namespace(r.name)))
-	both := bytes.Join([][]byte{authorityOf(t, r.on.Kubeconfig()), authorityOf(t, other.Kubeconfig())}, nil)
-	r.registerAs(edit(t, r.on.Kubeconfig(), func(c *clientcmdapi.Config) {
-		for _, cluster := range c.Clusters {
-			cluster.CertificateAuthorityData = both
-		}
-		for _, user := range c.AuthInfos {
-			*user = clientcmdapi.AuthInfo{Token: wanderer}
-		}
-	}), quick)
+	user := fleet.User{Name: r.name, Rules: allRights}
+	minted, err := r.on.MintToken(t.Context(), user)
+	must(t, err)
+	r.registerAs(minted.Kubeconfig())
 	r.expectReady(patience)
-	r.expectWorking()
-
-	r.swap(other)
-	r.expect(hubv1.ConditionIdentityConfirmed, metav1.ConditionFalse, hubv1.ReasonIdentityChanged, within(detectRefused))
-	r.expectNotReady(hubv1.ReasonIdentityChanged)
-	stopped := time.Now()
-	r.swap(r.on)
+	must(t, minted.Revoke(t.Context()))
+	r.since = time.Now()
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnauthorized, within(forgotten+detectRefused))
+	r.expectNotReady(hubv1.ReasonUnauthorized)
+	minted, err = r.on.MintToken(t.Context(), user)
+	must(t, err)
+	must(t, r.store(minted.Kubeconfig()))
 	r.expectReady(within(recovered))
 	r.expectWorking()
-	requests, err := other.AuditEvents(fleet.ByAgent(r.agent()))
-	must(t, err)
-	for _, e := range requests {
-		if e.Writes() || e.Received.After(stopped) {
-			t.Errorf("the app went on in another cluster: %s", e)
+}
+
+// forgotten is for how long an API server remembers that a token was good.
+const forgotten = 10 * time.Second
+
+// otherCluster is an address behind which there is another cluster after move, which accepts the credentials.
+func otherCluster(move func(*remote, *fleet.Cluster)) func(*testing.T, *stage) {
+	return func(t *testing.T, s *stage) {
+		t.Helper()
+		r := s.remoteOf(t, s.cluster(calm))
+		other := s.cluster(twin)
+		must(t, s.clientFor(t, other.Config()).Create(t.Context(), namespace(r.name)))
+		r.registerAs(acceptedByBoth(t, r.on, other), quick)
+		r.expectReady(patience)
+		r.expectWorking()
+
+		move(r, other)
+		r.expect(hubv1.ConditionIdentityConfirmed, metav1.ConditionFalse, hubv1.ReasonIdentityChanged, within(detectRefused))
+		r.expectNotReady(hubv1.ReasonIdentityChanged)
+		stopped := time.Now()
+		move(r, r.on)
+		r.expectReady(within(recovered))
+		r.expectWorking()
+		requests, err := other.AuditEvents(fleet.ByAgent(r.agent()))
+		must(t, err)
+		for _, e := range requests {
+			if e.Writes() || e.Received.After(stopped) {
+				t.Errorf("the app went on in another cluster: %s", e)
+			}
 		}
+		t.Logf("%d requests of the app have reached the other cluster", len(requests))
 	}
-	t.Logf("%d requests of the app have reached the other cluster", len(requests))
+}
+
+// viaOutage puts another server behind the remote's address while nobody answers there, as it is when a
+// cluster is built anew.
+func viaOutage(r *remote, to *fleet.Cluster) {
+	r.t.Helper()
+	r.set(fault.Refuse())
+	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnreachable, within(detectRefused))
+	r.swap(to)
+	r.set(fault.Pass())
+}
+
+// acceptedByBoth returns a kubeconfig for a cluster that another one accepts as well.
+func acceptedByBoth(t *testing.T, c, other *fleet.Cluster) []byte {
+	t.Helper()
+	both := bytes.Join([][]byte{authorityOf(t, c.Kubeconfig()), authorityOf(t, other.Kubeconfig())}, nil)
+	return edit(t, c.Kubeconfig(), func(config *clientcmdapi.Config) {
+		for _, cluster := range config.Clusters {
+			cluster.CertificateAuthorityData = both
+		}
+		for _, user := range config.AuthInfos {
+			*user = clientcmdapi.AuthInfo{Token: wanderer}
+		}
+	})
 }

@@ -19,6 +19,8 @@ type row struct {
 	name string
 	// slow rows are left out of the fast part.
 	slow bool
+	// defect says what the product does instead. Such a row is skipped: take the text away to see it fail.
+	defect string
 	// run breaks a remote, expects what the catalogue says, mends it, and expects it to heal.
 	run func(t *testing.T, s *stage)
 }
@@ -69,9 +71,6 @@ func TestFaults(t *testing.T) {
 		})
 		t.Run("storage", func(t *testing.T) {
 			t.Parallel()
-			if !everything() {
-				t.Skip(isSlow)
-			}
 			s.startBrittle(t)
 			for _, r := range storageRows() {
 				t.Run(r.name, func(t *testing.T) { r.play(t, s, calmOnes) })
@@ -79,7 +78,7 @@ func TestFaults(t *testing.T) {
 		})
 	})
 	for _, one := range s.stopwatch.overlaps() {
-		t.Errorf("two epochs worked at the same time: %s", one)
+		t.Errorf("two epochs worked at the same time, or by turns: %s", one)
 	}
 }
 
@@ -89,6 +88,9 @@ func (r row) play(t *testing.T, s *stage, calm neighbours) {
 	t.Helper()
 	if r.slow && !everything() {
 		t.Skip(isSlow)
+	}
+	if r.defect != "" {
+		t.Skip("a known defect: " + r.defect)
 	}
 	finish := calm.observe(t)
 	r.run(t, s)

@@ -39,13 +39,13 @@ func TestFigure_Deregister(t *testing.T) {
 	for _, r := range all {
 		r.leave()
 	}
-	for what, some := range map[string][]*remote{
-		"deregistering a dead remote, its Secret gone":               slices.Concat(refused, silent),
-		"deregistering a remote that has just died, its Secret gone": justDied,
-	} {
+	gone := func(what string, some []*remote) {
+		t.Helper()
 		took := expectAll(some, func(r *remote) time.Duration { return r.awaits("end", patience, isGone) })
-		f := durations(what, goneWithin, took)
-		f.met = worst(took) <= goneWithin
+		f := durations("deregistering a remote that "+what+", its Secret gone", goneWithin, took)
+		f.goal, f.met = "<= "+goneWithin.String(), worst(took) <= goneWithin
 		report(t, f)
 	}
+	gone("is known to be dead", slices.Concat(refused, silent))
+	gone("has just died", justDied)
 }

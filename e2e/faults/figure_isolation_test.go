@@ -59,6 +59,7 @@ func TestFigure_Isolation(t *testing.T) {
 		goal:     fmt.Sprintf("<= %.1f x without faults", isolationGoal),
 		measured: fmt.Sprintf("%.2f x (with: %s; without: %s)", ratio, spread(with), spread(without)),
 		met:      ratio <= isolationGoal,
+		far:      ratio > farOff*isolationGoal,
 	})
 }
 

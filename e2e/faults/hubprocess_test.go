@@ -52,30 +52,38 @@ func mainOfHub() int {
 	return 0
 }
 
-// How the module burner starves its hub when it gets burnSignal.
+// How long the module burner starves its hub when it gets these signals.
+var burning = map[os.Signal]time.Duration{
+	burnShortly: 10 * time.Second,
+	burnLong:    25 * time.Second,
+}
+
 const (
-	burnSignal = syscall.SIGUSR1
-	burning    = 25 * time.Second
-	burners    = 400
+	burnShortly = syscall.SIGUSR1
+	burnLong    = syscall.SIGUSR2
+	burners     = 400
 )
 
 // burner is a module that takes all the time of the processor there is, for a while.
 func burner() registry.Module {
 	return registry.NewModule("burner", registry.ModuleOptions{Hub: fx.Invoke(func() {
 		asked := make(chan os.Signal, 1)
-		signal.Notify(asked, burnSignal)
+		signal.Notify(asked, burnShortly, burnLong)
 		go func() {
-			<-asked
-			end := time.Now().Add(burning)
-			for range burners {
-				go func() {
-					for n := 0; n%1_000_000 > 0 || time.Now().Before(end); n++ {
-						runtime.KeepAlive(n)
-					}
-				}()
+			for which := range asked {
+				end := time.Now().Add(burning[which])
+				for range burners {
+					go burn(end)
+				}
 			}
 		}()
 	})})
+}
+
+func burn(end time.Time) {
+	for n := 0; n%1_000_000 > 0 || time.Now().Before(end); n++ {
+		runtime.KeepAlive(n)
+	}
 }
 
 // hubProcess is a hub that runs in a process of its own.

@@ -24,16 +24,30 @@ func outageRows() []row {
 	return []row{
 		{ids: "F24", name: "network black-holed", run: outage(fault.Blackhole(), hubv1.ReasonTimedOut, detectSilent)},
 		{ids: "F25", name: "answers lost", run: lostAnswers},
+		{ids: "F5, F18", name: "answers kept back by a proxy", slow: true, run: outage(fault.Hold(), hubv1.ReasonTimedOut, detectSilent)},
 		{ids: "F25", name: "requests lost", slow: true, run: outage(fault.LoseRequests(), hubv1.ReasonTimedOut, detectSilent)},
 		{ids: "F26", name: "connections reset again and again", run: resets},
 		{ids: "F26", name: "outages that follow each other", slow: true, run: flapping},
-		{ids: "F27", name: "two seconds of latency", run: latency},
-		{ids: "F27", name: "two seconds of latency at registration", run: brokenByLatency},
+		{ids: "F27", name: "two seconds of latency", run: latency(20 * time.Second)},
+		{
+			ids: "F27", name: "two seconds of latency for more than a minute", slow: true, run: latency(80 * time.Second),
+			defect: inOneTimeout,
+		},
+		{
+			ids: "F27", name: "two seconds of latency at registration", slow: true, run: latencyAtRegistration,
+			defect: inOneTimeout,
+		},
 		{ids: "F28", name: "initial list that takes ten seconds on the way", run: slowList(10 * time.Second)},
-		{ids: "F28", name: "initial list that takes a minute on the way", slow: true, run: slowList(time.Minute)},
+		{
+			ids: "F28", name: "initial list that takes a minute on the way", slow: true, run: slowList(time.Minute),
+			defect: "on a slow line the answer to a probe waits behind the list, on the same connection, and is late",
+		},
 		{ids: "F46", name: "remote with as many events as it can have", slow: true, run: noisy},
 	}
 }
+
+// inOneTimeout is what keeps remotes at the end of a very long line from being Ready.
+const inOneTimeout = "a probe that asks who the remote is sends up to three requests, all within the timeout of one"
 
 // outage is a remote that is lost and comes back.
 func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, *stage) {
@@ -124,22 +138,25 @@ func flapping(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// latency is a remote at the other end of a very long line.
-func latency(t *testing.T, s *stage) {
-	t.Helper()
-	r := s.remoteOf(t, s.cluster(calm))
-	r.register()
-	r.expectReady(patience)
-	epoch := r.epoch()
-	r.set(longLine())
-	r.expectWorking()
-	r.staysReady(epoch, 20*time.Second)
+// latency is a remote whose line becomes very long, for so much time.
+func latency(long time.Duration) func(*testing.T, *stage) {
+	return func(t *testing.T, s *stage) {
+		t.Helper()
+		r := s.remoteOf(t, s.cluster(calm))
+		r.register()
+		r.expectReady(patience)
+		epoch := r.epoch()
+		r.set(longLine())
+		r.expectWorking()
+		r.staysReady(epoch, long)
+	}
 }
 
 // longLine needs two seconds for a question and its answer.
 func longLine() fault.Fault { return fault.Delay(time.Second, 100*time.Millisecond) }
 
-func brokenByLatency(t *testing.T, s *stage) {
+// latencyAtRegistration is a remote at the other end of a very long line from the beginning.
+func latencyAtRegistration(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	r.set(longLine())
@@ -176,7 +193,8 @@ func slowList(least time.Duration) func(*testing.T, *stage) {
 func noisy(t *testing.T, s *stage) {
 	t.Helper()
 	const writers, long = 16, 20 * time.Second
-	r := s.remoteOf(t, s.cluster(mortal))
+	// Neither the cluster of the neighbours, which share its API server, nor one that is stopped.
+	r := s.remoteOf(t, s.cluster(twin))
 	r.register()
 	r.expectReady(patience)
 	admin := s.clientFor(t, r.on.Config())

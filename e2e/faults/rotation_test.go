@@ -27,16 +27,21 @@ const apart = 2500 * time.Millisecond
 // drained is more than the time for which connections of a certificate that was replaced go on.
 const drained = 12 * time.Second
 
-// rotated is a remote whose credentials are replaced under load.
+// rotated is remotes whose credentials are replaced under load, one of each kind of credential.
 func rotated(t *testing.T, s *stage) {
 	t.Helper()
-	for _, kind := range credentialKinds {
-		took := s.rotate(t, kind, 3)
-		if slowest := worst(took); slowest > within(inUseWithin) {
-			t.Errorf("a new %s was in use after %s", kind.name, slowest)
+	t.Run("of each kind", func(t *testing.T) { // ends when those that it starts have ended
+		for _, kind := range credentialKinds {
+			t.Run(kind.name, func(t *testing.T) {
+				t.Parallel()
+				slowest := worst(s.rotate(t, kind, 3))
+				if slowest > within(inUseWithin) {
+					t.Errorf("a new %s was in use after %s", kind.name, slowest)
+				}
+				t.Logf("a new %s was in use after %s at most", kind.name, slowest)
+			})
 		}
-		t.Logf("a new %s was in use after %s at most", kind.name, worst(took))
-	}
+	})
 }
 
 // credentialKind is a way of minting a credential.
@@ -57,7 +62,7 @@ var credentialKinds = []credentialKind{
 // It fails the test if a lease fails, an informer lists again, or the app is started again.
 func (s *stage) rotate(t *testing.T, kind credentialKind, n int) []time.Duration {
 	t.Helper()
-	r := s.newRemote(t, nameOf(t)+"-"+kind.name, s.cluster(calm))
+	r := s.newRemote(t, "rotated-"+kind.name, s.cluster(calm))
 	mint := func(i int) (user string, kubeconfig []byte) {
 		user = fmt.Sprintf("%s-%d", r.name, i)
 		minted, err := kind.mint(r.on, t.Context(), fleet.User{Name: user, Rules: allRights, Lifetime: 30 * 24 * time.Hour})
@@ -69,6 +74,7 @@ func (s *stage) rotate(t *testing.T, kind credentialKind, n int) []time.Duration
 	r.expectReady(patience)
 	r.expectWorking()
 	epoch, began := r.epoch(), time.Now()
+	r.since = began
 	finish := r.borrow(t, 4)
 	var took []time.Duration
 	for i := range n {

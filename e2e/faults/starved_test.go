@@ -6,25 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// What is wrong with the hub itself must not be said of its remotes: F51 and F52.
+// What is wrong with the hub itself must not cost remotes their apps: F51 and F52.
 func TestFaults_OfTheHub(t *testing.T) {
-	if !everything() {
-		t.Skip(isSlow)
-	}
 	t.Run("too few file descriptors", fewDescriptors)
 	t.Run("no time on the processor", noTime)
 }
 
-// expectNoBlame fails the test if a remote was said not to answer, or was Ready and did not stay so.
-func expectNoBlame(t *testing.T, all []*remote, since time.Time) {
+// expectStayedReady fails the test if a remote was Ready and did not stay so.
+func expectStayedReady(t *testing.T, all []*remote, since time.Time) {
 	t.Helper()
 	for _, r := range all {
 		versions, _ := r.stage.history.since(r.name, since)
@@ -38,17 +32,15 @@ func expectNoBlame(t *testing.T, all []*remote, since time.Time) {
 				break
 			}
 			wasReady = isReady(v.cluster)
-			reason := conditionReason(v.cluster, hubv1.ConditionReachable, metav1.ConditionFalse)
-			if reason != "" {
-				t.Errorf("%s was said not to answer: %s", r.name, conditionText(v.cluster))
-				break
-			}
 		}
 	}
 }
 
 // fewDescriptors is a hub that cannot have as many connections as it has remotes.
 func fewDescriptors(t *testing.T) {
+	if !everything() {
+		t.Skip(isSlow)
+	}
 	const remotes, descriptors = 80, 64
 	s := newStage(t, stageOptions{}, calm)
 	p := s.startHubProcess(t, fmt.Sprintf("ulimit -n %d", descriptors))
@@ -60,15 +52,13 @@ func fewDescriptors(t *testing.T) {
 		}
 		return nil
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	<-ctx.Done()
+	waitFor(t, 20*time.Second)
 	ready := countReady(all)
 	t.Logf("%d of %d remotes are Ready with %d file descriptors", ready, remotes, descriptors)
 	if ready == remotes {
 		t.Error("the hub had enough file descriptors")
 	}
-	expectNoBlame(t, all, began)
+	expectStayedReady(t, all, began)
 	for _, r := range all[:remotes/2] {
 		r.leave()
 	}
@@ -81,26 +71,46 @@ func fewDescriptors(t *testing.T) {
 	p.expectAlive(t)
 }
 
-// noTime is a hub whose process computes something else all the time.
+// probed is more than the time after which a probe that has failed in vain shows.
+const probed = 5 * time.Second
+
+// noTime is a hub whose process computes something else all the time. For a while the hub takes the
+// probes that fail upon itself. It does not do so for ever: it would never learn that a remote is gone.
 func noTime(t *testing.T) {
-	const remotes = 20
+	remotes := 20
+	if !everything() {
+		remotes = 5
+	}
 	s := newStage(t, stageOptions{}, calm)
 	p := s.startHubProcess(t, "true", "GOMAXPROCS=1")
 	all := s.newCrowd(t, crowd{n: remotes, on: []string{calm}})
-	eventually(t, func() error {
-		if n := countReady(all); n < remotes {
-			return fmt.Errorf("%d remotes are Ready", n)
-		}
-		return nil
-	})
+	expectAllReady(t, all)
 	began := time.Now()
-	must(t, p.cmd.Process.Signal(burnSignal))
-	ctx, cancel := context.WithTimeout(t.Context(), burning+10*time.Second)
-	defer cancel()
-	<-ctx.Done()
-	expectNoBlame(t, all, began)
-	if n := countReady(all); n < remotes {
-		t.Errorf("only %d of %d remotes are Ready", n, remotes)
+	p.starve(t, burnShortly)
+	waitFor(t, probed)
+	expectStayedReady(t, all, began)
+	if everything() {
+		ended := p.starve(t, burnLong)
+		for _, r := range all {
+			r.since = ended
+			r.expectReady(within(recovered))
+		}
 	}
 	p.expectAlive(t)
+}
+
+// starve takes the hub's time, and returns when that is over.
+func (p *hubProcess) starve(t *testing.T, how syscall.Signal) (ended time.Time) {
+	t.Helper()
+	must(t, p.cmd.Process.Signal(how))
+	waitFor(t, burning[how])
+	return time.Now()
+}
+
+// waitFor lets a time pass in which nothing is to happen.
+func waitFor(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	<-ctx.Done()
 }

@@ -20,11 +20,12 @@ import (
 )
 
 // stopwatch measures in each remote how long it takes from a write of an object until a reconciler has
-// seen it. It also notes when two epochs of a remote work on one object at the same time.
+// seen it. It also notes when two epochs of a remote work on one object at the same time, or by turns.
 type stopwatch struct {
 	mu      sync.Mutex // protects the fields
 	laps    map[registry.ClusterName]*lap
-	active  map[string]map[int64]int // reconciles under way, by object and epoch
+	active  map[string]map[int64]int       // reconciles under way, by object and epoch
+	newest  map[registry.ClusterName]int64 // epoch that has reconciled something
 	overlap []string
 	seen    map[string]int // reconciles by remote and object
 }
@@ -51,7 +52,7 @@ type sample struct {
 func newStopwatch() *stopwatch {
 	return &stopwatch{
 		laps:   map[registry.ClusterName]*lap{},
-		active: map[string]map[int64]int{}, seen: map[string]int{},
+		active: map[string]map[int64]int{}, seen: map[string]int{}, newest: map[registry.ClusterName]int64{},
 	}
 }
 
@@ -97,6 +98,10 @@ func (w *stopwatch) enter(cluster registry.ClusterName, epoch int64, object type
 			w.overlap = append(w.overlap, fmt.Sprintf("%s by epochs %d and %d", key, other, epoch))
 		}
 	}
+	if newest := w.newest[cluster]; epoch < newest {
+		w.overlap = append(w.overlap, fmt.Sprintf("%s by epoch %d after %d had begun", key, epoch, newest))
+	}
+	w.newest[cluster] = max(w.newest[cluster], epoch)
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -106,7 +111,7 @@ func (w *stopwatch) enter(cluster registry.ClusterName, epoch int64, object type
 	}
 }
 
-// overlaps returns what two epochs have worked on at the same time.
+// overlaps returns what two epochs have worked on at the same time, or by turns.
 func (w *stopwatch) overlaps() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,9 +32,9 @@ const brittle = "brittle"
 // an etcd of its own.
 func storageRows() []row {
 	return []row{
-		{ids: "F19", name: "API that is not served any more", slow: true, run: removedAPI},
+		{ids: "F19", name: "API that is not served any more", run: removedAPI},
 		{ids: "F29", name: "history compacted while the network was down", slow: true, run: compacted},
-		{ids: "F31", name: "etcd frozen", slow: true, run: frozenEtcd},
+		{ids: "F31", name: "etcd frozen", run: frozenEtcd},
 		{ids: "F33", name: "restored from a backup", slow: true, run: restored},
 	}
 }

@@ -21,13 +21,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asHub) != "" {
 		os.Exit(mainOfHub()) //nolint:forbidigo // This process is a hub and no test.
 	}
-	if os.Getenv("CLUSTERFX_FAULTS") == "" {
-		os.Exit(0) //nolint:forbidigo // See the package's documentation.
-	}
 	ctrl.SetLogger(logr.Discard())
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	// These tests wait far more than they compute. The flag on the command line wins.
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", "32"); err != nil {
 		panic(err)
 	}
 	code := fleettest.Main(m, fleettest.NoLeaks(

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The table of the package's documentation has every row of the catalogue, and names tests that exist,
+// where it says that they are.
+func TestDoc(t *testing.T) {
+	t.Parallel()
+	proofs := readProofs(t)
+	for n := 1; n <= 76; n++ {
+		id := fmt.Sprintf("F%d", n)
+		if proofs[id] == "" {
+			t.Errorf("%s is not in the table", id)
+		}
+		checkNames(t, id, proofs[id])
+	}
+	for _, r := range allRows() {
+		for _, id := range strings.Split(r.ids, ", ") {
+			mark := `"` + r.name + `"`
+			if r.defect != "" {
+				mark += " (defect)"
+			}
+			if !strings.Contains(proofs[id], mark) {
+				t.Errorf("%s of the table lacks %s", id, mark)
+			}
+		}
+	}
+}
+
+func allRows() []row {
+	return slices.Concat(connectionRows(), apiRows(), outageRows(), credentialRows(), processRows(), storageRows())
+}
+
+var rowInDoc = regexp.MustCompile(`(?m)^\t(F\d+) +(.*(?:\n\t     .*)*)`)
+
+// readProofs returns what the documentation says of each row.
+func readProofs(t *testing.T) map[string]string {
+	t.Helper()
+	doc, err := os.ReadFile("doc.go")
+	must(t, err)
+	proofs := map[string]string{}
+	for _, found := range rowInDoc.FindAllStringSubmatch(string(doc), -1) {
+		proofs[found[1]] = found[2]
+	}
+	return proofs
+}
+
+var (
+	quoted = regexp.MustCompile(`"([^"]+)"`)
+	// word is a test, or the folder in which those that follow are.
+	word = regexp.MustCompile(`\b(?:registry|reconcilers|cmd|e2e)(?:/\w+)*|\bTest\w+`)
+)
+
+// checkNames checks that there are the tests that prove a row.
+func checkNames(t *testing.T, id, proof string) {
+	t.Helper()
+	for _, name := range quoted.FindAllStringSubmatch(proof, -1) {
+		at := slices.IndexFunc(allRows(), func(r row) bool { return r.name == name[1] })
+		if at < 0 {
+			t.Errorf("%s: there is no row %q", id, name[1])
+		}
+	}
+	for _, clause := range strings.Split(proof, ";") {
+		folder := "."
+		for _, w := range word.FindAllString(quoted.ReplaceAllString(clause, ""), -1) {
+			if !strings.HasPrefix(w, "Test") {
+				folder = filepath.Join("..", "..", w)
+				continue
+			}
+			if !hasTest(t, folder, w) {
+				t.Errorf("%s: %s has no %s", id, folder, w)
+			}
+		}
+	}
+}
+
+// hasTest reports whether a package has a test of that name.
+func hasTest(t *testing.T, folder, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	must(t, err)
+	return slices.ContainsFunc(files, func(file string) bool {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		return strings.Contains(string(data), "\nfunc "+name+"(t *testing.T)")
+	})
+}
