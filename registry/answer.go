@@ -23,7 +23,7 @@ import (
 // turn into.
 const (
 	// maxBody and maxListBody bound an answer, in bytes. A list of the largest size takes 200 MiB to
-	// read.
+	// read. An app that may keep more than twice maxListBody may list half of what it may keep.
 	maxBody     = 64 << 20
 	maxListBody = 80 << 20
 	// maxRefusal bounds an answer that says no, in bytes: a Status, or the page of a proxy.
@@ -51,7 +51,8 @@ func classify(err error) (reason, message string) {
 	switch {
 	case errors.Is(err, errBodyTooLarge):
 		return notHealthy, "The API server sends more in one answer than the hub accepts; look for objects that are " +
-			"huge or far too many, or let the modules watch less (spec.namespaces)."
+			"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less " +
+			"(spec.namespaces)."
 	case errors.Is(err, errDocumentTooLarge):
 		return notHealthy, "The API server says that it serves far more resources than the hub accepts; " +
 			"check that the server's URL is that of an API server, and remove CRDs that nobody needs."
@@ -63,20 +64,23 @@ func classify(err error) (reason, message string) {
 }
 
 // check refuses and amends what a remote may not ask of the hub.
-func check(r *http.Request, response *http.Response, kind requestKind) error {
+func (c *chain) check(r *http.Request, response *http.Response, kind requestKind) error {
 	code := response.StatusCode
 	switch {
 	case code == http.StatusSwitchingProtocols && r.Header.Get("Upgrade") == "":
 		return errUpgrade
 	case code >= 300 && code < 400 && code != http.StatusNotModified:
 		return fmt.Errorf("%w (%w)", errRedirect, &kubeconfig.StatusError{Code: code})
-	case response.ContentLength > maxBodyOf(response, kind):
+	case response.ContentLength > c.maxBodyOf(response, kind):
 		return errBodyTooLarge
 	}
-	if code == http.StatusOK {
+	if code >= http.StatusOK && code <= http.StatusPartialContent { // which client-go decodes
 		if err := checkType(r, response, kind); err != nil {
 			return err
 		}
+	}
+	if form := mediaType(response); form == "" || strings.HasSuffix(form, "yaml") && code >= http.StatusBadRequest {
+		response.Header.Set("Content-Type", "text/plain") // or client-go would decode it as what was asked for
 	}
 	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		after = max(0, min(after, int(maxRetryAfter/time.Second)))
@@ -114,12 +118,12 @@ func mediaType(response *http.Response) string {
 	return form
 }
 
-func maxBodyOf(response *http.Response, kind requestKind) int64 {
+func (c *chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:
 		return maxRefusal
 	case kind == kindList:
-		return maxListBody
+		return c.intake.list
 	case kind == kindStream:
 		return 1 << 62
 	}
@@ -133,7 +137,8 @@ type boundBody struct {
 	ctx    context.Context //nolint:containedctx // A Read has none of its own.
 	cancel context.CancelFunc
 	intake *intake
-	meter  meter // nil for an answer that nothing is made of
+	heard  *atomic.Int64 // see chain.heard
+	meter  meter         // nil for an answer that nothing is made of
 	left   int64
 	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
 	over   atomic.Bool // silent has ended it
@@ -146,8 +151,8 @@ const maxSilence = 3 * time.Minute
 
 func (c *chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
 	b := &boundBody{
-		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake,
-		meter: c.meterFor(response, kind), left: maxBodyOf(response, kind),
+		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake, heard: c.heard,
+		meter: c.meterFor(response, kind), left: c.maxBodyOf(response, kind),
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
 		b.silent = time.AfterFunc(maxSilence, func() {
@@ -184,6 +189,9 @@ func (b *boundBody) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	b.left -= int64(n)
+	if b.heard != nil && n > 0 {
+		b.heard.Store(time.Now().UnixNano())
+	}
 	if b.silent != nil && n > 0 {
 		b.silent.Reset(maxSilence)
 	}

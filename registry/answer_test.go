@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/kubernetes/scheme"
+
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -163,19 +165,21 @@ func TestChain_BoundsLists(t *testing.T) {
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {typeJSON}}, Body: io.NopCloser(&quote{}), ContentLength: -1,
 		}, nil
 	})
-	response, err := send(t, &chain{base: base}, http.MethodGet, "/api/v1/pods")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := io.Copy(io.Discard, response.Body); n != maxListBody || !errors.Is(err, errBodyTooLarge) {
-		t.Errorf("read %d bytes, %v; want %d and errBodyTooLarge", n, err, maxListBody)
+	for keep, want := range map[int64]int64{0: maxListBody, maxListBody: maxListBody, 3 * maxListBody: 3 * maxListBody / 2} {
+		response, err := send(t, &chain{base: base, intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, response.Body); n != want || !errors.Is(err, errBodyTooLarge) {
+			t.Errorf("an app that keeps %d: read %d bytes, %v; want %d and errBodyTooLarge", keep, n, err, want)
+		}
 	}
 }
 
 func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[` + strings.Repeat("{},", 100) + `{}]}`
-	for keep, want := range map[int64]error{0: nil, 50_000 - maxOverCache: errBodyTooLarge} {
+	for keep, want := range map[int64]error{0: nil, (50_000 - maxOverCache) / growth: errBodyTooLarge} {
 		response, err := send(t, &chain{base: ofType(typeJSON, body), intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
@@ -259,4 +263,41 @@ func TestChain_TriesFewConnections(t *testing.T) {
 			t.Errorf("gave up after %s, want pauses", took)
 		}
 	})
+}
+
+// What is decoded is measured, whatever it is called; a body without a name is none.
+func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
+	t.Parallel()
+	pods := string(envelopeOf("v1", "PodList", strings.Repeat("\x12\x00", 40_000)))
+	for name, c := range map[string]struct {
+		code       int
+		form, path string
+	}{
+		"protobuf":              {http.StatusOK, typeProtobuf, "/api/v1/pods"},
+		"of one object":         {http.StatusOK, typeProtobuf, "/api/v1/namespaces/x/pods/y"},
+		"not authoritative":     {http.StatusNonAuthoritativeInfo, typeProtobuf, "/api/v1/pods"},
+		"no name":               {http.StatusOK, "", "/api/v1/namespaces/x/pods/y"},
+		"no name of a list":     {http.StatusNonAuthoritativeInfo, "", "/api/v1/pods"},
+		"an unknown name":       {http.StatusCreated, "x", "/api/v1/namespaces/x/pods/y"},
+		"no name of a refusal":  {http.StatusForbidden, "", "/api/v1/pods"},
+		"a refusal in YAML":     {http.StatusForbidden, "application/yaml", "/api/v1/pods"},
+		"YAML of another code":  {http.StatusNonAuthoritativeInfo, "application/yaml", "/api/v1/pods"},
+		"a refusal in protobuf": {http.StatusForbidden, typeProtobuf, "/api/v1/pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			header := http.Header{}
+			if c.form != "" {
+				header.Set("Content-Type", c.form)
+			}
+			response, err := send(t, &chain{base: answer(c.code, header, pods), intake: newIntake(newShapes(scheme.Scheme), 0)}, http.MethodGet, c.path)
+			if err != nil {
+				return // refused before it is read
+			}
+			form := mediaType(response)
+			if _, err = io.Copy(io.Discard, response.Body); err == nil && form != "text/plain" && form != "x" {
+				t.Errorf("%s would be decoded", form)
+			}
+		})
+	}
 }

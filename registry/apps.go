@@ -20,7 +20,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	}
 	number := act.epoch
 	e := &epoch{
-		name: a.name, number: number, config: a.applied, base: l.transport, info: a.describe(now),
+		name: a.name, number: number, config: a.applied, base: l.transport, heard: &l.heard, info: a.describe(now),
 		rank: a.rank(), log: a.log.WithValues("epoch", number),
 	}
 	e.info.Epoch = number
@@ -167,7 +167,7 @@ func (a *actor) abandoned() error {
 	left := *a.removal
 	left.Zombie = a.machine.zombies > 0
 	var built bool
-	if left.Steps, built = a.steps[a.machine.app.epoch]; !built {
+	if left.Steps, built = a.steps[a.machine.app.epoch]; !built && a.machine.known() != "" {
 		left.Steps = a.registry.knownSteps()
 	}
 	if len(left.Steps) == 0 && !left.Zombie {

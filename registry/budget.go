@@ -121,10 +121,8 @@ func (b *budget) spend(objects, bytes int64) {
 	if !b.dirty.Load() && b.dirty.CompareAndSwap(false, true) {
 		b.schedule()
 	}
-	if objects == 0 {
-		return
-	}
-	if b.objects.Add(objects) <= b.countObjects.Load() && b.bytes.Add(bytes) <= b.countBytes.Load() {
+	nowObjects, nowBytes := b.objects.Add(objects), b.bytes.Add(bytes)
+	if nowObjects <= b.countObjects.Load() && nowBytes <= b.countBytes.Load() {
 		return
 	}
 	if over := b.recount(); over != nil {
@@ -132,6 +130,9 @@ func (b *budget) spend(objects, bytes int64) {
 		<-b.ended
 	}
 }
+
+// isLarge reports whether the app has taken in so much that its objects are weighed one by one.
+func (b *budget) isLarge() bool { return b.epoch.intake.taken.Load() > b.maxBytes/growth }
 
 // recount replaces the upper bounds by what is held, and returns an error if that is too much.
 func (b *budget) recount() *moduleError {

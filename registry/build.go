@@ -60,7 +60,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Co
 	config := kubeconfig.RESTConfig(e.config.Endpoint, &chain{
 		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
 		limiter: limiter, timeout: e.config.Client.Timeout,
-		intake: e.intake,
+		intake: e.intake, heard: e.heard,
 	})
 	config.UserAgent = e.userAgent()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.

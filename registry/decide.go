@@ -10,6 +10,7 @@ func (m *machine) decide(now time.Time) []action {
 	var do actions
 	m.endApps(&do, now)
 	m.promote(&do, now)
+	m.endApps(&do, now) // what was promoted may have to end at once
 	m.moveLines(&do, now)
 	m.beginApps(&do, now)
 	return do

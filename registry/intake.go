@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
 )
@@ -13,8 +14,10 @@ import (
 // together in the time that it takes to make objects of them. An app that gets more has to wait for it,
 // so that a remote cannot fill the hub's memory by sending many large answers at once.
 type intake struct {
-	limit  int64   // of one answer, or of one event of a watch
-	shapes *shapes // of what is decoded
+	limit  int64        // of one answer, or of one event of a watch
+	list   int64        // of a list, in bytes on the wire
+	taken  atomic.Int64 // what all answers so far have turned into
+	shapes *shapes      // of what is decoded
 	pace   *rate.Limiter
 }
 
@@ -27,15 +30,17 @@ const (
 
 // newIntake returns the intake of an app that may keep so many bytes.
 func newIntake(s *shapes, maxCache int64) *intake {
-	limit := maxCache + maxOverCache
+	limit := growth*maxCache + maxOverCache // lists are charged with room to grow
+	list := max(maxListBody, maxCache/growth)
 	return &intake{
-		limit: limit, shapes: s,
-		pace: rate.NewLimiter(intakePace, int(limit+readingCost*maxListBody)),
+		limit: limit, list: list, shapes: s,
+		pace: rate.NewLimiter(intakePace, int(limit+readingCost*list)),
 	}
 }
 
 // wait returns when so many bytes more may be taken in.
 func (i *intake) wait(ctx context.Context, n int64) error {
+	i.taken.Add(n)
 	for n > 0 {
 		part := min(n, int64(i.pace.Burst()))
 		if err := i.pace.WaitN(ctx, int(part)); err != nil {

@@ -14,10 +14,11 @@ const maxNesting = 1000
 // What JSON turns into, in bytes of memory: as maps, as client-go decodes it without types, and an
 // object in a list as one of the larger structures of Kubernetes, of which a list is made of.
 const (
-	costOfValue   = 32 // each one that follows another
+	costOfValue   = 32  // each one that follows another in a list
+	costOfField   = 128 // each one that follows another in an object
 	costOfObject  = 48
-	costOfFields  = 256 // of an object that has any
-	costOfElement = 768 // an object in a list, besides
+	costOfFields  = 256  // of an object that has any
+	costOfElement = 1536 // an object in a list, besides
 )
 
 // jsonMeter measures JSON while it comes in, without understanding it: a body that is none passes,
@@ -30,6 +31,7 @@ type jsonMeter struct {
 	depth     int
 	lists     [maxNesting/64 + 1]uint64 // at which depths there is a list, as bits
 	opened    bool                      // an object, which has no field yet
+	number    number                    // what has come in of a string, or of a value that is none
 	quoted    bool                      // inside a string
 	backslash bool                      // an odd number of them has just come
 }
@@ -50,27 +52,57 @@ func (m *jsonMeter) step(piece []byte) (n int, err error) {
 	n = 1
 	switch {
 	case m.quoted:
-		n = m.skip(piece)
-	case piece[0] == '"':
-		m.quoted = true
-		if m.opened {
-			m.opened = false
-			err = m.charge(costOfFields)
+		n, err = m.skip(piece)
+	case bytes.IndexByte(punctuation, piece[0]) >= 0:
+		if err := m.endNumber(); err != nil {
+			return 0, err
 		}
-	case piece[0] == ',':
-		err = m.charge(costOfValue)
-	case piece[0] == '{', piece[0] == '[':
-		err = m.open(piece[0] == '[')
-	case piece[0] == '}', piece[0] == ']':
-		m.size++
-		return n, m.close()
+		return n, m.punctuate(piece[0])
+	default:
+		m.number.take(piece[0])
 	}
 	m.size += int64(n)
 	return n, err
 }
 
+// punctuation are the bytes that values end with and begin with.
+var punctuation = []byte(`"{}[],:`)
+
+func (m *jsonMeter) punctuate(c byte) (err error) {
+	m.size++
+	switch c {
+	case '"':
+		m.quoted = true
+		if m.opened {
+			m.opened = false
+			err = m.charge(costOfFields)
+		}
+	case ',':
+		cost := int64(costOfField)
+		if m.isList(m.depth) {
+			cost = costOfValue
+		}
+		err = m.charge(cost)
+	case '{', '[':
+		err = m.open(c == '[')
+	case '}', ']':
+		err = m.close()
+	}
+	return err
+}
+
+// endNumber refuses what has come in if it is a number that is huge.
+func (m *jsonMeter) endNumber() error {
+	huge := m.number.isHuge()
+	m.number = number{}
+	if huge {
+		return errHuge
+	}
+	return nil
+}
+
 // skip returns the length of what belongs to a string, with the quote that ends it.
-func (m *jsonMeter) skip(piece []byte) int {
+func (m *jsonMeter) skip(piece []byte) (int, error) {
 	end := bytes.IndexByte(piece, '"')
 	text := piece
 	if end >= 0 {
@@ -81,12 +113,17 @@ func (m *jsonMeter) skip(piece []byte) int {
 	if len(before) == 0 {
 		odd = odd != m.backslash // they go on from the piece before
 	}
+	m.number.add(text)
 	if end < 0 {
 		m.backslash = odd
-		return len(piece)
+		return len(piece), nil
 	}
 	m.quoted, m.backslash = odd, false // a quote behind a backslash does not end the string
-	return end + 1
+	if !odd {
+		return end + 1, m.endNumber()
+	}
+	m.number.other = true
+	return end + 1, nil
 }
 
 // open notes the beginning of an object or a list.

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -35,7 +37,10 @@ type link struct {
 	settings   atomic.Pointer[Probe]
 	credential atomic.Pointer[string] // fingerprint; the actor stores it after the swap
 
+	heard  atomic.Int64  // when the remote last sent something to an app, in nanoseconds
 	asked  time.Time     // when the remote was last asked who it is; the probe's own
+	met    net.Conn      // the connection that said so; the probe's own
+	used   net.Conn      // the connection of the probe's last request
 	kick   chan struct{} // asks for a probe now
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -85,10 +90,12 @@ func (l *link) run(ctx context.Context) {
 			return
 		}
 		pause := l.pause(err == nil)
-		if l.isOurFault(err, began) && excused < maxExcused {
+		switch {
+		case l.isBehind(err, began):
+		case l.isOurFault(err, began) && excused < maxExcused:
 			excused++
 			pause = 0
-		} else {
+		default:
 			l.report(fact)
 			last = fact
 		}
@@ -116,6 +123,12 @@ func (l *link) isOurFault(err error, began time.Time) bool {
 	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.pulse.starvedSince(began))
 }
 
+// isBehind reports whether an answer did not come in time because it waits, on the same connection, behind
+// what the remote is sending to an app. Over a slow line a list may take minutes.
+func (l *link) isBehind(err error, began time.Time) bool {
+	return errors.Is(err, context.DeadlineExceeded) && l.heard.Load() > began.UnixNano()
+}
+
 func (l *link) pause(ok bool) time.Duration {
 	if !ok || l.hurry.Load() {
 		return retryProbeEvery
@@ -126,7 +139,7 @@ func (l *link) pause(ok bool) time.Duration {
 
 // askAgainAfter is how often a healthy remote is asked who it is and which version it runs, beside
 // the times when another cluster may sit behind the address: at first contact, when the remote comes
-// back, and with another credential.
+// back, with another credential, and when the connection is another one.
 const askAgainAfter = time.Minute
 
 // isFresh reports whether what the last probe learnt about the remote need not be asked again.
@@ -137,8 +150,6 @@ func (l *link) isFresh(last probeFact) bool {
 // probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
 // one that the fact describes.
 func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
-	defer cancel()
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
 	err := l.ask(ctx, &fact, last)
 	if err != nil {
@@ -155,13 +166,16 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 // and is well enough for a first contact; later it is asked how it is besides.
 func (l *link) ask(ctx context.Context, fact *probeFact, last probeFact) error {
 	if l.isFresh(last) {
-		return l.healthy(ctx)
+		if err := l.healthy(ctx); err != nil || l.used == l.met {
+			return err
+		}
 	}
 	l.asked = time.Now()
 	var err error
 	if fact.id, err = l.identity(ctx); err != nil {
 		return err
 	}
+	l.met = l.used
 	if first := last.endpoint == ""; fact.id == "" || !first {
 		if err := l.healthy(ctx); err != nil {
 			return err
@@ -205,11 +219,11 @@ func (l *link) identity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var ns metav1.PartialObjectMetadata
-	if err := json.Unmarshal(body, &ns); err != nil || !isShort(string(ns.UID)) {
+	var ns struct{ Metadata struct{ UID string } } // and nothing else that may be in it
+	if err := json.Unmarshal(body, &ns); err != nil || !isShort(ns.Metadata.UID) {
 		return "", kubeconfig.ErrNotKubernetes
 	}
-	return string(ns.UID), nil
+	return ns.Metadata.UID, nil
 }
 
 // maxShort is longer than any version or UID that an API server has.
@@ -226,7 +240,14 @@ func isShort(text string) bool {
 // maxProbeBody bounds the answer to a probe; the largest is a Namespace.
 const maxProbeBody = 1 << 20
 
+// get sends one of the requests of a probe. Each has the whole timeout: a remote at the end of a long line
+// needs some time for each of them.
 func (l *link) get(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
+	defer cancel()
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { l.used = got.Conn }, // by the goroutine of RoundTrip
+	})
 	where, err := url.JoinPath(l.server, path)
 	if err != nil {
 		return nil, fmt.Errorf("probe the API server: %w", err)

@@ -145,6 +145,9 @@ func (m *machine) applyProbe(p probeFact, now time.Time) {
 		m.misses = 0 // it is the probe that says when to go on
 	}
 	l.applyProbe(p, m.want.failureThreshold, m.want.successThreshold, now)
+	if l == &m.line && l.contact == contactLost && m.failure != nil && m.failure.remote {
+		m.retryAt = time.Time{} // its return says when; line.proof bounds how often
+	}
 	if p.ok && m.knownID == "" && !p.isHub && p.holder == "" && m.expects(p.id) {
 		m.knownID = p.id
 	}

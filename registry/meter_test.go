@@ -52,7 +52,7 @@ func anyJSON(t *rapid.T, depth int, inList bool, cost *int64) any {
 	for i := range rapid.IntRange(0, 4).Draw(t, "fields") {
 		object[fmt.Sprint(rapid.StringMatching(`[a-z{}\[\]"\\]{0,4}`).Draw(t, "name"), i)] = anyJSON(t, depth-1, false, cost)
 	}
-	*cost += costOfObject + costOfValue*int64(max(len(object)-1, 0))
+	*cost += costOfObject + costOfField*int64(max(len(object)-1, 0))
 	if len(object) > 0 {
 		*cost += costOfFields
 	}
@@ -84,7 +84,7 @@ var noBill = bill{limit: math.MaxInt64}
 func TestJSONMeter_BoundsEachEventByItself(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := &jsonMeter{bill: bill{limit: 3*(costOfObject+costOfElement) + 3*costOfValue + 2*costOfObject + costOfFields}, stream: true}
+		m := &jsonMeter{bill: bill{limit: 3*(costOfObject+costOfElement) + 2*costOfValue + costOfField + 2*costOfObject + costOfFields}, stream: true}
 		for range rapid.IntRange(1, 5).Draw(t, "events") {
 			event := `{"items":[{},{},{}],"text":"` + rapid.StringMatching(`[a-z{}]{0,8}`).Draw(t, "text") + `"}` + "\n"
 			if err := pieces(t, m, []byte(event)); err != nil {
@@ -112,10 +112,10 @@ func TestJSONMeter_Refuses(t *testing.T) {
 		"lists in lists":           {jsonMeter{bill: noBill}, "", "[", maxNesting + 1},
 		"objects in objects":       {jsonMeter{bill: noBill}, "", `{"x":`, maxNesting + 1},
 		"empty objects in a list":  {jsonMeter{bill: few}, `[`, "{},", keep/(costOfElement+costOfObject+costOfValue) + 1},
-		"objects in an object":     {jsonMeter{bill: few}, ``, `{"":{}},`, keep/(2*costOfObject+costOfFields+costOfValue) + 1},
-		"empty objects in a field": {jsonMeter{bill: few}, ``, `{},`, keep/(costOfObject+costOfValue) + 1},
+		"objects in an object":     {jsonMeter{bill: few}, ``, `{"":{}},`, keep/(2*costOfObject+costOfFields+costOfField) + 1},
+		"empty objects in a field": {jsonMeter{bill: few}, ``, `{},`, keep/(costOfObject+costOfField) + 1},
 		"numbers":                  {jsonMeter{bill: few}, `[`, `1,`, (keep-costOfObject)/costOfValue + 1},
-		"fields":                   {jsonMeter{bill: few}, `{`, `"":1,`, (keep-costOfFields)/costOfValue - 1},
+		"fields":                   {jsonMeter{bill: few}, `{`, `"":1,`, (keep-costOfObject-costOfFields)/costOfField + 1},
 		"empty lists":              {jsonMeter{bill: few}, `[`, `[],`, keep / (costOfObject + costOfValue)},
 	} {
 		t.Run(name, func(t *testing.T) {

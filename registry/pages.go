@@ -23,27 +23,22 @@ const maxPages = 5000
 
 var errPages = errors.New("the list does not end: the API server always has another page")
 
-// weighOfPage is how many objects of a page are weighed.
-const weighOfPage = 4
-
 // notePage takes note of a page. It fails the app and returns an error if the list is more than the
 // budget allows.
 func (s *stock) notePage(page runtime.Object, more bool) error {
-	sample := make([]any, 0, weighOfPage)
-	objects := int64(meta.LenList(page))
-	_ = meta.EachListItem(page, func(obj runtime.Object) error {
-		if sample = append(sample, obj); len(sample) == weighOfPage {
-			return errors.New("enough")
-		}
-		return nil
-	})
-	bytes := objects * weigh(sample...) / max(int64(len(sample)), 1)
+	sum := tally{objects: int64(meta.LenList(page))}
+	if more || s.budget.isLarge() { // the objects of the first page are weighed on their way, too; see stock.take
+		_ = meta.EachListItem(page, func(obj runtime.Object) error { // It fails for nothing that is a list.
+			sum.bytes += weigh(obj)
+			return nil
+		})
+	}
 	s.mu.Lock()
 	if !more {
 		s.pages = pages{}
 	}
 	s.pages.count++
-	s.pages.tally = s.pages.plus(tally{objects, bytes})
+	s.pages.tally = s.pages.plus(sum)
 	now := s.pages
 	s.mu.Unlock()
 	if now.count > maxPages {

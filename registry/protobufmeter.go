@@ -31,6 +31,7 @@ type protobufMeter struct {
 	text     *[]byte // where the next bytes go, of which there are left
 	left     int64
 	kind     [2][]byte // apiVersion and kind of the object that comes next
+	quantity []byte    // that comes in
 	inObject bool
 }
 
@@ -49,8 +50,13 @@ const (
 )
 
 const (
-	protobufPrefix = 4   // bytes before an object
-	maxKind        = 256 // bytes of an apiVersion or kind
+	protobufPrefix = 4       // bytes before an object
+	maxKind        = 256     // bytes of an apiVersion or kind
+	maxQuantity    = 64      // bytes of a resource.Quantity
+	endless        = 1 << 40 // bytes: what comes in is bounded elsewhere
+	// maxField is the largest number of a field. Decoders cut it to 32 bits, so that a larger one would be
+	// another field to them than to the meter.
+	maxField = 1<<29 - 1
 )
 
 var errProtobuf = fmt.Errorf("the protobuf of an answer cannot be understood: %w", kubeconfig.ErrNotKubernetes)
@@ -59,7 +65,7 @@ func newProtobufMeter(b bill, s *shapes, stream bool) *protobufMeter {
 	m := &protobufMeter{bill: b, shapes: s, stream: stream}
 	if !stream {
 		m.skip = protobufPrefix
-		m.within = append(m.within, message{s.envelope, protobufPrefix + maxListBody})
+		m.within = append(m.within, message{s.envelope, endless})
 	}
 	return m
 }
@@ -89,7 +95,7 @@ func (m *protobufMeter) step(piece []byte) (int, error) {
 		n := min(m.left, int64(len(piece)))
 		*m.text = append(*m.text, piece[:n]...)
 		m.left -= n
-		return int(n), nil
+		return int(n), m.checkQuantity()
 	case len(m.within) == 0:
 		return 1, m.beginEvent(piece[0])
 	}
@@ -103,6 +109,19 @@ func (m *protobufMeter) step(piece []byte) (int, error) {
 	n := m.number.value
 	m.number = varint{}
 	return 1, m.take(n)
+}
+
+// checkQuantity refuses a quantity that has come in and is huge.
+func (m *protobufMeter) checkQuantity() error {
+	if m.left > 0 || m.text != &m.quantity {
+		return nil
+	}
+	var n number
+	n.add(m.quantity)
+	if n.isHuge() {
+		return errHuge
+	}
+	return nil
 }
 
 // beginEvent takes a byte of the length that an event begins with.
@@ -137,7 +156,7 @@ func (m *protobufMeter) take(n uint64) error {
 	if m.wire == wireVarint {
 		return m.charge(field.cost)
 	}
-	if n > maxListBody {
+	if n > endless {
 		return errBodyTooLarge
 	}
 	return m.enter(field, int64(n))
@@ -146,7 +165,7 @@ func (m *protobufMeter) take(n uint64) error {
 // begin takes the tag of a field.
 func (m *protobufMeter) begin(tag uint64) error {
 	m.field, m.wire = tag>>3, tag&7
-	if m.field == 0 {
+	if m.field == 0 || m.field > maxField {
 		return errProtobuf
 	}
 	switch m.wire {
@@ -194,6 +213,13 @@ func (m *protobufMeter) enterEnvelope(field fieldShape, at, length int64) error 
 		}
 		m.text, m.left = &m.kind[field.role-roleAPIVersion], length
 		*m.text = (*m.text)[:0]
+	case roleQuantity:
+		if length > maxQuantity {
+			return errHuge
+		}
+		m.quantity = m.quantity[:0]
+		m.text, m.left = &m.quantity, length
+		return m.charge(length)
 	case roleAnswer:
 		if length < protobufPrefix {
 			return errProtobuf

@@ -189,25 +189,27 @@ func TestProtobufMeter_IsNotFooled(t *testing.T) {
 		text string
 		want error
 	}{
-		"an empty list":            {prefix + kindOf + field(2, ""), nil},
-		"three items":              {prefix + kindOf + field(2, three), errBodyTooLarge},
-		"items in two objects":     {prefix + kindOf + field(2, "\x12\x00") + field(2, three[2:]), errBodyTooLarge},
-		"items behind other field": {prefix + kindOf + field(2, field(1, field(2, "1"))+three), errBodyTooLarge},
-		"the kind comes later":     {prefix + field(2, "") + kindOf, errProtobuf},
-		"another kind comes later": {prefix + kindOf + field(2, "") + kindOf, errProtobuf},
-		"no kind":                  {prefix + field(2, three), errProtobuf},
-		"the kind is taken back":   {prefix + kindOf + field(1, field(2, "")) + field(2, three), errProtobuf},
-		"a kind nobody knows":      {prefix + field(1, field(1, "v1")+field(2, "Pot")) + field(2, three), errProtobuf},
-		"a kind of 10 kB":          {prefix + field(1, field(2, strings.Repeat("x", 10_000))), errProtobuf},
-		"an item that goes on":     {prefix + kindOf + field(2, "\x12\x05x"), errProtobuf},
-		"a group":                  {prefix + "\x0b", errProtobuf},
-		"a number without an end":  {prefix + strings.Repeat("\xff", 20), errProtobuf},
-		"field zero":               {prefix + "\x02", errProtobuf},
-		"an item of 2 GiB":         {prefix + kindOf + "\x12\x08\x12\xff\xff\xff\xff\x07", errBodyTooLarge},
-		"a tag without a value":    {prefix + kindOf + field(2, "\x12"), errProtobuf},
-		"half a tag":               {prefix + kindOf + field(2, "\x92"), errProtobuf},
-		"half a number":            {prefix + kindOf + field(2, "\x09123") + strings.Repeat("\x00", 9), errProtobuf},
-		"other fields":             {prefix + "\x18\x01\x1d1234\x1912345678\x1a\x01x", nil},
+		"an empty list":             {prefix + kindOf + field(2, ""), nil},
+		"three items":               {prefix + kindOf + field(2, three), errBodyTooLarge},
+		"items in two objects":      {prefix + kindOf + field(2, "\x12\x00") + field(2, three[2:]), errBodyTooLarge},
+		"items behind other field":  {prefix + kindOf + field(2, field(1, field(2, "1"))+three), errBodyTooLarge},
+		"the kind comes later":      {prefix + field(2, "") + kindOf, errProtobuf},
+		"another kind comes later":  {prefix + kindOf + field(2, "") + kindOf, errProtobuf},
+		"no kind":                   {prefix + field(2, three), errProtobuf},
+		"the kind is taken back":    {prefix + kindOf + field(1, field(2, "")) + field(2, three), errProtobuf},
+		"a kind nobody knows":       {prefix + field(1, field(1, "v1")+field(2, "Pot")) + field(2, three), errProtobuf},
+		"a kind of 10 kB":           {prefix + field(1, field(2, strings.Repeat("x", 10_000))), errProtobuf},
+		"an item that goes on":      {prefix + kindOf + field(2, "\x12\x05x"), errProtobuf},
+		"a group":                   {prefix + "\x0b", errProtobuf},
+		"a number without an end":   {prefix + strings.Repeat("\xff", 20), errProtobuf},
+		"field zero":                {prefix + "\x02", errProtobuf},
+		"an item of 2 GiB":          {prefix + kindOf + "\x12\x08\x12\xff\xff\xff\xff\x07", errProtobuf},
+		"an object of 2 GiB":        {prefix + kindOf + "\x12\xff\xff\xff\xff\x07\x12\xff\xff\xff\xff\x06", nil},
+		"a field that decoders cut": {prefix + kindOf + field(2, string(binary.AppendUvarint(nil, (2+1<<32)<<3|wireBytes))+"\x00"), errProtobuf},
+		"a tag without a value":     {prefix + kindOf + field(2, "\x12"), errProtobuf},
+		"half a tag":                {prefix + kindOf + field(2, "\x92"), errProtobuf},
+		"half a number":             {prefix + kindOf + field(2, "\x09123") + strings.Repeat("\x00", 9), errProtobuf},
+		"other fields":              {prefix + "\x18\x01\x1d1234\x1912345678\x1a\x01x", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,7 +227,7 @@ func TestProtobufMeter_BoundsNesting(t *testing.T) {
 	s := &shape{fields: map[uint64]fieldShape{}}
 	s.fields[1] = fieldShape{message: s}
 	m := &protobufMeter{bill: noBill}
-	m.within = append(m.within, message{s, maxListBody})
+	m.within = append(m.within, message{s, endless})
 	text := ""
 	for range maxNesting + 10 {
 		text = field(1, text)

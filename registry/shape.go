@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +39,7 @@ const (
 	roleKind            // of that, too
 	roleObject
 	roleAnswer // has an envelope in it
+	roleQuantity
 )
 
 // shapes knows the shape of every kind that may be decoded, and of what objects come in.
@@ -46,6 +48,7 @@ type shapes struct {
 
 	envelope   *shape // a runtime.Unknown
 	watchEvent *shape // a metav1.WatchEvent
+	quantity   *shape // a resource.Quantity, which is a text
 
 	mu     sync.Mutex // protects the field
 	byType map[reflect.Type]*shape
@@ -66,6 +69,7 @@ func newShapes(app *runtime.Scheme) *shapes {
 		schemes:    []*runtime.Scheme{app, scheme.Scheme, anyServer},
 		envelope:   &shape{fields: map[uint64]fieldShape{1: {message: typeMeta}, 2: {role: roleObject}}},
 		watchEvent: &shape{fields: map[uint64]fieldShape{2: {message: rawExtension}}},
+		quantity:   &shape{fields: map[uint64]fieldShape{1: {role: roleQuantity}}},
 		byType:     map[reflect.Type]*shape{},
 	}
 }
@@ -132,6 +136,8 @@ const (
 // field needs the lock.
 func (s *shapes) field(t reflect.Type) fieldShape {
 	switch {
+	case t == reflect.TypeFor[resource.Quantity]():
+		return fieldShape{message: s.quantity}
 	case t.Kind() == reflect.Pointer:
 		f := s.field(t.Elem())
 		f.cost += sizeOf(t.Elem())

@@ -34,9 +34,8 @@ type stock struct {
 	mu          sync.Mutex // protects the fields; held for a few instructions
 	streaming   bool       // the list in progress, or the last one, was streamed
 	since       string     // the resource version at its beginning
-	fresh, bare int64      // objects with and without managedFields since then
-	weighed     int64      // how many objects have been weighed
-	weight      int64      // their bytes
+	fresh, bare tally      // objects with and without managedFields since then
+	sample      tally      // those that have been weighed
 	pages       pages      // of the list that comes in
 }
 
@@ -80,17 +79,14 @@ func (s *stock) add(obj any, fresh bool) (objects, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.arrived()
+	one := tally{1, s.weigh(obj)}
 	if fresh {
-		s.fresh++
+		s.fresh = s.fresh.plus(one)
 	} else {
-		s.bare++
+		s.bare = s.bare.plus(one)
 	}
-	if s.weighed < sampleAll || rand.Uint32N(sampleOneIn) == 0 {
-		s.weighed++
-		s.weight += weigh(obj)
-	}
-	objects = s.arrived() - before
-	return objects, objects * s.weight / s.weighed
+	now := s.arrived()
+	return now.objects - before.objects, now.bytes - before.bytes
 }
 
 // Which objects are weighed on their way into the informer: the first ones, and a random sample of the
@@ -100,13 +96,25 @@ const (
 	sampleOneIn = 32
 )
 
-// arrived is how many objects have come since the beginning of the last list. The caller holds the
-// lock.
-func (s *stock) arrived() int64 {
-	if s.streaming {
-		return max(s.fresh, (s.fresh+s.bare)/2)
+// weigh returns the weight of an object, or what objects weigh on average. An app that has taken in a good
+// part of what it may keep has every one of its objects weighed: a remote that knows how they are sampled
+// could send large ones among many small ones. The caller holds the lock.
+func (s *stock) weigh(obj any) int64 {
+	if s.sample.objects >= sampleAll && rand.Uint32N(sampleOneIn) > 0 && !s.budget.isLarge() {
+		return s.sample.bytes / s.sample.objects
 	}
-	return s.fresh + s.bare
+	weight := weigh(obj)
+	s.sample = s.sample.plus(tally{1, weight})
+	return weight
+}
+
+// arrived is what has come since the beginning of the last list. The caller holds the lock.
+func (s *stock) arrived() tally {
+	sum := s.fresh.plus(s.bare)
+	if s.streaming {
+		return tally{max(s.fresh.objects, sum.objects/2), max(s.fresh.bytes, sum.bytes/2)}
+	}
+	return sum
 }
 
 // counting returns lw with its lists noticed.
@@ -155,7 +163,7 @@ func (s *stock) begin(streaming bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streaming, s.since = streaming, since
-	s.fresh, s.bare = 0, 0
+	s.fresh, s.bare = tally{}, tally{}
 }
 
 // listing reports whether a list is on its way into the store.
@@ -169,20 +177,23 @@ func (s *stock) listing() bool {
 	return s.LastSyncResourceVersion() == since
 }
 
-// sampleStored is how many of the stored objects are weighed for a count.
+// sampleStored is how many of the stored objects are weighed for a count, unless the app is large.
 const sampleStored = 256
 
 // count counts what the informer holds.
 func (s *stock) count() tally {
 	listing, stored := s.listing(), s.GetStore().List()
-	sum := tally{objects: int64(len(stored))}
-	if sample := min(len(stored), sampleStored); sample > 0 {
+	sum, sample := tally{objects: int64(len(stored))}, len(stored)
+	if !s.budget.isLarge() {
+		sample = min(sample, sampleStored)
+	}
+	if sample > 0 {
 		sum.bytes = weigh(stored[:sample]...) * sum.objects / int64(sample) // a store lists in random order
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if arrived := s.arrived(); listing && arrived > sum.objects {
-		sum = tally{arrived, arrived * s.weight / max(s.weighed, 1)}
+	if arrived := s.arrived(); listing && (arrived.objects > sum.objects || arrived.bytes > sum.bytes) {
+		sum = arrived
 	}
 	s.last.Store(&sum)
 	return sum

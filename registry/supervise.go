@@ -22,6 +22,7 @@ import (
 //     of at least three requests or if the controller has not done anything else since the app began.
 //   - A call that does not return within twice its timeout fails its module. Its goroutine stays
 //     behind with the app, which is fenced; the next app starts without it.
+//   - A request that it asks for again comes back after a tenth of a second at the earliest.
 //
 // manager is the Manager that the module was given, and the app's name for the module. With any other
 // manager, as in a test of the reconciler alone, Supervise returns r.
@@ -57,8 +58,15 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 	}()
 	result, err = s.inner.Reconcile(ctx, r)
 	s.breaker.worked()
+	if result.RequeueAfter > 0 {
+		result.RequeueAfter = max(result.RequeueAfter, minRequeueAfter)
+	}
 	return result, err
 }
+
+// minRequeueAfter is how soon a request comes back at the earliest that a reconciler has asked for again.
+// controller-runtime bounds the rate of errors only: a reconciler that asks again at once takes a processor.
+const minRequeueAfter = 100 * time.Millisecond
 
 // timeout is how long the call may take.
 func (s *supervised[request]) timeout(ctx context.Context) time.Duration {

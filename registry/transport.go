@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -36,6 +37,7 @@ type chain struct {
 	userAgent string
 	timeout   time.Duration // of one request that is neither a list nor a stream
 	intake    *intake       // bounds what answers may turn into
+	heard     *atomic.Int64 // when an answer last brought something, in nanoseconds; may be nil
 }
 
 // RoundTrip sends the request through the layers.
@@ -106,7 +108,7 @@ func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := check(r, response, kind); err != nil {
+	if err := c.check(r, response, kind); err != nil {
 		response.Body.Close()
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type turns struct {
 	free     int
 	capacity int
 	waiting  [ranks][]asked
+	alone    time.Time // when a suspect last gave its turn back
 }
 
 // asked is somebody who waits for a turn.
@@ -28,7 +29,7 @@ type asked struct {
 }
 
 // A suspect may keep its turn for longer, to prove itself alone. When one has waited for suspectPatience,
-// nobody else gets a turn before it has had its own.
+// nobody else gets a turn before it has had its own; between two of them the others get the time of one turn.
 const (
 	suspectTurn     = 30 * time.Second
 	suspectPatience = 30 * time.Second
@@ -93,6 +94,9 @@ func (t *turns) giveBack(r rank) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.free += t.price(r)
+	if r == rankSuspect {
+		t.alone = time.Now()
+	}
 	t.grant()
 }
 
@@ -107,7 +111,7 @@ func (t *turns) price(r rank) int {
 // grant gives turns to those who wait while there are free places. It is called with the lock held.
 func (t *turns) grant() {
 	first := rankKnown
-	if s := t.waiting[rankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience {
+	if s := t.waiting[rankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience && time.Since(t.alone) > t.limit {
 		first = rankSuspect
 	}
 	for r := first; r < ranks; r++ {

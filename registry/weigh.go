@@ -71,9 +71,12 @@ func behindEntries(v reflect.Value) uintptr {
 
 const mapHeader = 48
 
-// slots returns for how many entries a map of n has room: eight, or a power of two of which at most
-// seven eighths are used.
+// slots returns for how many entries a map of n has room: none before the first one, then eight, then a power
+// of two of which at most seven eighths are used.
 func slots(n int) uintptr {
+	if n == 0 {
+		return 0
+	}
 	room := 8
 	for n > 8 && room*7/8 < n {
 		room *= 2

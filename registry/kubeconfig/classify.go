@@ -159,6 +159,8 @@ func cause(err error) string {
 		return "it was refused; check that the API server runs, and its port."
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "it broke off; check that the API server runs, and whatever stands between the hub and it."
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
+		return "the hub has no file descriptors or memory left for it; raise its limits. That says nothing of the server."
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "there is no route; check the address, and the network of the hub."
 	}
