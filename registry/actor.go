@@ -47,6 +47,7 @@ type actor struct {
 	modules     []ModuleInfo       // how the modules of the last epoch ended
 	steps       map[int64][]string // the cleanup steps of each app that was built, by epoch
 	removal     *AbandonedError    // what a removal has left undone so far
+	beforeStop  Info               // how the remote was when it was last told to stop
 	work        sync.WaitGroup     // goroutines that end soon after what they wait for
 }
 
@@ -158,6 +159,9 @@ func (a *actor) step(now time.Time) (over bool) {
 
 	if changed {
 		a.applied, a.wants = config, a.wanted(config)
+	}
+	if stop && !a.wants.stop {
+		a.beforeStop = a.current.Load().info
 	}
 	a.wants.stop, a.wants.removeBy = stop, removeBy
 	a.machine.applyWant(a.wants)

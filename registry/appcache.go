@@ -174,7 +174,7 @@ func (c *appCache) note(what string, err error) {
 }
 
 // typeOf names the type of an object as client-go's reflectors do.
-func typeOf(obj client.Object) string {
+func typeOf(obj runtime.Object) string {
 	if _, unstructured := obj.(runtime.Unstructured); unstructured {
 		return obj.GetObjectKind().GroupVersionKind().String()
 	}

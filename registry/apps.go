@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -174,7 +175,8 @@ func (a *actor) abandoned() error {
 		return nil
 	}
 	if left.Why == "" && len(left.Steps) > 0 {
-		left.Why = "the remote could not be used: " + a.applied.Endpoint.Server
+		left.Why = fmt.Sprintf("the remote %s could not be used (%s): %s",
+			a.applied.Endpoint.Server, a.beforeStop.Reason, a.beforeStop.Message)
 	}
 	return &left
 }

@@ -94,7 +94,7 @@ func (b *budget) watchedBy(kind, module string) {
 func (b *budget) newInformer(
 	lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
-	s := &stock{budget: b, kind: b.epoch.kindOf(obj)}
+	s := &stock{budget: b, kind: b.epoch.kindOf(obj), what: typeOf(obj)}
 	s.SharedIndexInformer = toolscache.NewSharedIndexInformer(s.counting(lw), obj, resync, indexers)
 	b.mu.Lock()
 	b.stocks = append(b.stocks, s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // moduleMetrics is what one module registers its metrics with. Collectors are called whenever somebody
@@ -102,11 +103,52 @@ func (g *guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 	returned = true
 }
 
+// collect sends what a collector collects, as it is now: some metrics call the module only when they are
+// written down, which is in whichever goroutine asks for the metrics of the hub.
 func (g *guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
+	collected := make(chan prometheus.Metric)
+	go func() {
+		defer close(collected)
+		returned := false
+		defer g.check("metrics collector", &returned)
+		c.Collect(collected)
+		returned = true
+	}()
+	for metric := range collected {
+		if written := g.write(metric); written != nil {
+			to <- written
+		}
+	}
+}
+
+// write returns a metric that is written down, or nil if that panics.
+func (g *guard) write(metric prometheus.Metric) prometheus.Metric {
 	returned := false
-	defer g.check("metrics collector", &returned)
-	c.Collect(to)
+	defer g.check("metric", &returned)
+	one := &written{desc: metric.Desc()}
+	err := metric.Write(&one.values)
 	returned = true
+	if err != nil {
+		return prometheus.NewInvalidMetric(metric.Desc(), err)
+	}
+	return one
+}
+
+// written is a metric with the values that it had.
+type written struct {
+	desc   *prometheus.Desc
+	values dto.Metric
+}
+
+// Desc implements prometheus.Metric.
+func (w *written) Desc() *prometheus.Desc { return w.desc }
+
+// Write implements prometheus.Metric.
+func (w *written) Write(to *dto.Metric) error {
+	to.Label, to.TimestampMs = w.values.Label, w.values.TimestampMs
+	to.Counter, to.Gauge, to.Untyped = w.values.Counter, w.values.Gauge, w.values.Untyped
+	to.Summary, to.Histogram = w.values.Summary, w.values.Histogram
+	return nil
 }
 
 // within returns what f sends, and whether f returned in time. An f that does not goes on in its

@@ -35,6 +35,32 @@ func newGauge(name string) prometheus.Collector {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "A test."})
 }
 
+// A metric that panics or hangs when it is written costs itself, and nobody else.
+func TestCollector_MetricsThatCallTheModule(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := prometheus.NewRegistry()
+		all.MustRegister(newGauge("other"))
+		app := &epoch{environment: &environment{figures: newFigures(prometheus.NewRegistry())}, ctx: t.Context()}
+		m := &moduleMetrics{Registerer: all, guard: &guard{epoch: app, log: logr.Discard()}}
+		letGo := make(chan struct{})
+		function := func(name string, f func() float64) {
+			if err := m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)); err != nil {
+				t.Fatalf("Register: %v", err)
+			}
+		}
+		function("fine", func() float64 { return 42 })
+		function("panics", func() float64 { panic("boom") })
+		function("hangs", func() float64 { <-letGo; return 1 })
+		got, err := all.Gather()
+		if err != nil || len(got) != 2 || got[0].GetName() != "fine" || got[0].Metric[0].GetGauge().GetValue() != 42 {
+			t.Errorf("%v, %v; want those that are fine", got, err)
+		}
+		close(letGo)
+		synctest.Wait()
+	})
+}
+
 // A module's collector that hangs costs its own metrics, and nobody else's.
 func TestCollector_Hangs(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ package registry
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 // maxNesting is how deep the values of an answer may be nested. An object of Kubernetes is nested some
@@ -53,7 +54,7 @@ func (m *jsonMeter) step(piece []byte) (n int, err error) {
 	switch {
 	case m.quoted:
 		n, err = m.skip(piece)
-	case bytes.IndexByte(punctuation, piece[0]) >= 0:
+	case strings.IndexByte(punctuation, piece[0]) >= 0:
 		if err := m.endNumber(); err != nil {
 			return 0, err
 		}
@@ -66,7 +67,7 @@ func (m *jsonMeter) step(piece []byte) (n int, err error) {
 }
 
 // punctuation are the bytes that values end with and begin with.
-var punctuation = []byte(`"{}[],:`)
+const punctuation = `"{}[],:`
 
 func (m *jsonMeter) punctuate(c byte) (err error) {
 	m.size++

@@ -28,6 +28,7 @@ type stock struct {
 	toolscache.SharedIndexInformer
 	budget *budget
 	kind   string
+	what   string                   // as client-go names it
 	inner  toolscache.TransformFunc // what others want done with an object; may be nil
 	last   atomic.Pointer[tally]    // the last count; nil before the first one
 
@@ -131,6 +132,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			})
 			s.notePanic(err)
 			if err == nil {
+				s.budget.epoch.tracker.blocked(s.what, block{})
 				err = s.notePage(list, o.Continue != "")
 			}
 			return list, err
@@ -143,6 +145,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			if err != nil {
 				return nil, err
 			}
+			s.budget.epoch.tracker.blocked(s.what, block{})
 			return &drained{Interface: w}, nil
 		},
 	}

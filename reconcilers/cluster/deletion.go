@@ -47,6 +47,9 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 		return ctrl.Result{}, r.report(ctx, cluster, statusOf(cluster, asReported(cluster), info))
 	}
 	end, err := endOf(removing)
+	if removing == nil && cluster.Annotations[hubv1.AnnotationID] != "" {
+		end = transition{corev1.EventTypeWarning, eventAbandoned, fmt.Sprintf(noteAbandoned, noteRestarted)}
+	}
 	if err != nil {
 		r.removals.forget(cluster.Name) // Another try is another removal.
 		return ctrl.Result{}, err
@@ -109,7 +112,9 @@ func (r *reconciler) clear(ctx context.Context, name string) {
 const (
 	noteDeregistered = "The app was stopped"
 	noteAbandoned    = "The Cluster goes, but not everything was cleaned up: %s"
-	noteStillEnding  = "the app is fenced and can reach nothing, but it has not ended in time"
+	noteRestarted    = "the hub was restarted meanwhile, and the Cluster is paused or its credentials cannot be " +
+		"used, so nothing was cleaned up in the remote"
+	noteStillEnding = "the app is fenced and can reach nothing, but it has not ended in time"
 )
 
 // endOf says how a removal ended; nil stands for one of which nothing was left to do. An error means

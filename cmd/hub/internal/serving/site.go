@@ -5,6 +5,7 @@ package serving
 import (
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"sync"
 
@@ -91,7 +92,10 @@ func (s *Site) seal(g prometheus.Gatherer) {
 	}
 	s.shown = true
 	metrics := http.NewServeMux()
-	metrics.Handle(metricsPath, promhttp.HandlerFor(g, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	metrics.Handle(metricsPath, promhttp.HandlerFor(g, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, // A metric that is wrong is left out; the others matter then.
+		ErrorLog:      log.Default(),
+	}))
 	for path, handler := range s.extra {
 		metrics.Handle(path, handler)
 	}

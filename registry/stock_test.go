@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Objects that are large where a sample would not look, or of the sort that a stream shows twice, are
+// noticed all the same.
+func TestStock_WeighsWhatALiarSends(t *testing.T) {
+	t.Parallel()
+	const keep = 1 << 20
+	object := func(size int, managed bool) *corev1.ConfigMap {
+		one := &corev1.ConfigMap{Data: map[string]string{"x": strings.Repeat("x", size)}}
+		if managed {
+			one.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+		}
+		return one
+	}
+	for name, c := range map[string]struct {
+		streaming bool
+		send      func(take func(*corev1.ConfigMap))
+	}{
+		"large ones behind small ones": {false, func(take func(*corev1.ConfigMap)) {
+			for i := range 48 {
+				size := 10
+				if i >= sampleAll {
+					size = keep / 10
+				}
+				take(object(size, false))
+			}
+		}},
+		"bare ones in a stream": {true, func(take func(*corev1.ConfigMap)) {
+			for range 1000 {
+				take(object(10, true))
+			}
+			for range 1000 {
+				take(object(keep/100, false))
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := newIntake(nil, keep)
+			s := &stock{budget: &budget{epoch: &epoch{intake: in}, maxBytes: keep}, streaming: c.streaming}
+			var noticed, real int64
+			c.send(func(one *corev1.ConfigMap) {
+				in.taken.Add(weigh(one)) // as the meters do before it is decoded
+				fresh := stripManagedFields(one)
+				_, bytes := s.add(one, fresh)
+				noticed += bytes
+				real += weigh(one)
+			})
+			// What is streamed may count half; see stock.
+			if least := real/2 - keep; noticed < least || noticed < keep {
+				t.Errorf("%d bytes were noticed of %d", noticed, real)
+			}
+		})
+	}
+}
