@@ -46,7 +46,7 @@ func (n *number) take(c byte) {
 	case c >= '1' && c <= '9', c == '0' && n.exponent > 0:
 		n.exponent++
 	case (c == 'e' || c == 'E') && !n.hasE && n.mantissa > 0:
-		n.hasE = true
+		n.hasE, n.negative, n.exponent = true, false, 0
 	case c == '-' && n.hasE:
 		n.negative = true
 	case c == '-', c == '+', c == '.', c == ' ', c == '0':

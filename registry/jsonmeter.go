@@ -5,7 +5,6 @@ package registry
 import (
 	"bytes"
 	"fmt"
-	"strings"
 )
 
 // maxNesting is how deep the values of an answer may be nested. An object of Kubernetes is nested some
@@ -23,7 +22,7 @@ const (
 )
 
 // jsonMeter measures JSON while it comes in, without understanding it: a body that is none passes,
-// for the decoder to refuse. It takes about a seventh of the time that decoding takes.
+// for the decoder to refuse. It takes about a fifth of the time that decoding takes.
 type jsonMeter struct {
 	bill
 	stream bool // the body is one event after the other, each of which may be so large
@@ -51,26 +50,26 @@ func (m *jsonMeter) read(piece []byte) error {
 // step takes in what comes next, and returns how many bytes that were.
 func (m *jsonMeter) step(piece []byte) (n int, err error) {
 	n = 1
-	switch {
-	case m.quoted:
+	if m.quoted {
 		n, err = m.skip(piece)
-	case strings.IndexByte(punctuation, piece[0]) >= 0:
+		m.size += int64(n)
+		return n, err
+	}
+	switch c := piece[0]; c {
+	case '"', '{', '}', '[', ']', ',', ':': // what values end with, and begin with
 		if err := m.endNumber(); err != nil {
 			return 0, err
 		}
-		return n, m.punctuate(piece[0])
+		m.size++
+		return n, m.punctuate(c)
 	default:
-		m.number.take(piece[0])
+		m.number.take(c)
+		m.size++
+		return n, nil
 	}
-	m.size += int64(n)
-	return n, err
 }
 
-// punctuation are the bytes that values end with and begin with.
-const punctuation = `"{}[],:`
-
 func (m *jsonMeter) punctuate(c byte) (err error) {
-	m.size++
 	switch c {
 	case '"':
 		m.quoted = true
@@ -94,11 +93,10 @@ func (m *jsonMeter) punctuate(c byte) (err error) {
 
 // endNumber refuses what has come in if it is a number that is huge.
 func (m *jsonMeter) endNumber() error {
-	huge := m.number.isHuge()
-	m.number = number{}
-	if huge {
+	if !m.number.other && m.number.mantissa > 0 && m.number.isHuge() {
 		return errHuge
 	}
+	m.number.other, m.number.mantissa, m.number.hasE = false, 0, false
 	return nil
 }
 
@@ -114,17 +112,19 @@ func (m *jsonMeter) skip(piece []byte) (int, error) {
 	if len(before) == 0 {
 		odd = odd != m.backslash // they go on from the piece before
 	}
-	m.number.add(text)
+	if !m.number.other && len(text) > 0 {
+		m.number.add(text)
+	}
 	if end < 0 {
 		m.backslash = odd
 		return len(piece), nil
 	}
 	m.quoted, m.backslash = odd, false // a quote behind a backslash does not end the string
-	if !odd {
-		return end + 1, m.endNumber()
+	if odd {
+		m.number.other = true
+		return end + 1, nil
 	}
-	m.number.other = true
-	return end + 1, nil
+	return end + 1, m.endNumber()
 }
 
 // open notes the beginning of an object or a list.

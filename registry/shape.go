@@ -50,6 +50,8 @@ type shapes struct {
 	watchEvent *shape // a metav1.WatchEvent
 	quantity   *shape // a resource.Quantity, which is a text
 
+	byKind sync.Map // *shape by schema.GroupVersionKind, of kinds that are known
+
 	mu     sync.Mutex // protects the field
 	byType map[reflect.Type]*shape
 }
@@ -76,6 +78,18 @@ func newShapes(app *runtime.Scheme) *shapes {
 
 // ofKind returns the shape of a kind, or nil if nobody knows it.
 func (s *shapes) ofKind(gvk schema.GroupVersionKind) *shape {
+	if known, ok := s.byKind.Load(gvk); ok {
+		one, _ := known.(*shape)
+		return one
+	}
+	one := s.find(gvk)
+	if one != nil {
+		s.byKind.Store(gvk, one)
+	}
+	return one
+}
+
+func (s *shapes) find(gvk schema.GroupVersionKind) *shape {
 	for _, one := range s.schemes {
 		if !one.Recognizes(gvk) {
 			continue

@@ -22,7 +22,6 @@ func credentialRows() []row {
 		{ids: "F34", name: "cluster rebuilt behind the same address", run: otherCluster(viaOutage)},
 		{
 			ids: "F16", name: "another cluster behind the same address at once", slow: true, run: otherCluster((*remote).swap),
-			defect: "an identity is asked for once a minute, and not when the connection is a new one",
 		},
 		{ids: "F35", name: "token and certificate rotated", run: rotated},
 	}

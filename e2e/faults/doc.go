@@ -38,8 +38,8 @@ or get another certificate share one that nobody else uses, and take turns. Anot
 own. The hub runs in the process of the test, unless it is the hub that lacks something.
 
 Times are measured on the Cluster objects, as somebody sees them who watches the hub's API server. What a
-remote was asked is read from its audit log. A row with a defect is skipped, and says what the product does
-instead; such rows are marked below.
+remote was asked is read from its audit log. A row with a known defect is skipped, and says what the product
+does instead; such rows would be marked below. There is none.
 
 # Where each row is proven
 
@@ -62,7 +62,7 @@ by all of them together.
 	F14  reconcilers/cluster TestCluster_SecretThatComesBeforeOrAfter
 	F15  reconcilers/cluster TestCluster_OneNameForOneCluster; registry TestRegistry_TheOlderOfTwoStays
 	F16  reconcilers/cluster TestCluster_IdentityGuardsAgainstWrites; registry TestRegistry_EndpointOfAnotherCluster;
-	     "another cluster behind the same address at once" (defect)
+	     "another cluster behind the same address at once"
 	F17  reconcilers/cluster TestCluster_OneNameForOneCluster
 	F18  "answers kept back by a proxy"; registry TestHostile (watch never begins)
 	F19  "API that is not served any more"; not proven: API servers of other versions
@@ -73,9 +73,9 @@ by all of them together.
 	F24  "network black-holed", "API server frozen"; TestFigure_Outages; registry TestRegistry_OutageAndReturn
 	F25  "answers lost", "requests lost"; that retries are idempotent is for modules to see to
 	F26  "connections reset again and again", "outages that follow each other"
-	F27  "two seconds of latency", "two seconds of latency for more than a minute" (defect),
-	     "two seconds of latency at registration" (defect); not proven: lost packets
-	F28  "initial list that takes ten seconds on the way", "initial list that takes a minute on the way" (defect)
+	F27  "two seconds of latency", "two seconds of latency for more than a minute",
+	     "two seconds of latency at registration"; not proven: lost packets
+	F28  "initial list that takes ten seconds on the way", "initial list that takes a minute on the way"
 	F29  "history compacted while the network was down"; registry TestHostile (watch expires for ever)
 	F30  registry TestHostile (429), TestChain_Amendments; a remote that answers nothing but 429 is NotHealthy
 	F31  "etcd frozen"; registry TestHostile (500, 503)

@@ -31,23 +31,18 @@ func outageRows() []row {
 		{ids: "F27", name: "two seconds of latency", run: latency(20 * time.Second)},
 		{
 			ids: "F27", name: "two seconds of latency for more than a minute", slow: true, run: latency(80 * time.Second),
-			defect: inOneTimeout,
 		},
 		{
 			ids: "F27", name: "two seconds of latency at registration", slow: true, run: latencyAtRegistration,
-			defect: inOneTimeout,
 		},
 		{ids: "F28", name: "initial list that takes ten seconds on the way", run: slowList(10 * time.Second)},
 		{
 			ids: "F28", name: "initial list that takes a minute on the way", slow: true, run: slowList(time.Minute),
-			defect: "on a slow line the answer to a probe waits behind the list, on the same connection, and is late",
 		},
 		{ids: "F46", name: "remote with as many events as it can have", slow: true, run: noisy},
 	}
 }
 
-// inOneTimeout is what keeps remotes at the end of a very long line from being Ready.
-const inOneTimeout = "a probe that asks who the remote is sends up to three requests, all within the timeout of one"
 
 // outage is a remote that is lost and comes back.
 func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, *stage) {

@@ -57,7 +57,7 @@ const (
 	// journalRetry is the time between attempts that fail.
 	journalRetry = 2 * time.Second
 	// journalSpacing is the least time between two writes.
-	journalSpacing = 200 * time.Millisecond
+	journalSpacing = 50 * time.Millisecond
 	// soon is when a start is on record that nobody else is just starting with; later is for what
 	// nobody waits for.
 	soon, later = 10 * time.Millisecond, time.Second

@@ -22,7 +22,7 @@ type Settings struct {
 	// compared. Default: no key.
 	HubID string
 	// Concurrency is how many Clusters each of the two controllers reconciles at the same time.
-	// Default 16.
+	// Default 50: each mostly waits for an answer about a Secret.
 	Concurrency int
 	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its
 	// Cluster is deleted. What is not done by then is given up, and an event says so, 3 s later at
@@ -34,7 +34,7 @@ type Settings struct {
 }
 
 const (
-	defaultConcurrency     = 16
+	defaultConcurrency     = 50
 	defaultRemoveWithin    = 25 * time.Second
 	defaultDeregisterAfter = time.Minute
 )

@@ -131,7 +131,7 @@ func TestFlags_Defaults(t *testing.T) {
 	for name, right := range map[string]bool{
 		"credentials namespace": o.CredentialsNamespace == "clusterfx-system",
 		"addresses":             o.MetricsAddress == ":8080" && o.HealthAddress == ":8081",
-		"concurrency":           o.Concurrency == 10 && o.Registry.Limits.Starts == 64,
+		"concurrency":           o.Concurrency == 50 && o.Registry.Limits.Starts == 64,
 		"policy": !o.Registry.Policy.AllowInsecureTLS && !o.Registry.Policy.AllowProxyURL &&
 			!o.Registry.Policy.ProxyFromEnvironment && o.Registry.Policy.AllowCIDRs == nil,
 		"remotes": !o.Registry.AllowDuplicates && !o.Registry.AllowHub,

@@ -29,7 +29,7 @@ type Options struct {
 	// CredentialsNamespace is the one namespace in which the hub reads Secrets. Default:
 	// clusterfx-system.
 	CredentialsNamespace string
-	// Concurrency is how many Clusters are reconciled at the same time. Default: 10.
+	// Concurrency is how many Clusters are reconciled at the same time. Default: 50.
 	Concurrency int
 	// RemoveWithin is how long the modules' cleanup steps and the end of an app may take when a Cluster
 	// is deleted. Default: 25 s.
@@ -62,7 +62,7 @@ type Election struct {
 
 // Defaults of Options and Election.
 const (
-	defaultConcurrency   = 10
+	defaultConcurrency   = 50
 	defaultRemoveWithin  = 25 * time.Second
 	defaultElectionID    = "clusterfx-hub"
 	defaultLeaseDuration = 15 * time.Second
