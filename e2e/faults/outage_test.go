@@ -43,7 +43,6 @@ func outageRows() []row {
 	}
 }
 
-
 // outage is a remote that is lost and comes back.
 func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
