@@ -137,7 +137,8 @@ type boundBody struct {
 	ctx    context.Context //nolint:containedctx // A Read has none of its own.
 	cancel context.CancelFunc
 	intake *intake
-	heard  *atomic.Int64 // see chain.heard
+	began  time.Time
+	heard  *atomic.Int64 // see chain.heard; nil for an answer that is no list
 	meter  meter         // nil for an answer that nothing is made of
 	left   int64
 	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
@@ -151,8 +152,11 @@ const maxSilence = 3 * time.Minute
 
 func (c *chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
 	b := &boundBody{
-		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake, heard: c.heard,
+		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake, began: time.Now(),
 		meter: c.meterFor(response, kind), left: c.maxBodyOf(response, kind),
+	}
+	if query := r.URL.Query(); kind != kindStream || isTrue(query.Get("sendInitialEvents")) {
+		b.heard = c.heard
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
 		b.silent = time.AfterFunc(maxSilence, func() {
@@ -190,7 +194,7 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	}
 	b.left -= int64(n)
 	if b.heard != nil && n > 0 {
-		b.heard.Store(time.Now().UnixNano())
+		b.noteHeard(time.Now())
 	}
 	if b.silent != nil && n > 0 {
 		b.silent.Reset(maxSilence)
@@ -206,6 +210,14 @@ func (b *boundBody) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return n, err
+}
+
+// noteHeard notes that something has come of a list. A streamed list goes on as a watch, which proves nothing:
+// events may come for long from an API server that takes no requests any more.
+func (b *boundBody) noteHeard(now time.Time) {
+	if now.Sub(b.began) < listTimeout {
+		b.heard.Store(now.UnixNano())
+	}
 }
 
 // Close ends the answer. It may be called again.

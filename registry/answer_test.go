@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,6 +299,39 @@ func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 			if _, err = io.Copy(io.Discard, response.Body); err == nil && form != "text/plain" && form != "x" {
 				t.Errorf("%s would be decoded", form)
 			}
+		})
+	}
+}
+
+// What is heard of a remote while a list comes in excuses a late answer to a probe, events of a watch do not.
+func TestChain_HearsLists(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"/api/v1/pods": true, "/api/v1/namespaces/x/pods/y": true,
+		"/api/v1/pods?watch=true&sendInitialEvents=true": true,
+		"/api/v1/pods?watch=true":                        false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var heard atomic.Int64
+			response, err := send(t, &chain{base: ofType(typeJSON, "{}{}"), heard: &heard}, http.MethodGet, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func() bool {
+				heard.Store(0)
+				if n, err := response.Body.Read(make([]byte, 2)); n != 2 {
+					t.Fatalf("%s: read %d bytes, %v", path, n, err)
+				}
+				return heard.Load() == time.Now().UnixNano()
+			}
+			if got := read(); got != want {
+				t.Errorf("%s: heard = %v, want %v", path, got, want)
+			}
+			time.Sleep(listTimeout) //nolint:forbidigo // The time of a bubble costs none.
+			if strings.Contains(path, "watch") && read() {
+				t.Errorf("%s is heard for ever", path)
+			}
+			response.Body.Close()
 		})
 	}
 }

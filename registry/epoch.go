@@ -34,7 +34,7 @@ type epoch struct {
 	number  int64
 	config  Config
 	base    http.RoundTripper // the connection to the remote
-	heard   *atomic.Int64     // when it last brought something, in nanoseconds
+	heard   *atomic.Int64     // when a list on it last brought something, in nanoseconds
 	rank    rank
 	info    Info
 	modules []Module

@@ -57,3 +57,25 @@ func ExampleSource() {
 	}
 	_ = setUp
 }
+
+// What every remote answers, in one call. Some may not be ready, or take too long; the others' values are
+// there all the same.
+func ExampleEach() {
+	versions := func(ctx context.Context, r *registry.Registry) (found []string, missing int) {
+		results := registry.Each(ctx, r, registry.EachOptions{},
+			func(ctx context.Context, _ registry.ClusterName, remote client.Client) (string, error) {
+				var one corev1.ConfigMap
+				err := remote.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "version"}, &one)
+				return one.Data["version"], err
+			})
+		for _, one := range results {
+			if one.Err != nil {
+				missing++
+				continue
+			}
+			found = append(found, one.Value)
+		}
+		return found, missing
+	}
+	_ = versions
+}

@@ -37,7 +37,7 @@ type link struct {
 	settings   atomic.Pointer[Probe]
 	credential atomic.Pointer[string] // fingerprint; the actor stores it after the swap
 
-	heard  atomic.Int64  // when the remote last sent something to an app, in nanoseconds
+	heard  atomic.Int64  // when a list last brought an app something, in nanoseconds
 	asked  time.Time     // when the remote was last asked who it is; the probe's own
 	met    net.Conn      // the connection that said so; the probe's own
 	used   net.Conn      // the connection of the probe's last request

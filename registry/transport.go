@@ -37,7 +37,7 @@ type chain struct {
 	userAgent string
 	timeout   time.Duration // of one request that is neither a list nor a stream
 	intake    *intake       // bounds what answers may turn into
-	heard     *atomic.Int64 // when an answer last brought something, in nanoseconds; may be nil
+	heard     *atomic.Int64 // when a list last brought something, in nanoseconds; may be nil
 }
 
 // RoundTrip sends the request through the layers.

@@ -57,6 +57,24 @@ func TestQueue_RemotesTakeTurns(t *testing.T) {
 	expect(t, drain(q, 5), "noisy//0", "quiet//a", "/hub", "noisy//1", "noisy//2")
 }
 
+// However much a remote has to do, another one waits for a single request of it.
+func TestQueue_ANoisyRemote(t *testing.T) {
+	t.Parallel()
+	const events = 100_000
+	q := fair()
+	for i := range events {
+		q.Add(request("noisy", fmt.Sprint(i)))
+	}
+	drain(q, 10)
+	q.Add(request("quiet", "a"))
+	if got := drain(q, 2); !slices.Contains(got, "quiet//a") {
+		t.Errorf("got %q, want the quiet remote's among them", got)
+	}
+	if got := q.Len(); got != events-11 {
+		t.Errorf("%d requests are left, want %d", got, events-11)
+	}
+}
+
 func TestQueue_Weights(t *testing.T) {
 	t.Parallel()
 	q := newQueue(func(name registry.ClusterName) int { return map[registry.ClusterName]int{"heavy": 2}[name] }, limiter())
