@@ -20,6 +20,10 @@ import (
 // app that opened it: until it is time to ping.
 const lingering = 20 * time.Second
 
+// remembered is how long client-go remembers the events that a hub has told (k8s.io/client-go/tools/events:
+// six minutes, looked at every six): about two KiB of a Cluster that comes and goes.
+const remembered = 13 * time.Minute
+
 // settle waits until what has ended can be out of memory, where memory counts.
 func (h *hub) settle() {
 	if allFaults() {
@@ -68,7 +72,11 @@ func (f footprint) exceeds(before footprint) []string {
 // measureUntil measures until nothing exceeds a measurement of before, or nothing changes that any more.
 func (h *hub) measureUntil(before footprint) footprint {
 	h.t.Helper()
-	deadline := time.Now().Add(patience)
+	wait := patience
+	if allFaults() {
+		wait = remembered
+	}
+	deadline := time.Now().Add(wait)
 	for {
 		now := h.measure()
 		if len(now.exceeds(before)) == 0 || time.Now().After(deadline) {
