@@ -155,7 +155,8 @@ func (c *chain) boundBody(r *http.Request, response *http.Response, kind request
 		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake, began: time.Now(),
 		meter: c.meterFor(response, kind), left: c.maxBodyOf(response, kind),
 	}
-	if query := r.URL.Query(); kind != kindStream || isTrue(query.Get("sendInitialEvents")) {
+	isList := kind == kindList || kind == kindStream && isTrue(r.URL.Query().Get("sendInitialEvents"))
+	if isList && response.StatusCode == http.StatusOK {
 		b.heard = c.heard
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {

@@ -41,7 +41,9 @@ type appCache struct {
 	kindOf  func(runtime.Object) string
 	budget  *budget
 	hub     *guard
-	indexed sync.Map // by indexKey, of the hub's own indexes
+
+	indexing sync.Mutex            // protects indexed; held while an index is added, which may ask the remote what it serves
+	indexed  map[indexKey]struct{} // also those of modules
 
 	once    sync.Once
 	running chan struct{}
@@ -106,15 +108,28 @@ func (c *appCache) GetInformerForKind(
 // IndexField adds an index to the informer for the object's kind. Several parts of the hub may want the
 // same index of a remote that is there already; the first one's is the one that they all get.
 func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	key := indexKey{fmt.Sprintf("%T of %s", obj, c.kindOf(obj)), field} // metadata have informers of their own
-	if _, known := c.indexed.Load(key); known {
+	c.indexing.Lock()
+	defer c.indexing.Unlock()
+	if _, known := c.indexed[c.indexKeyOf(obj, field)]; known {
 		return nil
 	}
-	if err := c.Cache.IndexField(ctx, obj, field, containIndexer(field, extract, c.hub)); err != nil {
+	return c.addIndex(ctx, obj, field, containIndexer(field, extract, c.hub))
+}
+
+// addIndex is called with indexing held.
+func (c *appCache) addIndex(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	if err := c.Cache.IndexField(ctx, obj, field, extract); err != nil {
 		return err
 	}
-	c.indexed.Store(key, true)
+	if c.indexed == nil {
+		c.indexed = map[indexKey]struct{}{}
+	}
+	c.indexed[c.indexKeyOf(obj, field)] = struct{}{}
 	return nil
+}
+
+func (c *appCache) indexKeyOf(obj client.Object, field string) indexKey {
+	return indexKey{fmt.Sprintf("%T of %s", obj, c.kindOf(obj)), field} // metadata have informers of their own
 }
 
 type indexKey struct{ kind, field string }

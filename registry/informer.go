@@ -45,7 +45,9 @@ func (c *moduleCache) GetInformerForKind(
 
 // IndexField adds an index to the informer for the object's kind.
 func (c *moduleCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	return c.Cache.IndexField(ctx, obj, field, containIndexer(field, extract, c.guard))
+	c.indexing.Lock()
+	defer c.indexing.Unlock()
+	return c.addIndex(ctx, obj, field, containIndexer(field, extract, c.guard))
 }
 
 // containIndexer returns an indexer that has no values where extract panics.

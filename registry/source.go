@@ -36,7 +36,7 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 	mailbox := r.events.subscribe()
 	for _, info := range r.List() {
-		mailbox.put(firstEvent(info))
+		mailbox.putFirst(firstEvent(info))
 	}
 	go func() {
 		defer r.events.unsubscribe(mailbox)
@@ -106,6 +106,20 @@ func (m *mailbox) put(e Event) {
 		e.Kind = last.Kind
 	}
 	m.latest[e.Name] = e
+	m.mu.Unlock()
+	select {
+	case m.filled <- struct{}{}:
+	default:
+	}
+}
+
+// putFirst is put, unless something newer has come in already.
+func (m *mailbox) putFirst(e Event) {
+	m.mu.Lock()
+	_, newer := m.latest[e.Name]
+	if !newer {
+		m.latest[e.Name] = e
+	}
 	m.mu.Unlock()
 	select {
 	case m.filled <- struct{}{}:

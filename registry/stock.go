@@ -195,8 +195,9 @@ func (s *stock) count() tally {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if arrived := s.arrived(); listing && (arrived.objects > sum.objects || arrived.bytes > sum.bytes) {
-		sum = arrived
+	if listing {
+		arrived := s.arrived()
+		sum = tally{max(sum.objects, arrived.objects), max(sum.bytes, arrived.bytes)}
 	}
 	s.last.Store(&sum)
 	return sum

@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -30,6 +33,7 @@ type Builder struct {
 	options  controller.TypedOptions[Request]
 	owner    client.Object
 	sources  []source.TypedSource[Request]
+	selects  []func(registry.Info) bool // of the remotes that are watched
 	errs     []error
 }
 
@@ -73,6 +77,7 @@ func (b *Builder) For(obj client.Object, predicates ...predicate.Predicate) *Bui
 // WatchesRemote makes requests for objects in remotes. See Remotes.
 func (b *Builder) WatchesRemote(obj client.Object, o Options[client.Object]) *Builder {
 	b.sources = append(b.sources, Remotes(b.registry, obj, o))
+	b.selects = append(b.selects, o.Select)
 	return b
 }
 
@@ -104,6 +109,7 @@ func (b *Builder) ownerKind() (schema.GroupKind, error) {
 // WatchesRawSource adds any other source.
 func (b *Builder) WatchesRawSource(s source.TypedSource[Request]) *Builder {
 	b.sources = append(b.sources, s)
+	b.selects = append(b.selects, nil) // it may ask for any remote
 	return b
 }
 
@@ -115,9 +121,9 @@ func (b *Builder) Complete(r reconcile.TypedReconciler[Request]) error {
 
 // Build is Complete, and returns the controller.
 //
-// Requests for objects of a remote that is not Ready when their turn comes do not reach the reconciler,
-// and an error that it returns for such a remote is not tried again: when the remote is back, all of its
-// objects make requests again.
+// Requests for objects of a remote that is not Ready when their turn comes do not reach the reconciler
+// before it is, nor is an error that it returns for such a remote tried again before that. The same holds for
+// one that no source selects any more. When the remote has left the hub they are dropped.
 func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedController[Request], error) {
 	if len(b.sources) == 0 {
 		b.errs = append(b.errs, errors.New("nothing is watched: call For or WatchesRemote"))
@@ -132,7 +138,9 @@ func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedC
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, fmt.Errorf("build controller %q: %w", b.name, err)
 	}
-	b.options.Reconciler = &reconciler{inner: r, registry: b.registry}
+	guarded := &reconciler{inner: r, registry: b.registry, selects: b.selects, parked: map[registry.ClusterName]map[Request]bool{}}
+	b.options.Reconciler = guarded
+	b.sources = append(b.sources, guarded.returns())
 	if b.options.NewQueue == nil {
 		b.options.NewQueue = NewQueue(nil)
 	}
@@ -161,19 +169,71 @@ func logConstructor(log logr.Logger, name string) func(*Request) logr.Logger {
 	}
 }
 
-// reconciler drops requests for objects of remotes that cannot be used.
+// reconciler holds requests for objects of remotes that cannot be used until they can, and drops those of
+// remotes that have left. The objects that are there make requests again by themselves when a remote is back;
+// deletions do not, nor does what other sources and results asked for.
 type reconciler struct {
 	inner    reconcile.TypedReconciler[Request]
 	registry *registry.Registry
+	selects  []func(registry.Info) bool
+
+	mu     sync.Mutex // protects parked
+	parked map[registry.ClusterName]map[Request]bool
+}
+
+// returns is a source of the requests that were held, when their remote can be used again.
+func (r *reconciler) returns() source.TypedSource[Request] {
+	return source.TypedFunc[Request](func(
+		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],
+	) error {
+		r.registry.Follow(ctx, func(e registry.Event) {
+			_, known := r.registry.Info(e.Name)
+			if known && !r.isUsable(Request{Cluster: e.Name}) {
+				return
+			}
+			r.mu.Lock()
+			held := r.parked[e.Name]
+			delete(r.parked, e.Name)
+			r.mu.Unlock()
+			if !known {
+				return
+			}
+			for one := range held {
+				queue.Add(one)
+			}
+		})
+		return nil
+	})
+}
+
+// park holds a request, and reports whether it still has to be: the remote may be back.
+func (r *reconciler) park(request Request) bool {
+	if _, known := r.registry.Info(request.Cluster); !known {
+		return true // for ever
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.parked[request.Cluster] == nil {
+		r.parked[request.Cluster] = map[Request]bool{}
+	}
+	r.parked[request.Cluster][request] = true
+	if r.isUsable(request) { // or else the event of its return, or of its end, comes after this
+		delete(r.parked[request.Cluster], request)
+		return false
+	}
+	if _, known := r.registry.Info(request.Cluster); !known {
+		delete(r.parked, request.Cluster)
+	}
+	return true
 }
 
 // Reconcile calls the reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request Request) (reconcile.Result, error) {
-	if !r.isUsable(request) {
+	if !r.isUsable(request) && r.park(request) {
 		return reconcile.Result{}, nil
 	}
 	result, err := r.inner.Reconcile(ctx, request)
-	if err != nil && !r.isUsable(request) {
+	if err != nil && !r.isUsable(request) && r.park(request) {
 		return reconcile.Result{}, nil
 	}
 	return result, err
@@ -184,5 +244,7 @@ func (r *reconciler) isUsable(request Request) bool {
 		return true
 	}
 	info, _ := r.registry.Info(request.Cluster)
-	return info.State == registry.StateReady
+	return info.State == registry.StateReady && slices.ContainsFunc(r.selects, func(s func(registry.Info) bool) bool {
+		return s == nil || s(info)
+	})
 }

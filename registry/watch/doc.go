@@ -30,13 +30,15 @@ multicluster-runtime blocks and ends the process: its Engage is called for one c
 and waits for each.
 
 Nothing is lost. A remote that is Ready again, with a new app and a new cache, makes requests for all of
-its objects, and for those that have gone meanwhile, whose deletion no event tells. So requests for a
-remote that is not Ready can be dropped, and the reconciler never sees them (Builder.Build). Events are
+its objects, and for those that have gone meanwhile, whose deletion no event tells. Requests whose turn comes
+while their remote is not Ready are kept for its return, and the reconciler never sees them before that
+(Builder.Build); when the remote has left the hub they are dropped. Events are
 the cause of a look, never its content: a reconciler reads what is.
 
 Remotes are served in turn. The queue has a lane for each remote and takes from one after the other, in
 each the highest priority first, then the oldest. With one queue for all, a remote with a hundred thousand
-events would keep the others waiting for as long as it takes to work them off. Requests that come from a
+events would keep the others waiting for as long as it takes to work them off. Requests of OwnsRemote are the
+hub's own, whichever remote they come from, and share one lane. Requests that come from a
 first list or a resync have a low priority, as everywhere in controller-runtime.
 
 # What it costs

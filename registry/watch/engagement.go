@@ -55,9 +55,12 @@ func (e *engagement[object]) handOver() made {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.over = true
-	all := made{}
-	maps.Copy(all, e.inherited)
-	maps.Copy(all, e.requests)
+	all := maps.Clone(e.requests)
+	for key, earlier := range e.inherited { // which were not compared yet
+		if !slices.Equal(all[key], earlier) {
+			all[key] = slices.Concat(all[key], earlier)
+		}
+	}
 	return all
 }
 
@@ -106,8 +109,10 @@ func (e *engagement[object]) watch(ctx context.Context, remote cluster.Cluster) 
 		return fmt.Errorf("watch: %w", err)
 	}
 	select {
-	case <-handle.HasSyncedChecker().Done():
-		e.compare()
+	case <-handle.HasSyncedChecker().Done(): // at the end of the app, too
+		if handle.HasSynced() {
+			e.compare()
+		}
 	case <-ctx.Done():
 	}
 	<-ctx.Done()
@@ -115,7 +120,8 @@ func (e *engagement[object]) watch(ctx context.Context, remote cluster.Cluster) 
 	return nil
 }
 
-// compare adds requests for what has gone since the epoch before: no event tells of that.
+// compare adds the requests of what has gone since the epoch before, and of what made others then: no event
+// tells of that.
 func (e *engagement[object]) compare() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +129,7 @@ func (e *engagement[object]) compare() {
 		return
 	}
 	for key, requests := range e.inherited {
-		if _, still := e.requests[key]; !still {
+		if !slices.Equal(e.requests[key], requests) {
 			e.add(nil, requests)
 		}
 	}

@@ -171,8 +171,12 @@ func (q *queue) arm() {
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.shutDown {
+		return
+	}
 	for len(q.delayed) > 0 && !q.delayed[0].at.After(time.Now()) {
 		i, _ := heap.Pop(&q.delayed).(*item)
+		i.order = q.next() // it counts from when it is ready, not from when it was added
 		q.place(i, 0)
 	}
 	q.arm()
@@ -186,7 +190,7 @@ func (q *queue) GetWithPriority() (r Request, priority int, shutdown bool) {
 	for len(q.turns) == 0 && !q.shutDown {
 		q.changed.Wait()
 	}
-	if len(q.turns) == 0 {
+	if q.shutDown {
 		return Request{}, 0, true
 	}
 	l := q.turns[0]
@@ -251,7 +255,7 @@ func (q *queue) Len() int {
 	return q.ready
 }
 
-// ShutDown makes the queue take in no more requests. What is ready is handed out still.
+// ShutDown makes the queue take in and hand out no more requests.
 func (q *queue) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -267,7 +271,7 @@ func (q *queue) ShutDownWithDrain() {
 	q.ShutDown()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.ready > 0 || len(q.working) > 0 {
+	for len(q.working) > 0 {
 		q.changed.Wait()
 	}
 }

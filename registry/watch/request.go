@@ -15,7 +15,8 @@ type Request struct {
 	// NamespacedName names the object. It is empty if Lost is set.
 	types.NamespacedName
 	// Lost says that the remote has left the hub, or is not selected any more, so that what is kept for
-	// it can be cleaned up. Only sources with Options.TellLost make such requests.
+	// it can be cleaned up. Only sources with Options.TellLost make such requests. The remote may be back
+	// when the request's turn comes: ask Registry.Info before cleaning up.
 	Lost bool
 }
 

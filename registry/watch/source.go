@@ -77,6 +77,9 @@ type remotes[object client.Object] struct {
 // take compares a remote with what is watched of it. It is called in one goroutine, one event after the
 // other.
 func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
+	if ctx.Err() != nil {
+		return // the hub ends, which stops all remotes; none of them is lost
+	}
 	info, known := s.registry.Info(e.Name)
 	wanted := known && info.State != registry.StateStopped && (s.options.Select == nil || s.options.Select(info))
 	one := s.engaged[e.Name]
