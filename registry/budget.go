@@ -146,7 +146,20 @@ func (b *budget) recount() *moduleError {
 	b.bytes.Store(sum.bytes)
 	b.countObjects.Store(max(b.maxObjects, sum.objects+b.maxObjects/100))
 	b.countBytes.Store(max(b.maxBytes, sum.bytes+b.maxBytes/100))
+	b.lookAgain()
 	return b.exceeded(sum)
+}
+
+// lookAgainAfter is when another count follows one that found nothing wrong: what had arrived and was not
+// stored yet was in neither figure.
+const lookAgainAfter = time.Second
+
+func (b *budget) lookAgain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.epoch.ctx.Err() == nil {
+		b.timer.Reset(lookAgainAfter)
+	}
 }
 
 // exceeded returns an error if the sum is too much.
@@ -243,7 +256,7 @@ func (b *budget) schedule() {
 	b.timer.Reset(pause)
 }
 
-// refresh takes the figures for metrics, and fails the modules of handlers that do not return though
+// refresh takes the figures for metrics, ends the app if they are too much, and fails the modules of handlers that do not return though
 // there is more for them to do. It runs in a goroutine of its own: where an indexer of a module hangs,
 // only this waits for it, not whoever asks for the metrics of the hub.
 func (b *budget) refresh() {
@@ -262,5 +275,7 @@ func (b *budget) refresh() {
 			h.guard.fail(fmt.Errorf("stuck: an event handler has not returned for %s", limit))
 		}
 	}
-	b.count()
+	if over := b.exceeded(b.count()); over != nil {
+		b.epoch.tracker.fail(over)
+	}
 }
