@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,8 +43,8 @@ type appCache struct {
 	budget  *budget
 	hub     *guard
 
-	indexing sync.Mutex            // protects indexed; held while an index is added, which may ask the remote what it serves
-	indexed  map[indexKey]struct{} // also those of modules
+	indexed  sync.Map           // indexes by what indexOf calls them, also those of modules
+	indexing singleflight.Group // of the hub's own: adding one may ask the remote what it serves
 
 	once    sync.Once
 	running chan struct{}
@@ -108,31 +109,28 @@ func (c *appCache) GetInformerForKind(
 // IndexField adds an index to the informer for the object's kind. Several parts of the hub may want the
 // same index of a remote that is there already; the first one's is the one that they all get.
 func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	c.indexing.Lock()
-	defer c.indexing.Unlock()
-	if _, known := c.indexed[c.indexKeyOf(obj, field)]; known {
-		return nil
-	}
-	return c.addIndex(ctx, obj, field, containIndexer(field, extract, c.hub))
+	name := c.indexOf(obj, field)
+	_, err, _ := c.indexing.Do(name, func() (any, error) {
+		if _, known := c.indexed.Load(name); known {
+			return nil, nil //nolint:nilnil // There is nothing to return.
+		}
+		return nil, c.addIndex(ctx, obj, field, containIndexer(field, extract, c.hub))
+	})
+	return err
 }
 
-// addIndex is called with indexing held.
 func (c *appCache) addIndex(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	if err := c.Cache.IndexField(ctx, obj, field, extract); err != nil {
 		return err
 	}
-	if c.indexed == nil {
-		c.indexed = map[indexKey]struct{}{}
-	}
-	c.indexed[c.indexKeyOf(obj, field)] = struct{}{}
+	c.indexed.Store(c.indexOf(obj, field), true)
 	return nil
 }
 
-func (c *appCache) indexKeyOf(obj client.Object, field string) indexKey {
-	return indexKey{fmt.Sprintf("%T of %s", obj, c.kindOf(obj)), field} // metadata have informers of their own
+// indexOf names an index. Metadata have informers of their own.
+func (c *appCache) indexOf(obj client.Object, field string) string {
+	return fmt.Sprintf("%s of %T of %s", field, obj, c.kindOf(obj))
 }
-
-type indexKey struct{ kind, field string }
 
 // informer returns the informer for the object's kind, and notes if there is no such kind.
 func (c *appCache) informer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {

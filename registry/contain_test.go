@@ -206,30 +206,6 @@ func (w *ward) panics(t *testing.T, module string) float64 {
 	return metric(t, w.metrics, "clusterfx_module_panics_total", map[string]string{"cluster": sick, "module": module})
 }
 
-// metric returns the value of one series, 0 if there is none.
-func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
-	t.Helper()
-	families, err := from.Gather()
-	if err != nil {
-		t.Fatalf("Gather: %v", err)
-	}
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, one := range family.Metric {
-			matches := len(one.Label) == len(labels)
-			for _, label := range one.Label {
-				matches = matches && labels[label.GetName()] == label.GetValue()
-			}
-			if matches {
-				return one.GetCounter().GetValue() + one.GetGauge().GetValue()
-			}
-		}
-	}
-	return 0
-}
-
 // nothing is a reconciler that does nothing.
 var nothing = reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 

@@ -45,8 +45,6 @@ func (c *moduleCache) GetInformerForKind(
 
 // IndexField adds an index to the informer for the object's kind.
 func (c *moduleCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	c.indexing.Lock()
-	defer c.indexing.Unlock()
 	return c.addIndex(ctx, obj, field, containIndexer(field, extract, c.guard))
 }
 

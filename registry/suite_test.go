@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -246,4 +247,28 @@ func expectSeenBy(t testing.TB, c *fleet.Cluster, key client.ObjectKey, name str
 var everything = []rbacv1.PolicyRule{
 	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+}
+
+// metric returns the value of one series, 0 if there is none.
+func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatalf("Gather: %v", err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, one := range family.Metric {
+			matches := len(one.Label) == len(labels)
+			for _, label := range one.Label {
+				matches = matches && labels[label.GetName()] == label.GetValue()
+			}
+			if matches {
+				return one.GetCounter().GetValue() + one.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
 }

@@ -38,8 +38,7 @@ or get another certificate share one that nobody else uses, and take turns. Anot
 own. The hub runs in the process of the test, unless it is the hub that lacks something.
 
 Times are measured on the Cluster objects, as somebody sees them who watches the hub's API server. What a
-remote was asked is read from its audit log. A row with a known defect is skipped, and says what the product
-does instead; such rows would be marked below. There is none.
+remote was asked is read from its audit log.
 
 # Where each row is proven
 
