@@ -35,12 +35,14 @@ type actor struct {
 
 	wake    chan struct{} // capacity 1: the inbox has something
 	current atomic.Pointer[snapshot]
-	done    chan struct{} // closed when the actor has ended
+	latest  atomic.Pointer[Config] // applied, for what runs
+	done    chan struct{}          // closed when the actor has ended
 
 	// Everything below belongs to the actor's goroutine.
-	machine     machine
-	applied     Config
-	wants       want // applied, reduced
+	machine machine
+	applied Config
+	wants   want // applied, reduced
+	choosing
 	link, spare *link
 	epochs      map[int64]*epoch   // those that the machine knows of
 	retired     []*epoch           // those that only own leases
@@ -158,7 +160,7 @@ func (a *actor) step(now time.Time) (over bool) {
 	a.mu.Unlock()
 
 	if changed {
-		a.applied, a.wants = config, a.wanted(config)
+		a.take(config)
 	}
 	if stop && !a.wants.stop {
 		a.beforeStop = a.current.Load().info
@@ -168,6 +170,7 @@ func (a *actor) step(now time.Time) (over bool) {
 	for _, fact := range facts {
 		fact(&a.machine)
 	}
+	a.choose()
 	for _, act := range a.machine.decide(now) {
 		if act.kind == actForget {
 			over = true
@@ -176,6 +179,7 @@ func (a *actor) step(now time.Time) (over bool) {
 		a.perform(act, now)
 	}
 	a.pace(config.Probe)
+	a.inquire()
 	if stop || config.Paused || !a.machine.usable(&a.machine.line) {
 		a.endRetired()
 	}
@@ -194,7 +198,8 @@ func (a *actor) wanted(c Config) want {
 		paused:           c.Paused,
 		endpoint:         c.Endpoint.Fingerprint(),
 		credential:       c.Credential.Fingerprint(a.registry.key),
-		shape:            c.shape(a.registry.modules),
+		shape:            a.wants.shape, // see choose
+		questions:        a.questions,
 		identity:         c.Identity,
 		failureThreshold: c.Probe.FailureThreshold,
 		successThreshold: c.Probe.SuccessThreshold,
@@ -334,6 +339,7 @@ func (a *actor) swap(l *link) *link {
 	l.credential.Store(a.credential())
 	a.log.Info("The credential was replaced")
 	l.probeNow()
+	l.surveyNow()
 	return l
 }
 

@@ -48,7 +48,10 @@ var (
 // the bounds of this package.
 func classify(err error) (reason, message string) {
 	const notHealthy = "NotHealthy"
+	var broken *decorationError
 	switch {
+	case errors.As(err, &broken):
+		return notHealthy, broken.Error()
 	case errors.Is(err, errBodyTooLarge):
 		return notHealthy, "The API server sends more in one answer than the hub accepts; look for objects that are " +
 			"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less " +

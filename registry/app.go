@@ -25,15 +25,16 @@ import (
 //
 // fx builds the graph and calls the invokes; it does not run anything. The hooks are ours (see
 // hooks), and so is the order: hooks of the modules, then the manager.
-func appOptions(e *epoch, modules []Module) []fx.Option {
+func appOptions(e *epoch, modules []choice) []fx.Option {
 	options := []fx.Option{
 		fx.RecoverFromPanics(),
 		fx.WithLogger(func() fxevent.Logger { return &e.graph }),
 		fx.Provide(func() values { return e.values }),
+		shareOnce(e.shared),
 	}
 	for _, m := range modules {
 		if m.options.Remote != nil {
-			options = append(options, fx.Module(m.name, inScopeOf(e, m.name), m.options.Remote))
+			options = append(options, fx.Module(m.name, inScopeOf(e, m.name), e.modules.configFor(m), m.options.Remote))
 		}
 	}
 	return append(options, fx.Invoke(func(s cleanupSteps) { e.takeSteps(s.Steps) }))
@@ -61,6 +62,31 @@ func inScopeOf(e *epoch, module string) fx.Option {
 	)
 }
 
+// configFor returns what gives a module its configuration. That several overrides together make it invalid
+// comes out when the module asks for it.
+func (all catalog) configFor(c choice) fx.Option {
+	known := all.find(c.name)
+	config, _ := known.options.Config.decode(known.layers(c.overrides)...) // it returns the error once more when asked
+	return config
+}
+
+// validate checks the graph of every module alone, and that of all.
+func (all catalog) validate(shared []Shared) error {
+	var choices []choice
+	e := &epoch{environment: &environment{modules: all, shared: shared}}
+	for _, one := range all {
+		alone := []choice{{Module: one.Module}}
+		if err := fx.ValidateApp(appOptions(e, alone)...); err != nil {
+			return fmt.Errorf("module %q: %w", one.name, err)
+		}
+		choices = append(choices, alone...)
+	}
+	if err := fx.ValidateApp(appOptions(e, choices)...); err != nil {
+		return fmt.Errorf("the modules do not go together: %w", err)
+	}
+	return nil
+}
+
 // lifecycle is the fx.Lifecycle of one module.
 type lifecycle struct {
 	module string
@@ -75,7 +101,7 @@ func (l lifecycle) Append(h fx.Hook) {
 // buildGraph calls the constructors that the modules' invokes need, and the invokes. A failure or
 // panic in one comes back as an error that names the module.
 func (e *epoch) buildGraph() error {
-	app := fx.New(appOptions(e, e.modules)...)
+	app := fx.New(appOptions(e, e.chosen)...)
 	err := app.Err()
 	if err == nil {
 		return nil

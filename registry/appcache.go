@@ -244,8 +244,10 @@ func (e *epoch) watchFailed(_ context.Context, r *toolscache.Reflector, err erro
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 	case apierrors.IsForbidden(err):
 		e.tracker.blocked(what, block{ReasonForbidden, "grant list and watch: " + err.Error(), false})
+		e.missed()
 	case apierrors.IsNotFound(err):
 		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + what, true})
+		e.missed()
 	default:
 		_, message := classify(err)
 		e.tracker.blocked(what, block{ReasonWaiting, "cannot watch " + what + ": " + message, false})

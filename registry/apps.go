@@ -23,6 +23,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	e := &epoch{
 		name: a.name, number: number, config: a.applied, base: l.transport, heard: &l.heard, info: a.describe(now),
 		rank: a.rank(), log: a.log.WithValues("epoch", number),
+		chosen: a.selection.run, wanted: &a.latest, missed: a.surveyNow,
 	}
 	e.info.Epoch = number
 	newEpoch(a.registry.environment, e, func() {

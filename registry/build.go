@@ -57,11 +57,15 @@ func (e *epoch) build() error {
 // configFor returns the configuration of clients whose requests a fence ends. All of an app share one
 // limiter.
 func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Config {
-	config := kubeconfig.RESTConfig(e.config.Endpoint, &chain{
+	c := &chain{
 		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
 		limiter: limiter, timeout: e.config.Client.Timeout,
 		intake: e.intake, heard: e.heard,
-	})
+	}
+	if len(e.decorations) > 0 {
+		c.decorated = e.decorate(sender{c})
+	}
+	config := kubeconfig.RESTConfig(e.config.Endpoint, c)
 	config.UserAgent = e.userAgent()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.
 	return config

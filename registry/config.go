@@ -4,10 +4,8 @@ package registry
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -27,7 +25,7 @@ type Config struct {
 	Credential kubeconfig.Credential
 
 	// Labels and Annotations are those of the Cluster object. Modules see them; a change restarts
-	// nothing.
+	// nothing, unless a module or the configuration of one is selected by it.
 	Labels, Annotations map[string]string
 
 	// Revision names this configuration to its author. Info repeats it, so that a snapshot can be
@@ -50,8 +48,8 @@ type Config struct {
 	Probe Probe
 	// Client bounds what the app may ask of the remote. Zero fields take the defaults.
 	Client Client
-	// Modules are the names of the modules to run. Nil means every module of the hub; an empty,
-	// non-nil list means none.
+	// Modules are the names of the modules to run. Nil means every module that is on by default and
+	// selects the remote; an empty, non-nil list means none. See Selector.
 	Modules []string
 	// Namespaces limit the app's cache, for credentials that may see only these. Empty means all.
 	Namespaces []string
@@ -135,15 +133,4 @@ func orDefault[T int | float64 | time.Duration](v, otherwise T) T {
 		return v
 	}
 	return otherwise
-}
-
-// shape names everything of the configuration that only a new app can take up. Labels,
-// annotations, the probe, the identity and the credential are not part of it.
-func (c Config) shape(all []Module) string {
-	var modules []string
-	for _, m := range selectModules(all, c.Modules) {
-		modules = append(modules, m.name)
-	}
-	namespaces := strings.Join(slices.Sorted(slices.Values(c.Namespaces)), ",")
-	return fmt.Sprintf("%s|%s|%v", modules, namespaces, c.Client)
 }

@@ -200,7 +200,7 @@ func (m *machine) mayStart(now time.Time) bool {
 // mayStartLater reports whether nothing but time keeps an app from starting.
 func (m *machine) mayStartLater(now time.Time) bool {
 	l := m.lineTo(m.want.endpoint)
-	return l != nil && m.usable(l) && !m.want.paused && !m.over(now) && m.zombies < maxZombies
+	return l != nil && m.usable(l) && l.surveyed(m.want.questions) && !m.want.paused && !m.over(now) && m.zombies < maxZombies
 }
 
 // maxZombies is how many apps of one remote may be left behind before no other is started: each holds what

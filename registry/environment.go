@@ -5,7 +5,6 @@ package registry
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +29,9 @@ type environment struct {
 	replica      string
 	scheme       *runtime.Scheme
 	shapes       *shapes
-	modules      []Module
+	modules      catalog
+	shared       []Shared
+	decorations  []Decoration // sorted by name
 	metrics      prometheus.Registerer
 	figures      *figures
 	gate         func() error
@@ -45,11 +46,12 @@ type environment struct {
 	epochs   *atomic.Int64 // started so far, of all remotes
 }
 
-func newEnvironment(o Options, transport http.RoundTripper) *environment {
+func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *environment {
 	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
 		impersonate: o.Impersonate,
-		replica:     o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), modules: slices.Clone(o.Modules), policy: o.Policy,
+		replica:     o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
+		modules: modules, shared: o.Shared, decorations: sortedDecorations(o.Decorations),
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
 	}
 	env.root, env.end = context.WithCancel(context.Background())

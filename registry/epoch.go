@@ -30,16 +30,18 @@ var errManagerEnded = errors.New("the manager ended")
 // earlier when another epoch takes this one's place and this one's leases go on for a while.
 type epoch struct {
 	*environment
-	name    ClusterName
-	number  int64
-	config  Config
-	base    http.RoundTripper // the connection to the remote
-	heard   *atomic.Int64     // when a list on it last brought something, in nanoseconds
-	rank    rank
-	info    Info
-	modules []Module
-	log     logr.Logger
-	built   func(steps []string) // is told the cleanup steps when the graph was built
+	name   ClusterName
+	number int64
+	config Config
+	base   http.RoundTripper // the connection to the remote
+	heard  *atomic.Int64     // when a list on it last brought something, in nanoseconds
+	rank   rank
+	info   Info
+	chosen []choice                // the modules
+	wanted *atomic.Pointer[Config] // the latest one, which may differ from config in what restarts nothing
+	log    logr.Logger
+	built  func(steps []string) // is told the cleanup steps when the graph was built
+	missed func()               // is told that the remote does not serve a kind that is watched
 
 	ctx        context.Context //nolint:containedctx // See above: an epoch is a lifetime.
 	cancel     context.CancelCauseFunc
@@ -102,11 +104,10 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.ctx, e.cancel = context.WithCancelCause(pprof.WithLabels(env.root, labels))
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
 	e.permission = newPermission(e.ctx)
-	e.modules = selectModules(env.modules, e.config.Modules)
 	e.graph.log = e.log.WithName("fx")
 	e.hooks.log, e.hooks.timeout = e.log, env.limits.StopTimeout
 	e.done = make(chan struct{})
-	e.tracker = newTracker(e.modules, changed)
+	e.tracker = newTracker(e.chosen, changed)
 	e.intake = newIntake(env.shapes, int64(env.limits.MaxCacheBytes))
 	e.metrics = newAppMetrics(env.metrics, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.

@@ -3,6 +3,9 @@
 package registry
 
 import (
+	"fmt"
+	"reflect"
+
 	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,10 +21,13 @@ type Params struct {
 	Log     logr.Logger
 	// Modules are collected from every Module.Option in the App.
 	Modules []Module `group:"clusterfx-modules"`
+	// Shared are collected from every Share in the App, Decorations from every Decorate and AsDecoration.
+	Shared      []Shared     `group:"clusterfx-shared"`
+	Decorations []Decoration `group:"clusterfx-decorations"`
 	// Journal takes the place of Options.Journal.
 	Journal Journal `optional:"true"`
 	// Options carry what only the program knows (policy, limits, the hub's id). Hub, HubMapper,
-	// HubCache, Scheme, Log and Modules are filled in from the rest.
+	// HubCache, Scheme, Log, Modules, Shared and Decorations are filled in from the rest.
 	Options Options `optional:"true"`
 }
 
@@ -32,6 +38,7 @@ func provide(p Params) (*Registry, error) {
 	o := p.Options
 	o.Hub, o.HubMapper, o.HubCache = p.Manager.GetConfig(), p.Manager.GetRESTMapper(), p.Manager.GetCache()
 	o.Scheme, o.Log, o.Modules = p.Manager.GetScheme(), p.Log.WithName("registry"), p.Modules
+	o.Shared, o.Decorations = p.Shared, p.Decorations
 	if p.Journal != nil {
 		o.Journal = p.Journal
 	}
@@ -40,4 +47,69 @@ func provide(p Params) (*Registry, error) {
 		return nil, err
 	}
 	return r, p.Manager.Add(r)
+}
+
+// Shared is a value of the hub's App that goes into every app.
+type Shared struct {
+	kind    reflect.Type
+	provide fx.Option
+}
+
+// sharedGroup is the fx value group that collects what is shared.
+const sharedGroup = "clusterfx-shared"
+
+// Share hands a value of the hub's App to the apps of all remotes: it is built once, by the constructor that
+// the hub part of a module gives for it, and the remote part of any module may ask for a T. It goes into the
+// hub part of a module, or into the options of the hub:
+//
+//	registry.ModuleOptions{
+//		Hub:    fx.Options(fx.Provide(NewPool), registry.Share[*Pool]()),
+//		Remote: fx.Invoke(Setup), // may ask for a *Pool
+//	}
+//
+// The value must be safe for use by many goroutines. It belongs to the hub's App: its hooks run there, after
+// all apps have ended for those that stop it. Several modules may share the same T; what has no T in the hub
+// does not start. A T that an app has already, such as client.Client, is refused when the hub starts.
+func Share[T any]() fx.Option {
+	return fx.Provide(fx.Annotate(
+		func(value T) Shared {
+			return Shared{
+				kind:    reflect.TypeFor[T](),
+				provide: fx.Provide(func() T { return value }),
+			}
+		},
+		fx.ResultTags(`group:"`+sharedGroup+`"`),
+	))
+}
+
+// String names the type.
+func (s Shared) String() string { return fmt.Sprintf("registry.Share[%s]", s.kind) }
+
+// shareOnce returns what provides every shared value, once for each type.
+func shareOnce(all []Shared) fx.Option {
+	var options []fx.Option
+	seen := map[reflect.Type]bool{}
+	for _, s := range all {
+		if s.kind != nil && !seen[s.kind] {
+			seen[s.kind] = true
+			options = append(options, s.provide)
+		}
+	}
+	return fx.Options(options...)
+}
+
+// decorationsGroup is the fx value group that collects decorations.
+const decorationsGroup = "clusterfx-decorations"
+
+// Decorate adds a decoration to the hub's App. It goes into the hub part of a module or into the options
+// of the hub; see AsDecoration for one that needs something of the App. Decorations are applied in the order of their
+// names: the first one sees a request first.
+func Decorate(d Decoration) fx.Option {
+	return fx.Supply(fx.Annotate(d, fx.ResultTags(`group:"`+decorationsGroup+`"`)))
+}
+
+// AsDecoration marks a constructor of a Decoration as one whose result is applied to the remotes. It goes
+// into an fx.Provide of the hub's App.
+func AsDecoration(constructor any) any {
+	return fx.Annotate(constructor, fx.ResultTags(`group:"`+decorationsGroup+`"`))
 }

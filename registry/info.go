@@ -57,6 +57,14 @@ const (
 	ReasonStopping          = "Stopping"
 	ReasonOverBudget        = "OverBudget"
 	ReasonQuarantined       = "Quarantined"
+	ReasonAllowed           = "Allowed"
+	ReasonRightsMissing     = "RightsMissing"
+)
+
+// Reasons that a module has which waits for its remote, besides ReasonRightsMissing and ReasonWaiting.
+const (
+	ReasonAPIMissing         = "APIMissing"
+	ReasonVersionUnsupported = "VersionUnsupported"
 )
 
 // Facet is one aspect of a remote: whether it is as it should be, and why not.
@@ -106,7 +114,11 @@ type Info struct {
 	// Reachable, Identity and App are the facets, in the order in which they matter.
 	Reachable, Identity, App Facet
 
-	// Modules are the modules selected for this remote, sorted by name.
+	// Authorized says whether the credentials have the rights that the modules declare. It is zero where
+	// none declares any, and blocks only the modules that lack one.
+	Authorized Facet
+
+	// Modules are the modules that are wanted for this remote, sorted by name.
 	Modules []ModuleInfo
 	// ID is what the remote said it is (the UID of its kube-system Namespace), or empty.
 	ID string

@@ -23,7 +23,11 @@ type line struct {
 	holder  ClusterName // who has this id, "" for nobody else
 	isHub   bool
 	version string
+	found   *findings // of the last survey; nil for none
 }
+
+// surveyed reports whether questions have been asked; whatever the answers were.
+func (l *line) surveyed(q *questions) bool { return q == nil || l.found != nil && l.found.of == q }
 
 type contact int
 

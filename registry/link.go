@@ -6,14 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,13 +34,17 @@ type link struct {
 	settings   atomic.Pointer[Probe]
 	credential atomic.Pointer[string] // fingerprint; the actor stores it after the swap
 
-	heard  atomic.Int64  // when a list last brought an app something, in nanoseconds
-	asked  time.Time     // when the remote was last asked who it is; the probe's own
-	met    net.Conn      // the connection that said so; the probe's own
-	used   net.Conn      // the connection of the probe's last request
-	kick   chan struct{} // asks for a probe now
+	heard  atomic.Int64    // when a list last brought an app something, in nanoseconds
+	asked  time.Time       // when the remote was last asked who it is; the probe's own
+	met    net.Conn        // the connection that said so; the probe's own
+	used   net.Conn        // the connection of the probe's last request
+	kick   chan struct{}   // asks for a probe now
+	ctx    context.Context //nolint:containedctx // A link is a lifetime.
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	surveyor *surveyor      // nil until there was something to ask; the actor's own
+	asking   sync.WaitGroup // the surveyor
 }
 
 // retryProbeEvery is the time between probes after a failed one.
@@ -55,15 +56,17 @@ func (l *link) open(ctx context.Context, p Probe) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.settings.Store(&p)
 	l.pulse.start(l.root)
-	l.kick, l.cancel, l.done = make(chan struct{}, 1), cancel, make(chan struct{})
+	l.kick, l.done = make(chan struct{}, 1), make(chan struct{})
+	l.ctx, l.cancel = ctx, cancel
 	go l.run(ctx)
 }
 
-// close ends the probe and every connection. It waits for the probe to return, which it does as
+// close ends the probe, the surveys and every connection. It waits for the probe to return, which it does as
 // soon as its request has been cancelled.
 func (l *link) close() {
 	l.cancel()
 	<-l.done
+	l.asking.Wait()
 	l.transport.Close()
 }
 
@@ -151,7 +154,7 @@ func (l *link) isFresh(last probeFact) bool {
 // one that the fact describes.
 func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
-	err := l.ask(ctx, &fact, last)
+	err := l.question(ctx, &fact, last)
 	if err != nil {
 		reason, message := classify(err)
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
@@ -162,9 +165,9 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 	return fact, nil
 }
 
-// ask fills in what the remote says. A remote that tells who it is has looked that up in its storage
+// question fills in what the remote says. A remote that tells who it is has looked that up in its storage
 // and is well enough for a first contact; later it is asked how it is besides.
-func (l *link) ask(ctx context.Context, fact *probeFact, last probeFact) error {
+func (l *link) question(ctx context.Context, fact *probeFact, last probeFact) error {
 	if l.isFresh(last) {
 		if err := l.healthy(ctx); err != nil || l.used == l.met {
 			return err
@@ -235,43 +238,4 @@ const maxShort = 128
 func isShort(text string) bool {
 	hidden := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	return text != "" && len(text) <= maxShort && !strings.ContainsFunc(text, hidden)
-}
-
-// maxProbeBody bounds the answer to a probe; the largest is a Namespace.
-const maxProbeBody = 1 << 20
-
-// get sends one of the requests of a probe. Each has the whole timeout: a remote at the end of a long line
-// needs some time for each of them.
-func (l *link) get(ctx context.Context, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
-	defer cancel()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { l.used = got.Conn }, // by the goroutine of RoundTrip
-	})
-	where, err := url.JoinPath(l.server, path)
-	if err != nil {
-		return nil, fmt.Errorf("probe the API server: %w", err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
-	if err != nil {
-		return nil, fmt.Errorf("probe the API server: %w", err)
-	}
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := withFewConnections(l.transport, request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxProbeBody))
-	if err != nil {
-		return nil, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, &kubeconfig.StatusError{Code: response.StatusCode}
-	}
-	if mediaType(response) == "text/html" { // of a load balancer or a proxy, whatever its status says
-		return nil, kubeconfig.ErrNotKubernetes
-	}
-	return body, nil
 }

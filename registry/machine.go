@@ -46,6 +46,7 @@ type want struct {
 	removeBy             time.Time // until when a stop may be put off for cleanup steps; zero for not
 	endpoint, credential string
 	shape                string
+	questions            *questions // that have to be answered before an app starts
 	identity             Identity
 	failureThreshold     int
 	successThreshold     int
@@ -150,6 +151,13 @@ func (m *machine) applyProbe(p probeFact, now time.Time) {
 	}
 	if p.ok && m.knownID == "" && !p.isHub && p.holder == "" && m.expects(p.id) {
 		m.knownID = p.id
+	}
+}
+
+// applySurvey takes note of what was found at an endpoint.
+func (m *machine) applySurvey(endpoint string, f *findings) {
+	if l := m.lineTo(endpoint); l != nil {
+		l.found = f
 	}
 }
 

@@ -3,11 +3,15 @@
 package registry
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 
 	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // Module is a named part of the control plane: code that runs in the app of every remote, in
@@ -26,6 +30,16 @@ type ModuleOptions struct {
 	Remote fx.Option
 	// Hub goes into the hub's App once.
 	Hub fx.Option
+	// Select says for which remotes the module is meant. Default: all.
+	Select Selector
+	// Config is the module's configuration: a type of its own, filled in by the operator and given to both
+	// parts as a value. See ConfigOf. Default: none, the module cannot be configured.
+	Config ConfigType
+	// Rules are the rights that Remote needs in a remote, HubRules those that it needs in the hub. The hub
+	// prints the ClusterRoles that they make, and asks each remote whether its credentials have them: a
+	// module that lacks one waits, with the right's name, and the others run. Default: none, nothing is
+	// asked.
+	Rules, HubRules []rbacv1.PolicyRule
 }
 
 // modulesGroup is the fx value group that collects the modules of a hub.
@@ -52,52 +66,108 @@ func (m Module) Name() string { return m.name }
 // Description returns the sentence given in ModuleOptions.
 func (m Module) Description() string { return m.options.Description }
 
+// Rules returns the rights that the module needs in a remote. They must not be written to.
+func (m Module) Rules() []rbacv1.PolicyRule { return m.options.Rules }
+
+// HubRules returns the rights that the module needs in the hub. They must not be written to.
+func (m Module) HubRules() []rbacv1.PolicyRule { return m.options.HubRules }
+
 // Option returns what adds the module to the hub's App: its hub part, and its membership in the
 // group from which the registry takes the modules of every remote.
 func (m Module) Option() fx.Option {
 	parts := []fx.Option{fx.Supply(fx.Annotate(m, fx.ResultTags(`group:"`+modulesGroup+`"`)))}
 	if m.options.Hub != nil {
-		parts = append(parts, fx.Module(m.name, m.options.Hub))
+		parts = append(parts, fx.Module(m.name, m.options.Config.hubOption(m.name), m.options.Hub))
 	}
 	return fx.Options(parts...)
 }
 
-// checkModules reports the first thing that is wrong with the set of modules: names, and every
-// module's graph alone and together with the others. It builds nothing and contacts nobody.
-func checkModules(modules []Module) error {
-	seen := map[string]bool{}
-	for _, m := range modules {
-		if !moduleName.MatchString(m.name) {
-			return fmt.Errorf("module %q: the name is not a DNS label of 2 to 32 characters", m.name)
-		}
-		if seen[m.name] {
-			return fmt.Errorf("module %q is in the hub twice", m.name)
-		}
-		seen[m.name] = true
-		if err := fx.ValidateApp(appOptions(&epoch{}, []Module{m})...); err != nil {
-			return fmt.Errorf("module %q: %w", m.name, err)
-		}
-	}
-	if err := fx.ValidateApp(appOptions(&epoch{}, modules)...); err != nil {
-		return fmt.Errorf("the modules do not go together: %w", err)
-	}
-	return nil
+// ConfigType is the type of a module's configuration, with its defaults. Make one with ConfigOf. The zero
+// ConfigType is that of a module without a configuration.
+type ConfigType struct {
+	// decode puts the layers on top of the defaults, checks the result and returns what provides it to the
+	// module alone.
+	build func(layers []json.RawMessage) (fx.Option, error)
+	// hub returns what provides the configuration to the hub part of the module.
+	hub func(module string) fx.Option
 }
 
-// selectModules returns the modules of the hub that names asks for; nil asks for all.
-func selectModules(all []Module, names []string) []Module {
-	if names == nil {
-		return all
+// ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one
+// with the values that hold where the operator says nothing. What the operator says is decoded strictly: an
+// unknown field is an error. If T or *T has a method Validate() error, a configuration for which it fails
+// is refused, too; both happen when the hub starts.
+//
+// The remote part of the module may ask for a T: it is the one for its remote, with the overrides that
+// apply there. The hub part gets the one without overrides. The type is the module's own in either App: two
+// modules may use the same type.
+func ConfigOf[T any](defaults func() T) ConfigType {
+	decode := func(layers []json.RawMessage) (T, error) {
+		config := defaults()
+		for _, layer := range layers {
+			if len(layer) == 0 {
+				continue
+			}
+			if err := yaml.UnmarshalStrict(layer, &config); err != nil {
+				return config, fmt.Errorf("decode the configuration into %T: %w", config, err)
+			}
+		}
+		if v, ok := any(&config).(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				return config, fmt.Errorf("the configuration is not valid: %w", err)
+			}
+		}
+		return config, nil
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(m Module) bool { return !slices.Contains(names, m.name) })
+	return ConfigType{
+		build: func(layers []json.RawMessage) (fx.Option, error) {
+			config, err := decode(layers)
+			return fx.Provide(func() (T, error) { return config, err }, fx.Private), err
+		},
+		hub: func(module string) fx.Option {
+			return fx.Provide(func(o hubOptions) (T, error) {
+				return decode([]json.RawMessage{o.configOf(module)})
+			}, fx.Private)
+		},
+	}
 }
 
-// unknownModules returns the names that no module of the hub has, sorted.
-func unknownModules(all []Module, names []string) []string {
-	known := func(name string) bool {
-		return slices.ContainsFunc(all, func(m Module) bool { return m.name == name })
+// hubOptions are the Options of the registry, where the hub's App has them.
+type hubOptions struct {
+	fx.In
+
+	Options Options `optional:"true"`
+}
+
+func (o hubOptions) configOf(module string) json.RawMessage {
+	configs := o.Options.ModuleConfigs
+	i := slices.IndexFunc(configs, func(c ModuleConfig) bool { return c.Name == module })
+	if i < 0 {
+		return nil
 	}
-	unknown := slices.DeleteFunc(slices.Clone(names), known)
-	slices.Sort(unknown)
-	return slices.Compact(unknown)
+	return configs[i].Config
+}
+
+// errNoConfig says that somebody configures a module that has nothing to configure.
+var errNoConfig = errors.New("the module has no configuration; remove what is configured for it")
+
+// decode returns what provides a configuration to the remote part of its module. It is nothing for a module
+// without one.
+func (c ConfigType) decode(layers ...json.RawMessage) (fx.Option, error) {
+	if c.build != nil {
+		return c.build(layers)
+	}
+	for _, layer := range layers {
+		if len(layer) > 0 {
+			return nil, errNoConfig
+		}
+	}
+	return fx.Options(), nil
+}
+
+// hubOption returns what provides the configuration to the hub part of a module.
+func (c ConfigType) hubOption(module string) fx.Option {
+	if c.hub == nil {
+		return fx.Options()
+	}
+	return c.hub(module)
 }

@@ -58,6 +58,12 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Modules run in the apps.
 	Modules []Module
+	// ModuleConfigs are what the operator configures of them. Default: none.
+	ModuleConfigs []ModuleConfig
+	// Shared are values that go into every app. Default: none. See Share.
+	Shared []Shared
+	// Decorations change how the hub talks to remotes. Default: none.
+	Decorations []Decoration
 	// Policy is what the operator allows of credentials and addresses.
 	Policy kubeconfig.Policy
 	// Log is the parent of every app's logger. Default: discards.
@@ -117,14 +123,18 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// New returns a registry without remotes. It checks the modules (their names, and that
-// everything they ask for is provided) and contacts nobody. Call Shutdown when done.
+// New returns a registry without remotes. It checks the modules (their names, their configuration, and
+// that everything they ask for is provided) and contacts nobody. Call Shutdown when done.
 func New(o Options) (*Registry, error) {
 	if o.Hub == nil || o.HubMapper == nil || o.Scheme == nil {
 		return nil, errors.New("registry: Hub, HubMapper and Scheme are required")
 	}
-	if err := checkModules(o.Modules); err != nil {
+	modules, err := newCatalog(o)
+	if err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
+	}
+	if err := checkDecorations(o.Decorations); err != nil {
+		return nil, fmt.Errorf("check the decorations: %w", err)
 	}
 	transport, err := rest.TransportFor(o.Hub)
 	if err != nil {
@@ -136,7 +146,7 @@ func New(o Options) (*Registry, error) {
 		actors: map[ClusterName]*actor{},
 		claims: map[string]claim{},
 	}
-	r.environment = newEnvironment(o, transport)
+	r.environment = newEnvironment(o, modules, transport)
 	return r, nil
 }
 

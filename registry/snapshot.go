@@ -26,7 +26,7 @@ func (a *actor) describe(now time.Time) Info {
 	if a.link != nil {
 		info.Server = a.link.server
 	}
-	info.Modules = a.moduleInfos()
+	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)
 	return info
 }
@@ -34,7 +34,7 @@ func (a *actor) describe(now time.Time) Info {
 // noteUnknownModules says of each module that is asked for and not in this hub that it waits. The
 // others work, so the remote stays in its state.
 func (a *actor) noteUnknownModules(info *Info) {
-	unknown := unknownModules(a.registry.modules, a.applied.Modules)
+	unknown := a.registry.modules.unknown(a.applied.Modules)
 	if len(unknown) == 0 {
 		return
 	}
@@ -50,20 +50,6 @@ func (a *actor) noteUnknownModules(info *Info) {
 		}
 		info.Reason, info.Message = summary(*info)
 	}
-}
-
-func (a *actor) moduleInfos() []ModuleInfo {
-	switch e := a.epochs[a.machine.app.epoch]; {
-	case e != nil && (a.machine.app.runs() || a.machine.failure != nil):
-		return e.tracker.list()
-	case a.machine.failure != nil:
-		return slices.Clone(a.modules)
-	}
-	var infos []ModuleInfo
-	for _, m := range selectModules(a.registry.modules, a.applied.Modules) {
-		infos = append(infos, ModuleInfo{Name: m.name, State: ModuleStopped})
-	}
-	return infos
 }
 
 // publish replaces the snapshot if anything in it has changed, and tells the subscribers.

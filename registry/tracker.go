@@ -38,7 +38,7 @@ type progress struct {
 	failed  *moduleError
 }
 
-func newTracker(modules []Module, changed func()) *tracker {
+func newTracker(modules []choice, changed func()) *tracker {
 	t := &tracker{
 		changed: changed,
 		modules: map[string]*progress{},

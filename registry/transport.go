@@ -25,7 +25,7 @@ const (
 // chain describes the transport that every client of one epoch shares, for one side of it: the
 // remote, or the hub. Whatever an app sends passes these layers, outermost first:
 //
-//	deadline -> connections -> rate limit -> user agent -> answers judged, amended and bounded
+//	deadline -> decorations -> connections -> rate limit -> user agent -> answers judged, amended and bounded
 //	-> fence -> gate -> base (which authenticates, and guards the dial)
 //
 // Nothing can wait between the fence and the wire, so that a request is either refused or sent.
@@ -38,6 +38,8 @@ type chain struct {
 	timeout   time.Duration // of one request that is neither a list nor a stream
 	intake    *intake       // bounds what answers may turn into
 	heard     *atomic.Int64 // when a list last brought something, in nanoseconds; may be nil
+	// decorated is send with the operator's decorations around it; nil without any.
+	decorated http.RoundTripper
 }
 
 // RoundTrip sends the request through the layers.
@@ -46,7 +48,7 @@ func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
 	own := r.Context()
 	ctx, cancel := c.bound(own, kind)
 	r = r.WithContext(ctx)
-	response, err := c.send(r, kind)
+	response, err := c.pass(r, kind)
 	if err != nil {
 		cause := context.Cause(ctx)
 		cancel()
@@ -87,6 +89,20 @@ func (c *chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 		done()
 	}
 }
+
+// pass sends the request by way of the decorations.
+func (c *chain) pass(r *http.Request, kind requestKind) (*http.Response, error) {
+	if c.decorated != nil {
+		return c.decorated.RoundTrip(r)
+	}
+	return c.send(r, kind)
+}
+
+// sender is the part of a chain that comes after the decorations.
+type sender struct{ *chain }
+
+// RoundTrip sends the request.
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) { return s.send(r, kindOf(r)) }
 
 func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) {
 	if c.limiter != nil {

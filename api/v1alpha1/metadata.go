@@ -50,6 +50,15 @@ const (
 	// again, the Cluster is quarantined again, for twice as long.
 	AnnotationRetry = "clusterfx.dev/retry"
 
+	// AnnotationObserve set to AnnotationObserveValue is written by an operator who wants to see what the
+	// modules would do to a remote before they may do it. Every write to the remote becomes a dry run, and
+	// an event of the Cluster says what it would have been. It takes effect with the next request of what
+	// runs already, and so does its removal.
+	AnnotationObserve = "clusterfx.dev/observe"
+
+	// AnnotationObserveValue is the only value of AnnotationObserve that has an effect.
+	AnnotationObserveValue = "true"
+
 	// AnnotationSecretUID is the UID of the Secret from which the hub made the Cluster. A Cluster
 	// without it was made by somebody else and is never adopted, changed or deleted on behalf of a
 	// Secret. Only the hub writes it, when it creates the Cluster.

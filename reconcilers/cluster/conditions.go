@@ -14,6 +14,9 @@ import (
 // steps are the conditions on the way to Ready, in the order in which they are reached.
 type steps struct {
 	credentials, reachable, identity, modules registry.Facet
+	// authorized is beside the way: it stands in that of single modules only. Zero where no module
+	// declares what it needs.
+	authorized registry.Facet
 	// hopeless says that the modules failed too often for another try to be worth waiting for.
 	hopeless bool
 }
@@ -23,12 +26,16 @@ const (
 	messagePaused   = "The Cluster is paused; set spec.state to Active to start it"
 	messageStopping = "The app is being stopped"
 	messageWaiting  = "Waiting for good credentials"
+	messageObserved = "; what they write is tried and not done, because of the annotation " + hubv1.AnnotationObserve
 )
 
 // stepsOf puts together what is known of the Secret and of the remote. The zero Info stands for a
 // remote that the registry does not know.
 func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) steps {
-	s := steps{credentials: found.valid, reachable: info.Reachable, identity: info.Identity, modules: info.App}
+	s := steps{
+		credentials: found.valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
+		authorized: info.Authorized,
+	}
 	if refusedAtDial(info.Reachable) {
 		s.credentials, s.reachable = info.Reachable, registry.Facet{}
 	}
@@ -40,6 +47,9 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 	}
 	if info.App.Status == metav1.ConditionTrue {
 		s.modules.Message = running(info.Modules)
+		if observed(cluster.Annotations) {
+			s.modules.Message += messageObserved
+		}
 	}
 	s.hopeless = isHopeless(info)
 	for _, facet := range []*registry.Facet{&s.reachable, &s.identity, &s.modules} {
@@ -102,14 +112,16 @@ func (s steps) stalled() bool {
 
 // running says how many modules run, for people.
 func running(modules []registry.ModuleInfo) string {
-	switch n := countRunning(modules); n {
-	case 0:
+	n := countRunning(modules)
+	switch {
+	case n < len(modules):
+		return fmt.Sprintf("%d of %d modules are running; status.modules says what the others wait for", n, len(modules))
+	case n == 0:
 		return "No module is selected"
-	case 1:
+	case n == 1:
 		return "1 module is running"
-	default:
-		return fmt.Sprintf("%d modules are running", n)
 	}
+	return fmt.Sprintf("%d modules are running", n)
 }
 
 func countRunning(modules []registry.ModuleInfo) int {

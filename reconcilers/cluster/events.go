@@ -21,6 +21,7 @@ const (
 	eventIdentityAccepted   = "IdentityAccepted"
 	eventDeregistered       = "Deregistered"
 	eventAbandoned          = "Abandoned"
+	eventObserved           = "Observed"
 )
 
 // transition is a change that is worth an event.

@@ -45,5 +45,9 @@ func provideJournal(p journalParams) (journals, error) {
 	return journals{Ours: j, Theirs: j}, err
 }
 
-// Module adds the controllers of this package to the hub's manager, and gives the registry a Journal.
-var Module = fx.Module("cluster", fx.Provide(provideJournal), fx.Invoke(Setup))
+// Module adds the controllers of this package to the hub's manager, and gives the registry a Journal and the
+// decoration for observing.
+var Module = fx.Module("cluster",
+	fx.Provide(provideJournal, registry.AsDecoration(Observe)),
+	fx.Invoke(Setup),
+)

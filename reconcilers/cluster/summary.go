@@ -29,6 +29,9 @@ func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 	set(hubv1.ConditionCredentialsValid, s.credentials)
 	set(hubv1.ConditionReachable, s.reachable)
 	set(hubv1.ConditionIdentityConfirmed, s.identity)
+	if s.authorized.Status != "" {
+		set(hubv1.ConditionAuthorized, s.authorized)
+	}
 	set(hubv1.ConditionModulesReady, s.modules)
 	if kind, f := progressOf(ready, s); kind != "" {
 		set(kind, f)
@@ -69,7 +72,7 @@ func progressOf(ready registry.Facet, s steps) (string, registry.Facet) {
 func ourTypes() []string {
 	return []string{
 		hubv1.ConditionReady, hubv1.ConditionCredentialsValid, hubv1.ConditionReachable,
-		hubv1.ConditionIdentityConfirmed, hubv1.ConditionModulesReady,
+		hubv1.ConditionIdentityConfirmed, hubv1.ConditionAuthorized, hubv1.ConditionModulesReady,
 		hubv1.ConditionReconciling, hubv1.ConditionStalled,
 	}
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// dryRun returns the request as one that changes nothing. A deletion that has options in its body is not
+// asked for those in its query.
+func dryRun(r *http.Request) (*http.Request, error) {
+	dry := r.Clone(r.Context())
+	query := dry.URL.Query()
+	query.Set("dryRun", metav1.DryRunAll)
+	dry.URL.RawQuery = query.Encode()
+	if r.Method != http.MethodDelete || r.Body == nil {
+		return dry, nil
+	}
+	sent, err := io.ReadAll(io.LimitReader(r.Body, maxDeleteOptions))
+	r.Body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("read the options of the deletion: %w", err)
+	}
+	body, err := dryOptions(sent, r.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, err
+	}
+	dry.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	dry.ContentLength = int64(len(body))
+	dry.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	dry.Body, err = dry.GetBody()
+	return dry, err
+}
+
+// maxDeleteOptions is more than any options of a deletion take.
+const maxDeleteOptions = 64 << 10
+
+// protobufPrefix comes before every object of Kubernetes in protobuf.
+const protobufPrefix = "k8s\x00"
+
+// dryOptions returns the options of a deletion with the dry run among them, as JSON.
+func dryOptions(sent []byte, contentType string) ([]byte, error) {
+	var options metav1.DeleteOptions
+	form, _, _ := mime.ParseMediaType(contentType)
+	var err error
+	switch {
+	case len(sent) == 0:
+	case form == runtime.ContentTypeJSON, form == "":
+		err = json.Unmarshal(sent, &options)
+	case form == runtime.ContentTypeProtobuf:
+		var wrapped runtime.Unknown
+		if err = wrapped.Unmarshal(bytes.TrimPrefix(sent, []byte(protobufPrefix))); err == nil {
+			err = options.Unmarshal(wrapped.Raw)
+		}
+	default:
+		err = fmt.Errorf("they are in the form %q", form)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the options of the deletion cannot be understood: %w", err)
+	}
+	options.TypeMeta = metav1.TypeMeta{} // that of all groups
+	options.DryRun = []string{metav1.DryRunAll}
+	return json.Marshal(&options)
+}

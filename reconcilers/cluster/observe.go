@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// ErrObserved is the error of a request that is not sent because the remote is only observed, and the request
+// is of a kind that cannot be tried without being done.
+var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.AnnotationObserve + "), and this request cannot be tried without being done")
+
+// Observe returns the decoration of the remotes whose Cluster has AnnotationObserve: every write of an app,
+// of WithClient and of WithCluster becomes a dry run, which the remote admits and validates as it would the
+// write, and an Event of the Cluster tells what was tried. What cannot be tried without being done (exec,
+// attach, port-forward, and what goes through a proxy) is refused with ErrObserved.
+//
+// A module sees the answers of a remote that accepts what it writes, and does not see the result when it
+// reads again; it will mostly try again. Events are told ten at a time and one per second after that, for
+// each app; all of it is in the log.
+func Observe(mgr ctrl.Manager) registry.Decoration {
+	o := &observer{
+		clusters: mgr.GetClient(),
+		events:   recorder{mgr.GetEventRecorder(FieldManager)},
+		log:      mgr.GetLogger().WithName("observe"),
+	}
+	return registry.Decoration{
+		Name:   "observe",
+		Select: func(info registry.Info) bool { return observed(info.Annotations) },
+		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+			return &observing{observer: o, cluster: string(name), next: next, pace: rate.NewLimiter(toldPerSecond, toldAtOnce)}
+		},
+	}
+}
+
+// How many events one app may cause.
+const (
+	toldPerSecond = 1
+	toldAtOnce    = 10
+)
+
+func observed(annotations map[string]string) bool {
+	return annotations[hubv1.AnnotationObserve] == hubv1.AnnotationObserveValue
+}
+
+// observer tells what was tried.
+type observer struct {
+	clusters client.Reader // cached
+	events   recorder
+	log      logr.Logger
+}
+
+// observing is the way of one app's requests while its remote is observed.
+type observing struct {
+	*observer
+	cluster string
+	next    http.RoundTripper
+	pace    *rate.Limiter
+}
+
+// RoundTrip sends reads as they are and writes as dry runs.
+func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
+	where := targetOf(r.URL.Path)
+	switch {
+	case where.isReview():
+		return o.next.RoundTrip(r) // It asks something, and changes nothing.
+	case where.connects(r.Method):
+		return unsent(r, fmt.Errorf("%s %s: %w", r.Method, where, ErrObserved))
+	case r.Method == http.MethodGet, r.Method == http.MethodHead, r.Method == http.MethodOptions:
+		return o.next.RoundTrip(r)
+	}
+	dry, err := dryRun(r)
+	if err != nil {
+		return unsent(r, fmt.Errorf("%s %s: %w: %w", r.Method, where, ErrObserved, err))
+	}
+	response, err := o.next.RoundTrip(dry)
+	if err == nil && response.StatusCode < http.StatusMultipleChoices {
+		o.tell(r.Context(), r.Method, where)
+	}
+	return response, err
+}
+
+func unsent(r *http.Request, err error) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return nil, err
+}
+
+// tell records what would have been done.
+func (o *observing) tell(ctx context.Context, method string, where target) {
+	o.log.Info("A write was tried and not done", "cluster", o.cluster, "method", method, "target", where.String())
+	if !o.pace.Allow() {
+		return
+	}
+	var cluster hubv1.Cluster
+	if err := o.clusters.Get(ctx, client.ObjectKey{Name: o.cluster}, &cluster); err != nil {
+		return // It is being deleted, and nobody looks at its events any more.
+	}
+	o.events.Eventf(&cluster, where.reference(), corev1.EventTypeNormal, eventObserved, method, "%s",
+		cut("Would "+method+" "+where.String()+", which the remote accepts", maxNote))
+}

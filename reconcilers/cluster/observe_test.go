@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A remote that is observed is not changed by anything that an app can send, however it sends it, and the
+// Cluster's events say what it tried. Without the annotation the same is done, by the same app.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	apps := make(chan registry.Remote, 1)
+	h := newHub(t, func(o *hubOptions) {
+		o.modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+	})
+	remote := fleettest.Cluster(t, "one")
+	direct := clientFor(t, remote)
+	name := h.name("a")
+	h.putKubeconfig(name, remote.Kubeconfig())
+	h.newCluster(name, func(c *hubv1.Cluster) {
+		c.Annotations = map[string]string{hubv1.AnnotationObserve: hubv1.AnnotationObserveValue}
+	})
+	if c := h.expectReady(name); !strings.Contains(summary(c), hubv1.AnnotationObserve) {
+		t.Errorf("the status does not say that the remote is observed: %s", summary(c))
+	}
+	app := <-apps
+
+	for _, observed := range []bool{true, false} {
+		for what, w := range writes() {
+			existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "observe-", Namespace: "default"}}
+			h.must(direct.Create(t.Context(), existing))
+			h.eventually(func() error { // The annotation is on its way.
+				err := w(t.Context(), app, h.registry, existing.DeepCopy())
+				if err != nil {
+					return fmt.Errorf("%s, observed %t: %w", what, observed, err)
+				}
+				var after corev1.ConfigMap
+				err = direct.Get(t.Context(), client.ObjectKeyFromObject(existing), &after)
+				created := direct.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: existing.Name + "-new"}, &corev1.ConfigMap{})
+				if same := err == nil && after.ResourceVersion == existing.ResourceVersion && apierrors.IsNotFound(created); same != observed {
+					return fmt.Errorf("%s, observed %t: the remote has changed: %t", what, observed, !same)
+				}
+				return nil
+			})
+		}
+		if observed {
+			h.expectObserved(name, "Would DELETE configmaps default/observe-")
+			h.change(name, func(c *hubv1.Cluster) { delete(c.Annotations, hubv1.AnnotationObserve) })
+		}
+	}
+	if info := h.info(name); info.Epoch != app.Info.Epoch {
+		t.Errorf("another app took the place of the one that ran")
+	}
+}
+
+// write changes an existing ConfigMap or creates another one.
+type write func(context.Context, registry.Remote, *registry.Registry, *corev1.ConfigMap) error
+
+// writes are the ways in which an app may write.
+func writes() map[string]write {
+	type app = registry.Remote
+	typed := func(contentType string, do func(context.Context, kubernetes.Interface, *corev1.ConfigMap) error) write {
+		return func(ctx context.Context, p app, _ *registry.Registry, one *corev1.ConfigMap) error {
+			config := rest.CopyConfig(p.Config)
+			config.ContentType = contentType
+			set, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				return err
+			}
+			return do(ctx, set, one)
+		}
+	}
+	deletion := func(ctx context.Context, set kubernetes.Interface, one *corev1.ConfigMap) error {
+		options := *metav1.NewPreconditionDeleteOptions(string(one.UID))
+		err := set.CoreV1().ConfigMaps("default").Delete(ctx, one.Name, options)
+		return client.IgnoreNotFound(err)
+	}
+	return map[string]write{
+		"create": func(ctx context.Context, p app, _ *registry.Registry, one *corev1.ConfigMap) error {
+			another := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: one.Name + "-new", Namespace: "default"}}
+			return client.IgnoreAlreadyExists(p.Client.Create(ctx, another))
+		},
+		"update": func(ctx context.Context, p app, _ *registry.Registry, one *corev1.ConfigMap) error {
+			one.Data, one.ResourceVersion = map[string]string{"a": "b"}, ""
+			return p.Client.Update(ctx, one)
+		},
+		"patch": func(ctx context.Context, p app, _ *registry.Registry, one *corev1.ConfigMap) error {
+			return p.Client.Patch(ctx, one, client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"b"}}`)))
+		},
+		"apply": func(ctx context.Context, p app, _ *registry.Registry, one *corev1.ConfigMap) error {
+			config := corev1ac.ConfigMap(one.Name, "default").WithData(map[string]string{"a": "b"})
+			return p.Client.Apply(ctx, config, client.FieldOwner("test"))
+		},
+		"delete with controller-runtime": func(ctx context.Context, p app, _ *registry.Registry, one *corev1.ConfigMap) error {
+			return client.IgnoreNotFound(p.Client.Delete(ctx, one, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		},
+		"delete through WithClient": func(ctx context.Context, p app, r *registry.Registry, one *corev1.ConfigMap) error {
+			return r.WithClient(ctx, p.Cluster, func(ctx context.Context, c client.Client) error {
+				return client.IgnoreNotFound(c.Delete(ctx, one))
+			})
+		},
+		"delete in JSON":     typed("application/json", deletion),
+		"delete in protobuf": typed("application/vnd.kubernetes.protobuf", deletion),
+		"delete a collection": typed("application/json", func(ctx context.Context, set kubernetes.Interface, one *corev1.ConfigMap) error {
+			which := metav1.ListOptions{FieldSelector: "metadata.name=" + one.Name}
+			return set.CoreV1().ConfigMaps("default").DeleteCollection(ctx, metav1.DeleteOptions{}, which)
+		}),
+	}
+}
+
+// What cannot be tried is refused, an eviction is tried, and asking for rights is not a write.
+func TestObserve_Subresources(t *testing.T) {
+	t.Parallel()
+	apps := make(chan registry.Remote, 1)
+	h := newHub(t, func(o *hubOptions) {
+		o.modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+	})
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	h.putKubeconfig(name, remote.Kubeconfig())
+	h.newCluster(name, func(c *hubv1.Cluster) {
+		c.Annotations = map[string]string{hubv1.AnnotationObserve: hubv1.AnnotationObserveValue}
+	})
+	h.expectReady(name)
+	set, err := kubernetes.NewForConfig((<-apps).Config)
+	h.must(err)
+	direct := clientFor(t, remote)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "observe-", Namespace: "default"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "none"}}},
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
+	h.must(client.IgnoreAlreadyExists(direct.Create(t.Context(), account)))
+	h.must(direct.Create(t.Context(), pod))
+
+	core := set.CoreV1().RESTClient()
+	for what, request := range map[string]*rest.Request{
+		"exec":             core.Post().Namespace("default").Resource("pods").Name(pod.Name).SubResource("exec").Param("command", "ls"),
+		"exec with GET":    core.Get().Namespace("default").Resource("pods").Name(pod.Name).SubResource("exec").Param("command", "ls"),
+		"through a proxy":  core.Post().Namespace("default").Resource("pods").Name(pod.Name).SubResource("proxy"),
+		"port-forward":     core.Post().Namespace("default").Resource("pods").Name(pod.Name).SubResource("portforward"),
+		"outside of kinds": core.Verb(http.MethodPost).AbsPath("/debug/flags/v"),
+	} {
+		if err := request.Do(t.Context()).Error(); !errors.Is(err, cluster.ErrObserved) {
+			t.Errorf("%s: %v, want ErrObserved", what, err)
+		}
+	}
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: "default"}}
+	h.must(set.PolicyV1().Evictions("default").Evict(t.Context(), eviction))
+	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{}); err != nil {
+		t.Errorf("an eviction that was only tried: %v", err)
+	}
+	h.expectObserved(name, "Would POST pods/eviction default/"+pod.Name)
+}
+
+// The condition names what the credentials lack, and goes when no module declares anything.
+func TestCluster_Authorized(t *testing.T) {
+	t.Parallel()
+	needs := registry.NewModule("needs", registry.ModuleOptions{
+		Remote: fx.Invoke(func(registry.Remote) {}),
+		Rules:  []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}}},
+	})
+	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{needs, idle("free")} })
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	user, err := remote.MintCertificate(t.Context(), fleet.User{Name: name})
+	h.must(err)
+	h.putKubeconfig(name, user.Kubeconfig())
+	h.newCluster(name, nil)
+	c := h.expect(name, hubv1.ConditionAuthorized, metav1.ConditionFalse, hubv1.ReasonRightsMissing)
+	if !strings.Contains(summary(c), "module needs: list nodes") {
+		t.Errorf("the right is not named: %s", summary(c))
+	}
+	c = h.expectReady(name)
+	if c.Status.ModuleSummary != "1/2" {
+		t.Errorf("%s modules, want 1/2", c.Status.ModuleSummary)
+	}
+	h.expectEvents(name, "Registered", "ExpiringSoon", "RightsMissing", "Ready")
+
+	h.change(name, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"free"} })
+	h.eventually(func() error {
+		if c := h.get(name); c.Status.ModuleSummary != "1/1" || strings.Contains(summary(c), hubv1.ConditionAuthorized) {
+			return errors.New(summary(c))
+		}
+		return nil
+	})
+	h.change(name, func(c *hubv1.Cluster) { c.Spec.Modules = nil })
+	h.putKubeconfig(name, remote.Kubeconfig())
+	h.expect(name, hubv1.ConditionAuthorized, metav1.ConditionTrue, hubv1.ReasonAllowed)
+}
+
+// expectObserved waits until an event of a Cluster begins with a text.
+func (h *hub) expectObserved(name, text string) {
+	h.t.Helper()
+	h.eventually(func() error {
+		var all eventsv1.EventList
+		if err := h.List(h.t.Context(), &all, client.InNamespace("default")); err != nil {
+			return err
+		}
+		for _, e := range all.Items {
+			if e.Regarding.Name == name && e.Reason == "Observed" && strings.HasPrefix(e.Note, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event of %s says %q", name, text)
+	})
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// catalog is what a hub has of modules, each with what the operator has configured.
+type catalog []entry
+
+// entry is a module of the hub with its configuration.
+type entry struct {
+	Module
+	base      json.RawMessage
+	overrides []override
+}
+
+// override is a part of a configuration that goes on top for some remotes.
+type override struct {
+	selector labels.Selector
+	config   json.RawMessage
+}
+
+// ModuleConfig is what the operator configures of one module.
+type ModuleConfig struct {
+	// Name is the module's.
+	Name string `json:"name"`
+	// Config goes on top of the module's defaults, as JSON: fields that are left out keep them.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Overrides go on top of that in their order, each for the remotes whose Cluster has the labels that
+	// its Selector matches.
+	Overrides []ConfigOverride `json:"overrides,omitempty"`
+}
+
+// ConfigOverride is a part of a module's configuration for some remotes.
+type ConfigOverride struct {
+	Selector metav1.LabelSelector `json:"selector"`
+	Config   json.RawMessage      `json:"config"`
+}
+
+// newCatalog reports everything that is wrong with the modules and their configuration: names, selectors,
+// configurations, and every module's graph alone and together with the others. It builds nothing and
+// contacts nobody.
+func newCatalog(o Options) (catalog, error) {
+	all := make(catalog, 0, len(o.Modules))
+	for _, m := range o.Modules {
+		if !moduleName.MatchString(m.name) {
+			return nil, fmt.Errorf("module %q: the name is not a DNS label of 2 to 32 characters", m.name)
+		}
+		if all.find(m.name) != nil {
+			return nil, fmt.Errorf("module %q is in the hub twice", m.name)
+		}
+		if err := m.options.Select.check(); err != nil {
+			return nil, fmt.Errorf("module %q: %w", m.name, err)
+		}
+		all = append(all, entry{Module: m})
+	}
+	if err := all.configure(o.ModuleConfigs); err != nil {
+		return nil, err
+	}
+	return all, all.validate(o.Shared)
+}
+
+func (all catalog) find(name string) *entry {
+	i := slices.IndexFunc(all, func(e entry) bool { return e.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// configure takes in what the operator has configured.
+func (all catalog) configure(configs []ModuleConfig) error {
+	var problems []error
+	seen := map[string]bool{}
+	for _, c := range configs {
+		known := all.find(c.Name)
+		switch {
+		case known == nil:
+			problems = append(problems, fmt.Errorf("module %q is configured, and is not in this hub", c.Name))
+		case seen[c.Name]:
+			problems = append(problems, fmt.Errorf("module %q is configured twice", c.Name))
+		default:
+			if err := known.configure(c); err != nil {
+				problems = append(problems, fmt.Errorf("module %q: %w", c.Name, err))
+			}
+		}
+		seen[c.Name] = true
+	}
+	return errors.Join(problems...)
+}
+
+func (e *entry) configure(c ModuleConfig) error {
+	e.base = c.Config
+	if _, err := e.options.Config.decode(e.base); err != nil {
+		return err
+	}
+	for i, o := range c.Overrides {
+		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
+		if err != nil {
+			return fmt.Errorf("overrides[%d]: %w", i, err)
+		}
+		if _, err := e.options.Config.decode(e.base, o.Config); err != nil {
+			return fmt.Errorf("overrides[%d]: %w", i, err)
+		}
+		e.overrides = append(e.overrides, override{selector, o.Config})
+	}
+	return nil
+}
+
+// overridesFor returns which overrides apply to a remote with these labels.
+func (e *entry) overridesFor(of map[string]string) []int {
+	var apply []int
+	for i, o := range e.overrides {
+		if o.selector.Matches(labels.Set(of)) {
+			apply = append(apply, i)
+		}
+	}
+	return apply
+}
+
+// layers returns the parts of the configuration for a choice of this module, the last of which wins.
+func (e *entry) layers(overrides []int) []json.RawMessage {
+	all := []json.RawMessage{e.base}
+	for _, i := range overrides {
+		all = append(all, e.overrides[i].config)
+	}
+	return all
+}
+
+// unknown returns the names that no module of the hub has, sorted.
+func (all catalog) unknown(names []string) []string {
+	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return all.find(name) != nil })
+	slices.Sort(unknown)
+	return slices.Compact(unknown)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// choosing is what an actor knows of the modules of its remote. It belongs to the actor's goroutine.
+type choosing struct {
+	questions *questions // that have to be answered to choose; nil for none
+	selection selection
+	chosen    bool // selection is one, though perhaps of before
+}
+
+// take notes a new desired state: what restarts nothing is seen at once by what runs, and what has to be
+// known of the remote may be something else than before.
+func (a *actor) take(config Config) {
+	bounds, err := a.registry.boundsFor(a.name, &config)
+	if err != nil {
+		a.log.Error(err, "A decoration failed; requests have the bounds that the others gave them")
+	}
+	config.Client = bounds
+	a.applied = config
+	a.latest.Store(&config)
+	if q := questionsFor(a.registry.modules, &config); !reflect.DeepEqual(q, a.questions) {
+		a.questions = q
+	}
+	a.wants = a.wanted(config)
+}
+
+// choose selects the modules anew if enough is known, and tells the machine.
+func (a *actor) choose() {
+	l := a.machine.lineTo(a.wants.endpoint)
+	if l == nil || l.contact != contactOK || !l.surveyed(a.questions) {
+		return // what was chosen before holds until then
+	}
+	a.selection, a.chosen = choose(a.registry.modules, &a.applied, l.version, l.found), true
+	if shape := a.selection.shape(&a.applied); shape != a.wants.shape {
+		a.wants.shape = shape
+		a.machine.applyWant(a.wants)
+	}
+}
+
+// inquire lets the connections ask what has to be known.
+func (a *actor) inquire() {
+	for _, l := range []*link{a.link, a.spare} {
+		if l == nil {
+			continue
+		}
+		if known := a.machine.lineTo(l.endpoint); known != nil && known.contact == contactOK {
+			l.inquire(a.questions, func(f *findings) {
+				a.post(func(m *machine) {
+					if a.link == l || a.spare == l {
+						m.applySurvey(l.endpoint, f)
+					}
+				})
+			})
+		}
+	}
+}
+
+// surveyNow asks for a survey of the connection in use.
+func (a *actor) surveyNow() {
+	a.post(func(*machine) {
+		if a.link != nil {
+			a.link.surveyNow()
+		}
+	})
+}
+
+// authorized says whether the credentials have the rights that the modules declare.
+func (a *actor) authorized() Facet {
+	switch {
+	case a.questions == nil || len(a.questions.rules) == 0:
+		return Facet{}
+	case a.applied.Paused:
+		return pausedFacet()
+	case !a.chosen || a.selection.authorized == Facet{}:
+		return Facet{metav1.ConditionUnknown, ReasonPending, "the remote has not been asked yet"}
+	}
+	return a.selection.authorized
+}
+
+// moduleInfos returns the state of every module that is wanted, sorted by name: those of the app, those that
+// wait for the remote, and those that the next app will have.
+func (a *actor) moduleInfos() []ModuleInfo {
+	var infos []ModuleInfo
+	others := ModuleInfo{State: ModuleStopped}
+	switch e := a.epochs[a.machine.app.epoch]; {
+	case e != nil && (a.machine.app.runs() || a.machine.failure != nil):
+		infos, others = e.tracker.list(), ModuleInfo{State: ModuleStarting, Reason: ReasonStarting}
+	case a.machine.failure != nil:
+		infos = slices.Clone(a.modules)
+	}
+	waits := func(m ModuleInfo) bool { return indexOfModule(a.selection.waiting, m.Name) >= 0 }
+	infos = append(slices.DeleteFunc(infos, waits), a.selection.waiting...)
+	for _, m := range a.registry.modules {
+		if m.options.Select.wants(m.name, &a.applied) && indexOfModule(infos, m.name) < 0 {
+			others.Name = m.name
+			infos = append(infos, others)
+		}
+	}
+	slices.SortFunc(infos, func(a, b ModuleInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return infos
+}
+
+func indexOfModule(infos []ModuleInfo, name string) int {
+	return slices.IndexFunc(infos, func(m ModuleInfo) bool { return m.Name == name })
+}

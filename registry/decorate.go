@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+)
+
+// Decoration changes how the hub talks to some remotes: what their apps may ask of them, or what becomes of
+// each request. It applies to everything that reaches a remote by way of an app: the manager's client and
+// cache, every client that is made of its *rest.Config, and the clients that WithClient and WithCluster
+// lend out. Probes go without.
+type Decoration struct {
+	// Name names the decoration in errors. Required.
+	Name string
+	// Select picks remotes. It gets their Name, Labels and Annotations and nothing else, and is asked again
+	// when these change, so that a label can switch a decoration on and off. Default: nil, all of them.
+	Select func(Info) bool
+	// Client changes the bounds of the app's requests: it gets those of the Cluster, and what it returns
+	// counts. Other bounds make another app take the place of the one that runs. Default: nil.
+	Client func(Client) Client
+	// Transport wraps what sends the requests of one app. What it returns is asked by many goroutines, must keep
+	// to http.RoundTripper's contract, and must return when the request's context ends. It has its place
+	// within the deadline and before the rate limit, so that it may send a request several times or not at
+	// all, and cannot get round the fence, the gate or the bounds of answers. Where it is not selected, requests pass
+	// it by; switching takes effect with the next request. Default: nil.
+	Transport func(cluster ClusterName, next http.RoundTripper) http.RoundTripper
+}
+
+// selects reports whether the decoration applies to a remote with this configuration.
+func (d *Decoration) selects(name ClusterName, c *Config) (selected bool, err error) {
+	if d.Select == nil {
+		return true, nil
+	}
+	err = safely(func() error {
+		selected = d.Select(Info{Name: name, Labels: c.Labels, Annotations: c.Annotations})
+		return nil
+	})
+	return selected, err
+}
+
+// boundsFor returns the bounds of an app's requests as the decorations want them.
+func (env *environment) boundsFor(name ClusterName, c *Config) (Client, error) {
+	bounds := c.Client
+	var failed []error
+	for i := range env.decorations {
+		d := &env.decorations[i]
+		if d.Client == nil {
+			continue
+		}
+		selected, err := d.selects(name, c)
+		if err == nil && selected {
+			err = safely(func() error {
+				bounds = d.Client(bounds)
+				return nil
+			})
+		}
+		if err != nil {
+			failed = append(failed, &decorationError{d.Name, err})
+		}
+	}
+	return Config{Client: bounds}.withDefaults().Client, errors.Join(failed...)
+}
+
+// decorate puts the decorations of an epoch around what sends its requests.
+func (e *epoch) decorate(send http.RoundTripper) http.RoundTripper {
+	for i := len(e.decorations) - 1; i >= 0; i-- {
+		if e.decorations[i].Transport != nil {
+			send = &decorated{decoration: &e.decorations[i], epoch: e, next: send}
+		}
+	}
+	return send
+}
+
+// decorated is a decoration in the way of an app's requests.
+type decorated struct {
+	decoration *Decoration
+	epoch      *epoch
+	next       http.RoundTripper
+
+	made     atomic.Pointer[http.RoundTripper] // by the decoration, when it was first selected
+	selected atomic.Pointer[selectedFor]
+}
+
+// selectedFor is whether a decoration was selected for a configuration.
+type selectedFor struct {
+	config *Config
+	is     bool
+}
+
+// RoundTrip sends the request, by way of the decoration where it is selected. A decoration that panics has
+// failed the request, and nothing else: the goroutine may be one of client-go's.
+func (d *decorated) RoundTrip(r *http.Request) (response *http.Response, err error) {
+	selected, err := d.isSelected()
+	if err == nil && !selected {
+		return d.next.RoundTrip(r)
+	}
+	if err != nil {
+		return refuse(r, d.failed(err))
+	}
+	panicked := safely(func() error {
+		response, err = d.transport().RoundTrip(r) //nolint:bodyclose // It is the caller's, as of any RoundTripper.
+		return nil
+	})
+	switch {
+	case panicked != nil:
+		return refuse(r, d.failed(panicked))
+	case err == nil && response == nil:
+		return refuse(r, d.failed(errors.New("it returned neither an answer nor an error")))
+	}
+	return response, err
+}
+
+func (d *decorated) failed(err error) error { return &decorationError{d.decoration.Name, err} }
+
+// decorationError says that a decoration failed a request by being broken, and not the remote.
+type decorationError struct {
+	name string
+	err  error
+}
+
+func (e *decorationError) Error() string {
+	return fmt.Sprintf("decoration %q of the hub is broken: %v", e.name, e.err)
+}
+
+func (e *decorationError) Unwrap() error { return e.err }
+
+func (d *decorated) isSelected() (bool, error) {
+	config := d.epoch.wanted.Load()
+	if known := d.selected.Load(); known != nil && known.config == config {
+		return known.is, nil
+	}
+	is, err := d.decoration.selects(d.epoch.name, config)
+	if err == nil {
+		d.selected.Store(&selectedFor{config, is})
+	}
+	return is, err
+}
+
+// transport returns the decoration's own, which is made once per app. Of two that are made at the same time one is used.
+func (d *decorated) transport() http.RoundTripper {
+	if made := d.made.Load(); made != nil {
+		return *made
+	}
+	made := d.decoration.Transport(d.epoch.name, d.next)
+	d.made.CompareAndSwap(nil, &made)
+	return *d.made.Load()
+}
+
+func sortedDecorations(all []Decoration) []Decoration {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b Decoration) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// checkDecorations reports decorations that cannot be told apart.
+func checkDecorations(all []Decoration) error {
+	seen := map[string]bool{}
+	for _, d := range all {
+		if d.Name == "" || seen[d.Name] {
+			return fmt.Errorf("there are two decorations named %q, or one without a name; give each a name of its own", d.Name)
+		}
+		seen[d.Name] = true
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// roundTrip is a function as an http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+var errTampered = errors.New("tampered with")
+
+// refusing returns a decoration that refuses every request to Secrets, and notes that it was asked.
+func refusing(name string, asked *sync.Map) registry.Decoration {
+	return registry.Decoration{
+		Name:   name,
+		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"refuse": "yes"})),
+		Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				asked.Store(name, true)
+				if strings.HasSuffix(r.URL.Path, "/secrets") {
+					return nil, errTampered
+				}
+				return next.RoundTrip(r)
+			})
+		},
+	}
+}
+
+// No way to the remote that an app or a lease offers gets round a decoration; and it is switched by a label,
+// while all of them are in use.
+func TestDecorate_CannotBeBypassed(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	var asked sync.Map
+	ways := make(chan registry.Remote, 1)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Decorations = []registry.Decoration{refusing("refuse", &asked)}
+		o.Modules = []registry.Module{registry.NewModule("one", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { ways <- p }),
+		})}
+	})
+	spawn(t, r, "a", config)
+	app := <-ways
+	list := func(ctx context.Context, c client.Reader) error { return c.List(ctx, &corev1.SecretList{}) }
+	tries := map[string]func(ctx context.Context) error{
+		"the API reader":   func(ctx context.Context) error { return list(ctx, app.Reader) },
+		"a client of ours": func(ctx context.Context) error { return list(ctx, app.Manager.GetAPIReader()) },
+		"a write": func(ctx context.Context) error {
+			return app.Client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("nowhere"))
+		},
+		"a clientset of the configuration": func(ctx context.Context) error {
+			set, err := kubernetes.NewForConfig(app.Config)
+			if err != nil {
+				return err
+			}
+			_, err = set.CoreV1().Secrets("").List(ctx, metav1.ListOptions{})
+			return err
+		},
+		"WithClient": func(ctx context.Context) error {
+			return r.WithClient(ctx, "a", func(ctx context.Context, c client.Client) error { return list(ctx, c) })
+		},
+		"WithCluster": func(ctx context.Context) error {
+			return r.WithCluster(ctx, "a", func(ctx context.Context, c cluster.Cluster) error { return list(ctx, c.GetAPIReader()) })
+		},
+	}
+	for _, refuse := range []bool{false, true, false} {
+		config.Labels = map[string]string{"refuse": map[bool]string{true: "yes", false: "no"}[refuse]}
+		if err := r.Ensure("a", config); err != nil {
+			t.Fatal(err)
+		}
+		for name, try := range tries {
+			eventually(t, func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				err := try(ctx)
+				if name == "WithClient" && err == nil {
+					return nil // It reads from the cache.
+				}
+				if errors.Is(err, errTampered) != refuse || !refuse && err != nil {
+					return fmt.Errorf("%s with refuse=%t: %w", name, refuse, err)
+				}
+				return nil
+			})
+		}
+	}
+	if info, _ := r.Info("a"); info.Epoch != 1 {
+		t.Errorf("the app was started %d times, want once", info.Epoch)
+	}
+}
+
+// Decorations are applied in the order of their names, and next to each other.
+func TestDecorate_Order(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	var mu sync.Mutex
+	var order []string
+	note := func(name string) registry.Decoration {
+		return registry.Decoration{Name: name, Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				if r.Header.Get("Decoration-Test") != "" || strings.Contains(r.URL.Path, "order-test") {
+					mu.Lock()
+					order = append(order, name)
+					mu.Unlock()
+				}
+				return next.RoundTrip(r)
+			})
+		}}
+	}
+	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{note("b"), note("a"), note("c")} })
+	spawn(t, r, "a", config)
+	err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
+		return client.IgnoreNotFound(c.GetAPIReader().Get(ctx, client.ObjectKey{Name: "order-test"}, &corev1.Namespace{}))
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"a", "b", "c"}; err != nil || !slices.Equal(order, want) {
+		t.Errorf("asked in the order %v (%v), want %v", order, err, want)
+	}
+}
+
+// A decoration that panics fails requests and takes nothing with it.
+func TestDecorate_Panics(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	bad := refusing("bad", &sync.Map{})
+	bad.Transport = func(registry.ClusterName, http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(*http.Request) (*http.Response, error) { panic("on purpose") })
+	}
+	worse := bad
+	worse.Name, worse.Select = "worse", func(info registry.Info) bool { return info.Labels["worse"] != "" && info.Modules[0].Name != "" }
+	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{bad, worse} })
+	spawn(t, r, "well", config)
+	for label, name := range map[string]string{"refuse": "bad", "worse": "worse"} {
+		config.Labels = map[string]string{label: "yes"}
+		if err := r.Ensure(registry.ClusterName(name), config); err != nil {
+			t.Fatal(err)
+		}
+		info := expectState(t, r, registry.ClusterName(name), registry.StateFailed, registry.ReasonStartFailed)
+		if !strings.Contains(info.Message, name) {
+			t.Errorf("the message does not name decoration %s: %s", name, info.Message)
+		}
+	}
+	expectState(t, r, "well", registry.StateReady, registry.ReasonReady)
+}
+
+// A decoration changes the bounds of the remotes that it selects: other bounds are another app.
+func TestDecorate_Client(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	slow := registry.Decoration{
+		Name:   "slow",
+		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"slow": "yes"})),
+		Client: func(c registry.Client) registry.Client { c.QPS, c.Burst = 1, 5; return c },
+	}
+	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{slow} })
+	spawn(t, r, "a", config)
+	ten := func() time.Duration {
+		began := time.Now()
+		err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
+			var errs []error
+			for range 8 {
+				errs = append(errs, c.GetAPIReader().Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}))
+			}
+			return errors.Join(errs...)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	if took := ten(); took > 2*time.Second {
+		t.Errorf("eight requests took %s with the default bounds", took)
+	}
+	config.Labels, config.Revision = map[string]string{"slow": "yes"}, "slow"
+	if err := r.Ensure("a", config); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if info, _ := r.Info("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
+			return fmt.Errorf("epoch %d, %s", info.Epoch, info.App.Message)
+		}
+		return nil
+	})
+	if took := ten(); took < 2*time.Second {
+		t.Errorf("eight requests took %s with one per second after five", took)
+	}
+}
+
+func TestNew_ChecksDecorations(t *testing.T) {
+	t.Parallel()
+	hub, _ := remote(t, "hub")
+	for _, all := range [][]registry.Decoration{{{}}, {{Name: "a"}, {Name: "a"}}} {
+		_, err := registry.New(registry.Options{
+			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Decorations: all,
+		})
+		if err == nil {
+			t.Errorf("decorations %v are taken", all)
+		}
+	}
+}

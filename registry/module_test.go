@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// scan is the configuration of a module for tests.
+type scan struct {
+	Size  int               `json:"size"`
+	Paths []string          `json:"paths"`
+	Marks map[string]string `json:"marks"`
+}
+
+func (s *scan) Validate() error {
+	if s.Size < 0 {
+		return errors.New("size is below zero")
+	}
+	return nil
+}
+
+func defaultScan() scan {
+	return scan{Size: 1, Paths: []string{"/"}, Marks: map[string]string{"from": "default"}}
+}
+
+// scanner is a module that notes which configuration it got, for which app.
+type scanner struct {
+	mu  sync.Mutex
+	got map[string]scan
+}
+
+func (s *scanner) module() registry.Module {
+	return registry.NewModule("scanner", registry.ModuleOptions{
+		Config: registry.ConfigOf(defaultScan),
+		Remote: fx.Invoke(func(p registry.Remote, c scan) { s.note(fmt.Sprint(p.Cluster, "/", p.Info.Epoch), c) }),
+		Hub:    fx.Invoke(func(c scan) { s.note("hub", c) }),
+	})
+}
+
+func (s *scanner) note(where string, c scan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.got == nil {
+		s.got = map[string]scan{}
+	}
+	s.got[where] = c
+}
+
+func (s *scanner) expect(t testing.TB, where string, want scan) {
+	t.Helper()
+	eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		got, has := s.got[where]
+		if diff := cmp.Diff(want, got); !has || diff != "" {
+			return fmt.Errorf("the configuration of %s (-want +got):\n%s", where, diff)
+		}
+		return nil
+	})
+}
+
+// What the operator says goes on top of the defaults, and overrides for the remote on top of that. A label
+// that changes the configuration replaces the app.
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	var s scanner
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{s.module()}
+		o.ModuleConfigs = []registry.ModuleConfig{{
+			Name:   "scanner",
+			Config: json.RawMessage(`{"size": 10}`),
+			Overrides: []registry.ConfigOverride{
+				{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"paths": ["/edge"], "marks": {"edge": "yes"}}`)},
+				{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"disk": "slow"}}, Config: json.RawMessage(`{"size": 2}`)},
+			},
+		}}
+	})
+	config.Labels = map[string]string{"tier": "edge"}
+	spawn(t, r, "edge", config)
+	config.Labels = nil
+	spawn(t, r, "plain", config)
+	s.expect(t, "edge/1", scan{Size: 10, Paths: []string{"/edge"}, Marks: map[string]string{"from": "default", "edge": "yes"}})
+	s.expect(t, "plain/2", scan{Size: 10, Paths: []string{"/"}, Marks: map[string]string{"from": "default"}})
+
+	config.Labels = map[string]string{"disk": "slow"}
+	if err := r.Ensure("plain", config); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(t, "plain/3", scan{Size: 2, Paths: []string{"/"}, Marks: map[string]string{"from": "default"}})
+}
+
+// The hub part of a module gets its configuration, too, without overrides.
+func TestConfig_OfTheHub(t *testing.T) {
+	t.Parallel()
+	var s scanner
+	mgr, err := ctrl.NewManager(fleettest.Cluster(t, "hub").Config(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fx.New(fx.NopLogger, registry.FX, s.module().Option(),
+		fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
+		fx.Supply(registry.Options{ModuleConfigs: []registry.ModuleConfig{{Name: "scanner", Config: json.RawMessage(`{"size": 7}`)}}}),
+	)
+	if err := app.Err(); err != nil {
+		t.Fatal(err)
+	}
+	want := defaultScan()
+	want.Size = 7
+	s.expect(t, "hub", want)
+}
+
+func TestNew_ChecksConfigs(t *testing.T) {
+	t.Parallel()
+	hub, _ := remote(t, "hub")
+	all := metav1.LabelSelector{}
+	cases := map[string]struct {
+		config registry.ModuleConfig
+		says   string
+	}{
+		"an unknown module":          {registry.ModuleConfig{Name: "scaner"}, `"scaner"`},
+		"an unknown field":           {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"sise": 1}`)}, "sise"},
+		"another type":               {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"size": "much"}`)}, "size"},
+		"a value that is refused":    {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"size": -1}`)}, "below zero"},
+		"an override that is wrong":  {registry.ModuleConfig{Name: "scanner", Overrides: []registry.ConfigOverride{{Selector: all, Config: json.RawMessage(`{"size": -1}`)}}}, "overrides[0]"},
+		"a selector that is wrong":   {registry.ModuleConfig{Name: "scanner", Overrides: []registry.ConfigOverride{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}}}}, "overrides[0]"},
+		"a module without a setting": {registry.ModuleConfig{Name: "counter", Config: json.RawMessage(`{}`)}, "no configuration"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := registry.New(registry.Options{
+				Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t),
+				Modules:       []registry.Module{(&scanner{}).module(), (&counter{}).module()},
+				ModuleConfigs: []registry.ModuleConfig{c.config},
+			})
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.config.Name) {
+				t.Errorf("New says %v, want the module and %q", err, c.says)
+			}
+		})
+	}
+}

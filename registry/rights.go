@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// moduleRules are the rights that a module declares.
+type moduleRules struct {
+	module string
+	rules  []rbacv1.PolicyRule
+}
+
+// nowhereNamespace is a namespace that no cluster has. Asked for the rules there, an API server tells those that
+// hold everywhere.
+const nowhereNamespace = "clusterfx-asks-for-rules-everywhere"
+
+// maxReviews is how many single rights are asked for in one survey. Where more are missing, the rest is
+// taken to be missing as well: it is so in the rules that the remote has told.
+const maxReviews = 64
+
+// maxRightsNamed is how many missing rights of a module are named.
+const maxRightsNamed = 8
+
+// rights asks the remote which of the rules its credentials do not have, by module.
+//
+// It asks for the rules as a whole first, which is one request per namespace. API servers whose rights do
+// not come from RBAC alone leave some out there, so that what is not among them is asked for right by right.
+func (l *link) rights(ctx context.Context, q *questions) (map[string][]string, error) {
+	namespaces := q.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	lacking, reviews := map[string][]string{}, maxReviews
+	for _, namespace := range namespaces {
+		granted, err := l.rulesIn(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range q.rules {
+			_, open := validation.Covers(granted, m.rules)
+			missing, err := l.missing(ctx, namespace, open, &reviews)
+			if err != nil {
+				return nil, err
+			}
+			lacking[m.module] = append(lacking[m.module], missing...)
+		}
+	}
+	for module, rights := range lacking {
+		if more := len(rights) - maxRightsNamed; more > 0 {
+			lacking[module] = append(rights[:maxRightsNamed:maxRightsNamed], fmt.Sprintf("and %d more", more))
+		}
+		if len(rights) == 0 {
+			delete(lacking, module)
+		}
+	}
+	return lacking, nil
+}
+
+// missing returns which of some rights are not granted in a namespace. It asks for no more of them than
+// reviews, and takes off what it has asked.
+func (l *link) missing(ctx context.Context, namespace string, open []rbacv1.PolicyRule, reviews *int) ([]string, error) {
+	var missing []string
+	for _, right := range open {
+		if *reviews > 0 {
+			*reviews--
+			allowed, err := l.allowed(ctx, namespace, right)
+			if err != nil {
+				return nil, err
+			}
+			if allowed {
+				continue
+			}
+		}
+		missing = append(missing, describeRight(right, namespace))
+	}
+	return missing, nil
+}
+
+// rulesIn returns the rules that the API server tells for a namespace, or for all of them.
+func (l *link) rulesIn(ctx context.Context, namespace string) ([]rbacv1.PolicyRule, error) {
+	review := &authorizationv1.SelfSubjectRulesReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
+	}
+	if review.Spec.Namespace = namespace; namespace == "" {
+		review.Spec.Namespace = nowhereNamespace
+	}
+	if err := l.post(ctx, "apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review); err != nil {
+		return nil, err
+	}
+	var rules []rbacv1.PolicyRule
+	for _, r := range review.Status.ResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{
+			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
+		})
+	}
+	for _, r := range review.Status.NonResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
+	}
+	return rules, nil
+}
+
+// allowed asks for one right: a rule with one verb, one group and one resource, or one path.
+func (l *link) allowed(ctx context.Context, namespace string, right rbacv1.PolicyRule) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+	}
+	if len(right.NonResourceURLs) > 0 {
+		review.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{
+			Verb: right.Verbs[0], Path: right.NonResourceURLs[0],
+		}
+	} else {
+		resource, sub, _ := strings.Cut(right.Resources[0], "/")
+		review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: right.Verbs[0], Group: right.APIGroups[0], Resource: resource, Subresource: sub,
+		}
+		if len(right.ResourceNames) > 0 {
+			review.Spec.ResourceAttributes.Name = right.ResourceNames[0]
+		}
+	}
+	err := l.post(ctx, "apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+	return review.Status.Allowed, err
+}
+
+// describeRight names a right as an operator would ask for it: "list nodes", "get apps/deployments in team-a".
+func describeRight(right rbacv1.PolicyRule, namespace string) string {
+	if len(right.NonResourceURLs) > 0 {
+		return right.Verbs[0] + " " + right.NonResourceURLs[0]
+	}
+	what := right.Resources[0]
+	if group := right.APIGroups[0]; group != "" {
+		what = group + "/" + what
+	}
+	if len(right.ResourceNames) > 0 {
+		what += " " + right.ResourceNames[0]
+	}
+	if namespace != "" {
+		what += " in " + namespace
+	}
+	return right.Verbs[0] + " " + what
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// rule returns the right to do something with a resource of the core group.
+func rule(resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{""}, Resources: []string{resource}}
+}
+
+// limited makes a remote of a user who may do what is said and no more.
+func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.PolicyRule) registry.Config {
+	t.Helper()
+	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configFor(t, credential.Kubeconfig())
+}
+
+// A module whose rights the credentials lack waits, with their names, and the others run. When the rights
+// are granted it starts; when they are withdrawn it is stopped.
+func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
+	t.Parallel()
+	c, _ := remote(t, "a")
+	config := limited(t, c, "no-secrets", rule("configmaps", "get", "list", "watch", "patch"), rule("namespaces", "get"))
+	var count counter
+	var seen names
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{
+			registry.NewModule("counter", registry.ModuleOptions{
+				Remote: fx.Invoke(count.setUp),
+				Rules:  []rbacv1.PolicyRule{rule("configmaps", "get", "list", "watch", "patch")},
+			}),
+			registry.NewModule("vault", registry.ModuleOptions{
+				Rules: []rbacv1.PolicyRule{rule("secrets", "list", "watch"), {NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+				Remote: fx.Invoke(func(p registry.Remote) error {
+					return ctrl.NewControllerManagedBy(p.Manager).Named("vault").For(&corev1.Secret{}).Complete(&seen)
+				}),
+			}),
+		}
+	})
+	spawn(t, r, "a", config)
+	waiting := expectModule(t, r, "a", "vault", registry.ModuleWaiting, registry.ReasonRightsMissing)
+	for _, right := range []string{"list secrets", "watch secrets", "get /metrics"} {
+		if !strings.Contains(waiting.Message, right) {
+			t.Errorf("the message does not name %q: %s", right, waiting.Message)
+		}
+	}
+	expectAuthorized(t, r, "a", metav1.ConditionFalse, registry.ReasonRightsMissing)
+	expectSeenBy(t, c, newConfigMap(t, c), "a")
+
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-"},
+		Rules:      []rbacv1.PolicyRule{rule("secrets", "*"), {NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	}
+	admin := clientFor(t, c)
+	if err := admin.Create(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "no-secrets"}},
+	}
+	if err := admin.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	expectModule(t, r, "a", "vault", registry.ModuleRunning, registry.ReasonRunning)
+	expectAuthorized(t, r, "a", metav1.ConditionTrue, registry.ReasonAllowed)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-", Namespace: "default"}}
+	if err := admin.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { return seen.has(secret.Name) })
+
+	if err := admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	expectModule(t, r, "a", "counter", registry.ModuleRunning, registry.ReasonRunning)
+	if info, _ := r.Info("a"); info.Restarts != 0 {
+		t.Errorf("the app has failed %d times", info.Restarts)
+	}
+}
+
+// With spec.namespaces, a right in each of them is enough, and one that is missing is named with its namespace.
+func TestRules_InNamespaces(t *testing.T) {
+	t.Parallel()
+	c, _ := remote(t, "a")
+	config := limited(t, c, "in-namespaces", rule("namespaces", "get"))
+	admin := clientFor(t, c)
+	var namespaces []string
+	for range 2 {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "rights-"}}
+		if err := admin.Create(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+		namespaces = append(namespaces, namespace.Name)
+		role := &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Name: "reader", Namespace: namespace.Name},
+			Rules:      []rbacv1.PolicyRule{rule("configmaps", "get", "list", "watch")},
+		}
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: role.ObjectMeta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "in-namespaces"}},
+		}
+		for _, object := range []client.Object{role, binding} {
+			if err := admin.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	config.Namespaces = namespaces
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{
+			registry.NewModule("reader", registry.ModuleOptions{Rules: []rbacv1.PolicyRule{rule("configmaps", "list")}}),
+			registry.NewModule("writer", registry.ModuleOptions{Rules: []rbacv1.PolicyRule{rule("configmaps", "create")}}),
+		}
+	})
+	spawn(t, r, "a", config)
+	expectModule(t, r, "a", "reader", registry.ModuleRunning, registry.ReasonRunning)
+	waiting := expectModule(t, r, "a", "writer", registry.ModuleWaiting, registry.ReasonRightsMissing)
+	for _, namespace := range namespaces {
+		if want := "create configmaps in " + namespace; !strings.Contains(waiting.Message, want) {
+			t.Errorf("the message does not say %q: %s", want, waiting.Message)
+		}
+	}
+}
+
+// Where no module declares anything, nothing is asked and nothing is said.
+func TestRules_NoneDeclared(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	r := newRegistry(t, nil)
+	spawn(t, r, "a", config)
+	if info, _ := r.Info("a"); info.Authorized != (registry.Facet{}) {
+		t.Errorf("it says %v", info.Authorized)
+	}
+}
+
+func expectAuthorized(t testing.TB, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	eventually(t, func() error {
+		info, _ := r.Info(name)
+		if info.Authorized.Status != status || info.Authorized.Reason != reason {
+			return fmt.Errorf("want Authorized %s (%s), got %v", status, reason, info.Authorized)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// selection is which modules run in the app of a remote, and which are kept out of it and why.
+type selection struct {
+	run        []choice
+	waiting    []ModuleInfo // sorted by name
+	authorized Facet        // whether the remote grants what the wanted modules declare; zero if none declares anything
+}
+
+// choice is a module, as it is configured for one remote.
+type choice struct {
+	Module
+	overrides []int // which of the operator's overrides apply, in their order
+}
+
+// choose selects the modules for a remote from what is wanted and what was found. It is a pure function.
+func choose(all catalog, c *Config, version string, found *findings) selection {
+	var s selection
+	var lacking []string
+	asked := false
+	for _, entry := range all {
+		if !entry.options.Select.wants(entry.name, c) {
+			continue
+		}
+		missing := found.rightsMissingFor(entry.name)
+		asked = asked || len(entry.options.Rules) > 0
+		if len(missing) > 0 {
+			lacking = append(lacking, "module "+entry.name+": "+strings.Join(missing, ", "))
+		}
+		if reason, why := obstacle(entry.Module, version, found, missing); why != "" {
+			s.waiting = append(s.waiting, ModuleInfo{entry.name, ModuleWaiting, reason, clean(why)})
+			continue
+		}
+		s.run = append(s.run, choice{Module: entry.Module, overrides: entry.overridesFor(c.Labels)})
+	}
+	slices.SortFunc(s.waiting, func(a, b ModuleInfo) int { return cmp.Compare(a.Name, b.Name) })
+	if asked {
+		s.authorized = authorized(lacking, found)
+	}
+	return s
+}
+
+// obstacle says why a module that is wanted cannot run, or nothing.
+func obstacle(m Module, version string, found *findings, missing []string) (reason, why string) {
+	if why := m.options.Select.fits(version); why != "" {
+		return ReasonVersionUnsupported, why
+	}
+	for _, kind := range m.options.Select.Requires {
+		if !found.serves(kind) {
+			return ReasonAPIMissing, fmt.Sprintf("the remote does not serve %s of %s; it starts when the remote does",
+				kind.Kind, kind.GroupVersion())
+		}
+	}
+	if len(missing) > 0 {
+		return ReasonRightsMissing, "the credentials lack: " + strings.Join(missing, ", ")
+	}
+	return "", ""
+}
+
+func authorized(lacking []string, found *findings) Facet {
+	switch {
+	case len(lacking) > 0:
+		return Facet{metav1.ConditionFalse, ReasonRightsMissing, clean("the credentials lack rights: " + strings.Join(lacking, "; "))}
+	case found == nil:
+		return Facet{metav1.ConditionUnknown, ReasonPending, "the remote has not been asked yet"}
+	case found.unasked != "":
+		return Facet{metav1.ConditionUnknown, ReasonPending, clean("the remote does not say what the credentials may do: " + found.unasked)}
+	}
+	return Facet{metav1.ConditionTrue, ReasonAllowed, "every right that a module declares is granted"}
+}
+
+// shape names everything of a remote that only a new app can take up. Labels, annotations, the probe, the
+// identity and the credential are not part of it.
+func (s selection) shape(c *Config) string {
+	var modules []string
+	for _, one := range s.run {
+		modules = append(modules, fmt.Sprintf("%s%v", one.name, one.overrides))
+	}
+	namespaces := strings.Join(slices.Sorted(slices.Values(c.Namespaces)), ",")
+	return fmt.Sprintf("%s|%s|%v", modules, namespaces, c.Client)
+}
+
+// questions are what a survey asks a remote on behalf of the modules that are wanted for it.
+type questions struct {
+	kinds      []schema.GroupVersionKind
+	rules      []moduleRules
+	namespaces []string
+}
+
+// questionsFor returns what has to be known of a remote to choose its modules, or nil for nothing.
+func questionsFor(all catalog, c *Config) *questions {
+	q := &questions{namespaces: c.Namespaces}
+	for _, entry := range all {
+		if !entry.options.Select.wants(entry.name, c) {
+			continue
+		}
+		q.kinds = append(q.kinds, entry.options.Select.Requires...)
+		if len(entry.options.Rules) > 0 {
+			q.rules = append(q.rules, moduleRules{entry.name, entry.options.Rules})
+		}
+	}
+	if len(q.kinds) == 0 && len(q.rules) == 0 {
+		return nil
+	}
+	return q
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	gadget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
+)
+
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	edge := labels.SelectorFromSet(labels.Set{"tier": "edge"})
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}
+	served := func(kinds ...schema.GroupVersionKind) *findings {
+		f := &findings{served: map[schema.GroupVersionKind]bool{widget: false, gadget: false}}
+		for _, kind := range kinds {
+			f.served[kind] = true
+		}
+		return f
+	}
+	cases := map[string]struct {
+		options ModuleOptions
+		config  Config
+		version string
+		found   *findings
+
+		runs   bool
+		waits  string // reason
+		rights string // reason of Authorized
+	}{
+		"the zero selector means all":               {runs: true},
+		"labels that match":                         {options: ModuleOptions{Select: Selector{Labels: edge}}, config: Config{Labels: map[string]string{"tier": "edge"}}, runs: true},
+		"labels that do not match":                  {options: ModuleOptions{Select: Selector{Labels: edge}}},
+		"on request, and nobody asks":               {options: ModuleOptions{Select: Selector{OnRequest: true}}},
+		"on request, and spec.modules asks":         {options: ModuleOptions{Select: Selector{OnRequest: true}}, config: Config{Modules: []string{"one"}}, runs: true},
+		"spec.modules names others":                 {config: Config{Modules: []string{"other"}}},
+		"spec.modules is empty":                     {config: Config{Modules: []string{}}},
+		"spec.modules goes before labels":           {options: ModuleOptions{Select: Selector{Labels: edge}}, config: Config{Modules: []string{"one"}}, runs: true},
+		"a kind that is served":                     {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, found: served(widget), runs: true},
+		"a kind that is not served":                 {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget, gadget}}}, found: served(widget), waits: ReasonAPIMissing},
+		"a kind of which nothing is known":          {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, waits: ReasonAPIMissing},
+		"spec.modules does not help a missing kind": {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, config: Config{Modules: []string{"one"}}, found: served(), waits: ReasonAPIMissing},
+		"a version that is new enough":              {options: ModuleOptions{Select: Selector{MinVersion: "1.30"}}, version: "v1.30.0", runs: true},
+		"a version of a vendor":                     {options: ModuleOptions{Select: Selector{MinVersion: "1.30", BelowVersion: "1.31"}}, version: "v1.30.4-eks-1a2b3c+dirty", runs: true},
+		"a version that is too old":                 {options: ModuleOptions{Select: Selector{MinVersion: "1.30"}}, version: "v1.29.9", waits: ReasonVersionUnsupported},
+		"a version that is too new":                 {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "v1.31.0", waits: ReasonVersionUnsupported},
+		"a version that is none":                    {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "dev", waits: ReasonVersionUnsupported},
+		"rights that are granted":                   {options: ModuleOptions{Rules: rules}, found: served(), runs: true, rights: ReasonAllowed},
+		"rights that are missing":                   {options: ModuleOptions{Rules: rules}, found: &findings{lacking: map[string][]string{"one": {"list nodes"}}}, waits: ReasonRightsMissing, rights: ReasonRightsMissing},
+		"rights that nobody could ask for":          {options: ModuleOptions{Rules: rules}, found: &findings{unasked: "403"}, runs: true, rights: ReasonPending},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := choose(catalog{{Module: NewModule("one", c.options)}}, &c.config, c.version, c.found)
+			if runs := len(got.run) == 1; runs != c.runs {
+				t.Errorf("it runs: %t, want %t", runs, c.runs)
+			}
+			waits := ""
+			if len(got.waiting) == 1 {
+				waits = got.waiting[0].Reason
+				if got.waiting[0].Message == "" {
+					t.Error("it waits, and does not say for what")
+				}
+			}
+			if waits != c.waits || got.authorized.Reason != c.rights {
+				t.Errorf("waits for %q with rights %q, want %q and %q", waits, got.authorized.Reason, c.waits, c.rights)
+			}
+		})
+	}
+}
+
+// What restarts an app is the set of its modules and their configuration, and not labels as such.
+func TestSelection_Shape(t *testing.T) {
+	t.Parallel()
+	one := NewModule("one", ModuleOptions{Config: ConfigOf(func() struct{ Size int } { return struct{ Size int }{1} })})
+	all, err := newCatalog(Options{Modules: []Module{one}, ModuleConfigs: []ModuleConfig{{
+		Name: "one",
+		Overrides: []ConfigOverride{
+			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"Size":2}`)},
+			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"disk": "slow"}}, Config: json.RawMessage(`{"Size":3}`)},
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape := func(of map[string]string) string {
+		c := Config{Labels: of}
+		return choose(all, &c, "", nil).shape(&c)
+	}
+	plain := shape(nil)
+	if other := shape(map[string]string{"owner": "me"}); other != plain {
+		t.Errorf("a label that selects nothing changes %s to %s", plain, other)
+	}
+	seen := map[string]bool{plain: true}
+	for _, of := range []map[string]string{{"tier": "edge"}, {"disk": "slow"}, {"tier": "edge", "disk": "slow"}} {
+		if s := shape(of); seen[s] {
+			t.Errorf("%v has the same shape as others: %s", of, s)
+		} else {
+			seen[s] = true
+		}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	q := &questions{kinds: []schema.GroupVersionKind{widget, gadget}}
+	before := &findings{of: q, served: map[schema.GroupVersionKind]bool{widget: true}}
+	silent := &findings{of: q, served: map[schema.GroupVersionKind]bool{}}
+	if silent.lost(before) {
+		t.Error("a question that was not answered takes something away")
+	}
+	silent.keep(before)
+	if !silent.serves(widget) || !silent.equals(before) {
+		t.Errorf("what was known is forgotten: %s", cmp.Diff(before.served, silent.served))
+	}
+	gone := &findings{of: q, served: map[schema.GroupVersionKind]bool{widget: false}}
+	if !gone.lost(before) || before.lost(gone) || gone.complete() {
+		t.Error("a kind that is gone is not lost, or one that came is")
+	}
+	lacking := &findings{of: q, served: before.served, lacking: map[string][]string{"one": {"list nodes"}}}
+	if !lacking.lost(before) || before.lost(lacking) {
+		t.Error("a right that is gone is not lost, or one that came is")
+	}
+	unasked := &findings{of: q, served: before.served, unasked: "timed out"}
+	unasked.keep(lacking)
+	if len(unasked.rightsMissingFor("one")) != 1 {
+		t.Error("a right that was missing is taken for granted when the remote does not answer")
+	}
+}
+
+func TestSurveyAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		complete bool
+		changes  int
+		want     time.Duration
+	}{
+		{false, 0, 10 * time.Second},
+		{true, 0, time.Minute},
+		{false, 3, 80 * time.Second},
+		{false, 10, 5 * time.Minute},
+		{true, 10, 5 * time.Minute},
+	} {
+		if got := surveyAgain(c.complete, c.changes); got != c.want {
+			t.Errorf("after %d changes, complete %t: %s, want %s", c.changes, c.complete, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Selector says for which remotes a module is meant. The zero Selector means all of them.
+//
+// What the operator decides (labels, spec.modules) says whether a module is selected at all. What the
+// remote is like (its APIs, its version) says whether a selected module can run: one that cannot is
+// left out of the app and waits, and the others run. All of it is looked at again whenever it changes;
+// a change of what runs replaces the app, as a change of spec.modules does.
+type Selector struct {
+	// Labels picks remotes by the labels of their Cluster. Default: nil, all. A Cluster whose
+	// spec.modules names the module has it whatever its labels are.
+	Labels labels.Selector
+	// OnRequest keeps the module out of every remote whose spec.modules does not name it. Default:
+	// false, a module is on.
+	OnRequest bool
+	// Requires are kinds that the remote has to serve: the module waits until it does, and is stopped
+	// when it does not any more. The hub looks every ten seconds at what is missing. Default: none.
+	Requires []schema.GroupVersionKind
+	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and
+	// BelowVersion the first one that it does not work with any more. Pre-releases and the builds of
+	// vendors count as the version that they are of. Default: "", any.
+	MinVersion, BelowVersion string
+}
+
+// check reports what is wrong with a selector.
+func (s Selector) check() error {
+	for _, bound := range []string{s.MinVersion, s.BelowVersion} {
+		if bound == "" {
+			continue
+		}
+		if _, err := version.ParseGeneric(bound); err != nil {
+			return fmt.Errorf("its selector has a bound that is not a version such as 1.30: %w", err)
+		}
+	}
+	for _, kind := range s.Requires {
+		if kind.Version == "" || kind.Kind == "" {
+			return fmt.Errorf("its selector requires %q, which has no version or no kind", kind)
+		}
+	}
+	return nil
+}
+
+// wants reports whether the operator wants a module for a remote: names are those of spec.modules, nil
+// for none.
+func (s Selector) wants(name string, c *Config) bool {
+	if c.Modules != nil {
+		return slices.Contains(c.Modules, name)
+	}
+	return !s.OnRequest && (s.Labels == nil || s.Labels.Matches(labels.Set(c.Labels)))
+}
+
+// fits reports whether a version is within the bounds, and if not, why.
+func (s Selector) fits(found string) (why string) {
+	if s.MinVersion == "" && s.BelowVersion == "" {
+		return ""
+	}
+	actual, err := version.ParseGeneric(found)
+	if err != nil {
+		return fmt.Sprintf("it is meant for Kubernetes %s, and the remote says that it runs %q", s.versions(), found)
+	}
+	tooOld := s.MinVersion != "" && actual.LessThan(version.MustParseGeneric(s.MinVersion))
+	tooNew := s.BelowVersion != "" && actual.AtLeast(version.MustParseGeneric(s.BelowVersion))
+	if tooOld || tooNew {
+		return fmt.Sprintf("it is meant for Kubernetes %s, and the remote runs %s", s.versions(), found)
+	}
+	return ""
+}
+
+// versions says which versions are meant, for people.
+func (s Selector) versions() string {
+	var bounds []string
+	if s.MinVersion != "" {
+		bounds = append(bounds, s.MinVersion+" or later")
+	}
+	if s.BelowVersion != "" {
+		bounds = append(bounds, "before "+s.BelowVersion)
+	}
+	return strings.Join(bounds, " and ")
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A module that requires a kind waits for it beside the others, starts when the kind comes, and is stopped
+// when it goes. The others run on, their client is lent out all the time, and nothing fails.
+func TestSelector_APIComesAndGoes(t *testing.T) {
+	t.Parallel()
+	c, config := remote(t, "comes-and-goes")
+	sprockets := schema.GroupVersionKind{Group: "comes.example.com", Version: "v1", Kind: "Sprocket"}
+	var count counter
+	var seen names
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{count.module(), registry.NewModule("sprockets", registry.ModuleOptions{
+			Select: registry.Selector{Requires: []schema.GroupVersionKind{sprockets}},
+			Remote: fx.Invoke(func(p registry.Remote) error {
+				return ctrl.NewControllerManagedBy(p.Manager).Named("sprockets").For(partial(sprockets)).Complete(&seen)
+			}),
+		})}
+	})
+	spawn(t, r, "a", config)
+	expectModule(t, r, "a", "sprockets", registry.ModuleWaiting, registry.ReasonAPIMissing)
+	expectModule(t, r, "a", "counter", registry.ModuleRunning, registry.ReasonRunning)
+	failed := lendAllTheTime(t, r, "a")
+
+	crd := installCRD(t, c, sprockets)
+	one := &unstructured.Unstructured{}
+	one.SetGroupVersionKind(sprockets)
+	one.SetName("one")
+	one.SetNamespace("default")
+	eventually(t, func() error { return clientFor(t, c).Create(t.Context(), one) })
+	expectModule(t, r, "a", "sprockets", registry.ModuleRunning, registry.ReasonRunning)
+	eventually(t, func() error { return seen.has("one") })
+
+	if err := clientFor(t, c).Delete(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	expectModule(t, r, "a", "sprockets", registry.ModuleWaiting, registry.ReasonAPIMissing)
+	expectSeenBy(t, c, newConfigMap(t, c), "a")
+	info := expectState(t, r, "a", registry.StateReady, registry.ReasonReady)
+	if info.Restarts != 0 || info.Epoch != 3 {
+		t.Errorf("%d failures and epoch %d, want none, and the third epoch: without, with, without the module", info.Restarts, info.Epoch)
+	}
+	if err := failed(); err != nil {
+		t.Errorf("WithClient: %v", err)
+	}
+}
+
+// A label selects a module and takes it away. One that selects nothing restarts nothing.
+func TestSelector_Labels(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	var count counter
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{count.module(), registry.NewModule("edge", registry.ModuleOptions{
+			Select: registry.Selector{Labels: labels.SelectorFromSet(labels.Set{"tier": "edge"})},
+			Remote: fx.Invoke(func(registry.Remote) {}),
+		})}
+	})
+	spawn(t, r, "a", config)
+	failed := lendAllTheTime(t, r, "a")
+	for i, step := range []struct {
+		labels map[string]string
+		epoch  int64
+		edge   bool
+	}{
+		{map[string]string{"owner": "me"}, 1, false},
+		{map[string]string{"tier": "edge"}, 2, true},
+		{map[string]string{"tier": "edge", "owner": "you"}, 2, true},
+		{nil, 3, false},
+	} {
+		config.Labels, config.Revision = step.labels, fmt.Sprint(i)
+		if err := r.Ensure("a", config); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() error {
+			info, _ := r.Info("a")
+			if info.Revision != config.Revision || info.State != registry.StateReady || info.Epoch != step.epoch ||
+				info.App.Status != metav1.ConditionTrue || (len(info.Modules) == 2) != step.edge {
+				return fmt.Errorf("step %d: epoch %d with %v, %s: %s", i, info.Epoch, info.Modules, info.State, info.Message)
+			}
+			return nil
+		})
+	}
+	if err := failed(); err != nil {
+		t.Errorf("WithClient: %v", err)
+	}
+}
+
+func TestSelector_Version(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	r := newRegistry(t, func(o *registry.Options) {
+		none := fx.Invoke(func(registry.Remote) {})
+		o.Modules = []registry.Module{
+			registry.NewModule("now", registry.ModuleOptions{Remote: none, Select: registry.Selector{MinVersion: "1.30"}}),
+			registry.NewModule("later", registry.ModuleOptions{Remote: none, Select: registry.Selector{MinVersion: "99.0"}}),
+		}
+	})
+	spawn(t, r, "a", config)
+	expectModule(t, r, "a", "now", registry.ModuleRunning, registry.ReasonRunning)
+	expectModule(t, r, "a", "later", registry.ModuleWaiting, registry.ReasonVersionUnsupported)
+}
+
+func TestNew_ChecksSelectors(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]registry.Selector{
+		"a bound that is no version": {MinVersion: "new"},
+		"a kind without a version":   {Requires: []schema.GroupVersionKind{{Group: "apps", Kind: "Deployment"}}},
+	} {
+		if err := newInvalid(t, registry.NewModule("one", registry.ModuleOptions{Select: s})); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}
+
+// newInvalid returns what New says of modules.
+func newInvalid(t *testing.T, modules ...registry.Module) error {
+	t.Helper()
+	hub, _ := remote(t, "hub")
+	_, err := registry.New(registry.Options{
+		Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Modules: modules,
+	})
+	return err
+}
+
+// names is a reconciler that notes the names of what it sees.
+type names struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// Reconcile notes the name of an object.
+func (n *names) Reconcile(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seen == nil {
+		n.seen = map[string]bool{}
+	}
+	n.seen[r.Name] = true
+	return reconcile.Result{}, nil
+}
+
+func (n *names) has(name string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.seen[name] {
+		return fmt.Errorf("%s was not seen, only %v", name, n.seen)
+	}
+	return nil
+}
+
+func partial(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	p := &metav1.PartialObjectMetadata{}
+	p.SetGroupVersionKind(kind)
+	return p
+}
+
+// expectModule waits until a module of a remote is in a state for a reason.
+func expectModule(t testing.TB, r *registry.Registry, cluster registry.ClusterName, module, state, reason string) registry.ModuleInfo {
+	t.Helper()
+	var found registry.ModuleInfo
+	eventually(t, func() error {
+		info, _ := r.Info(cluster)
+		for _, m := range info.Modules {
+			if found = m; m.Name == module && m.State == state && m.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s %s (%s), got %v", module, state, reason, info.Modules)
+	})
+	return found
+}
+
+// lendAllTheTime borrows the client of a remote again and again until it is asked whether that ever failed.
+func lendAllTheTime(t testing.TB, r *registry.Registry, name registry.ClusterName) (failed func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		var failures []error
+		for ctx.Err() == nil {
+			err := r.WithClient(ctx, name, func(ctx context.Context, c client.Client) error {
+				return c.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+			})
+			if err != nil && ctx.Err() == nil {
+				failures = append(failures, err)
+			}
+		}
+		done <- errors.Join(failures...)
+	}()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
+// installCRD makes a remote serve a namespaced kind without a schema to speak of. It returns the CRD.
+func installCRD(t testing.TB, c *fleet.Cluster, kind schema.GroupVersionKind) client.Object {
+	t.Helper()
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": kind.Group, "scope": "Namespaced",
+		"names": map[string]any{"kind": kind.Kind, "plural": plural.Resource},
+		"versions": []any{map[string]any{
+			"name": kind.Version, "served": true, "storage": true,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{
+				"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+			}},
+		}},
+	}}}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName(plural.Resource + "." + kind.Group)
+	if err := clientFor(t, c).Create(t.Context(), crd); err != nil {
+		t.Fatalf("create the CRD: %v", err)
+	}
+	return crd
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Pace of surveys. One that found something missing is repeated soon, since somebody may be about to mend
+// that; what is there is looked at now and then, and when a watch finds a kind gone. Something that is
+// gone is taken for gone when a second look has not found it either: an API server that starts does not
+// serve everything at once. A remote whose answers change all the time is asked less and less often,
+// because every change may cost another app.
+const (
+	surveySoon    = 10 * time.Second
+	surveyLater   = time.Minute
+	surveyConfirm = 3 * time.Second
+	surveyPause   = 500 * time.Millisecond // between any two
+	surveyCalm    = 10 * time.Minute       // after which changes are forgotten
+	surveyLongest = 5 * time.Minute
+)
+
+// surveyor asks one remote what its modules need to know. It belongs to a link, and ends with it.
+type surveyor struct {
+	link   *link
+	report func(*findings)
+	kick   chan struct{} // asks for a survey now
+
+	mu    sync.Mutex // protects asked
+	asked *questions
+
+	// What follows belongs to run.
+	last    *findings
+	changes int       // of the findings, in a short time
+	changed time.Time // the last of them
+}
+
+// inquire makes the link ask these questions from now on; nil for none. It is called by the link's actor.
+func (l *link) inquire(q *questions, report func(*findings)) {
+	if l.surveyor == nil {
+		if q == nil {
+			return
+		}
+		l.surveyor = &surveyor{link: l, report: report, kick: make(chan struct{}, 1), asked: q}
+		l.asking.Go(func() { l.surveyor.run(l.ctx) })
+		return
+	}
+	l.surveyor.ask(q)
+}
+
+// surveyNow asks again without waiting for its time to come.
+func (l *link) surveyNow() {
+	if l.surveyor != nil {
+		l.surveyor.now()
+	}
+}
+
+func (s *surveyor) ask(q *questions) {
+	s.mu.Lock()
+	same := s.asked == q
+	s.asked = q
+	s.mu.Unlock()
+	if !same {
+		s.now()
+	}
+}
+
+func (s *surveyor) now() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (s *surveyor) questions() *questions {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+func (s *surveyor) run(ctx context.Context) {
+	for {
+		pause := surveyLongest
+		if q := s.questions(); q != nil {
+			found := s.confirmed(ctx, q, s.last)
+			if ctx.Err() != nil {
+				return
+			}
+			s.take(found)
+			pause = surveyAgain(found.complete(), s.changes)
+		}
+		if !s.wait(ctx, pause) {
+			return
+		}
+	}
+}
+
+// take reports findings that differ from the last ones.
+func (s *surveyor) take(found *findings) {
+	if time.Since(s.changed) > surveyCalm {
+		s.changes = 0
+	}
+	if found.equals(s.last) {
+		return
+	}
+	if s.last != nil && s.last.of == found.of {
+		s.changes, s.changed = min(s.changes+1, maxChanges), time.Now()
+	}
+	s.last = found
+	s.report(found)
+}
+
+// maxChanges is as many as make a difference.
+const maxChanges = 10
+
+// surveyAgain returns when to ask again, after so many changes in a short time.
+func surveyAgain(complete bool, changes int) time.Duration {
+	pause := surveySoon
+	if complete {
+		pause = surveyLater
+	}
+	return min(pause<<changes, max(surveyLongest, pause))
+}
+
+// wait returns after a pause, or when somebody asks for a survey. It reports false when ctx has ended.
+func (s *surveyor) wait(ctx context.Context, pause time.Duration) bool {
+	shortest, longest := time.NewTimer(surveyPause), time.NewTimer(pause)
+	defer shortest.Stop()
+	defer longest.Stop()
+	select {
+	case <-shortest.C:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-longest.C:
+	case <-s.kick:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// confirmed asks, and asks again where something is not there any more.
+func (s *surveyor) confirmed(ctx context.Context, q *questions, before *findings) *findings {
+	found := s.link.survey(ctx, q, before)
+	if !found.lost(before) {
+		return found
+	}
+	confirm := time.NewTimer(surveyConfirm)
+	defer confirm.Stop()
+	select {
+	case <-confirm.C:
+	case <-ctx.Done():
+		return found
+	}
+	return s.link.survey(ctx, q, before)
+}
+
+// surveyedAtOnce is how many groups a remote is asked for at the same time.
+const surveyedAtOnce = 4
+
+// survey asks the remote all questions, each within the timeout of a probe.
+func (l *link) survey(ctx context.Context, q *questions, before *findings) *findings {
+	found := &findings{of: q, served: map[schema.GroupVersionKind]bool{}}
+	var (
+		mu     sync.Mutex // protects found.served
+		asking errgroup.Group
+	)
+	asking.SetLimit(surveyedAtOnce)
+	for gv, kinds := range byGroupVersion(q.kinds) {
+		asking.Go(func() error {
+			served, err := l.kindsOf(ctx, gv)
+			if err != nil {
+				return nil // It is not known, then.
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, kind := range kinds {
+				found.served[kind] = served[kind.Kind]
+			}
+			return nil
+		})
+	}
+	if len(q.rules) > 0 {
+		asking.Go(func() error {
+			lacking, err := l.rights(ctx, q)
+			if err != nil {
+				_, found.unasked = classify(err)
+			}
+			found.lacking = lacking
+			return nil
+		})
+	}
+	_ = asking.Wait() // no question fails the others
+	found.keep(before)
+	return found
+}
+
+func byGroupVersion(kinds []schema.GroupVersionKind) map[schema.GroupVersion][]schema.GroupVersionKind {
+	all := map[schema.GroupVersion][]schema.GroupVersionKind{}
+	for _, kind := range kinds {
+		all[kind.GroupVersion()] = append(all[kind.GroupVersion()], kind)
+	}
+	return all
+}
+
+// kindsOf returns the kinds that the remote serves of one version of a group. It asks for that alone, which is a
+// small answer of every version of Kubernetes.
+func (l *link) kindsOf(ctx context.Context, gv schema.GroupVersion) (map[string]bool, error) {
+	path := "apis/" + gv.Group + "/" + gv.Version
+	if gv.Group == "" {
+		path = "api/" + gv.Version
+	}
+	var list struct{ Resources []struct{ Name, Kind string } }
+	err := l.getJSON(ctx, path, &list)
+	var status *kubeconfig.StatusError
+	if errors.As(err, &status) && status.Code == http.StatusNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for %s: %w", gv, err)
+	}
+	kinds := map[string]bool{}
+	for _, r := range list.Resources {
+		kinds[r.Kind] = true
+	}
+	return kinds, nil
+}
