@@ -21,54 +21,56 @@ import (
 
 func TestInventory_FollowsTheNodes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "changing")
-	s.start()
+	s := newSite(t)
+	s.Register()
 	s.expect("0 nodes, 0 ready, cpu 0, memory 0") // A remote without Nodes has an inventory, too.
 
-	theirs := hubac.Cluster(s.name).WithStatus(hubac.ClusterStatus().WithVersion("v1").
+	theirs := hubac.Cluster(s.Name()).WithStatus(hubac.ClusterStatus().
 		WithConditions(metav1ac.Condition().WithType("Theirs").WithStatus(metav1.ConditionTrue).
 			WithReason("Done").WithMessage("done").WithLastTransitionTime(metav1.Now())))
-	s.must(s.hub.Status().Apply(t.Context(), theirs, client.FieldOwner("somebody")))
+	s.must(s.hub.Client().Status().Apply(t.Context(), theirs, client.FieldOwner("somebody")))
 
 	s.addNode("a", corev1.ConditionTrue)
 	s.addNode("b", corev1.ConditionTrue)
 	s.addNode("c", corev1.ConditionFalse)
 	s.addNode("d", corev1.ConditionTrue)
 	s.setReady("b", corev1.ConditionUnknown)
-	s.must(s.remote.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "d"}}))
+	s.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
 
 	// Many changes, one write, not before its time, with the last of them in it.
 	s.expect("3 nodes, 1 ready, cpu 6, memory 12Gi")
 	s.expectPace()
-	c := s.cluster()
-	if c.Status.Version != "v1" || !meta.IsStatusConditionTrue(c.Status.Conditions, "Theirs") {
+	s.WaitReady() // What the hub has written is there, and what somebody else has.
+	if c := s.Cluster(); !meta.IsStatusConditionTrue(c.Status.Conditions, "Theirs") {
 		t.Errorf("what somebody else wrote is gone: %+v", c.Status)
 	}
 }
 
 func TestInventory_WritesNothingWhenNothingCountedChanges(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "calm")
+	s := newSite(t)
 	s.addNode("a", corev1.ConditionTrue)
-	s.start()
+	s.Register()
 	s.expect("1 nodes, 1 ready, cpu 2, memory 4Gi")
-	before := s.cluster().ResourceVersion
+	s.WaitReady()
+	s.WaitCondition(hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
+	before := s.Cluster().ResourceVersion
 	beats := 0
 	gomega.NewWithT(t).Consistently(func() string {
 		beats++
-		s.change("a", func(n *corev1.Node) {
+		s.changeNode("a", func(n *corev1.Node) {
 			n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
 			n.Status.Conditions[0].Message = fmt.Sprint("beat ", beats)
 		})
-		return s.cluster().ResourceVersion
+		return s.Cluster().ResourceVersion
 	}).WithTimeout(inventory.Interval + time.Second).WithPolling(250 * time.Millisecond).Should(gomega.Equal(before))
 }
 
 // expect waits until the inventory reads like this.
 func (s *site) expect(want string) {
 	s.t.Helper()
-	s.eventually(func() error {
-		if got := text(s.cluster().Status.Inventory); got != want {
+	s.Eventually(func() error {
+		if got := text(s.Cluster().Status.Inventory); got != want {
 			return fmt.Errorf("have %s, want %s", got, want)
 		}
 		return nil

@@ -20,10 +20,8 @@ cache must hold Secrets of the credentials namespace only, and only what is need
 
 	ctrl.Options{Cache: cache.Options{ByObject: cluster.CacheOptions(hubv1.DefaultNamespace)}}
 
-The controllers need these rights: get, list, watch, create, patch and delete on Clusters, patch on
-their status, get, list and watch on Secrets and get, create and update on ConfigMaps in the
-credentials namespace, create and patch on events of the group events.k8s.io there and in the
-namespace default.
+The rights that the controllers need are those of Rules everywhere, and of CredentialsRules and
+EventRules in their namespaces. "hub rbac" prints them for the whole hub.
 
 # What happens to a Cluster
 

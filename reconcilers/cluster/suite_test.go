@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -337,7 +338,7 @@ func prepare(ctx context.Context, c *fleet.Cluster) error {
 			return
 		}
 		var user *fleet.Credential
-		user, prepared.err = c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights})
+		user, prepared.err = c.MintCertificate(context.WithoutCancel(ctx), fleet.User{Name: "hub", Rules: rights()})
 		if prepared.err == nil {
 			prepared.config, prepared.kubeconfig = user.Config(), user.Kubeconfig()
 		}
@@ -345,16 +346,9 @@ func prepare(ctx context.Context, c *fleet.Cluster) error {
 	return prepared.err
 }
 
-// rights are those that the package comment lists.
-var rights = []rbacv1.PolicyRule{
-	{
-		APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"},
-		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
-	},
-	{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters/status"}, Verbs: []string{"patch"}},
-	{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
-	{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}},
-	{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+// rights are those that the package says it needs, and no others.
+func rights() []rbacv1.PolicyRule {
+	return slices.Concat(cluster.Rules(), cluster.CredentialsRules(), cluster.EventRules())
 }
 
 func scheme(t testing.TB) *runtime.Scheme {

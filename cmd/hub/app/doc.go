@@ -85,6 +85,22 @@ The lease is kept outside of the manager, which is only told when it is its turn
 loses its own election returns without waiting for its runnables, and nobody could say any more
 when the last one of them has ended.
 
-Flags are the program's only configuration. Nothing below this package reads the environment.
+Flags are the program's configuration, and a file may hold them together with that of the modules:
+
+	apiVersion: config.clusterfx.dev/v1alpha1
+	kind: HubConfiguration
+	flags:
+	  concurrency: 100
+	  allow-cidr: [10.0.0.0/8]
+	modules:
+	- name: scanner
+	  config: {interval: 1m}
+	  overrides:
+	  - selector: {matchLabels: {tier: edge}}
+	    config: {interval: 10m}
+
+A flag on the command line goes before the file, the file before the default. The file is read once, when
+the program starts, and strictly: a field, a flag or a module that is not known is an error, and so is what
+a module refuses. Nothing below this package reads files or the environment.
 */
 package app

@@ -21,6 +21,7 @@ type flags struct {
 	options    Options
 	log        logging.Options
 	format     string
+	file       string
 	set        *pflag.FlagSet
 }
 
@@ -28,6 +29,8 @@ func newFlags(p program, set *pflag.FlagSet) *flags {
 	f := &flags{set: set}
 	f.options.Modules = p.modules
 	f.options.Registry.Metrics = ctrlmetrics.Registry
+	set.StringVar(&f.file, configFlag, "",
+		"File of kind "+configurationKind+" with flags and the configuration of modules. Default: none")
 	f.connection.bind(set)
 	f.bindHub()
 	f.bindElection()
@@ -107,6 +110,9 @@ func (f *flags) bindProcess() {
 
 // complete checks the flags and returns the options of the hub, which logs to w.
 func (f *flags) complete(w io.Writer) (Options, error) {
+	if err := f.readFile(); err != nil {
+		return Options{}, err
+	}
 	if err := f.validate(); err != nil {
 		return Options{}, err
 	}
@@ -121,6 +127,22 @@ func (f *flags) complete(w io.Writer) (Options, error) {
 	}
 	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, version())
 	return o, nil
+}
+
+// readFile takes in what the configuration file says.
+func (f *flags) readFile() error {
+	if f.file == "" {
+		return nil
+	}
+	c, err := readConfiguration(f.file)
+	if err != nil {
+		return err
+	}
+	if err := c.setFlags(f.set); err != nil {
+		return fmt.Errorf("--config=%s: %w", f.file, err)
+	}
+	f.options.Registry.ModuleConfigs = c.Modules
+	return nil
 }
 
 func hostname() string {

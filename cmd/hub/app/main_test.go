@@ -17,12 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/modules"
 )
 
-// asHub makes the test binary a hub that does not want to stop.
+// asHub makes the test binary a hub: the stock one if it is "stock", else one that does not want to stop.
 const asHub = "CLUSTERFX_TEST_AS_HUB"
 
 func mainOfHub() int {
+	if os.Getenv(asHub) == "stock" {
+		return app.Main(modules.All()...)
+	}
 	return app.Main(hubModule(fx.Invoke(func(l fx.Lifecycle, m ctrl.Manager) error {
 		l.Append(fx.StopHook(func(ctx context.Context) {
 			fmt.Println("stopping")

@@ -20,7 +20,7 @@ func newRoot(p program) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(p), newDev(p), newVersion())
+	root.AddCommand(newRun(p), newDev(p), newRBAC(p), newVersion())
 	return root
 }
 

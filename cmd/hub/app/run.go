@@ -19,6 +19,9 @@ const runExample = `  # Against the current context of the kubeconfig
   # Two hubs that stand by for each other, outside of a cluster
   %s run --leader-elect --kubeconfig hub.kubeconfig
 
+  # With flags and the configuration of modules in a file
+  %s run --config hub.yaml
+
   # For remotes on this machine
   %s run --allow-cidr 127.0.0.0/8`
 

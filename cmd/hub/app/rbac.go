@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+const rbacExample = `  # All roles
+  %s rbac
+
+  # What the hub's user may do in each remote, for two of the modules
+  %s rbac --in remote --modules inventory,podcount | kubectl --context my-remote apply -f -
+
+  # The roles of a hub whose apps act as users of their own
+  %s rbac --in hub --impersonate-apps | kubectl apply -f -`
+
+// rbacFlags are the flags of the command rbac.
+type rbacFlags struct {
+	side, format string
+	modules      []string
+	namespace    string
+	impersonate  bool
+}
+
+func newRBAC(p program) *cobra.Command {
+	var f rbacFlags
+	cmd := &cobra.Command{
+		Use:   "rbac",
+		Short: "Print the roles that the hub and its modules need",
+		Long: "Print the roles that this hub needs in its own cluster and in every remote: what the hub does by\n" +
+			"itself, and the rights that the modules in it declare. Bind them to the hub's ServiceAccount, and to the\n" +
+			"user of the kubeconfigs. It reads no cluster.",
+		Example: p.example(rbacExample),
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			roles, err := f.roles(p.modules)
+			if err != nil {
+				return err
+			}
+			return printObjects(p.stdout, f.format, roles)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.side, "in", "", "Print the roles for one side only: hub or remote. Default: both")
+	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
+	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
+	flags.StringVar(&f.namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets and its lease")
+	flags.BoolVar(&f.impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
+	return cmd
+}
+
+// Names of the roles.
+const (
+	hubRole    = "clusterfx-hub"
+	remoteRole = "clusterfx-remote"
+)
+
+func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
+	modules, err := pick(all, f.modules)
+	if err != nil {
+		return nil, err
+	}
+	switch f.side {
+	case "":
+		return append(f.inHub(modules), inRemote(modules)), nil
+	case "hub":
+		return f.inHub(modules), nil
+	case "remote":
+		return []client.Object{inRemote(modules)}, nil
+	}
+	return nil, fmt.Errorf("--in=%q: use hub or remote", f.side)
+}
+
+// pick returns the modules with these names, all for none.
+func pick(all []registry.Module, wanted []string) ([]registry.Module, error) {
+	if len(wanted) == 0 {
+		return all, nil
+	}
+	var picked []registry.Module
+	for _, name := range wanted {
+		i := slices.IndexFunc(all, func(m registry.Module) bool { return m.Name() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--modules: this hub has no module %q; it has %s", name, strings.Join(names(all), ", "))
+		}
+		picked = append(picked, all[i])
+	}
+	return picked, nil
+}
+
+// inHub returns the roles in the hub's cluster.
+func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
+	everywhere := append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
+		APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
+	})
+	if f.impersonate {
+		everywhere = append(everywhere,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}},
+			rbacv1.PolicyRule{
+				APIGroups: []string{""}, Resources: []string{"groups"}, Verbs: []string{"impersonate"},
+				ResourceNames: []string{registry.HubGroup, "system:authenticated"},
+			})
+	}
+	for _, m := range modules {
+		everywhere = append(everywhere, m.HubRules()...)
+	}
+	lease := rbacv1.PolicyRule{
+		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
+	}
+	own := slices.Concat(cluster.CredentialsRules(), cluster.EventRules(), []rbacv1.PolicyRule{lease})
+	return []client.Object{
+		clusterRole(hubRole, everywhere),
+		role(f.namespace, own),
+		role(metav1.NamespaceDefault, cluster.EventRules()),
+	}
+}
+
+// inRemote returns the role in every remote.
+func inRemote(modules []registry.Module) client.Object {
+	return clusterRole(remoteRole, registry.RemoteRules(modules...))
+}
+
+func clusterRole(name string, rules []rbacv1.PolicyRule) client.Object {
+	return &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      rules,
+	}
+}
+
+func role(namespace string, rules []rbacv1.PolicyRule) client.Object {
+	return &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Name: hubRole, Namespace: namespace},
+		Rules:      rules,
+	}
+}
+
+// printObjects writes objects so that kubectl apply -f - takes them.
+func printObjects(w io.Writer, format string, objects []client.Object) error {
+	switch format {
+	case "json":
+		list := metav1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+		for _, o := range objects {
+			list.Items = append(list.Items, runtime.RawExtension{Object: o})
+		}
+		text, err := json.MarshalIndent(list, "", "  ")
+		if err != nil {
+			return fmt.Errorf("write the roles: %w", err)
+		}
+		_, err = fmt.Fprintln(w, string(text))
+		return err
+	case "yaml":
+		for _, o := range objects {
+			text, err := yaml.Marshal(o)
+			if err != nil {
+				return fmt.Errorf("write the roles: %w", err)
+			}
+			if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("--output=%q: use yaml or json", format)
+}

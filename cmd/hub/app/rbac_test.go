@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/modules"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+)
+
+// roles runs "hub rbac" as a user does and returns what it prints.
+func (h *hub) roles(args ...string) (rendered []string) {
+	h.t.Helper()
+	self, err := os.Executable()
+	h.must(err)
+	cmd := exec.CommandContext(h.t.Context(), self, append([]string{"rbac"}, args...)...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=stock"), h.t.Output()
+	out, err := cmd.Output()
+	h.must(err)
+	for text := range strings.SplitSeq(string(out), "---\n") {
+		if strings.TrimSpace(text) != "" {
+			rendered = append(rendered, text)
+		}
+	}
+	return rendered
+}
+
+// grant creates the roles that were printed, with a binding to a user for each.
+func grant(t *testing.T, c client.Client, user string, rendered []string) {
+	t.Helper()
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	create := func(object client.Object) {
+		object.SetName(user + "-" + object.GetName())
+		if err := c.Create(t.Context(), object, client.FieldValidation(metav1.FieldValidationStrict)); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range rendered {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
+			t.Fatal(err)
+		}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind.Kind}
+		if kind.Kind == "ClusterRole" {
+			role := &rbacv1.ClusterRole{}
+			decode(t, text, role)
+			create(role)
+			ref.Name = role.Name
+			create(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "all"}, RoleRef: ref, Subjects: subjects})
+			continue
+		}
+		role := &rbacv1.Role{}
+		decode(t, text, role)
+		create(role)
+		ref.Name = role.Name
+		create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: role.Namespace}, RoleRef: ref, Subjects: subjects})
+	}
+}
+
+func decode(t *testing.T, text string, into client.Object) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+}
+
+// A hub whose users have exactly the roles that it prints does all of its work: it is elected, keeps its journal,
+// registers a remote, runs its modules, records events and deregisters. The remote says that every right is there.
+func TestRBAC_IsEnough(t *testing.T) {
+	h := newHub(t)
+	remote := fleettest.Cluster(t, "remote")
+	in := clientFor(t, remote)
+	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "exactly"})
+	h.must(err)
+	there, err := remote.MintCertificate(t.Context(), fleet.User{Name: "exactly"})
+	h.must(err)
+	grant(t, h.Client, "exactly", h.roles("--in=hub"))
+	grant(t, in, "exactly", h.roles("--in=remote"))
+
+	o := h.options(modules.All()...)
+	o.Config = user.Config()
+	o.Election.Enabled = true
+	h.run(o)
+	h.register("exactly", there.Kubeconfig())
+	h.expectReady("exactly", metav1.ConditionTrue)
+	eventually(t, func() error {
+		var found hubv1.Cluster
+		if err := h.Get(t.Context(), client.ObjectKey{Name: "exactly"}, &found); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(found.Status.Conditions, hubv1.ConditionAuthorized) || found.Status.Inventory.Nodes == nil {
+			return fmt.Errorf("the modules did not do their work: %+v", found.Status)
+		}
+		return nil
+	})
+	eventually(t, func() error { // Of a remote that is known to the journal, the starts were written there.
+		return h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &corev1.ConfigMap{})
+	})
+	h.must(h.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "exactly"}}))
+}
+
+// What a user gets wrong is answered with what there is.
+func TestRBAC_Refused(t *testing.T) {
+	h := newHub(t)
+	self, err := os.Executable()
+	h.must(err)
+	for args, want := range map[string]string{
+		"--in=both":        "use hub or remote",
+		"-o=table":         "use yaml or json",
+		"--modules=invent": "it has inventory",
+		"all":              "unknown command",
+	} {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "rbac", args)
+		cmd.Env = append(os.Environ(), asHub+"=stock")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), want) {
+			t.Errorf("hub rbac %s says %q (%v), want %q", args, stderr.String(), err, want)
+		}
+	}
+}

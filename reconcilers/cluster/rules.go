@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// Rules returns the rights that the controllers of this package need on Clusters.
+func Rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"},
+			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+		},
+		{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters/status"}, Verbs: []string{"patch"}},
+	}
+}
+
+// CredentialsRules returns the rights that they need in the credentials namespace, for the Secrets and the
+// journal.
+func CredentialsRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}},
+	}
+}
+
+// EventRules returns the rights that they need in the credentials namespace and in the namespace default,
+// where the API server keeps the events of objects without a namespace.
+func EventRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	}
+}
