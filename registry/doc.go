@@ -61,15 +61,40 @@ panics, a manager that ends) is started again after 1 s, 2 s, 4 s and so on up t
 
 	credential             swapped under the running app: no watch is listed anew, no lease fails
 	server, CA, proxy      a second connection is tried beside the first; then as below
-	modules, namespaces,   a second app is built beside the first and fills its caches; the
-	rate limits            controllers of the first end, those of the second begin
-	labels, probe, ...     nothing is restarted
+	the set of modules,    a second app is built beside the first and fills its caches; the
+	their configuration,   controllers of the first end, those of the second begin
+	namespaces, rate
+	limits
+	labels, probe, ...     nothing is restarted, unless one of the above follows from it
+	decorations            the next request
 
 While one app takes the place of another there is always one whose client is lent out, and never two
 whose controllers work. The first one's leases go on for ten seconds. Hooks and runnables that need no
 leader election overlap for that time, and a module must bear that. What does not work out (a server
 that does not answer, a module that cannot be built) leaves what runs alone and is shown; a server that
 leads to another cluster stops the app.
+
+# Which modules run
+
+The operator says which modules are wanted: all that are on by default and whose Selector matches the
+labels of the Cluster, or those that spec.modules names. Of these, one waits whose remote does not serve
+a kind that it requires, has another version than it is meant for, or does not grant a right that it declares
+(ModuleOptions.Rules); it is left out of the app, Info says why, and the others run. The choice is a pure
+function (selection.go) of the configuration, the version and the findings of a survey: once a remote answers
+its probe, and from then on every ten seconds while something is missing and every minute otherwise, it is
+asked for the kinds and rights in question. A kind that a watch does not find any more is asked for at
+once. What is gone has to be gone twice, three seconds apart, and what comes and goes is believed less
+and less often: each change costs another app. A question that is not answered changes nothing.
+
+So a CRD that is installed later starts its module then, and one that is removed stops it; what a module
+watches without requiring it keeps the whole app waiting instead.
+
+# What goes into an app beside its modules
+
+A module's configuration (ConfigOf) is a value of a type of its own, with the overrides that the operator has
+for remotes with certain labels. Share hands a value of the hub's App to all apps. A Decoration wraps the
+transport of the remotes that it selects, or changes their bounds; it sits where nothing that an app can make
+of its clients or configuration gets round it.
 
 # How a remote ends
 

@@ -93,7 +93,8 @@ type ClusterSpec struct {
 	Client ClientSpec `json:"client,omitzero"`
 
 	// modules are the names of the modules to run for the remote. If it is not set, every module
-	// runs that is on by default and selects the Cluster.
+	// runs that is on by default and selects the Cluster. One that is named here runs whatever labels
+	// it selects; what it needs of the remote (APIs, a version, rights) it waits for in any case.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -285,7 +286,8 @@ type ClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=32
 	ModuleSummary string `json:"moduleSummary,omitempty"`
 
-	// modules are the modules that were selected for the remote, sorted by name.
+	// modules are the modules that are wanted for the remote, sorted by name. One that waits says for
+	// what: APIMissing, VersionUnsupported, RightsMissing, or Waiting.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

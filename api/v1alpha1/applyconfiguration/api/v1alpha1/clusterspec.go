@@ -32,7 +32,8 @@ type ClusterSpecApplyConfiguration struct {
 	// client limits the requests that the hub sends to the remote.
 	Client *ClientSpecApplyConfiguration `json:"client,omitempty"`
 	// modules are the names of the modules to run for the remote. If it is not set, every module
-	// runs that is on by default and selects the Cluster.
+	// runs that is on by default and selects the Cluster. One that is named here runs whatever labels
+	// it selects; what it needs of the remote (APIs, a version, rights) it waits for in any case.
 	Modules []string `json:"modules,omitempty"`
 	// namespaces are the only namespaces of the remote that the credentials may see. If it is set,
 	// caches are limited to them; if it is not set, caches hold all namespaces.

@@ -27,7 +27,8 @@ type ClusterStatusApplyConfiguration struct {
 	Credentials *CredentialsStatusApplyConfiguration `json:"credentials,omitempty"`
 	// moduleSummary is the number of modules that run, of those that were selected, as in 3/4.
 	ModuleSummary *string `json:"moduleSummary,omitempty"`
-	// modules are the modules that were selected for the remote, sorted by name.
+	// modules are the modules that are wanted for the remote, sorted by name. One that waits says for
+	// what: APIMissing, VersionUnsupported, RightsMissing, or Waiting.
 	Modules []ModuleStatusApplyConfiguration `json:"modules,omitempty"`
 	// inventory is what the inventory module has counted in the remote. The module writes it, as a
 	// field manager of its own.
