@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,10 +52,9 @@ func ownerOf(kind schema.GroupKind, key types.NamespacedName) string {
 func ownerIn(object client.Object, kind schema.GroupKind) (key types.NamespacedName, ok bool) {
 	rest, ok := strings.CutPrefix(object.GetAnnotations()[OwnerAnnotation], kind.String()+"/")
 	namespace, name, found := strings.Cut(rest, "/")
-	if !ok || !found || !isName(name) || namespace != "" && !isName(namespace) {
+	if !ok || !found || name == "" || len(content.IsPathSegmentName(name)) > 0 ||
+		namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, true
 }
-
-func isName(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }

@@ -4,6 +4,7 @@ package watch
 
 import (
 	"container/heap"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 
 // NewQueue returns a queue for controller.TypedOptions.NewQueue that serves remotes fairly: it hands out
 // requests of each remote in turn, and within one remote those of the highest priority first, then the
-// oldest. So a remote with a hundred thousand requests delays one of another remote by one turn. The
-// hub's own objects take part as one remote more.
+// oldest. So a remote with a hundred thousand requests delays one of another remote by one turn. What
+// counts is the remote whose event made the request, also where the request is for an object of the hub
+// (OwnsRemote); what the hub's own objects make takes part as one remote more.
 //
 // weight says how many requests a remote may have in one turn; nil means one for each. It is called with
 // a lock held, so it must return at once and not use the queue.
@@ -56,13 +58,14 @@ var _ priorityqueue.PriorityQueue[Request] = (*queue)(nil)
 // item is a request that waits: for its time, in delayed, or for its turn, in a lane.
 type item struct {
 	request  Request
+	lane     registry.ClusterName // the remote that has caused it, which need not be the one that it is about
 	priority int
 	at       time.Time // when it may be handed out; zero when it is in a lane
 	order    int64
 	index    int // in the heap that it is in
 }
 
-// lane has the ready requests of one remote.
+// lane has the ready requests that one remote has caused.
 type lane struct {
 	cluster registry.ClusterName
 	items   byPriority
@@ -76,6 +79,17 @@ func newQueue(weight func(registry.ClusterName) int, limiter workqueue.TypedRate
 	}
 	q.changed = sync.NewCond(&q.mu)
 	return q
+}
+
+// addFrom adds requests that a remote has caused. They wait in its lane, whatever they are about.
+func (q *queue) addFrom(origin registry.ClusterName, priority *int, requests ...Request) {
+	p := 0
+	if priority != nil {
+		p = *priority
+	}
+	for _, r := range requests {
+		q.addTo(origin, r, p, 0)
+	}
 }
 
 // AddWithOpts adds requests.
@@ -95,6 +109,10 @@ func (q *queue) AddWithOpts(o priorityqueue.AddOpts, requests ...Request) {
 }
 
 func (q *queue) add(r Request, priority int, after time.Duration) {
+	q.addTo(r.Cluster, r, priority, after)
+}
+
+func (q *queue) addTo(in registry.ClusterName, r Request, priority int, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shutDown {
@@ -102,21 +120,40 @@ func (q *queue) add(r Request, priority int, after time.Duration) {
 	}
 	known := q.items[r]
 	if known == nil {
-		known = &item{request: r, priority: priority, order: q.next()}
+		known = &item{request: r, lane: in, priority: priority, order: q.next()}
 		q.items[r] = known
 		q.place(known, after)
 		return
 	}
+	if in == r.Cluster && known.lane != in && after <= 0 {
+		q.move(known, in) // nobody waits behind a remote for what it has caused, too
+	}
 	if priority > known.priority {
 		known.priority, known.order = priority, q.next()
 		if known.at.IsZero() && !q.isHeldBack(known) {
-			heap.Fix(&q.lanes[r.Cluster].items, known.index)
+			heap.Fix(&q.lanes[known.lane].items, known.index)
 		}
 	}
 	if !known.at.IsZero() && time.Now().Add(after).Before(known.at) {
 		heap.Remove(&q.delayed, known.index)
 		q.place(known, after)
 	}
+}
+
+// move puts an item into another lane.
+func (q *queue) move(i *item, to registry.ClusterName) {
+	from := q.lanes[i.lane]
+	i.lane = to
+	if !i.at.IsZero() || q.isHeldBack(i) {
+		return
+	}
+	heap.Remove(&from.items, i.index)
+	q.ready--
+	if len(from.items) == 0 {
+		q.turns = slices.DeleteFunc(q.turns, func(l *lane) bool { return l == from })
+		delete(q.lanes, from.cluster)
+	}
+	q.place(i, 0)
 }
 
 func (q *queue) next() int64 {
@@ -140,10 +177,10 @@ func (q *queue) place(i *item, after time.Duration) {
 		q.working[i.request] = true
 		return
 	}
-	l := q.lanes[i.request.Cluster]
+	l := q.lanes[i.lane]
 	if l == nil {
-		l = &lane{cluster: i.request.Cluster}
-		q.lanes[i.request.Cluster] = l
+		l = &lane{cluster: i.lane}
+		q.lanes[i.lane] = l
 	}
 	if len(l.items) == 0 {
 		l.left = max(q.weight(l.cluster), 1)

@@ -75,6 +75,22 @@ func TestQueue_ANoisyRemote(t *testing.T) {
 	}
 }
 
+// Requests for objects of the hub wait in the lane of the remote that has caused them. One that the hub has
+// caused, too, waits for nobody.
+func TestQueue_CausesHaveLanes(t *testing.T) {
+	t.Parallel()
+	q := fair()
+	for i := range 3 {
+		q.addFrom("noisy", nil, request("", fmt.Sprint("owner-", i)))
+	}
+	q.addFrom("quiet", nil, request("", "owned"))
+	q.Add(request("", "own"))
+	expect(t, drain(q, 3), "/owner-0", "/owned", "/own")
+	q.Add(request("", "owner-2"))
+	q.addFrom("noisy", nil, request("", "owner-2"), request("", "owner-3"))
+	expect(t, drain(q, 3), "/owner-1", "/owner-2", "/owner-3")
+}
+
 func TestQueue_Weights(t *testing.T) {
 	t.Parallel()
 	q := newQueue(func(name registry.ClusterName) int { return map[registry.ClusterName]int{"heavy": 2}[name] }, limiter())
@@ -219,6 +235,12 @@ func TestQueue_LosesNothing(t *testing.T) {
 					after := time.Duration(rapid.IntRange(-1, 3).Draw(rt, "after")) * time.Second
 					priority := rapid.IntRange(-1, 1).Draw(rt, "priority")
 					q.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, r)
+					due[r] = true
+				},
+				"add from elsewhere": func(*rapid.T) {
+					r := anyRequest()
+					priority := rapid.IntRange(-1, 1).Draw(rt, "priority")
+					q.addFrom(registry.ClusterName(rapid.StringMatching(`[bc]`).Draw(rt, "origin")), &priority, r)
 					due[r] = true
 				},
 				"wait": func(*rapid.T) {

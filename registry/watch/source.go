@@ -81,7 +81,7 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 		return // the hub ends, which stops all remotes; none of them is lost
 	}
 	info, known := s.registry.Info(e.Name)
-	wanted := known && info.State != registry.StateStopped && (s.options.Select == nil || s.options.Select(info))
+	wanted := known && info.State != registry.StateStopped && s.selects(info)
 	one := s.engaged[e.Name]
 	switch {
 	case !wanted && one != nil:
@@ -98,6 +98,21 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 		s.engaged[e.Name] = next
 		go next.run()
 	}
+}
+
+// selects asks Options.Select. It is called in a goroutine of the source's own, in which a panic would end
+// the hub.
+func (s *remotes[object]) selects(info registry.Info) (selected bool) {
+	if s.options.Select == nil {
+		return true
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			s.log.Error(fmt.Errorf("panic: %v", value), "Options.Select panicked; the remote is not watched", "cluster", info.Name)
+			selected = false
+		}
+	}()
+	return s.options.Select(info)
 }
 
 // newOf returns an empty object of the kind.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Whoever can own an object is found again.
+func TestOwnerIn(t *testing.T) {
+	t.Parallel()
+	inNamespace, everywhere := &corev1.ConfigMap{}, &rbacv1.ClusterRole{}
+	inNamespace.Namespace, inNamespace.Name = "team-a", "kube-root-ca.crt"
+	everywhere.Name = "system:node"
+	for kind, owner := range map[schema.GroupKind]client.Object{
+		{Kind: "ConfigMap"}: inNamespace,
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: everywhere,
+	} {
+		object := &corev1.Secret{}
+		if err := SetOwner(owner, object, clientgoscheme.Scheme); err != nil {
+			t.Fatal(err)
+		}
+		if key, ok := ownerIn(object, kind); !ok || key != client.ObjectKeyFromObject(owner) {
+			t.Errorf("the owner of %v is %v (%t)", object.Annotations, key, ok)
+		}
+	}
+}
+
+// An annotation is written by whoever may write the object: what is in it need not be an owner.
+func TestOwnerIn_Strangers(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "ConfigMap", "ConfigMap/", "ConfigMap/ns", "ConfigMap/ns/", "ConfigMap/ns/..", "ConfigMap/ns/a/b", "ConfigMap/../a",
+		"ConfigMap/NS/a", "ConfigMap.apps/ns/a", "Secret/ns/a",
+	} {
+		object := &corev1.Secret{}
+		object.Annotations = map[string]string{OwnerAnnotation: text}
+		if key, ok := ownerIn(object, schema.GroupKind{Kind: "ConfigMap"}); ok {
+			t.Errorf("%q: %v", text, key)
+		}
+	}
+}
