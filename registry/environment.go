@@ -54,7 +54,11 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		modules: modules, shared: o.Shared, decorations: sortedDecorations(o.Decorations),
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
 	}
-	env.root, env.end = context.WithCancel(context.Background())
+	root := o.Root
+	if root == nil {
+		root = context.Background()
+	}
+	env.root, env.end = context.WithCancel(context.WithoutCancel(root))
 	if env.metrics == nil {
 		env.metrics = prometheus.NewRegistry()
 	}

@@ -54,7 +54,8 @@ type Options struct {
 	// HubID is the id of the hub's own cluster (the UID of its kube-system Namespace). A remote
 	// with this id is refused unless AllowHub is set. Default "": not checked.
 	HubID string
-	// Scheme is shared by all apps and must not change any more. Required.
+	// Scheme is shared by all apps. The hub part of a module may add kinds to it, in an invoke; once the
+	// hub's manager has started it must not change any more. Required.
 	Scheme *runtime.Scheme
 	// Modules run in the apps.
 	Modules []Module
@@ -81,6 +82,9 @@ type Options struct {
 	// impersonate these users and their groups, and every user the rights that its modules need.
 	// Default: apps act as the hub itself.
 	Impersonate bool
+	// Root is the parent of every context of the registry, for its values, such as labels of profiles.
+	// When it ends, the registry does not: that is what Shutdown is for. Default: context.Background().
+	Root context.Context //nolint:containedctx // It is an argument of New.
 	// Epochs counts the epochs of a process that has one registry after another. Default: one of the
 	// registry's own.
 	Epochs *atomic.Int64

@@ -18,6 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/inventory"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
@@ -38,10 +39,12 @@ type writing struct {
 	at        time.Time
 }
 
-// newSite starts a hub with the module, and a remote that it does not know yet.
+// newSite starts a hub with the module, which has the rights that it declares, and a remote that the hub does
+// not know yet.
 func newSite(t testing.TB) *site {
 	t.Helper()
-	hub := hubtest.New(t, hubtest.Modules(inventory.Module))
+	hub := hubtest.New(t, hubtest.Modules(inventory.Module),
+		hubtest.Rules(registry.RemoteRules(inventory.Module)...))
 	s := &site{t: t, hub: hub, Remote: hub.NewRemote("edge")}
 	s.record()
 	return s

@@ -57,7 +57,7 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 	}
 	metrics := newTermMetrics(o.Registry.Metrics)
 	defer metrics.end()
-	o.Registry.Metrics, o.Registry.Gate = metrics, election.gate()
+	o.Registry.Metrics, o.Registry.Gate, o.Registry.Root = metrics, election.gate(), ctx
 	t := &term{
 		options: o, scheme: scheme, site: serving.NewSite(), election: election,
 		work: newRunner(ctx), end: newEnding(),

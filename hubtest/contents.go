@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// contents are all objects of an API server.
+type contents map[objectKey]object
+
+// objectKey is where an object is.
+type objectKey struct {
+	schema.GroupVersionResource
+	namespace, name string
+}
+
+// String returns what says to a human which object it is.
+func (k objectKey) String() string {
+	return strings.TrimPrefix(k.namespace+"/"+k.name, "/") + " of " + k.GroupResource().String()
+}
+
+// object is as much of an object as shows that somebody has changed it.
+type object struct {
+	uid        string
+	text       string // labels, annotations, finalizers, generation and managers
+	finalizers bool
+	own        bool // by the API server, about itself
+}
+
+// apiServer is how an API server calls itself as the manager of a field.
+const apiServer = "kube-apiserver"
+
+func newObject(o *metav1.PartialObjectMetadata) object {
+	var managers []string
+	own := len(o.ManagedFields) > 0
+	for _, f := range o.ManagedFields {
+		managers = append(managers, f.Manager)
+		own = own && f.Manager == apiServer
+	}
+	slices.Sort(managers)
+	return object{
+		uid: string(o.UID), finalizers: len(o.Finalizers) > 0, own: own,
+		text: fmt.Sprint(o.Labels, o.Annotations, o.Finalizers, o.Generation, slices.Compact(managers)),
+	}
+}
+
+// parallel is how many requests are sent to a server at once to look at it or to clean it.
+const parallel = 8
+
+// contents returns the objects that are in the server now.
+func (m *machine) contents(ctx context.Context) (contents, error) {
+	resources, err := m.resources()
+	if err != nil {
+		return nil, err
+	}
+	found := contents{}
+	var mu sync.Mutex // protects found
+	listing, ctx := errgroup.WithContext(ctx)
+	listing.SetLimit(parallel)
+	for _, resource := range resources {
+		listing.Go(func() error {
+			list, err := m.objects.Resource(resource).List(ctx, metav1.ListOptions{})
+			switch {
+			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+				return nil // Its CRD is on its way out.
+			case err != nil:
+				return fmt.Errorf("list %s: %w", resource.Resource, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range list.Items {
+				one := &list.Items[i]
+				found[objectKey{resource, one.Namespace, one.Name}] = newObject(one)
+			}
+			return nil
+		})
+	}
+	return found, listing.Wait()
+}
+
+// resources returns the kinds of objects that a server holds. Events of both groups are the same ones.
+func (m *machine) resources() ([]schema.GroupVersionResource, error) {
+	lists, err := m.discovery.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("ask for the kinds of objects: %w", err)
+	}
+	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
+	all, err := discovery.GroupVersionResources(lists)
+	var found []schema.GroupVersionResource
+	for resource := range all {
+		if resource.Group != "events.k8s.io" {
+			found = append(found, resource)
+		}
+	}
+	return found, err
+}
+
+// added returns what is there and was not before, apart from what the server does for itself.
+func (c contents) added(before contents) contents {
+	found := contents{}
+	for key, o := range c {
+		if was, known := before[key]; !o.own && (!known || was.uid != o.uid) {
+			found[key] = o
+		}
+	}
+	return found
+}
+
+// String names some of the objects.
+func (c contents) String() string {
+	const enough = 5
+	var names []string
+	for key := range c {
+		names = append(names, key.String())
+	}
+	slices.Sort(names)
+	if len(names) > enough {
+		names = append(names[:enough], fmt.Sprintf("%d others", len(names)-enough))
+	}
+	return strings.Join(names, ", ")
+}
+
+// damage returns an error if something that was there before is gone, or is not as it was.
+func (c contents) damage(before contents) error {
+	for key, was := range before {
+		if key.Resource == "leases" && was.own || key.Resource == "events" {
+			continue // They come and go.
+		}
+		switch o, there := c[key]; {
+		case !there || o.uid != was.uid:
+			return fmt.Errorf("the test has deleted %s", key)
+		case o.text != was.text:
+			return fmt.Errorf("the test has changed %s", key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// mintFunc is a way in which a cluster gives somebody a credential.
+type mintFunc func(*fleet.Cluster, context.Context, fleet.User) (*fleet.Credential, error)
+
+// mint makes a credential for another user than before, with the rights that the hub has in remotes.
+func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
+	r.tb.Helper()
+	r.state.users++
+	minted, err := how(r.way.machine.cluster, r.tb.Context(), fleet.User{
+		Name: fmt.Sprintf("hubtest-%d", r.state.users), Rules: r.site.options.rules, Lifetime: lifetime,
+	})
+	if err != nil {
+		r.tb.Fatalf("hubtest: make a credential for %s: %v", r.Name(), err)
+	}
+	r.state.credential = minted
+}
+
+// RotateToken puts the token of another user into the Secret, waits until the app uses it, and revokes
+// the credential that was there before. The app goes on; a test that wants to see that compares the
+// Epoch in the Info of Hub.Registry.
+func (r *Remote) RotateToken() {
+	r.tb.Helper()
+	before := r.state.credential
+	r.mint((*fleet.Cluster).MintToken, 0)
+	r.use()
+	if err := before.Revoke(r.tb.Context()); err != nil {
+		r.tb.Fatalf("hubtest: revoke the last credential of %s: %v", r.Name(), err)
+	}
+}
+
+// RevokeToken takes the hub's rights in the remote away and makes its token invalid. The API server
+// remembers for ten seconds that the token was good, so the hub is forbidden everything at first, and
+// unauthorized then. RotateToken ends it.
+func (r *Remote) RevokeToken() {
+	r.tb.Helper()
+	if err := r.state.credential.Revoke(r.tb.Context()); err != nil {
+		r.tb.Fatalf("hubtest: revoke the credential of %s: %v", r.Name(), err)
+	}
+}
+
+// certificateLifetime is that of a certificate that is to expire: long enough for the app to get it, and
+// for a slow machine.
+const certificateLifetime = 5 * time.Second
+
+// ExpireCertificate puts a client certificate into the Secret that is good for a few seconds, waits until
+// the app uses it, and returns when it has expired. RotateToken ends it.
+func (r *Remote) ExpireCertificate() {
+	r.tb.Helper()
+	r.mint((*fleet.Cluster).MintCertificate, certificateLifetime)
+	r.use()
+	expired := time.NewTimer(time.Until(r.state.credential.Expires()))
+	defer expired.Stop()
+	select {
+	case <-expired.C:
+	case <-r.tb.Context().Done():
+	}
+}
+
+// use stores the credential and waits until the hub says that it uses another one than before.
+func (r *Remote) use() {
+	r.tb.Helper()
+	before := r.Cluster().Status.Credentials.Fingerprint
+	r.store()
+	r.wait("the use of new credentials", func(ctx context.Context) error {
+		c, err := r.get(ctx)
+		if err == nil && c.Status.Credentials.Fingerprint == before {
+			err = errors.New("the hub uses the old ones")
+		}
+		return err
+	})
+}

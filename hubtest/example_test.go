@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest_test
+
+import (
+	"testing"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/hubtest"
+)
+
+// A test of a module: what it does with an object of a remote, and that it goes on after an outage.
+func Example() {
+	_ = func(t *testing.T) { // func TestEcho(t *testing.T) {
+		t.Parallel()
+		hub := hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(echo()))
+		a := hub.Remote("a")
+
+		a.Create(shout("hello"))
+		heard := configMap("echo-a")
+		hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "hello") })
+
+		a.Blackhole()
+		a.WaitNotReady(hubv1.ReasonTimedOut)
+		a.Delete(configMap("shout"))
+		a.Create(shout("is anybody there?"))
+		a.Mend()
+		hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "is anybody there?") })
+	}
+}
+
+// What is in a remote before its app starts, and a remote that is paused.
+func ExampleHub_NewRemote() {
+	_ = func(t *testing.T) {
+		hub := hubtest.New(t, hubtest.Modules(echo()))
+		edge := hub.NewRemote("edge")
+		edge.Create(shout("before anybody listened"))
+		edge.Register(func(c *hubv1.Cluster) { c.Labels = map[string]string{"region": "eu"} })
+		edge.WaitReady()
+		edge.Change(func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
+		edge.WaitNotReady(hubv1.ReasonPaused)
+	}
+}
+
+// A hub that is restarted finds its remotes again, and looks at what has happened meanwhile.
+func ExampleHub_Restart() {
+	_ = func(t *testing.T) {
+		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()))
+		hub.Stop()
+		hub.Remote("edge").Create(shout("while nobody listened"))
+		hub.Start()
+		heard := configMap("echo-edge")
+		hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "while nobody listened") })
+	}
+}

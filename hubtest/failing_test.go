@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// failing is a test that may fail. What it says is for its parent to judge.
+type failing struct {
+	testing.TB
+
+	mu       sync.Mutex // protects the fields below
+	failures []string
+	cleanups []func()
+}
+
+func (f *failing) Cleanup(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cleanups = append(f.cleanups, do)
+}
+
+func (f *failing) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures = append(f.failures, fmt.Sprintf(format, args...))
+}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// fails runs a test and returns what it and its cleanups have failed with.
+func fails(t testing.TB, test func(*failing)) string {
+	t.Helper()
+	f := &failing{TB: t}
+	inGoroutine(func() { test(f) })
+	for _, do := range slices.Backward(f.cleanups) {
+		inGoroutine(do)
+	}
+	return strings.Join(f.failures, "\n---\n")
+}
+
+// inGoroutine calls f, which may call runtime.Goexit.
+func inGoroutine(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+// short is for waits that shall fail, on a machine that may be busy.
+const short = 3 * time.Second
+
+func TestServer_WaitsThatFail(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Patience(short), hubtest.Remotes("edge"))
+	later := shout("hello")
+	hub.Create(later)
+	later.ResourceVersion += "0" // There is no such version yet.
+	never := func() error { return errors.New("it is not what it should be") }
+	t.Run("each", func(t *testing.T) { // ends when those that it starts have ended
+		for name, tc := range map[string]struct {
+			wait func(*hubtest.Hub, *hubtest.Remote)
+			want []string
+		}{
+			"for an object": {
+				func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitFor(configMap("shout"), never) },
+				[]string{"waited 3s for ConfigMap default/shout in the hub", "it is not what it should be", "text: hello"},
+			},
+			"for an object that is not there": {
+				func(_ *hubtest.Hub, r *hubtest.Remote) { r.WaitFor(configMap("none"), never) },
+				[]string{"waited 3s for ConfigMap default/none in remote edge", `configmaps "none" not found`, "Cluster edge:"},
+			},
+			"for the end of an object": {
+				func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitGone(configMap("shout")) },
+				[]string{"waited 3s for the end of ConfigMap default/shout in the hub", "it is there", "text: hello"},
+			},
+			"for the hub's cache": {
+				func(h *hubtest.Hub, _ *hubtest.Remote) { h.WaitCached(later) },
+				[]string{"waited 3s for the cached ConfigMap default/shout in the hub", "the cache has resourceVersion"},
+			},
+			"for the app's cache": {
+				func(_ *hubtest.Hub, r *hubtest.Remote) { r.WaitCached(later) },
+				[]string{"waited 3s for the cached ConfigMap default/shout in remote edge", `"shout" not found`},
+			},
+			"for anything": {
+				func(h *hubtest.Hub, _ *hubtest.Remote) { h.Eventually(never) },
+				[]string{"waited 3s: it is not what it should be", "Ready is True"},
+			},
+			"for a reason": {
+				func(_ *hubtest.Hub, r *hubtest.Remote) { r.WaitNotReady(hubv1.ReasonUnauthorized) },
+				[]string{"not Ready because of Unauthorized", "Ready is True", "Reachable is True, ProbeSucceeded"},
+			},
+			"for a module": {
+				func(_ *hubtest.Hub, r *hubtest.Remote) { r.WaitModule("nothing", hubv1.ModuleRunning) },
+				[]string{"module nothing to be Running", "it is not, in the status of edge"},
+			},
+			"for a condition": {
+				func(_ *hubtest.Hub, r *hubtest.Remote) {
+					r.WaitCondition(hubv1.ConditionReachable, metav1.ConditionTrue, "Another")
+				},
+				[]string{"Reachable=True/Another", "Reachable is True, ProbeSucceeded"},
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				expectSaid(t, fails(t, func(tb *failing) {
+					hub := hub.With(tb)
+					tc.wait(hub, hub.Remote("edge"))
+				}), tc.want)
+			})
+		}
+	})
+}
+
+// expectSaid checks what a test has failed with.
+func expectSaid(t testing.TB, said string, want []string) {
+	t.Helper()
+	for _, one := range want {
+		if !strings.Contains(said, one) {
+			t.Errorf("it lacks %q:\n%s", one, said)
+		}
+	}
+	if strings.Contains(said, "goes on") {
+		t.Errorf("a test that fails leaks:\n%s", said)
+	}
+}
+
+func TestNew_Fails(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		test func(*failing)
+		want []string
+	}{
+		"a module that does not start": {
+			func(tb *failing) {
+				hubtest.New(tb, hubtest.Patience(short), hubtest.Remotes("edge"), hubtest.Modules(broken()))
+			},
+			[]string{"a Ready Cluster", "the module is broken", "module broken: Failed"},
+		},
+		"a hub that does not start": {
+			func(tb *failing) { hubtest.New(tb, hubtest.Modules(echo(), echo())) },
+			[]string{"start the hub", `module "echo" is in the hub twice`},
+		},
+		"a hub that ends": {
+			func(tb *failing) {
+				hub := hubtest.New(tb, hubtest.Modules(quitter()))
+				hub.Eventually(func() error { return errors.New("never") })
+			},
+			[]string{"hub", "fx.Shutdowner"},
+		},
+		"a hub that was stopped": {
+			func(tb *failing) {
+				hub := hubtest.New(tb)
+				hub.Stop()
+				hub.Registry()
+			},
+			[]string{"start it with Hub.Start"},
+		},
+		"a hub that is started twice": {
+			func(tb *failing) { hubtest.New(tb).Start() },
+			[]string{"the hub runs already"},
+		},
+		"a remote that there is not": {
+			func(tb *failing) { hubtest.New(tb).Remote("nowhere") },
+			[]string{"there is no remote nowhere"},
+		},
+		"two remotes of one name": {
+			func(tb *failing) { hubtest.New(tb, hubtest.Remotes("edge", "edge")) },
+			[]string{"there are two remotes edge"},
+		},
+		"a name that a Cluster cannot have": {
+			func(tb *failing) { hubtest.New(tb, hubtest.Remotes("Not A Name")) },
+			[]string{"Not A Name", "RFC 1123"},
+		},
+		"no CRDs where there should be some": {
+			func(tb *failing) { hubtest.New(tb, hubtest.HubCRDs(fstest.MapFS{})) },
+			[]string{"there is no CustomResourceDefinition in it"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectSaid(t, fails(t, tc.test), tc.want)
+		})
+	}
+}
+
+// broken is a module that does not start.
+func broken() registry.Module {
+	return registry.NewModule("broken", registry.ModuleOptions{
+		Remote: fx.Invoke(func() error { return errors.New("the module is broken") }),
+	})
+}
+
+// quitter is a module that ends the hub as soon as it runs.
+func quitter() registry.Module {
+	return registry.NewModule("quitter", registry.ModuleOptions{
+		Hub: fx.Invoke(func(l fx.Lifecycle, s fx.Shutdowner) {
+			l.Append(fx.StartHook(func(context.Context) error { return s.Shutdown() }))
+		}),
+	})
+}
+
+func TestMissingBinaries(t *testing.T) {
+	t.Setenv("KUBEBUILDER_ASSETS", t.TempDir())
+	said := fails(t, func(tb *failing) { hubtest.New(tb) })
+	expectSaid(t, said, []string{"holds no kube-apiserver", "make controlplane"})
+}

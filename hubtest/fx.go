@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+
+	"go.uber.org/fx"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// parts are what the tests see of a hub that runs.
+type parts struct {
+	Registry *registry.Registry
+	Cache    client.Reader
+}
+
+// reporter is a module that sends what the hub consists of when its caches are filled: that is when a
+// manager starts its runnables. It is for no remote, so that no Cluster lists it.
+func reporter(up chan<- parts) registry.Module {
+	return registry.NewModule("hubtest", registry.ModuleOptions{
+		Description: "Shows the hub to its test.",
+		Select:      registry.Selector{OnRequest: true},
+		Hub: fx.Invoke(func(mgr ctrl.Manager, r *registry.Registry) error {
+			return mgr.Add(manager.RunnableFunc(func(context.Context) error {
+				up <- parts{Registry: r, Cache: mgr.GetCache()}
+				return nil
+			}))
+		}),
+	})
+}

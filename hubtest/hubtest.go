@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A Hub is a hub that runs in this process, and its API server. It is made by New. A method that cannot
+// do what it is for ends the test, so methods are for the test's own goroutine; so are those of Remote.
+type Hub struct{ Server }
+
+// New starts a hub for a test, with the remotes that the options ask for, and returns when all of them
+// are Ready. When the test ends, the hub is stopped, goroutines of it that are left fail the test, and
+// the API servers are cleaned for the next test. What the test registers with Cleanup after New runs
+// before that.
+func New(tb testing.TB, opts ...Option) *Hub {
+	tb.Helper()
+	requireBinaries(tb)
+	shared.prepare()
+	s := newSite(tb, opts)
+	tb.Cleanup(s.end)
+	ways := s.open(tb, s.options.roles()...)
+	s.hub = ways[0]
+	s.hub.name = "the hub"
+	h := &Hub{Server{tb: tb, site: s, way: s.hub}}
+	h.prepare(s.options.hubCRDs)
+	if ns := s.process.credentialsNamespace(); ns != hubv1.DefaultNamespace {
+		h.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	}
+	var remotes []*Remote
+	for i, name := range s.options.remotes {
+		remotes = append(remotes, h.addWay(name, ways[i+1]))
+	}
+	s.process.start(tb)
+	for _, r := range remotes {
+		r.Register()
+	}
+	for _, r := range remotes {
+		r.WaitReady()
+	}
+	return h
+}
+
+// With returns the same hub for another test, most often a subtest: failures and waits are then that
+// test's. The hub still ends with the test that New was given. Of subtests that run at the same time, one
+// may stop the hub, or change what a remote is.
+func (h *Hub) With(tb testing.TB) *Hub {
+	tb.Helper()
+	return &Hub{Server{tb: tb, site: h.site, way: h.way}}
+}
+
+// Remote returns the remote of that name, whether or not it is registered. It ends the test if there is
+// none.
+func (h *Hub) Remote(name string) *Remote {
+	h.tb.Helper()
+	state := h.site.remote(name)
+	if state == nil {
+		h.tb.Fatalf("hubtest: there is no remote %s: ask for it with hubtest.Remotes, or make it with AddRemote", name)
+	}
+	return &Remote{Server: Server{tb: h.tb, site: h.site, way: state.way}, state: state}
+}
+
+// NewRemote makes a remote that the hub does not know yet, so that a test can put objects into it
+// before it calls Register. It starts an API server or takes one from the pool.
+func (h *Hub) NewRemote(name string) *Remote {
+	h.tb.Helper()
+	return h.addWay(name, h.site.open(h.tb, remoteRole)[0])
+}
+
+// AddRemote is NewRemote followed by Register. It does not wait until the remote is Ready: not every
+// one will be.
+func (h *Hub) AddRemote(name string, changes ...func(*hubv1.Cluster)) *Remote {
+	h.tb.Helper()
+	r := h.NewRemote(name)
+	r.Register(changes...)
+	return r
+}
+
+// addWay gives a way to a remote its name.
+func (h *Hub) addWay(name string, w *way) *Remote {
+	h.tb.Helper()
+	w.name = "remote " + name
+	if !h.site.add(&remote{name: name, way: w}) {
+		h.tb.Fatalf("hubtest: there are two remotes %s: give one of them another name", name)
+	}
+	r := h.Remote(name)
+	r.prepare(h.site.options.remoteCRDs)
+	return r
+}
+
+// Registry returns the registry of the hub that runs. After a Restart it is another one.
+func (h *Hub) Registry() *registry.Registry {
+	h.tb.Helper()
+	return h.site.process.parts(h.tb).Registry
+}
+
+// Cache returns a reader of what the hub holds of its API server in memory, which is what reconcilers
+// on the hub read. After a Restart it is another one.
+func (h *Hub) Cache() client.Reader {
+	h.tb.Helper()
+	return h.site.process.parts(h.tb).Cache
+}
+
+// Start starts the hub after a Stop, and returns when its caches are filled.
+func (h *Hub) Start() {
+	h.tb.Helper()
+	h.site.process.start(h.tb)
+}
+
+// Stop stops the hub in good order, as SIGTERM does, and returns when it has ended. The API servers go
+// on.
+func (h *Hub) Stop() {
+	h.tb.Helper()
+	if err := h.site.process.stop(); err != nil {
+		h.tb.Fatalf("hubtest: stop the hub: %v", err)
+	}
+}
+
+// Restart is Stop and Start. The statuses of Clusters stay what the old hub wrote until the new one has
+// looked at them; WaitReady does not mistake the one for the other.
+func (h *Hub) Restart() {
+	h.tb.Helper()
+	h.Stop()
+	h.Start()
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest_test
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// forgetter is a module that leaves goroutines behind, in the hub and in each app, until release is
+// closed.
+type forgetter struct{ release chan struct{} }
+
+func (f *forgetter) module() registry.Module {
+	return registry.NewModule("forgetter", registry.ModuleOptions{
+		Hub:    fx.Invoke(func() { go f.waitInHub() }),
+		Remote: fx.Invoke(func(registry.ClusterName) { go f.waitInApp() }),
+	})
+}
+
+func (f *forgetter) waitInHub() { <-f.release }
+func (f *forgetter) waitInApp() { <-f.release }
+
+func TestLeaks(t *testing.T) {
+	t.Parallel()
+	other := hubtest.New(t, hubtest.Remotes("forgotten"), hubtest.Modules(echo()))
+	f := &forgetter{release: make(chan struct{})}
+	defer close(f.release)
+	said := fails(t, func(tb *failing) {
+		hubtest.New(tb, hubtest.Remotes("forgotten"), hubtest.Modules(f.module()))
+	})
+	for _, want := range []string{"the hub has ended, and this goes on", "waitInHub", "waitInApp"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it lacks %q:\n%s", want, said)
+		}
+	}
+	expectEcho(t, other, other.Remote("forgotten"), "hello")
+}
+
+// Goroutines of other hubs, and of the test itself, are no leaks of a hub.
+func TestLeaks_OfOthers(t *testing.T) {
+	t.Parallel()
+	other := hubtest.New(t, hubtest.Remotes("same"), hubtest.Modules(echo()))
+	mine := make(chan struct{})
+	defer close(mine)
+	go func() { <-mine }()
+	if said := fails(t, func(tb *failing) {
+		hub := hubtest.New(tb, hubtest.Remotes("same"), hubtest.Modules(echo()))
+		expectEcho(tb, hub, hub.Remote("same"), "hello")
+	}); said != "" {
+		t.Error(said)
+	}
+	expectEcho(t, other, other.Remote("same"), "still here")
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/config"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// machine is an API server that tests use one after the other.
+type machine struct {
+	cluster *fleet.Cluster
+	role    role
+	http    *http.Client // the administrator's; its connections are kept from test to test
+
+	admin     client.Client
+	objects   metadata.Interface
+	discovery *discovery.DiscoveryClient
+	fresh     contents // what it held before the first test
+}
+
+// newMachine prepares an API server that has just been started for its role.
+func newMachine(ctx context.Context, c *fleet.Cluster, r role) (*machine, error) {
+	m := &machine{cluster: c, role: r}
+	if err := m.connect(); err != nil {
+		return nil, fmt.Errorf("build the clients for %s: %w", c.Name(), err)
+	}
+	if r == hubRole {
+		if err := m.prepareForHub(ctx); err != nil {
+			return nil, fmt.Errorf("prepare %s for a hub: %w", c.Name(), err)
+		}
+	}
+	var err error
+	m.fresh, err = m.contents(ctx)
+	return m, err
+}
+
+func (m *machine) connect() error {
+	config := m.cluster.Config()
+	config.WarningHandler = rest.NoWarnings{} // It asks for kinds that nobody should use any more, too.
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, apiextensionsv1.AddToScheme)
+	err := builder.AddToScheme(scheme)
+	var errs [4]error
+	m.http, errs[0] = rest.HTTPClientFor(config)
+	if errs[0] != nil {
+		return errs[0]
+	}
+	m.admin, errs[1] = client.New(config, client.Options{Scheme: scheme, HTTPClient: m.http})
+	m.objects, errs[2] = metadata.NewForConfigAndClient(config, m.http)
+	m.discovery, errs[3] = discovery.NewDiscoveryClientForConfigAndClient(config, m.http)
+	return errors.Join(append(errs[:], err)...)
+}
+
+// prepareForHub puts into the server what every hub needs there.
+func (m *machine) prepareForHub(ctx context.Context) error {
+	crds, err := readCRDs(config.CRDs)
+	if err != nil {
+		return err
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
+	return errors.Join(installCRDs(ctx, m.admin, crds), m.admin.Create(ctx, ns))
+}
+
+const (
+	// cleanTimeout bounds what a server is given to become clean. One that needs more is worth less
+	// than a new one.
+	cleanTimeout = 10 * time.Second
+	// cleanPeriod is between two looks at a server that is not clean yet.
+	cleanPeriod = 30 * time.Millisecond
+)
+
+// clean removes what a test has left, and returns nil when nothing but what the server started with is
+// there, as it was. Else the server is of no more use.
+func (m *machine) clean(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, cleanTimeout, fmt.Errorf("it is not clean after %s", cleanTimeout))
+	defer cancel()
+	ticker := time.NewTicker(cleanPeriod)
+	defer ticker.Stop()
+	var left contents
+	for {
+		now, err := m.contents(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: there is %s still", context.Cause(ctx), left)
+		case err != nil:
+			return fmt.Errorf("see what it holds: %w", err)
+		}
+		if err := now.damage(m.fresh); err != nil {
+			return err
+		}
+		left = now.added(m.fresh)
+		if len(left) == 0 {
+			return nil
+		}
+		if err := m.remove(ctx, left); err != nil {
+			return fmt.Errorf("remove %s: %w", left, err)
+		}
+		<-ticker.C
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"cmp"
+	"io/fs"
+	"slices"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// An Option says what New starts. Options of one kind add up, except for Patience, whose last one wins.
+type Option func(*options)
+
+// options are what all options of New say together.
+type options struct {
+	remotes             []string
+	modules             []registry.Module
+	hubCRDs, remoteCRDs []fs.FS
+	schemes             []func(*runtime.Scheme) error
+	clusters            []func(*hubv1.Cluster)
+	hub                 []func(*app.Options)
+	rules               []rbacv1.PolicyRule
+	patience            time.Duration
+}
+
+// defaultPatience is long, because API servers share the machine with the tests of other packages. It
+// costs only tests that fail.
+const defaultPatience = time.Minute
+
+func newOptions(opts []Option) options {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	o.patience = cmp.Or(o.patience, defaultPatience)
+	if o.rules == nil {
+		o.rules = []rbacv1.PolicyRule{
+			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+		}
+	}
+	return o
+}
+
+// roles are those of the API servers that New needs.
+func (o options) roles() []role {
+	return append([]role{hubRole}, slices.Repeat([]role{remoteRole}, len(o.remotes))...)
+}
+
+// Remotes asks for remotes of these names, which are those of their Clusters. Default: none.
+func Remotes(names ...string) Option {
+	return func(o *options) { o.remotes = append(o.remotes, names...) }
+}
+
+// Modules are those that the hub is built with. Default: none.
+func Modules(modules ...registry.Module) Option {
+	return func(o *options) { o.modules = append(o.modules, modules...) }
+}
+
+// HubCRDs installs the CustomResourceDefinitions in all YAML files of these trees in the hub's API
+// server, before the hub starts. A tree is an embed.FS, or os.DirFS for a folder. Default: none but
+// the hub's own.
+func HubCRDs(trees ...fs.FS) Option {
+	return func(o *options) { o.hubCRDs = append(o.hubCRDs, trees...) }
+}
+
+// RemoteCRDs is HubCRDs for every remote, before it is registered. Default: none.
+func RemoteCRDs(trees ...fs.FS) Option {
+	return func(o *options) { o.remoteCRDs = append(o.remoteCRDs, trees...) }
+}
+
+// Scheme lets the test's own clients know more kinds than those of Kubernetes, Cluster and
+// CustomResourceDefinition. The hub learns of kinds as it does in production, from its modules: with
+// Hub: fx.Invoke(widgetv1.AddToScheme) in their registry.ModuleOptions. Default: none.
+func Scheme(adders ...func(*runtime.Scheme) error) Option {
+	return func(o *options) { o.schemes = append(o.schemes, adders...) }
+}
+
+// Clusters changes every Cluster before it is created. Default: a Cluster whose remote is probed every
+// second, for a second, and counts as lost after three failures.
+func Clusters(changes ...func(*hubv1.Cluster)) Option {
+	return func(o *options) { o.clusters = append(o.clusters, changes...) }
+}
+
+// Rules are the rights of the hub in every remote. Those that modules declare, and "hub rbac" prints, are
+//
+//	hubtest.Rules(registry.RemoteRules(podcount.Module)...)
+//
+// With them a module that has forgotten one fails in its test. Default: all rights.
+func Rules(rules ...rbacv1.PolicyRule) Option {
+	return func(o *options) { o.rules = append(o.rules, rules...) }
+}
+
+// HubOptions changes how the hub runs, for instance its limits. It is called before each start of the
+// hub. Default: a hub that is alone, with all rights on its API server, and with remotes on loopback.
+func HubOptions(change func(*app.Options)) Option {
+	return func(o *options) { o.hub = append(o.hub, change) }
+}
+
+// Patience is how long each wait may take before it ends the test. Default: a minute.
+func Patience(d time.Duration) Option {
+	return func(o *options) { o.patience = d }
+}

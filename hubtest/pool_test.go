@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/hubtest"
+)
+
+// The tests in this file run before those that are parallel, and so one of them knows which API server
+// the next one gets.
+
+// A server that a test has left full of things is used again, and nothing of them is there.
+func TestPool_Cleans(t *testing.T) {
+	var before string
+	var direct client.Client
+	clean := t.Run("first", func(t *testing.T) {
+		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()),
+			hubtest.RemoteCRDs(widgetCRDs), hubtest.Scheme(addWidgets))
+		edge := hub.Remote("edge")
+		before, direct = edge.Config().Host, edge.Client()
+		litter(edge)
+		held := newWidget("held")
+		held.Finalizers = []string{"example.com/never"}
+		edge.Create(held)
+		expectEcho(t, hub, edge, "hello")
+	})
+	if err := direct.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{}); err == nil {
+		t.Error("a client works when its test has ended")
+	}
+	clean = clean && t.Run("second", func(t *testing.T) {
+		hub := hubtest.New(t, hubtest.Remotes("edge"))
+		edge := hub.Remote("edge")
+		if edge.Config().Host != before {
+			t.Fatal("the server was not used again")
+		}
+		for kind, left := range leftIn(t, edge.Client()) {
+			t.Errorf("there are %s left: %v", kind, left)
+		}
+		for kind, left := range leftIn(t, hub.Client()) {
+			t.Errorf("there are %s left on the hub: %v", kind, left)
+		}
+		litter(edge) // What a test leaves does not keep the next one from making it.
+	})
+	if !clean {
+		t.Error("one of them failed")
+	}
+}
+
+// litter leaves behind what is hard to get rid of.
+func litter(edge *hubtest.Remote) {
+	held := metav1.ObjectMeta{Namespace: "litter", Name: "held", Finalizers: []string{"example.com/never"}}
+	pod := &corev1.Pod{ObjectMeta: held, Spec: corev1.PodSpec{
+		NodeName: "nowhere", Containers: []corev1.Container{{Name: "main", Image: "example.com/nothing"}},
+	}}
+	edge.Create(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "litter"}},
+		&corev1.ConfigMap{ObjectMeta: held}, &corev1.Secret{ObjectMeta: held}, pod,
+		&corev1.Service{ObjectMeta: held, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}},
+		&corev1.PersistentVolumeClaim{ObjectMeta: held, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "litter"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "litter"}},
+		&corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "default", Name: "litter"},
+			InvolvedObject: corev1.ObjectReference{Namespace: "default", Name: "litter"},
+		},
+	)
+}
+
+// leftIn returns what litter and a hub leave, by kind.
+func leftIn(t *testing.T, c client.Client) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for _, kind := range []string{
+		"Namespace", "ConfigMap", "Secret", "Pod", "Service", "PersistentVolumeClaim", "Node", "Event",
+		"ClusterRole", "CustomResourceDefinition",
+	} {
+		var list unstructured.UnstructuredList
+		gvk := schema.GroupVersionKind{Version: "v1", Kind: kind + "List"}
+		switch kind {
+		case "ClusterRole":
+			gvk.Group = "rbac.authorization.k8s.io"
+		case "CustomResourceDefinition":
+			gvk.Group = "apiextensions.k8s.io"
+		}
+		list.SetGroupVersionKind(gvk)
+		if err := c.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			one := &list.Items[i]
+			if name := one.GetNamespace() + "/" + one.GetName(); isLitter(one) {
+				found[kind] = append(found[kind], name)
+			}
+		}
+	}
+	return found
+}
+
+// isLitter reports whether an object is from litter or a test with echo.
+func isLitter(o *unstructured.Unstructured) bool {
+	switch o.GetName() {
+	case "litter", "held", "shout", "echo-edge", "widgets.hubtest.example.com":
+		return true
+	}
+	return false
+}
+
+// A server that a test has damaged in a way that cannot be undone is not used again.
+func TestPool_Retires(t *testing.T) {
+	for name, damage := range map[string]func(context.Context, *hubtest.Remote) error{
+		"something deleted": func(ctx context.Context, r *hubtest.Remote) error {
+			return r.Client().Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}})
+		},
+		"something changed": func(ctx context.Context, r *hubtest.Remote) error {
+			var ns corev1.Namespace
+			if err := r.Client().Get(ctx, client.ObjectKey{Name: "default"}, &ns); err != nil {
+				return err
+			}
+			ns.Labels["changed"] = "yes"
+			return r.Client().Update(ctx, &ns)
+		},
+		"the server killed": func(_ context.Context, r *hubtest.Remote) error {
+			r.Kill()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before string
+			t.Run("first", func(t *testing.T) {
+				edge := hubtest.New(t).NewRemote("edge")
+				before = edge.Config().Host
+				if err := damage(t.Context(), edge); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if edge := hubtest.New(t).NewRemote("edge"); edge.Config().Host == before {
+				t.Error("the server is used again")
+			}
+		})
+	}
+}
+
+// BenchmarkNew measures what a test costs whose API servers run already: New, the end of the hub, the
+// search for leaks, and the cleaning.
+func BenchmarkNew(b *testing.B) {
+	start := func(tb *failing) { hubtest.New(tb, hubtest.Remotes("a", "b")) }
+	began := time.Now()
+	fails(b, start)
+	first := time.Since(began)
+	for b.Loop() {
+		if said := fails(b, start); said != "" {
+			b.Fatal(said)
+		}
+	}
+	b.ReportMetric(first.Seconds(), "s/first")
+}

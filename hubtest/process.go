@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime/pprof"
+	"sync"
+	"testing"
+	"time"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+)
+
+// process is the hub's: what would be a process of its own in production. It is started and stopped
+// any number of times, by one goroutine at a time.
+type process struct {
+	site *site
+	id   string // the value of the label that its goroutines have
+	log  *log
+
+	mu  sync.Mutex // protects now
+	now *run       // nil unless the hub runs
+}
+
+// run is the hub from one start to its stop.
+type run struct {
+	cancel context.CancelFunc
+	up     chan parts    // gets what the hub consists of when its caches are filled
+	done   chan struct{} // closed when the hub has ended
+	err    error         // read it only after done
+	parts  parts
+}
+
+// stopTimeout is how long a hub may take to stop: longer than it allows itself.
+const stopTimeout = 40 * time.Second
+
+func newProcess(s *site) *process {
+	return &process{site: s, id: shared.nextID(), log: newLog(s.tb)}
+}
+
+// options are those of a hub with all rights on its own API server and with remotes on this machine.
+func (p *process) options(r *run) app.Options {
+	o := app.Options{Config: p.site.hub.config(), Log: p.log.logger(), Modules: p.site.options.modules}
+	o.Registry.Replica = "hubtest"
+	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	for _, change := range p.site.options.hub {
+		change(&o)
+	}
+	o.Modules = append(o.Modules[:len(o.Modules):len(o.Modules)], reporter(r.up))
+	return o
+}
+
+// start runs the hub and returns when its caches are filled.
+func (p *process) start(tb testing.TB) {
+	tb.Helper()
+	if p.current() != nil {
+		tb.Fatalf("hubtest: the hub runs already: stop it first")
+	}
+	r := &run{up: make(chan parts, 1), done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(p.site.context())
+	r.cancel = cancel
+	o := p.options(r)
+	go pprof.Do(ctx, pprof.Labels(hubLabel, p.id), func(ctx context.Context) {
+		defer close(r.done)
+		r.err = app.Run(ctx, o)
+	})
+	p.set(r)
+	timeout := time.NewTimer(p.site.options.patience)
+	defer timeout.Stop()
+	select {
+	case r.parts = <-r.up:
+	case <-r.done:
+		p.set(nil)
+		tb.Fatalf("hubtest: start the hub: %v", r.failure())
+	case <-timeout.C:
+		tb.Fatalf("hubtest: the caches of the hub are not filled after %s", p.site.options.patience)
+	}
+}
+
+// stop stops the hub, if it runs, and returns what it ended with.
+func (p *process) stop() error {
+	r := p.current()
+	if r == nil {
+		return nil
+	}
+	p.set(nil)
+	r.cancel()
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
+	select {
+	case <-r.done:
+		return r.err
+	case <-timeout.C:
+		return fmt.Errorf("it has not ended within %s", stopTimeout)
+	}
+}
+
+// running returns what the hub that runs consists of.
+func (p *process) running() (parts, error) {
+	if r := p.current(); r != nil {
+		return r.parts, nil
+	}
+	return parts{}, errors.New("the hub does not run: start it with Hub.Start")
+}
+
+// parts is running for those who have started the hub.
+func (p *process) parts(tb testing.TB) parts {
+	tb.Helper()
+	now, err := p.running()
+	if err != nil {
+		tb.Fatalf("hubtest: %v", err)
+	}
+	return now
+}
+
+// credentialsNamespace returns where the hub reads Secrets.
+func (p *process) credentialsNamespace() string {
+	return cmp.Or(p.options(&run{}).CredentialsNamespace, hubv1.DefaultNamespace)
+}
+
+// failure returns why the hub has ended that should go on, or nil.
+func (p *process) failure() error {
+	r := p.current()
+	if r == nil {
+		return nil
+	}
+	select {
+	case <-r.done:
+		return r.failure()
+	default:
+		return nil
+	}
+}
+
+func (r *run) failure() error {
+	if r.err == nil {
+		return errors.New("it ended by itself: a module has called fx.Shutdowner")
+	}
+	return r.err
+}
+
+func (p *process) current() *run {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+func (p *process) set(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = r
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// remove deletes objects whatever they are: finalizers are taken away, nothing gets time to end, and
+// namespaces are finalized, since there is no controller manager that would. A namespace stays until
+// nothing is in it: without it, the finalizers of what it holds could not be taken away any more.
+func (m *machine) remove(ctx context.Context, objects contents) error {
+	removing, ctx := errgroup.WithContext(ctx)
+	removing.SetLimit(parallel)
+	for key, o := range objects {
+		if key.Resource == namespaces && objects.inside(key.name) {
+			continue
+		}
+		removing.Go(func() error {
+			err := m.removeOne(ctx, key, o)
+			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+				return nil // The next look tells.
+			}
+			return err
+		})
+	}
+	return removing.Wait()
+}
+
+// namespaces is the resource of namespaces.
+const namespaces = "namespaces"
+
+// inside reports whether one of the objects is in a namespace.
+func (c contents) inside(namespace string) bool {
+	for key := range c {
+		if key.namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *machine) removeOne(ctx context.Context, key objectKey, o object) error {
+	objects := m.objects.Resource(key.GroupVersionResource).Namespace(key.namespace)
+	if o.finalizers && key.Resource != "customresourcedefinitions" { // Theirs removes the objects.
+		_, err := objects.Patch(ctx, key.name, types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if err != nil {
+			return err
+		}
+	}
+	now, background := int64(0), metav1.DeletePropagationBackground
+	err := objects.Delete(ctx, key.name, metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background})
+	if err != nil || key.Resource != namespaces {
+		return err
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.name}}
+	return m.admin.SubResource("finalize").Update(ctx, ns)
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"io/fs"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// A Server is the API server of a Hub or a Remote, which embed it: how the test reads and writes there
+// as its administrator, and how the network between it and the hub is broken. The test itself has a way
+// of its own, which is never broken.
+type Server struct {
+	tb   testing.TB
+	site *site
+	way  *way
+}
+
+// Client returns an administrator's client without a cache: what it reads is what is there. It ends
+// with the test that New was given.
+func (s *Server) Client() client.WithWatch { return s.way.direct }
+
+// Config returns an administrator's configuration for clients of other kinds, another copy each time.
+// Their connections are the test's to close.
+func (s *Server) Config() *rest.Config { return s.way.machine.cluster.Config() }
+
+// Create creates objects.
+func (s *Server) Create(objects ...client.Object) {
+	s.tb.Helper()
+	for _, o := range objects {
+		if err := s.Client().Create(s.tb.Context(), o); err != nil {
+			s.tb.Fatalf("hubtest: create %s in %s: %v", describe(s.site.scheme, o), s.way.name, err)
+		}
+	}
+}
+
+// Delete deletes objects; those that are gone already are as good as deleted. It does not wait for
+// finalizers; see WaitGone.
+func (s *Server) Delete(objects ...client.Object) {
+	s.tb.Helper()
+	for _, o := range objects {
+		err := s.Client().Delete(s.tb.Context(), o, client.GracePeriodSeconds(0))
+		if client.IgnoreNotFound(err) != nil {
+			s.tb.Fatalf("hubtest: delete %s in %s: %v", describe(s.site.scheme, o), s.way.name, err)
+		}
+	}
+}
+
+// InstallCRDs creates CustomResourceDefinitions and returns when the server serves what they define.
+func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) {
+	s.tb.Helper()
+	if err := installCRDs(s.tb.Context(), s.Client(), crds); err != nil {
+		s.tb.Fatalf("hubtest: %s: %v", s.way.name, err)
+	}
+}
+
+// prepare installs what the options of New name.
+func (s *Server) prepare(trees []fs.FS) {
+	s.tb.Helper()
+	for _, tree := range trees {
+		crds, err := readCRDs(tree)
+		if err != nil {
+			s.tb.Fatalf("hubtest: %v", err)
+		}
+		s.InstallCRDs(crds...)
+	}
+}
+
+// Break puts a fault between the hub and the server until the next one, or until Mend. The package
+// e2e/fault has many; the methods below set those that tests need most.
+func (s *Server) Break(f fault.Fault) {
+	s.tb.Helper()
+	if err := s.way.proxy.Set(f); err != nil {
+		s.tb.Fatalf("hubtest: break the way to %s: %v", s.way.name, err)
+	}
+}
+
+// Blackhole loses everything between the hub and the server: connections stay and are silent, new ones
+// do not come about.
+func (s *Server) Blackhole() {
+	s.tb.Helper()
+	s.Break(fault.Blackhole())
+}
+
+// Refuse resets the hub's connections to the server and refuses new ones, as a machine does whose API
+// server has crashed.
+func (s *Server) Refuse() {
+	s.tb.Helper()
+	s.Break(fault.Refuse())
+}
+
+// Slow makes everything between the hub and the server arrive later by d, in both directions: an answer
+// takes twice as long.
+func (s *Server) Slow(d time.Duration) {
+	s.tb.Helper()
+	s.Break(fault.Delay(d, 0))
+}
+
+// Mend ends what Break and its like began.
+func (s *Server) Mend() {
+	s.tb.Helper()
+	s.Break(fault.Pass())
+}
+
+// context returns one for a wait.
+func (s *Server) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.tb.Context(), s.site.options.patience)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// site is what New has made: a hub, its remotes, and the ways to their API servers. It belongs to the
+// test that New was given, and ends with it.
+type site struct {
+	tb      testing.TB
+	options options
+	scheme  *runtime.Scheme
+	process *process
+	hub     *way
+
+	// mu protects the fields below. It is held for operations on them only.
+	mu      sync.Mutex
+	ways    []*way
+	remotes map[string]*remote
+}
+
+func newSite(tb testing.TB, opts []Option) *site {
+	tb.Helper()
+	s := &site{tb: tb, options: newOptions(opts), scheme: runtime.NewScheme(), remotes: map[string]*remote{}}
+	s.process = newProcess(s)
+	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, hubv1.AddToScheme, apiextensionsv1.AddToScheme)
+	builder.Register(s.options.schemes...)
+	if err := builder.AddToScheme(s.scheme); err != nil {
+		tb.Fatalf("hubtest: build the scheme of the test's clients: %v", err)
+	}
+	return s
+}
+
+// context returns one for what belongs to the site and must also be possible when the test has ended.
+func (s *site) context() context.Context { return context.WithoutCancel(s.tb.Context()) }
+
+// open takes a server of each role from the pool, or starts it, and opens a way to it.
+func (s *site) open(tb testing.TB, roles ...role) []*way {
+	tb.Helper()
+	fleet := shared.fleet(tb)
+	ways, errs := make([]*way, len(roles)), make([]error, len(roles))
+	var opening sync.WaitGroup
+	for i, r := range roles {
+		opening.Go(func() {
+			m, err := shared.pool.take(s.context(), fleet, r)
+			if err == nil {
+				ways[i], err = newWay(s, m)
+			}
+			errs[i] = err
+		})
+	}
+	opening.Wait()
+	s.mu.Lock()
+	for _, w := range ways {
+		if w != nil {
+			s.ways = append(s.ways, w)
+		}
+	}
+	s.mu.Unlock()
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatalf("hubtest: start API servers: %v", err)
+	}
+	return ways
+}
+
+// add makes a remote known, and reports whether its name was free.
+func (s *site) add(r *remote) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.remotes[r.name] != nil {
+		return false
+	}
+	s.remotes[r.name] = r
+	return true
+}
+
+func (s *site) remote(name string) *remote {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remotes[name]
+}
+
+// end stops the hub, closes the ways, looks for what is left, and gives the servers back.
+func (s *site) end() {
+	s.tb.Helper()
+	if err := s.process.stop(); err != nil {
+		s.tb.Errorf("hubtest: stop the hub: %v", err)
+	}
+	s.mu.Lock()
+	ways := slices.Clone(s.ways)
+	s.mu.Unlock()
+	for _, w := range ways {
+		w.close()
+	}
+	if left := findLeaks(s.process.id); len(left) > 0 {
+		s.tb.Errorf("hubtest: the hub has ended, and this goes on:\n%s", strings.Join(left, "\n\n"))
+	}
+	var cleaning sync.WaitGroup
+	for _, w := range ways {
+		cleaning.Go(func() {
+			if err := shared.pool.giveBack(s.context(), w.machine); err != nil {
+				s.tb.Logf("hubtest: an API server is not used again: %v", err)
+			}
+		})
+	}
+	cleaning.Wait()
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pollPeriod is between two looks at what a test waits for.
+const pollPeriod = 20 * time.Millisecond
+
+// Eventually calls check until it returns nil. If that takes longer than Patience, the test ends with
+// the last error, and with the conditions of all Clusters.
+func (s *Server) Eventually(check func() error) {
+	s.tb.Helper()
+	s.wait("", func(context.Context) error { return check() })
+}
+
+// WaitFor reads an object, live, until check returns nil, which looks at what is then in the object:
+//
+//	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "greeting"}}
+//	hub.WaitFor(cm, func() error { return equal(cm.Data["text"], "hello") })
+//
+// An object that is not there is waited for. If it takes longer than Patience, the test ends with the
+// last error and with the object as it was last.
+func (s *Server) WaitFor(object client.Object, check func() error) {
+	s.tb.Helper()
+	what := describe(s.site.scheme, object)
+	s.wait(what, func(ctx context.Context) error {
+		if err := read(ctx, s.Client(), object); err != nil {
+			return err
+		}
+		if err := check(); err != nil {
+			return fmt.Errorf("%w\n%s", err, dump(object))
+		}
+		return nil
+	})
+}
+
+// WaitGone waits until an object is not there any more.
+func (s *Server) WaitGone(object client.Object) {
+	s.tb.Helper()
+	s.wait("the end of "+describe(s.site.scheme, object), func(ctx context.Context) error {
+		now := fresh(object)
+		err := s.Client().Get(ctx, client.ObjectKeyFromObject(object), now)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("it is there:\n%s", dump(now))
+		}
+		return err
+	})
+}
+
+// wait calls check until it returns nil, and ends the test when that takes too long or the hub has
+// failed.
+func (s *Server) wait(what string, check func(context.Context) error) {
+	s.tb.Helper()
+	ctx, cancel := s.context()
+	defer cancel()
+	ticker := time.NewTicker(pollPeriod)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // and not that the time was over
+		}
+		if failure := s.site.process.failure(); failure != nil {
+			s.tb.Fatalf("hubtest: the hub has ended: %v", failure)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			s.tb.Fatalf("hubtest: %s: %s", s.waited(ctx, what), s.explain(last))
+		}
+	}
+}
+
+// waited says for what, and how long.
+func (s *Server) waited(ctx context.Context, what string) string {
+	if what != "" {
+		what = " for " + what + " in " + s.way.name
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return "the test ended while it waited" + what
+	}
+	return fmt.Sprintf("waited %s%s", s.site.options.patience, what)
+}
+
+// read reads an object anew: nothing of what it was stays in it.
+func read(ctx context.Context, c client.Reader, object client.Object) error {
+	now := fresh(object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
+		return err
+	}
+	reflect.ValueOf(object).Elem().Set(reflect.ValueOf(now).Elem())
+	return nil
+}
+
+// fresh returns an empty object of the same kind.
+func fresh(object client.Object) client.Object {
+	now, _ := reflect.New(reflect.TypeOf(object).Elem()).Interface().(client.Object)
+	now.GetObjectKind().SetGroupVersionKind(object.GetObjectKind().GroupVersionKind())
+	return now
+}
+
+// isSeen returns nil if a cache has an object as it is in want, or later.
+func isSeen(ctx context.Context, cache client.Reader, want client.Object) error {
+	have := fresh(want)
+	err := cache.Get(ctx, client.ObjectKeyFromObject(want), have)
+	switch {
+	case err != nil:
+		return err
+	case have.GetUID() != want.GetUID():
+		return fmt.Errorf("the cache has another object of that name:\n%s", dump(have))
+	}
+	order, err := resourceversion.CompareResourceVersion(have.GetResourceVersion(), want.GetResourceVersion())
+	if err == nil && order < 0 {
+		err = fmt.Errorf("the cache has resourceVersion %s, not %s yet", have.GetResourceVersion(), want.GetResourceVersion())
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+)
+
+// way leads to a server that a site has taken from the pool: through a proxy for the hub, and directly
+// for the test.
+type way struct {
+	name    string // for failures
+	machine *machine
+	proxy   *fault.Proxy
+	direct  client.WithWatch
+	door    *door
+}
+
+func newWay(s *site, m *machine) (*way, error) {
+	w := &way{machine: m, door: &door{RoundTripper: m.http.Transport}}
+	var err error
+	w.direct, err = client.NewWithWatch(m.cluster.Config(), client.Options{
+		Scheme: s.scheme, HTTPClient: &http.Client{Transport: w.door},
+	})
+	if err == nil {
+		w.proxy, err = fault.New(m.cluster.Server())
+	}
+	if err != nil {
+		return nil, errors.Join(err, shared.pool.giveBack(s.context(), m))
+	}
+	return w, nil
+}
+
+// config returns the administrator's configuration, through the proxy.
+func (w *way) config() *rest.Config {
+	config := w.machine.cluster.Config()
+	config.Host = "https://" + w.proxy.Addr()
+	return config
+}
+
+// close makes an end of everything that goes this way.
+func (w *way) close() {
+	w.proxy.Close()
+	w.door.closed.Store(true)
+}
+
+// door lets the requests of a test through until the test has ended, so that what a goroutine of a test
+// still does then does not happen to the next one.
+type door struct {
+	http.RoundTripper
+	closed atomic.Bool
+}
+
+var errEnded = errors.New("the test that this client is from has ended")
+
+// RoundTrip sends the request unless the test has ended.
+func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.closed.Load() {
+		return nil, errEnded
+	}
+	return d.RoundTripper.RoundTrip(r)
+}
+
+// WrappedRoundTripper returns the transport below, as client-go likes to know.
+func (d *door) WrappedRoundTripper() http.RoundTripper { return d.RoundTripper }

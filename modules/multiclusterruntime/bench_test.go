@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multiclusterruntime_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+var remotes = flag.String("remotes", "1,50,500", "how many remotes the benchmarks engage, comma separated")
+
+const (
+	benchServers = 3
+	benchWrites  = 300 // whose latency is measured
+	seed         = "seed"
+)
+
+// benchRemote is a remote of a benchmark: one of many addresses of a few API servers, and a namespace there
+// that no other remote watches, so that what is written to it is an event in this remote alone.
+type benchRemote struct {
+	name       string // also of its namespace
+	kubeconfig []byte
+	direct     client.Client
+	silent     bool
+}
+
+// BenchmarkRemotes measures controllers on the hub that watch ConfigMaps in many remotes: the time until the
+// controller has seen an object of each, and from then on the time from before a write to a remote until
+// Reconcile is called. It does so for registry/watch, for this package's provider under multicluster-runtime,
+// and for that library's own provider of kubeconfigs, with the same API servers.
+func BenchmarkRemotes(b *testing.B) {
+	for field := range strings.SplitSeq(*remotes, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatalf("-remotes: %v", err)
+		}
+		all := benchFleet(b, n)
+		for _, one := range contestants() {
+			b.Run(fmt.Sprintf("remotes=%d/%s", n, one.name), func(b *testing.B) { one.measure(b, all, benchWrites) })
+		}
+	}
+}
+
+// BenchmarkBlackHoles measures the time until a controller has seen an object of each of 47 remotes when three
+// others are silent from the beginning.
+func BenchmarkBlackHoles(b *testing.B) {
+	const n, silent = 50, 3
+	all := benchFleet(b, n)
+	for i := range silent {
+		all[i].blackhole(b)
+	}
+	for _, one := range contestants() {
+		b.Run(fmt.Sprintf("remotes=%d/silent=%d/%s", n, silent, one.name), func(b *testing.B) { one.measure(b, all, 0) })
+	}
+}
+
+// blackhole makes the remote silent.
+func (r *benchRemote) blackhole(b *testing.B) {
+	b.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(r.kubeconfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := fault.New(config.Host)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(p.Close)
+	if err := p.Set(fault.Blackhole()); err != nil {
+		b.Fatal(err)
+	}
+	if r.kubeconfig, err = p.Kubeconfig(r.kubeconfig); err != nil {
+		b.Fatal(err)
+	}
+	r.silent = true
+}
+
+// benchFleet returns n remotes on a few API servers, each with an object.
+func benchFleet(b *testing.B, n int) []benchRemote {
+	b.Helper()
+	var addresses []netip.Addr
+	for i := range n {
+		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)}))
+	}
+	f := fleettest.New(b, fleet.Options{Addresses: addresses})
+	var clusters []*fleet.Cluster
+	var clients []client.Client
+	for i := range min(n, benchServers) {
+		c, err := f.Create(b.Context(), fmt.Sprintf("bench-%d", i))
+		if err != nil {
+			b.Fatalf("create a cluster: %v", err)
+		}
+		clusters, clients = append(clusters, c), append(clients, clientFor(b, c))
+	}
+	all, group := make([]benchRemote, n), errgroup.Group{}
+	group.SetLimit(10)
+	for i, address := range addresses {
+		at, err := fleet.At(clusters[i%len(clusters)].Kubeconfig(), address)
+		if err != nil {
+			b.Fatalf("At: %v", err)
+		}
+		all[i] = benchRemote{name: fmt.Sprintf("remote-%03d", i), kubeconfig: at, direct: clients[i%len(clients)]}
+		group.Go(func() error { return all[i].fill(b.Context()) })
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatalf("create objects: %v", err)
+	}
+	return all
+}
+
+// fill creates the remote's namespace and an object in it.
+func (r *benchRemote) fill(ctx context.Context) error {
+	if err := r.direct.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}); err != nil {
+		return err
+	}
+	return r.direct.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: seed}})
+}
+
+// measure runs a contestant once.
+func (c contestant) measure(b *testing.B, all []benchRemote, writes int) {
+	b.Helper()
+	fleettest.Cluster(b, "hub") // is not part of what is measured
+	for b.Loop() {
+		runtime.GC()
+		w := newWitness(all)
+		begin := c.prepare(b, all, w.note)
+		began := time.Now()
+		stop := begin()
+		select {
+		case <-w.all:
+		case <-time.After(10 * time.Minute):
+			b.Fatal("some remotes were not seen")
+		}
+		b.ReportMetric(time.Since(began).Seconds(), "s/all-engaged")
+		b.ReportMetric(0, "ns/op") // says nothing
+		if writes > 0 {
+			latencies(b, all, w, writes)
+		}
+		stop()
+	}
+}
+
+// latencies measures events, one after the other.
+func latencies(b *testing.B, all []benchRemote, w *witness, writes int) {
+	b.Helper()
+	var seen, written []time.Duration
+	for i := range writes {
+		to := all[i*7%len(all)] // not always a neighbour
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: to.name, GenerateName: "event-"}}
+		w.expect(to.name)
+		began := time.Now()
+		if err := to.direct.Create(b.Context(), one); err != nil {
+			b.Fatalf("create: %v", err)
+		}
+		written = append(written, time.Since(began))
+		select {
+		case at := <-w.event:
+			seen = append(seen, at.Sub(began))
+		case <-time.After(patience):
+			b.Fatalf("an event of %s was not seen", to.name)
+		}
+	}
+	b.ReportMetric(quantile(seen, 50), "ms-p50")
+	b.ReportMetric(quantile(seen, 99), "ms-p99")
+	b.ReportMetric(quantile(written, 50), "ms-write-p50")
+}
+
+// quantile returns a percentile in milliseconds.
+func quantile(of []time.Duration, percent int) float64 {
+	slices.Sort(of)
+	return float64(of[(len(of)-1)*percent/100].Microseconds()) / 1000
+}
+
+// witness is told of every call of Reconcile.
+type witness struct {
+	all   chan struct{} // closed when a seed of every remote was seen
+	event chan time.Time
+
+	mu       sync.Mutex // protects the fields below
+	unseen   map[string]bool
+	expected string // the remote whose next event is measured
+}
+
+func newWitness(all []benchRemote) *witness {
+	w := &witness{all: make(chan struct{}), event: make(chan time.Time, 1), unseen: map[string]bool{}}
+	for _, one := range all {
+		if !one.silent {
+			w.unseen[one.name] = true
+		}
+	}
+	return w
+}
+
+func (w *witness) expect(cluster string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.expected = cluster
+}
+
+// note is called by reconcilers.
+func (w *witness) note(cluster string, key client.ObjectKey) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key.Name == seed && w.unseen[cluster] {
+		delete(w.unseen, cluster)
+		if len(w.unseen) == 0 {
+			close(w.all)
+		}
+	}
+	if key.Name != seed && w.expected == cluster {
+		w.expected = ""
+		w.event <- now
+	}
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multiclusterruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// engagement is one epoch of one remote that controllers are told of. It ends with the epoch, or with cancel.
+type engagement struct {
+	provider *Provider
+	aware    multicluster.Aware
+	name     registry.ClusterName
+	epoch    int64
+	log      logr.Logger
+	ctx      context.Context //nolint:containedctx // An engagement is a lifetime.
+	cancel   context.CancelFunc
+	after    <-chan struct{} // closed when the engagement before has ended; nil if there was none
+	done     chan struct{}
+	again    chan struct{} // capacity 1; something is left to be done
+	current  atomic.Pointer[remote]
+}
+
+// newEngagement is called with p.mu held.
+func newEngagement(ctx context.Context, p *Provider, info registry.Info) *engagement {
+	e := &engagement{
+		provider: p, aware: p.aware, name: info.Name, epoch: info.Epoch,
+		log:  p.options.Log.WithValues("cluster", info.Name, "epoch", info.Epoch),
+		done: make(chan struct{}), again: make(chan struct{}, 1),
+	}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	return e
+}
+
+// isFor reports whether the engagement is one of that epoch, and goes on.
+func (e *engagement) isFor(epoch int64) bool { return e.epoch == epoch && e.ctx.Err() == nil }
+
+// retries are the times between tries.
+func retries() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 30 * time.Second}
+}
+
+// run keeps the remote engaged until the epoch ends.
+func (e *engagement) run() {
+	defer e.provider.forget(e)
+	defer close(e.done)
+	defer e.cancel()
+	if e.after != nil {
+		<-e.after // An Engage that returns late must not take the place of the one that follows it.
+	}
+	for pause := retries(); e.ctx.Err() == nil; {
+		err := e.provider.registry.WithCluster(e.ctx, e.name, e.hold)
+		if err == nil || errors.Is(err, registry.ErrNotReady) || errors.Is(err, registry.ErrNotFound) {
+			return // an event says when there is something to do again
+		}
+		e.report(err)
+		e.wait(e.ctx, pause.Step())
+	}
+}
+
+// wait returns after a time, when there is something to do, or when ctx ends. No time is for ever.
+func (e *engagement) wait(ctx context.Context, atMost time.Duration) {
+	var over <-chan time.Time
+	if atMost > 0 {
+		over = time.After(atMost)
+	}
+	select {
+	case <-over:
+	case <-e.again:
+	case <-ctx.Done():
+	}
+}
+
+// report logs what is tried again.
+func (e *engagement) report(err error) {
+	if meta.IsNoMatchError(err) {
+		e.log.V(1).Info("The remote does not serve a kind; it is asked again", "error", err.Error())
+		return
+	}
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		e.log.Error(err, "Could not engage a remote; it is tried again", "stack", panicked.stack)
+		return
+	}
+	e.log.Info("Could not engage a remote; it is tried again", "error", err.Error())
+}
+
+// hold has the remote engaged while it is lent.
+func (e *engagement) hold(ctx context.Context, c cluster.Cluster) error {
+	one := newRemote(ctx, e, c)
+	e.current.Store(one)
+	defer one.end()
+	for pause := retries(); ctx.Err() == nil; {
+		var next time.Duration
+		if err := e.engage(one); err != nil && ctx.Err() == nil {
+			e.report(err)
+			next = pause.Step()
+		}
+		e.wait(ctx, next)
+	}
+	return nil
+}
+
+// engage adds what indexes are missing, and tells the manager of the remote. It can be called again: those
+// that know of the remote already do nothing.
+func (e *engagement) engage(one *remote) error {
+	missing := e.index(one.ctx, one.cache)
+	if missing != nil && !meta.IsNoMatchError(missing) {
+		return missing
+	}
+	err := e.tell(one)
+	if err == nil {
+		err = missing // a kind is not served yet; all others are watched
+	}
+	return err
+}
+
+// tell calls Engage. Code of controllers runs in it, such as cluster filters and makers of handlers.
+func (e *engagement) tell(one *remote) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value: value, stack: string(debug.Stack())}
+		}
+	}()
+	return e.aware.Engage(one.ctx, multicluster.ClusterName(e.name), one)
+}
+
+// index adds all indexes, and says why some could not be added. The error of a kind that is not served comes
+// only if there is no other.
+func (e *engagement) index(ctx context.Context, objects client.FieldIndexer) error {
+	var unserved error
+	for _, one := range e.provider.allIndexes() {
+		err := objects.IndexField(ctx, one.obj, one.field, one.extract)
+		switch {
+		case err == nil:
+		case meta.IsNoMatchError(err):
+			unserved = fmt.Errorf("add the index %s: %w", one.field, err)
+		default:
+			return fmt.Errorf("add the index %s: %w", one.field, err)
+		}
+	}
+	return unserved
+}
+
+// indexNow adds indexes to a remote that is engaged already. What fails is left to the engagement.
+func (e *engagement) indexNow(ctx context.Context) {
+	one := e.current.Load()
+	if one == nil || e.index(ctx, one.cache) == nil {
+		return // in the first case it is still to come
+	}
+	select {
+	case e.again <- struct{}{}:
+	default:
+	}
+}
+
+// panicError is a panic in code of a controller.
+type panicError struct {
+	value any
+	stack string
+}
+
+// Error returns what the panic was called with.
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

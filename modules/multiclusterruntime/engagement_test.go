@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multiclusterruntime_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// An Engage that fails, panics or does not return for one remote is that remote's alone, and is tried again.
+func TestProvider_EngageFails(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	key := create(t, c)
+	var fails, panics atomic.Int64
+	l := lives{do: func(ctx context.Context, name multicluster.ClusterName) error {
+		switch {
+		case name == "fails" && fails.Add(1) < 3:
+			return errors.New("boom")
+		case name == "panics" && panics.Add(1) < 3:
+			panic("boom")
+		case name == "hangs":
+			<-ctx.Done()
+		}
+		return nil
+	}}
+	var r record
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error { return errors.Join(h.Add(&l), watching(t, &r)(h)) })
+	for _, name := range []registry.ClusterName{"fails", "panics", "hangs", "healthy"} {
+		h.register(t, name, c.Kubeconfig())
+	}
+	r.expect(t, in("healthy", key), 0)
+	r.expect(t, in("fails", key), 0)
+	r.expect(t, in("panics", key), 0)
+	if got := r.count(in("hangs", key)); got > 0 {
+		t.Errorf("the controller after one that hangs was told of the remote")
+	}
+	last := l.expect(t, "hangs", 1)
+	if err := h.remotes.Stop(t.Context(), "hangs"); err != nil {
+		t.Fatal(err)
+	}
+	expectEnd(t, last)
+	if got := l.of("healthy"); len(got) != 1 {
+		t.Errorf("a remote that was engaged was engaged %d times", len(got))
+	}
+}
+
+// An Engage that returns late keeps the next epoch of its remote waiting, and no other remote: the library would
+// take it for the newer one.
+func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	var late atomic.Bool
+	release := make(chan struct{})
+	l := lives{do: func(_ context.Context, name multicluster.ClusterName) error {
+		if name == "late" && !late.Swap(true) {
+			<-release // whatever becomes of its context
+		}
+		return nil
+	}}
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error { return h.Add(&l) })
+	h.register(t, "late", c.Kubeconfig())
+	first := l.expect(t, "late", 1)
+	config := configFor(t, c.Kubeconfig())
+	config.Namespaces = []string{"default"}
+	if err := h.remotes.Ensure("late", config); err != nil {
+		t.Fatal(err)
+	}
+	expectEnd(t, first)
+	h.register(t, "other", c.Kubeconfig())
+	l.expect(t, "other", 1)
+	if got := len(l.of("late")); got != 1 {
+		t.Errorf("%d engagements of one remote overlap", got)
+	}
+	close(release)
+	second := l.expect(t, "late", 2)
+	if err := second.ctx.Err(); err != nil {
+		t.Errorf("the engagement that followed has ended: %v", err)
+	}
+}
+
+// A predicate that panics on the objects of one remote harms neither the hub nor the remote's app.
+func TestProvider_HandlersPanic(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	var r record
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
+		return newController(h, "test").For(&corev1.ConfigMap{}).WithEventFilter(ofTest(t)).
+			WithEventFilter(predicate.NewPredicateFuncs(func(o client.Object) bool {
+				if o.GetLabels()["poison"] != "" {
+					panic("boom")
+				}
+				return true
+			})).Complete(&r)
+	})
+	h.register(t, "one", c.Kubeconfig())
+	r.expect(t, in("one", create(t, c)), 0)
+	before, _ := h.remotes.Info("one")
+	poison := newConfigMap()
+	poison.Labels, poison.Annotations = map[string]string{"poison": "yes"}, map[string]string{"test": t.Name()}
+	if err := clientFor(t, c).Create(t.Context(), poison); err != nil {
+		t.Fatal(err)
+	}
+	r.expect(t, in("one", create(t, c)), 0)
+	if after, _ := h.remotes.Info("one"); after.State != registry.StateReady || after.Epoch != before.Epoch {
+		t.Errorf("the remote is %s in epoch %d, was in %d", after.State, after.Epoch, before.Epoch)
+	}
+}
+
+// A reconciler that panics is one error of one request.
+func TestProvider_ReconcilerPanics(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	r := record{do: func(_ context.Context, request mcreconcile.Request) error {
+		if request.ClusterName == "poisoned" {
+			panic("boom")
+		}
+		return nil
+	}}
+	h := newHub(t, multiclusterruntime.Options{}, watching(t, &r))
+	h.register(t, "poisoned", c.Kubeconfig())
+	h.register(t, "healthy", c.Kubeconfig())
+	key := create(t, c)
+	r.expect(t, in("poisoned", key), 2)
+	r.expect(t, in("healthy", create(t, c)), 0)
+}
+
+// Indexes are there before a reconciler hears of the first object of a remote, and remotes that are engaged
+// already get them, too.
+func TestProvider_IndexField(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	early, late := "early-"+t.Name(), "late-"+t.Name()
+	byTest := func(o client.Object) []string { return []string{o.GetAnnotations()["test"]} }
+	find := func(ctx context.Context, h *hub, name multicluster.ClusterName, field string) error {
+		one, err := h.GetCluster(ctx, name)
+		if err != nil {
+			return err
+		}
+		var found corev1.ConfigMapList
+		if err := one.GetClient().List(ctx, &found, client.MatchingFields{field: t.Name()}); err != nil {
+			return err
+		}
+		if len(found.Items) == 0 {
+			return errors.New("the object is not in the index")
+		}
+		return nil
+	}
+	var r record
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
+		r.do = func(ctx context.Context, request mcreconcile.Request) error {
+			if err := find(ctx, h, request.ClusterName, early); err != nil && ctx.Err() == nil { // which ends with the test
+				t.Errorf("%s: %v", request, err)
+			}
+			return nil
+		}
+		return errors.Join(
+			h.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, early, byTest),
+			watching(t, &r)(h),
+		)
+	})
+	key := create(t, c)
+	for i := range 3 {
+		h.register(t, registry.ClusterName(nth(i)), c.Kubeconfig())
+		r.expect(t, in(nth(i), key), 0)
+	}
+	if err := h.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, late, byTest); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := find(t.Context(), h, nth(i), late); err != nil {
+			t.Errorf("%s: %v", nth(i), err)
+		}
+	}
+	h.register(t, "future", c.Kubeconfig())
+	r.expect(t, in("future", key), 0)
+	if err := find(t.Context(), h, "future", late); err != nil {
+		t.Errorf("a future remote: %v", err)
+	}
+}
+
+// A remote that does not serve a kind is watched for the others, and for that one, with its indexes, as soon
+// as it does. Other remotes notice nothing.
+func TestProvider_KindThatComesLater(t *testing.T) {
+	t.Parallel()
+	has, gets := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "two")
+	kind := newKind()
+	install(t, clientFor(t, has), kind)
+	const field = "test-name"
+	var comets, maps record
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
+		comets.do = func(ctx context.Context, request mcreconcile.Request) error {
+			one, err := h.GetCluster(ctx, request.ClusterName)
+			if err != nil {
+				return err
+			}
+			found := &unstructured.UnstructuredList{}
+			found.SetGroupVersionKind(kind)
+			err = one.GetCache().List(ctx, found, client.MatchingFields{field: request.Name})
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("%s: %v", request, err)
+			}
+			return nil
+		}
+		byName := func(o client.Object) []string { return []string{o.GetName()} }
+		return errors.Join(
+			h.GetFieldIndexer().IndexField(t.Context(), objectOf(kind), field, byName),
+			newController(h, "comets").For(objectOf(kind)).Complete(&comets),
+			watching(t, &maps)(h),
+		)
+	})
+	h.register(t, "has", has.Kubeconfig())
+	h.register(t, "gets", gets.Kubeconfig())
+	comets.expect(t, in("has", launch(t, clientFor(t, has), kind)), 0)
+	maps.expect(t, in("gets", create(t, gets)), 0)
+	install(t, clientFor(t, gets), kind)
+	key := launch(t, clientFor(t, gets), kind)
+	began := time.Now()
+	comets.expect(t, in("gets", key), 0)
+	t.Logf("the kind was watched %s after it came", time.Since(began))
+	comets.expect(t, in("has", launch(t, clientFor(t, has), kind)), 0)
+}
+
+// newKind returns one that no cluster serves.
+func newKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: strings.ToLower(rand.Text()) + ".example.com", Version: "v1", Kind: "Comet"}
+}
+
+func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	one := &unstructured.Unstructured{}
+	one.SetGroupVersionKind(kind)
+	return one
+}
+
+// install has a cluster serve a kind.
+func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
+	t.Helper()
+	yes := true
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "comets." + kind.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: kind.Group, Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "comets", Kind: kind.Kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: kind.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: &yes,
+				}},
+			}},
+		},
+	}
+	if err := direct.Create(t.Context(), crd); err != nil {
+		t.Fatalf("create the CRD: %v", err)
+	}
+}
+
+// launch creates an object of a kind, as soon as it is served.
+func launch(t *testing.T, direct client.Client, kind schema.GroupVersionKind) client.ObjectKey {
+	t.Helper()
+	one := objectOf(kind)
+	one.SetGenerateName("test-")
+	eventually(t, func() error {
+		if err := direct.Create(t.Context(), one); err != nil {
+			return fmt.Errorf("create: %w", err)
+		}
+		return nil
+	})
+	return client.ObjectKeyFromObject(one)
+}

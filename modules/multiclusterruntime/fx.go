@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multiclusterruntime
+
+import (
+	ctrl "sigs.k8s.io/controller-runtime"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Module gives a hub's App the manager of multicluster-runtime, for all modules of the hub together. Their
+// hub parts ask for it:
+//
+//	app.Main(multiclusterruntime.Module, registry.NewModule("configmaps", registry.ModuleOptions{
+//		Hub: fx.Invoke(func(mgr mcmanager.Manager) error { ... }),
+//	}))
+var Module = registry.NewModule("multicluster-runtime", registry.ModuleOptions{
+	Description: "Gives the hub's modules the manager of multicluster-runtime, with the remotes as its clusters.",
+	Hub:         fx.Provide(provide),
+})
+
+// params are what the hub's App has.
+type params struct {
+	fx.In
+
+	Manager ctrl.Manager
+	Remotes *registry.Registry
+	// Options carry what only the program knows.
+	Options Options `optional:"true"`
+}
+
+func provide(p params) (mcmanager.Manager, error) { return New(p.Manager, p.Remotes, p.Options) }

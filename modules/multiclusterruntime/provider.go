@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multiclusterruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	mcmanager "sigs.k8s.io/multicluster-runtime/pkg/manager"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Options say which remotes a Provider gives to controllers. The zero value gives all of them.
+type Options struct {
+	// Select picks remotes. It is asked again when a remote changes, must return at once, and must not call
+	// the Provider. Nil means all. See registry.MatchLabels.
+	Select func(registry.Info) bool
+	// Log receives what goes wrong with single remotes. Default: the manager's logger with New, and none with
+	// NewProvider.
+	Log logr.Logger
+}
+
+// New returns a multicluster manager in front of the hub's manager, with the registry's remotes as its
+// clusters. Whoever runs the hub's manager runs the controllers that are added to this one; its Start need
+// not be called, and does no harm. Add controllers before the hub's manager starts: multicluster-runtime
+// tells those that come later only of remotes that become Ready after that.
+//
+// It fails if the hub's manager takes no more runnables. It contacts nobody and does not block.
+func New(mgr ctrl.Manager, r *registry.Registry, o Options) (mcmanager.Manager, error) {
+	if o.Log.IsZero() {
+		o.Log = mgr.GetLogger().WithName("multiclusterruntime")
+	}
+	p := NewProvider(r, o)
+	m, err := mcmanager.WithMultiCluster(mgr, p)
+	if err != nil {
+		return nil, fmt.Errorf("put a multicluster manager in front of the hub's: %w", err)
+	}
+	run := manager.RunnableFunc(func(ctx context.Context) error { return p.Start(ctx, m) })
+	if err := mgr.Add(run); err != nil {
+		return nil, fmt.Errorf("add the provider of remotes to the hub's manager: %w", err)
+	}
+	return m, nil
+}
+
+// Provider gives the remotes of a registry to the controllers of multicluster-runtime. Most hubs get it from
+// New; a program that makes its multicluster manager by itself makes the provider with NewProvider, and the
+// manager starts it.
+type Provider struct {
+	registry *registry.Registry
+	options  Options
+	running  sync.WaitGroup // the engagements; added to while not ended
+
+	mu      sync.RWMutex // protects the fields below; held for a few instructions and for Options.Select
+	aware   multicluster.Aware
+	ended   bool
+	engaged map[registry.ClusterName]*engagement
+	indexes []index
+}
+
+var (
+	_ multicluster.Provider         = (*Provider)(nil)
+	_ multicluster.ProviderRunnable = (*Provider)(nil)
+)
+
+// index is an index that all remotes get.
+type index struct {
+	obj     client.Object
+	field   string
+	extract client.IndexerFunc
+}
+
+// NewProvider returns a provider of the remotes of a registry, which somebody else runs. It gives none before
+// Start.
+func NewProvider(r *registry.Registry, o Options) *Provider {
+	return &Provider{registry: r, options: o, engaged: map[registry.ClusterName]*engagement{}}
+}
+
+// errOther says that Start was called for two managers.
+var errOther = errors.New("the provider runs for another manager already: make one for each")
+
+// Start tells aware of every remote that is Ready, each in a goroutine of its own, until ctx ends; then it
+// waits until the last call of Engage has returned. A second Start for the same aware only waits for ctx.
+//
+// Engage is called once for each epoch of a remote, after the end of the call for the epoch before, and
+// again with growing pauses of up to half a minute when it fails. The context that it gets ends when the
+// remote is not Ready any more, is not selected any more, leaves, or gets another epoch.
+func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
+	first, err := p.begin(aware)
+	if err != nil {
+		return err
+	}
+	if first {
+		p.registry.Follow(ctx, func(e registry.Event) { p.take(ctx, e) })
+	}
+	<-ctx.Done()
+	if first {
+		p.end()
+	}
+	return nil
+}
+
+// begin notes for whom the provider runs, and reports whether it does so for the first time.
+func (p *Provider) begin(aware multicluster.Aware) (first bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.aware != nil && p.aware != aware {
+		return false, errOther
+	}
+	if p.aware != nil {
+		return false, nil
+	}
+	p.aware = aware
+	return true, nil
+}
+
+// end waits until nothing of the provider runs any more.
+func (p *Provider) end() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// take compares a remote with what is engaged of it. It is called in one goroutine, one event after the
+// other, after begin.
+func (p *Provider) take(ctx context.Context, e registry.Event) {
+	info, known := p.registry.Info(e.Name)
+	wanted := known && info.State != registry.StateStopped && (p.options.Select == nil || p.options.Select(info))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.engaged[e.Name]
+	switch {
+	case p.ended || ctx.Err() != nil:
+	case !wanted && one != nil:
+		one.cancel()
+	case wanted && info.State == registry.StateReady && (one == nil || !one.isFor(info.Epoch)):
+		next := newEngagement(ctx, p, info)
+		if one != nil {
+			one.cancel()
+			next.after = one.done
+		}
+		p.engaged[e.Name] = next
+		p.running.Go(next.run)
+	}
+}
+
+// forget removes an engagement that has ended, unless another one has taken its place.
+func (p *Provider) forget(e *engagement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.engaged[e.name] == e {
+		delete(p.engaged, e.name)
+	}
+}
+
+// Get returns the remote of that name if it is engaged. It never waits. For every other name it returns an
+// error that matches multicluster.ErrClusterNotFound, on which the builder's controllers drop a request: when
+// the remote is Ready, all of its objects make requests anew. Where the remote is known the error matches
+// registry.ErrNotReady besides, and registry.ErrNotFound where it is not.
+//
+// What is returned can be kept, but not for long: its requests fail with registry.ErrStopped when the remote
+// has another epoch or none.
+func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
+	p.mu.RLock()
+	one := p.engaged[registry.ClusterName(name)]
+	p.mu.RUnlock()
+	if one != nil {
+		if c := one.current.Load(); c != nil && c.ctx.Err() == nil {
+			return c, nil
+		}
+	}
+	return nil, p.notEngaged(registry.ClusterName(name))
+}
+
+func (p *Provider) notEngaged(name registry.ClusterName) error {
+	info, known := p.registry.Info(name)
+	if !known {
+		return fmt.Errorf("%s: %w: %w", name, multicluster.ErrClusterNotFound, registry.ErrNotFound)
+	}
+	why := &registry.NotReadyError{Name: name, State: info.State, Reason: info.Reason, Message: info.Message}
+	if info.State == registry.StateReady {
+		why.Reason, why.Message = "NotEngaged", "it is not selected, or controllers have not been told of it yet"
+	}
+	return fmt.Errorf("%w: %w", multicluster.ErrClusterNotFound, why)
+}
+
+// IndexField makes objects of the kind findable by a field with client.MatchingFields in all remotes, present
+// and future ones. A remote gets its indexes before controllers are told of it, or, if it does not serve the
+// kind yet, before they are told of the first object of it. Present remotes get the index at the same time;
+// IndexField returns when each has it or has failed to, or when ctx ends. It returns no error: a remote on which the index
+// could not be added is logged and tried again.
+//
+// The first index of a name and kind is the one that everybody in the hub gets.
+func (p *Provider) IndexField(
+	ctx context.Context, obj client.Object, field string, extract client.IndexerFunc,
+) error {
+	p.mu.Lock()
+	p.indexes = append(p.indexes, index{obj: obj, field: field, extract: extract})
+	var present []*engagement
+	for _, one := range p.engaged {
+		present = append(present, one)
+	}
+	p.mu.Unlock()
+	var adding sync.WaitGroup
+	for _, one := range present {
+		adding.Go(func() { one.indexNow(ctx) })
+	}
+	adding.Wait()
+	return nil
+}
+
+// allIndexes returns those that a remote has to have.
+func (p *Provider) allIndexes() []index {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Clone(p.indexes)
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multiclusterruntime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
+	mcreconcile "sigs.k8s.io/multicluster-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// What multicluster-runtime's own example does, a reconciler of the ConfigMaps of all clusters, it does for the
+// remotes of a registry: three real ones, each with its own animals.
+func TestNew_RunsTheExampleOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	zoos := map[string][]string{"zoo": {"elephant", "lion"}, "jungle": {"monkey"}, "island": {"bird"}}
+	names := []string{"zoo", "jungle", "island"}
+	var mu sync.Mutex
+	found := map[string]map[string]bool{}
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
+		return newController(h, "multicluster-configmaps").For(&corev1.ConfigMap{}).Complete(
+			mcreconcile.Func(func(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
+				c, err := h.GetCluster(ctx, request.ClusterName)
+				if err != nil {
+					return ctrl.Result{}, err
+				}
+				var one corev1.ConfigMap
+				if err := c.GetClient().Get(ctx, request.NamespacedName, &one); err != nil {
+					return ctrl.Result{}, client.IgnoreNotFound(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				where := string(request.ClusterName) + "/" + one.Namespace
+				if found[where] == nil {
+					found[where] = map[string]bool{}
+				}
+				found[where][one.Name] = true
+				return ctrl.Result{}, nil
+			}))
+	})
+	for i, c := range fleettest.Clusters(t, names...) {
+		direct := clientFor(t, c)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names[i]}}
+		if err := direct.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+		for _, animal := range zoos[names[i]] {
+			one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: names[i], Name: animal}}
+			if err := direct.Create(t.Context(), one); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
+		}
+		h.register(t, registry.ClusterName(names[i]), c.Kubeconfig())
+	}
+	eventually(t, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		for name, animals := range zoos {
+			for _, animal := range animals {
+				if !found[name+"/"+name][animal] {
+					return fmt.Errorf("no %s in the %s, only %v", animal, name, found)
+				}
+			}
+		}
+		return nil
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	for where := range found {
+		for _, other := range names {
+			for _, another := range names {
+				if other != another && where == other+"/"+another {
+					t.Errorf("the animals of %s were found in %s", another, other)
+				}
+			}
+		}
+	}
+}
+
+// lives is a part of a manager that is told of clusters. It does what do says, if that is set.
+type lives struct {
+	do func(ctx context.Context, name multicluster.ClusterName) error
+
+	mu   sync.Mutex // protects seen
+	seen map[multicluster.ClusterName][]life
+}
+
+type life struct {
+	ctx     context.Context //nolint:containedctx // It is what the test is about.
+	cluster cluster.Cluster
+}
+
+func (l *lives) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (l *lives) Engage(ctx context.Context, name multicluster.ClusterName, c cluster.Cluster) error {
+	l.mu.Lock()
+	if l.seen == nil {
+		l.seen = map[multicluster.ClusterName][]life{}
+	}
+	l.seen[name] = append(l.seen[name], life{ctx, c})
+	l.mu.Unlock()
+	if l.do != nil {
+		return l.do(ctx, name)
+	}
+	return nil
+}
+
+func (l *lives) of(name multicluster.ClusterName) []life {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seen[name]
+}
+
+// expect waits until a cluster was engaged so many times, and returns the last.
+func (l *lives) expect(t *testing.T, name multicluster.ClusterName, times int) life {
+	t.Helper()
+	eventually(t, func() error {
+		if got := len(l.of(name)); got < times {
+			return fmt.Errorf("%s was engaged %d times, want %d", name, got, times)
+		}
+		return nil
+	})
+	return l.of(name)[times-1]
+}
+
+// expectEnd waits until the context of an Engage has ended.
+func expectEnd(t *testing.T, one life) {
+	t.Helper()
+	select {
+	case <-one.ctx.Done():
+	case <-time.After(patience):
+		t.Fatal("the context of the Engage has not ended")
+	}
+}
+
+// A remote that leaves, is paused or gets another epoch ends the context of its Engage; while there is none to
+// be used, Get says so at once, in the words of both sides.
+func TestProvider_FollowsEpochs(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	var l lives
+	var r record
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error { return errors.Join(watching(t, &r)(h), h.Add(&l)) })
+	h.expectNone(t, "one", registry.ErrNotFound)
+	key := create(t, c)
+	h.register(t, "one", c.Kubeconfig())
+	r.expect(t, in("one", key), 0)
+	first := l.expect(t, "one", 1)
+	if got, err := h.GetCluster(t.Context(), "one"); err != nil || got != first.cluster {
+		t.Errorf("Get returned %v and %v, not the cluster of Engage", got, err)
+	}
+
+	narrow := configFor(t, c.Kubeconfig())
+	narrow.Namespaces = []string{"default"}
+	if err := h.remotes.Ensure("one", narrow); err != nil {
+		t.Fatal(err)
+	}
+	second := l.expect(t, "one", 2)
+	expectEnd(t, first)
+	if second.cluster == first.cluster {
+		t.Error("two epochs have the same cluster")
+	}
+	r.expect(t, in("one", create(t, c)), 0)
+
+	paused := narrow
+	paused.Paused = true
+	if err := h.remotes.Ensure("one", paused); err != nil {
+		t.Fatal(err)
+	}
+	expectEnd(t, second)
+	h.expectNone(t, "one", registry.ErrNotReady)
+	if err := h.remotes.Ensure("one", narrow); err != nil {
+		t.Fatal(err)
+	}
+	third := l.expect(t, "one", 3)
+	if err := h.remotes.Stop(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	expectEnd(t, third)
+	h.expectNone(t, "one", registry.ErrNotFound)
+	if err := third.cluster.GetClient().Get(t.Context(), key, &corev1.ConfigMap{}); !errors.Is(err, registry.ErrStopped) {
+		t.Errorf("the client of an ended epoch says %v", err)
+	}
+	if err := third.cluster.Start(t.Context()); err == nil {
+		t.Error("a remote can be started by others than the registry")
+	}
+}
+
+// expectNone waits until there is no such cluster for a reason.
+func (h *hub) expectNone(t *testing.T, name multicluster.ClusterName, why error) {
+	t.Helper()
+	eventually(t, func() error {
+		began := time.Now()
+		_, err := h.GetCluster(t.Context(), name)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Get took %s", took)
+		}
+		if !errors.Is(err, multicluster.ErrClusterNotFound) || !errors.Is(err, why) {
+			return fmt.Errorf("got %w, want %w", err, why)
+		}
+		return nil
+	})
+}
+
+// Remotes come and go while events flow, and every event of those that stay is seen.
+func TestProvider_RemotesComeAndGo(t *testing.T) {
+	t.Parallel()
+	stays := fleettest.Cluster(t, "one")
+	var r record
+	h := newHub(t, multiclusterruntime.Options{}, watching(t, &r))
+	h.register(t, "stays", stays.Kubeconfig())
+	var coming sync.WaitGroup
+	for i := range 4 {
+		coming.Go(func() {
+			name := registry.ClusterName(fmt.Sprint("comes-", i))
+			for range 5 {
+				if err := h.remotes.Ensure(name, configFor(t, stays.Kubeconfig())); err != nil {
+					t.Error(err)
+				}
+				if err := h.remotes.WaitReady(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+				if err := h.remotes.Stop(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+			}
+			h.register(t, name, stays.Kubeconfig())
+		})
+	}
+	var keys []client.ObjectKey
+	for range 50 {
+		keys = append(keys, create(t, stays))
+	}
+	coming.Wait()
+	for _, key := range keys {
+		r.expect(t, in("stays", key), 0)
+		for i := range 4 {
+			r.expect(t, in(multicluster.ClusterName(fmt.Sprint("comes-", i)), key), 0)
+		}
+	}
+}
+
+// A remote that was out of reach is engaged anew, and its objects make requests again.
+func TestProvider_ComesBack(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	proxy, behind := newProxy(t, c)
+	var r record
+	var l lives
+	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error { return errors.Join(watching(t, &r)(h), h.Add(&l)) })
+	config := configFor(t, behind)
+	config.Probe = registry.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
+	if err := h.remotes.Ensure("one", config); err != nil {
+		t.Fatal(err)
+	}
+	key := create(t, c)
+	r.expect(t, in("one", key), 0)
+	if err := proxy.Set(fault.Refuse()); err != nil {
+		t.Fatal(err)
+	}
+	expectEnd(t, l.expect(t, "one", 1))
+	h.expectNone(t, "one", registry.ErrNotReady)
+	before := r.count(in("one", key))
+	late := create(t, c)
+	if err := proxy.Set(fault.Pass()); err != nil {
+		t.Fatal(err)
+	}
+	l.expect(t, "one", 2)
+	r.expect(t, in("one", key), before)
+	r.expect(t, in("one", late), 0)
+}
+
+// Only selected remotes are engaged. What is selected changes with the remote's labels.
+func TestOptions_Select(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	var l lives
+	edge := func(info registry.Info) bool { return info.Labels["tier"] == "edge" }
+	h := newHub(t, multiclusterruntime.Options{Select: edge}, func(h *hub) error { return h.Add(&l) })
+	config := configFor(t, c.Kubeconfig())
+	label := func(name registry.ClusterName, tier string) {
+		config.Labels = map[string]string{"tier": tier}
+		if err := h.remotes.Ensure(name, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	label("center", "core")
+	label("rim", "edge")
+	first := l.expect(t, "rim", 1)
+	label("rim", "core")
+	expectEnd(t, first)
+	h.expectNone(t, "rim", registry.ErrNotReady)
+	label("rim", "edge")
+	l.expect(t, "rim", 2)
+	if got := l.of("center"); len(got) > 0 {
+		t.Errorf("a remote that is not selected was engaged %d times", len(got))
+	}
+}
+
+// A provider is for one manager. To be started twice for the same one, by New and by the manager, is fine.
+func TestProvider_StartedTwice(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "one")
+	var l, other lives
+	remotes := newRegistry(t, newManager(t))
+	t.Cleanup(func() {
+		if err := remotes.Shutdown(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("Shutdown: %v", err)
+		}
+	})
+	p := multiclusterruntime.NewProvider(remotes, multiclusterruntime.Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() {
+			if err := p.Start(ctx, &l); err != nil {
+				t.Errorf("Start: %v", err)
+			}
+		})
+	}
+	if err := remotes.Ensure("one", configFor(t, c.Kubeconfig())); err != nil {
+		t.Fatal(err)
+	}
+	one := l.expect(t, "one", 1)
+	if err := p.Start(ctx, &other); err == nil {
+		t.Error("a provider runs for two managers")
+	}
+	stop()
+	running.Wait()
+	expectEnd(t, one)
+	if got := len(l.of("one")); got != 1 {
+		t.Errorf("the remote was engaged %d times", got)
+	}
+}

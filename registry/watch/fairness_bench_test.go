@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
+)
+
+const (
+	crowd = 100_000                // requests of the busy remote
+	work  = 200 * time.Microsecond // what the reconciler does for each
+)
+
+// newQueue makes the queue of a controller.
+type newQueue = func(string, workqueue.TypedRateLimiter[watch.Request]) workqueue.TypedRateLimitingInterface[watch.Request]
+
+// queues are the fair queue, and the one that controllers have by default.
+func queues() map[string]newQueue {
+	return map[string]newQueue{
+		"fair": watch.NewQueue(nil),
+		"plain": func(
+			name string, l workqueue.TypedRateLimiter[watch.Request],
+		) workqueue.TypedRateLimitingInterface[watch.Request] {
+			return priorityqueue.New(name, func(o *priorityqueue.Opts[watch.Request]) { o.RateLimiter = l })
+		},
+	}
+}
+
+// BenchmarkFairness measures what a hundred thousand requests of one remote do to the next request of another
+// one, from when that is added until the one worker has done it: the latency without them, and with them, for
+// the fair queue and for controller-runtime's own. No API server takes part.
+func BenchmarkFairness(b *testing.B) {
+	for _, name := range []string{"fair", "plain"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				alone := serve(b, queues()[name], 500, 0)
+				samples := 500
+				if name == "plain" {
+					samples = 1 // it comes last, and there is no crowd any more
+				}
+				behind := serve(b, queues()[name], samples, crowd)
+				report(b, alone, behind)
+				b.ReportMetric(float64(ahead(queues()[name], samples)), "requests-ahead-max")
+			}
+		})
+	}
+}
+
+// serve runs one worker, and returns the latencies of requests of a quiet remote, one after the other.
+func serve(b *testing.B, newQueue newQueue, samples, busy int) []time.Duration {
+	b.Helper()
+	q := crowded(newQueue, busy)
+	done := make(chan struct{})
+	var worker sync.WaitGroup
+	worker.Go(func() {
+		for {
+			r, shutdown := q.Get()
+			if shutdown {
+				return
+			}
+			toil()
+			q.Done(r)
+			if r.Cluster == "quiet" {
+				done <- struct{}{}
+			}
+		}
+	})
+	var took []time.Duration
+	for i := range samples {
+		began := time.Now()
+		q.Add(in("quiet", types.NamespacedName{Name: fmt.Sprint(i)}))
+		<-done
+		took = append(took, time.Since(began))
+	}
+	q.ShutDown()
+	worker.Wait()
+	return took
+}
+
+// crowded returns a queue with requests of the busy remote.
+func crowded(newQueue newQueue, busy int) workqueue.TypedRateLimitingInterface[watch.Request] {
+	q := newQueue("test", workqueue.NewTypedItemExponentialFailureRateLimiter[watch.Request](time.Millisecond, time.Second))
+	for i := range busy {
+		q.Add(in("busy", types.NamespacedName{Name: fmt.Sprint(i)}))
+	}
+	return q
+}
+
+// ahead returns how many requests of the crowd are handed out before one of the quiet remote, at most, with the
+// one that was in work when it came. It is what the queue does; the latencies are also what else the machine does.
+func ahead(newQueue newQueue, samples int) (most int) {
+	q := crowded(newQueue, crowd)
+	defer q.ShutDown()
+	for i := range samples {
+		inWork, _ := q.Get()
+		q.Add(in("quiet", types.NamespacedName{Name: fmt.Sprint(i)}))
+		passed := 0
+		for inWork.Cluster != "quiet" {
+			q.Done(inWork)
+			passed++
+			inWork, _ = q.Get()
+		}
+		q.Done(inWork)
+		most = max(most, passed)
+	}
+	return most
+}
+
+// toil is what a reconciler does: it keeps its worker busy for a while.
+func toil() {
+	for began := time.Now(); time.Since(began) < work; {
+	}
+}
+
+func report(b *testing.B, alone, behind []time.Duration) {
+	b.Helper()
+	b.ReportMetric(quantile(alone, 50), "ms-alone-p50")
+	b.ReportMetric(quantile(alone, 99), "ms-alone-p99")
+	b.ReportMetric(quantile(behind, 50), "ms-behind-p50")
+	b.ReportMetric(quantile(behind, 99), "ms-behind-p99")
+	b.ReportMetric(quantile(behind, 50)/quantile(alone, 50), "x-p50")
+	b.ReportMetric(0, "ns/op") // says nothing
+}
+
+// quantile returns a percentile in milliseconds.
+func quantile(of []time.Duration, percent int) float64 {
+	slices.Sort(of)
+	return float64(of[(len(of)-1)*percent/100].Microseconds()) / 1000
+}
+
+// BenchmarkFairness_Remotes measures the same on two real remotes, from before a write to the quiet one until
+// Reconcile has ended for it. The busy one has an object that makes a hundred thousand requests.
+func BenchmarkFairness_Remotes(b *testing.B) {
+	for _, name := range []string{"fair", "plain"} {
+		b.Run(name, func(b *testing.B) {
+			f := newFairness(b, queues()[name])
+			for b.Loop() {
+				alone := f.writes(b, 100)
+				f.flood(b)
+				samples := 100
+				if name == "plain" {
+					samples = 1
+				}
+				report(b, alone, f.writes(b, samples))
+				if name == "fair" && f.isOver() {
+					b.Error("the crowd was worked off before the last write: the figures say nothing")
+				}
+			}
+		})
+	}
+}
+
+// fairness is a hub with a quiet remote and a busy one, and one worker.
+type fairness struct {
+	run         string // is in the names of its objects, to tell them from those of other runs
+	quiet, busy *fleet.Cluster
+	events      chan time.Time // of the quiet remote, when the work has ended
+	flooded     chan struct{}  // closed at the first request of the crowd
+	left        atomic.Int64   // of the crowd
+}
+
+func newFairness(b *testing.B, newQueue newQueue) *fairness {
+	b.Helper()
+	f := &fairness{
+		run:   "-" + strings.ToLower(rand.Text()) + "-",
+		quiet: fleettest.Cluster(b, "one"), busy: fleettest.Cluster(b, "two"),
+		events: make(chan time.Time, 1), flooded: make(chan struct{}),
+	}
+	f.left.Store(crowd)
+	h := newHub(b, func(h *hub) error {
+		return watch.ControllerManagedBy(h, h.remotes).Named("test").
+			WithOptions(controller.TypedOptions[watch.Request]{NewQueue: newQueue}).
+			WatchesRemote(&corev1.ConfigMap{}, watch.Options[client.Object]{Map: f.multiply}).
+			Complete(f)
+	})
+	h.register(b, "quiet", f.quiet)
+	h.register(b, "busy", f.busy)
+	for _, name := range []registry.ClusterName{"quiet", "busy"} {
+		if err := h.remotes.WaitReady(b.Context(), name); err != nil {
+			b.Fatal(err)
+		}
+	}
+	f.writes(b, 1) // is not measured: the quiet remote is watched now
+	return f
+}
+
+// multiply makes a request for an object of the quiet remote, and a crowd for one of the busy one.
+func (f *fairness) multiply(_ context.Context, name registry.ClusterName, o client.Object) []watch.Request {
+	switch {
+	case o.GetGenerateName() != string(name)+f.run:
+		return nil
+	case name == "quiet":
+		return []watch.Request{in(name, client.ObjectKeyFromObject(o))}
+	}
+	all := make([]watch.Request, crowd)
+	for i := range all {
+		all[i] = in(name, types.NamespacedName{Name: fmt.Sprint(i)})
+	}
+	return all
+}
+
+// Reconcile works.
+func (f *fairness) Reconcile(_ context.Context, request watch.Request) (ctrl.Result, error) {
+	toil()
+	if request.Cluster == "quiet" {
+		f.events <- time.Now()
+	} else if f.left.Add(-1) == crowd-1 {
+		close(f.flooded)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (f *fairness) isOver() bool { return f.left.Load() <= 0 }
+
+// flood begins the work on the crowd.
+func (f *fairness) flood(b *testing.B) {
+	b.Helper()
+	f.write(b, clientFor(b, f.busy), "busy")
+	<-f.flooded
+}
+
+// writes measures events of the quiet remote, one after the other.
+func (f *fairness) writes(b *testing.B, samples int) []time.Duration {
+	b.Helper()
+	direct := clientFor(b, f.quiet)
+	var took []time.Duration
+	for range samples {
+		began := time.Now()
+		f.write(b, direct, "quiet")
+		took = append(took, (<-f.events).Sub(began))
+	}
+	return took
+}
+
+func (f *fairness) write(b *testing.B, direct client.Client, to string) {
+	b.Helper()
+	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: to + f.run, Namespace: metav1.NamespaceDefault}}
+	if err := direct.Create(b.Context(), one); err != nil {
+		b.Fatalf("create: %v", err)
+	}
+}
