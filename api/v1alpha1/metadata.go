@@ -23,6 +23,10 @@ const (
 	// key=value pairs separated by commas. The hub copies it to the Cluster, to know later which of
 	// its labels came from there.
 	AnnotationClusterLabels = "clusterfx.dev/cluster-labels"
+
+	// AnnotationRenewToken names, as namespace/name, the ServiceAccount in the remote whose token the
+	// Secret holds under the key token. The hub then renews it before it expires.
+	AnnotationRenewToken = "clusterfx.dev/renew-token"
 )
 
 // Annotations of a Cluster.

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -77,6 +78,8 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		),
 		registry.FX,
 		cluster.Module,
+		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
+		renewal.Module,
 	}
 	for _, m := range o.Modules {
 		all = append(all, m.Option())

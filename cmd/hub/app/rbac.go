@@ -19,6 +19,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -123,7 +124,7 @@ func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
 	lease := rbacv1.PolicyRule{
 		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
 	}
-	own := slices.Concat(cluster.CredentialsRules(), cluster.EventRules(), []rbacv1.PolicyRule{lease})
+	own := slices.Concat(cluster.CredentialsRules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{lease})
 	return []client.Object{
 		clusterRole(hubRole, everywhere),
 		role(f.namespace, own),

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package renewal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// FieldManager is who changes the Secrets, and who records events.
+const FieldManager = "clusterfx-renewal"
+
+// tokenKey is the key of a Secret that holds the token.
+const tokenKey = corev1.ServiceAccountTokenKey
+
+// reconciler renews the tokens of Secrets.
+type reconciler struct {
+	hub       client.Client // cached
+	live      client.Reader
+	remotes   *registry.Registry
+	events    events.EventRecorder
+	namespace string
+}
+
+// Reconcile renews the token of a Secret if it is due.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var secret corev1.Secret
+	if err := r.live.Get(ctx, request.NamespacedName, &secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("read the Secret: %w", err))
+	}
+	if !isRenewed(&secret) || !secret.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	cluster, err := r.clusterOf(ctx, secret.Name)
+	if err != nil || cluster == nil {
+		return ctrl.Result{}, err // One that comes and is Ready is an event.
+	}
+	old, err := lifeOf(secret.Data[tokenKey])
+	if err != nil {
+		r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("Secret %s: %v; the key %s must hold one", secret.Name, err, tokenKey))
+		return ctrl.Result{}, nil // A change of the Secret brings it back.
+	}
+	if wait := time.Until(old.due()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	renewed, err := r.renew(ctx, cluster, &secret, old)
+	switch {
+	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), apierrors.IsConflict(err):
+		return ctrl.Result{}, nil // Its return, or the change of the Secret, is an event.
+	case err != nil:
+		r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("The token, which expires at %s, could not be renewed: %v",
+			old.expires.UTC().Format(time.RFC3339), err))
+		return ctrl.Result{}, err
+	}
+	log.FromContext(ctx).Info("The token was renewed", "cluster", cluster.Name, "expires", renewed.expires)
+	r.tell(cluster, corev1.EventTypeNormal, "TokenRenewed", "The token was renewed; it expires at "+renewed.expires.UTC().Format(time.RFC3339))
+	return ctrl.Result{RequeueAfter: max(time.Until(renewed.due()), time.Minute)}, nil
+}
+
+// clusterOf returns a Cluster that names the Secret, preferably one whose remote can be asked; nil for none.
+func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Cluster, error) {
+	var all hubv1.ClusterList
+	if err := r.hub.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list the Clusters: %w", err)
+	}
+	var found *hubv1.Cluster
+	for i := range all.Items {
+		one := &all.Items[i]
+		if one.Spec.KubeconfigSecretRef.Name != secret {
+			continue
+		}
+		if info, _ := r.remotes.Info(registry.ClusterName(one.Name)); found == nil || info.State == registry.StateReady {
+			found = one
+		}
+	}
+	return found, nil
+}
+
+// renew asks the remote for a new token and puts it in the place of the old one.
+func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, old life) (life, error) {
+	account, err := accountOf(secret)
+	if err != nil {
+		return life{}, err
+	}
+	seconds := old.seconds()
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	err = r.remotes.WithClient(ctx, registry.ClusterName(cluster.Name), func(ctx context.Context, remote client.Client) error {
+		return remote.SubResource("token").Create(ctx, account, token)
+	})
+	if err != nil {
+		return life{}, fmt.Errorf("ask for a token of ServiceAccount %s/%s, which needs the right to create serviceaccounts/token: %w",
+			account.Namespace, account.Name, err)
+	}
+	renewed, err := lifeOf([]byte(token.Status.Token))
+	if err != nil {
+		return life{}, err
+	}
+	before := secret.DeepCopy()
+	secret.Data[tokenKey] = []byte(token.Status.Token)
+	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.hub.Patch(ctx, secret, lock, client.FieldOwner(FieldManager)); err != nil {
+		return life{}, fmt.Errorf("write Secret %s: %w", secret.Name, err)
+	}
+	return renewed, nil
+}
+
+func accountOf(secret *corev1.Secret) (*corev1.ServiceAccount, error) {
+	namespace, name, found := strings.Cut(secret.Annotations[hubv1.AnnotationRenewToken], "/")
+	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, errors.New("the annotation " + hubv1.AnnotationRenewToken + " must name a ServiceAccount as namespace/name")
+	}
+	account := &corev1.ServiceAccount{}
+	account.Namespace, account.Name = namespace, name
+	return account, nil
+}
+
+// maxNote is less than the API server's limit for the text of an event, in bytes.
+const maxNote = 500
+
+func (r *reconciler) tell(cluster *hubv1.Cluster, kind, reason, note string) {
+	r.events.Eventf(cluster, nil, kind, reason, "Renew", "%.*s", maxNote, note)
+}

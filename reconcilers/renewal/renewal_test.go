@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package renewal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
+		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
+}
+
+// newHub runs a hub until the test ends, and returns a client and the namespace of its credentials.
+func newHub(t *testing.T) (client.Client, string) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	scheme := runtime.NewScheme()
+	must(errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	config := fleettest.Cluster(t, "hub").Config()
+	eventually(t, func() error { // Tests do it at the same time.
+		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
+		return err
+	})
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	must(err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "renewal-"}}
+	must(direct.Create(t.Context(), namespace))
+
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{ByObject: cluster.CacheOptions(namespace.Name)},
+	})
+	must(err)
+	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	must(fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
+		fx.Supply(cluster.Settings{Namespace: namespace.Name, Policy: policy}, renewal.Settings{Namespace: namespace.Name}),
+		fx.Supply(registry.Options{Policy: policy, AllowDuplicates: true}),
+		registry.FX, cluster.Module, renewal.Module,
+	).Err())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := mgr.Start(ctx); err != nil {
+			t.Errorf("the hub ended: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return direct, namespace.Name
+}
+
+// register makes a Secret with a token that is due within seconds, and a Cluster of the same name.
+func register(t *testing.T, hub client.Client, namespace, name string, rules ...rbacv1.PolicyRule) *corev1.Secret {
+	t.Helper()
+	remote := fleettest.Cluster(t, "one")
+	minted, err := remote.MintToken(t.Context(), fleet.User{Name: name, Rules: rules, Lifetime: 12 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: namespace, Annotations: map[string]string{hubv1.AnnotationRenewToken: "kube-system/" + name},
+		},
+		Data: map[string][]byte{
+			"token": []byte(minted.Config().BearerToken), "server": []byte(remote.Server()), "ca.crt": minted.Config().CAData,
+		},
+	}
+	cluster := &hubv1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       hubv1.ClusterSpec{KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name}},
+	}
+	for _, object := range []client.Object{secret, cluster} {
+		if err := hub.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = hub.Delete(ctx, cluster)
+	})
+	return secret
+}
+
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(f).WithTimeout(45 * time.Second).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// mayRenew is the right that a ServiceAccount needs to renew its own token.
+func mayRenew(name string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{name}, Verbs: []string{"create"},
+	}
+}
+
+// A token is replaced before it expires, in the Secret and under the app, and the remote is Ready all the time.
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	hub, namespace := newHub(t)
+	name := namespace + "-a"
+	before := register(t, hub, namespace, name, mayRenew(name))
+	var fingerprint string
+	eventually(t, func() error {
+		var c hubv1.Cluster
+		if err := hub.Get(t.Context(), client.ObjectKey{Name: name}, &c); err != nil {
+			return err
+		}
+		if fingerprint = c.Status.Credentials.Fingerprint; fingerprint == "" {
+			return errors.New("the Secret was not read yet")
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		var after corev1.Secret
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(before), &after); err != nil {
+			return err
+		}
+		if bytes.Equal(after.Data["token"], before.Data["token"]) || !bytes.Equal(after.Data["server"], before.Data["server"]) {
+			return errors.New("the Secret has its old token")
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		var c hubv1.Cluster
+		if err := hub.Get(t.Context(), client.ObjectKey{Name: name}, &c); err != nil {
+			return err
+		}
+		if c.Status.Credentials.Fingerprint == fingerprint || time.Until(c.Status.Credentials.ExpirationTime.Time) < 8*time.Minute {
+			return fmt.Errorf("the new token is not in use: %+v", c.Status.Credentials)
+		}
+		return nil
+	})
+	expectEvent(t, hub, name, "TokenRenewed", "expires at")
+}
+
+// A ServiceAccount that may not do it is named, with the right that it lacks; the token is left alone.
+func TestRenewal_Forbidden(t *testing.T) {
+	t.Parallel()
+	hub, namespace := newHub(t)
+	name := namespace + "-a"
+	register(t, hub, namespace, name)
+	expectEvent(t, hub, name, "RenewalFailed", "serviceaccounts/token")
+}
+
+// What is no token with a life is said once, and no request is made of it.
+func TestRenewal_NoToken(t *testing.T) {
+	t.Parallel()
+	hub, namespace := newHub(t)
+	name := namespace + "-a"
+	secret := register(t, hub, namespace, name, mayRenew(name))
+	secret.Data["token"] = []byte("opaque")
+	if err := hub.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	expectEvent(t, hub, name, "RenewalFailed", "does not say when it was issued")
+}
+
+func expectEvent(t *testing.T, hub client.Client, about, reason, text string) {
+	t.Helper()
+	eventually(t, func() error {
+		var all eventsv1.EventList
+		if err := hub.List(t.Context(), &all, client.InNamespace("default")); err != nil {
+			return err
+		}
+		for _, e := range all.Items {
+			if e.Regarding.Name == about && e.Reason == reason && strings.Contains(e.Note, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s of %s says %q", reason, about, text)
+	})
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package renewal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Settings are what only the program knows.
+type Settings struct {
+	// Namespace is the credentials namespace. Default clusterfx-system.
+	Namespace string
+}
+
+// Rules returns the rights that the controller needs in the credentials namespace, besides those of package
+// cluster there.
+func Rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}}}
+}
+
+// Backoff of a token that could not be renewed, and how many are renewed at the same time.
+const (
+	retryBase = time.Second
+	retryMax  = 5 * time.Minute
+	atOnce    = 16
+)
+
+// Setup adds the controller to the hub's manager. It contacts nobody.
+func Setup(p Params) error {
+	r := &reconciler{
+		hub: p.Manager.GetClient(), live: p.Manager.GetAPIReader(), remotes: p.Registry,
+		events: p.Manager.GetEventRecorder(FieldManager), namespace: p.Settings.Namespace,
+	}
+	if r.namespace == "" {
+		r.namespace = hubv1.DefaultNamespace
+	}
+	yes := true
+	err := ctrl.NewControllerManagedBy(p.Manager).
+		Named("renewal").
+		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isRenewed))).
+		WatchesRawSource(registry.Source(p.Registry, r.secretOf)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: atOnce,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryBase, retryMax),
+			// A hub that lost its lease builds its App anew in the same process, where a name is never given back.
+			SkipNameValidation: &yes,
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up the renewal controller: %w", err)
+	}
+	return nil
+}
+
+func isRenewed(secret client.Object) bool {
+	return secret.GetAnnotations()[hubv1.AnnotationRenewToken] != ""
+}
+
+// secretOf returns a request for the Secret of a remote that is Ready.
+func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
+	var cluster hubv1.Cluster
+	if e.Kind != registry.EventReady {
+		return nil
+	}
+	if err := r.hub.Get(context.Background(), client.ObjectKey{Name: string(e.Name)}, &cluster); err != nil { //nolint:forbidigo // A read of the cache.
+		return nil // It has just left.
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: r.namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}}}
+}
