@@ -5,9 +5,11 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -78,4 +80,46 @@ func ExampleEach() {
 		return found, missing
 	}
 	_ = versions
+}
+
+// pool stands for something expensive, such as the connections to a database.
+type pool struct{}
+
+func newPool() *pool { return &pool{} }
+
+func (*pool) add(registry.ClusterName) {}
+
+// A value is built once, in the hub's App, and the apps of all remotes get it.
+func ExampleShare() {
+	store := registry.NewModule("store", registry.ModuleOptions{
+		Hub:    fx.Options(fx.Provide(newPool), registry.Share[*pool]()),
+		Remote: fx.Invoke(func(p registry.Remote, shared *pool) { shared.add(p.Cluster) }),
+	})
+	_ = store
+}
+
+// Remotes at the end of a slow line are asked for less, and given more time. It goes into the options of a
+// hub, or into the hub part of a module.
+func ExampleDecorate() {
+	slowly := registry.Decorate(registry.Decoration{
+		Name:   "slowly",
+		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"link": "satellite"})),
+		Client: func(c registry.Client) registry.Client {
+			c.QPS, c.Burst, c.Timeout = 5, 10, time.Minute
+			return c
+		},
+	})
+	_ = slowly
+}
+
+// The operator's file says {"name": "scanner", "config": {"every": 30}}; nothing else in it is right.
+func ExampleConfigOf() {
+	type config struct {
+		Every int `json:"every"`
+	}
+	scanner := registry.NewModule("scanner", registry.ModuleOptions{
+		Config: registry.ConfigOf(func() config { return config{Every: 60} }),
+		Remote: fx.Invoke(func(p registry.Remote, c config) { p.Log.Info("Scanning", "every", c.Every) }),
+	})
+	_ = scanner
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// pool is what modules share in these tests.
-type pool struct {
+// users is what modules share in these tests.
+type users struct {
 	mu    sync.Mutex
 	users map[registry.ClusterName]bool
 }
 
-func (p *pool) use(r registry.Remote, same *pool) {
+func (p *users) use(r registry.Remote, same *users) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.users == nil {
@@ -65,16 +65,16 @@ func TestShare(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
 	built := 0
-	var shared *pool
-	newPool := func() *pool {
+	var shared *users
+	newPool := func() *users {
 		built++
-		shared = &pool{}
+		shared = &users{}
 		return shared
 	}
-	use := fx.Invoke(func(r registry.Remote, p *pool) { shared.use(r, p) })
+	use := fx.Invoke(func(r registry.Remote, p *users) { shared.use(r, p) })
 	r, err := hubApp(t,
-		registry.NewModule("first", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newPool), registry.Share[*pool]()), Remote: use}).Option(),
-		registry.NewModule("second", registry.ModuleOptions{Hub: registry.Share[*pool](), Remote: use}).Option(),
+		registry.NewModule("first", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newPool), registry.Share[*users]()), Remote: use}).Option(),
+		registry.NewModule("second", registry.ModuleOptions{Hub: registry.Share[*users](), Remote: use}).Option(),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -89,13 +89,13 @@ func TestShare(t *testing.T) {
 // What goes wrong with sharing is found when the hub starts, and says what.
 func TestShare_Refused(t *testing.T) {
 	t.Parallel()
-	needs := fx.Invoke(func(*pool) {})
+	needs := fx.Invoke(func(*users) {})
 	cases := map[string]struct {
 		options []fx.Option
 		says    string
 	}{
-		"nobody has it in the hub":   {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{Hub: registry.Share[*pool](), Remote: needs}).Option()}, "pool"},
-		"nobody shares it":           {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{Hub: fx.Supply(&pool{}), Remote: needs}).Option()}, `module "one"`},
+		"nobody has it in the hub":   {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{Hub: registry.Share[*users](), Remote: needs}).Option()}, "users"},
+		"nobody shares it":           {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{Hub: fx.Supply(&users{}), Remote: needs}).Option()}, `module "one"`},
 		"every app has it by itself": {[]fx.Option{fx.Provide(func() client.Client { return nil }), registry.Share[client.Client]()}, "client.Client"},
 	}
 	for name, c := range cases {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command quota is the hub of the module guide: the stock modules, and the one that the guide writes.
+package main
+
+import (
+	"os"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/examples/quota/quota"
+	"github.com/clusterfx/clusterfx/modules"
+)
+
+func main() { os.Exit(app.Main(append(modules.All(), quota.Module)...)) }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
+)
+
+// Count adds a controller to the hub that watches the ResourceQuotas in all remotes. In the hub's App, what has
+// no name belongs to the hub, and the way to the remotes is the registry.
+func Count(hub ctrl.Manager, remotes *registry.Registry) error {
+	return watch.ControllerManagedBy(hub, remotes).
+		Named("quota-count").
+		WatchesRemote(&corev1.ResourceQuota{}, watch.Options[client.Object]{Map: oneForAll}).
+		Complete(&accountant{hub: hub.GetClient(), remotes: remotes})
+}
+
+// oneForAll makes the same request of every object of a remote: there is one thing to do for it.
+func oneForAll(_ context.Context, cluster registry.ClusterName, _ client.Object) []watch.Request {
+	return []watch.Request{{Cluster: cluster, NamespacedName: types.NamespacedName{Name: name}}}
+}
+
+// accountant counts the ResourceQuotas of remotes.
+type accountant struct {
+	hub     client.Client
+	remotes *registry.Registry
+}
+
+// Reconcile counts those of one remote. WithClient lends out the client of its app, which reads from a cache; it
+// never waits for a remote that is away.
+func (a *accountant) Reconcile(ctx context.Context, r watch.Request) (ctrl.Result, error) {
+	var all corev1.ResourceQuotaList
+	err := a.remotes.WithClient(ctx, r.Cluster, func(ctx context.Context, remote client.Client) error {
+		return remote.List(ctx, &all, client.HasLabels{ours})
+	})
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("count the quotas of %s: %w", r.Cluster, err)
+	}
+	report := corev1ac.ConfigMap(name+"-"+string(r.Cluster), metav1.NamespaceDefault).
+		WithData(map[string]string{"count": strconv.Itoa(len(all.Items))})
+	return ctrl.Result{}, a.hub.Apply(ctx, report, owner, client.ForceOwnership)
+}

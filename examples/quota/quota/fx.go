@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Module is the module.
+var Module = registry.NewModule("quota", registry.ModuleOptions{
+	Description: "Gives every Namespace with the label team a ResourceQuota.",
+	Remote: fx.Options( // in the app of every remote
+		fx.Invoke(Enforce),
+		fx.Provide(registry.AsCleanup(Cleanup)),
+	),
+	Hub:    fx.Invoke(Count), // in the hub
+	Config: registry.ConfigOf(Defaults),
+	Select: registry.Selector{MinVersion: "1.30"},
+	Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
+	},
+	HubRules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}},
+	},
+})

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quota_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/examples/quota/quota"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": "a"}}}
+}
+
+func quotaIn(namespace string) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "clusterfx-quota"}}
+}
+
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(quota.Module))
+	a := hub.Remote("a")
+
+	a.Create(namespace("shop"))
+	made := quotaIn("shop")
+	a.WaitFor(made, func() error { return expect(made.Spec.Hard.Pods().Value(), 100) })
+
+	a.Delete(made) // Somebody does; it comes back.
+	a.WaitFor(made, func() error { return expect(made.Labels["quota.example.com/managed"], "true") })
+
+	counted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "clusterfx-quota-a"}}
+	hub.WaitFor(counted, func() error { return expect(counted.Data["count"], "1") })
+}
+
+func expect[T comparable](got, want T) error {
+	if got != want {
+		return fmt.Errorf("have %v, want %v", got, want)
+	}
+	return nil
+}
+
+// What happens while a remote is away is made up for when it is back.
+func TestQuota_Outage(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module))
+	a := hub.Remote("a")
+	a.Blackhole()
+	a.WaitNotReady(hubv1.ReasonTimedOut)
+	a.Create(namespace("shop"))
+	a.Mend()
+	a.WaitFor(quotaIn("shop"), func() error { return nil })
+}
+
+// The module works with the rights that it declares, and no others.
+func TestQuota_Rights(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module),
+		hubtest.Rules(registry.RemoteRules(quota.Module)...))
+	hub.Remote("a").Create(namespace("shop"))
+	hub.Remote("a").WaitFor(quotaIn("shop"), func() error { return nil })
+}
+
+// An operator gives the remotes with a label less.
+func TestQuota_Config(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module),
+		hubtest.Clusters(func(c *hubv1.Cluster) { c.Labels = map[string]string{"tier": "edge"} }),
+		hubtest.HubOptions(func(o *app.Options) {
+			o.Registry.ModuleConfigs = []registry.ModuleConfig{{Name: "quota", Overrides: []registry.ConfigOverride{{
+				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}},
+				Config:   []byte(`{"pods": 10}`),
+			}}}}
+		}))
+	a := hub.Remote("a")
+	a.Create(namespace("shop"))
+	made := quotaIn("shop")
+	a.WaitFor(made, func() error { return expect(made.Spec.Hard.Pods().Value(), 10) })
+}
+
+// Nothing is left in a remote that leaves.
+func TestQuota_Cleanup(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module))
+	a := hub.Remote("a")
+	a.Create(namespace("shop"))
+	a.WaitFor(quotaIn("shop"), func() error { return nil })
+	a.Deregister()
+	a.WaitGone(quotaIn("shop"))
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// establishedPoll is the time between two looks at a CRD that was applied.
+const establishedPoll = 250 * time.Millisecond
+
+// EnsureCRD applies a CustomResourceDefinition and waits until it is established or ctx ends, which should
+// have a deadline. The error says what is wrong with it, such as a name that another one has taken. It never
+// deletes one, whatever happens: all objects of the kind would go with it. It takes no field from another
+// owner either, so that two programs with different versions of a CRD get an error, and not a fight. The
+// client's scheme knows apiextensionsv1, and its user may patch and get CRDs.
+func EnsureCRD(ctx context.Context, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	if err != nil {
+		return fmt.Errorf("convert CRD %s: %w", crd.Name, err)
+	}
+	applied := &unstructured.Unstructured{Object: content}
+	applied.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	unstructured.RemoveNestedField(applied.Object, "status")
+	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(Prefix+"crd"))
+	if err != nil {
+		return fmt.Errorf("apply CRD %s: %w", crd.Name, err)
+	}
+	for {
+		var found apiextensionsv1.CustomResourceDefinition
+		if err := c.Get(ctx, client.ObjectKeyFromObject(crd), &found); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read CRD %s: %w", crd.Name, err)
+		}
+		problem := whyNotEstablished(&found)
+		if problem == "" {
+			return nil
+		}
+		if err := sleep(ctx, establishedPoll); err != nil {
+			return fmt.Errorf("CRD %s is not established: %s: %w", crd.Name, problem, err)
+		}
+	}
+}
+
+// whyNotEstablished returns what is missing, or nothing if the CRD is established.
+func whyNotEstablished(crd *apiextensionsv1.CustomResourceDefinition) string {
+	problem := "the API server has not looked at it yet"
+	for _, c := range crd.Status.Conditions {
+		switch {
+		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
+			problem = c.Message
+		case c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue:
+			return ""
+		}
+	}
+	return problem
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// CRUD is a resource in parts: a state S is compared with another one, which makes changes C. It decides
+// in one half and acts in the other. NewCRUDResource puts it together.
+type CRUD[O client.Object, S, C any] interface {
+	// Name names the resource, as Resource.Name.
+	Name() string
+	Planner[O, S, C]
+	Applier[O, C]
+}
+
+// Planner decides what is to be changed, and changes nothing.
+type Planner[O client.Object, S, C any] interface {
+	// GetCurrentState returns what there is.
+	GetCurrentState(ctx context.Context, obj O) (S, error)
+	// GetDesiredState returns what there is to be. It follows from the object alone.
+	GetDesiredState(ctx context.Context, obj O) (S, error)
+	// NewUpdatePatch returns what to change so that current becomes desired. A nil Patch changes nothing.
+	NewUpdatePatch(ctx context.Context, obj O, current, desired S) (*Patch[C], error)
+	// NewDeletePatch returns what to change so that nothing of current is left.
+	NewDeletePatch(ctx context.Context, obj O, current, desired S) (*Patch[C], error)
+}
+
+// Applier makes changes that were decided on, and decides nothing. A method is called only if its change
+// was set in the Patch.
+type Applier[O client.Object, C any] interface {
+	ApplyCreateChange(ctx context.Context, obj O, change C) error
+	ApplyDeleteChange(ctx context.Context, obj O, change C) error
+	ApplyUpdateChange(ctx context.Context, obj O, change C) error
+}
+
+// Order is the order in which the changes of a Patch are applied.
+type Order int
+
+const (
+	// CreateDeleteUpdate is the order that operatorkit has always had, and the zero value.
+	CreateDeleteUpdate Order = iota
+	// CreateUpdateDelete deletes last, for what others must have stopped using before.
+	CreateUpdateDelete
+)
+
+// NewCRUDResource returns a Resource that reads both states, has a Patch made of them, and applies the
+// changes in it, in this order. An error ends the resource. Before each of these steps it looks at the
+// Flow, and goes no further if the resource or the reconciliation was canceled; so a Patch is applied
+// only as far as nobody cancels. The error is ErrInvalidConfig.
+func NewCRUDResource[O client.Object, S, C any](ops CRUD[O, S, C], order Order) (Resource[O], error) {
+	switch {
+	case ops == nil:
+		return nil, fmt.Errorf("%w: a CRUD resource needs operations", ErrInvalidConfig)
+	case ops.Name() == "":
+		return nil, fmt.Errorf("%w: a CRUD resource needs a name", ErrInvalidConfig)
+	case order != CreateDeleteUpdate && order != CreateUpdateDelete:
+		return nil, fmt.Errorf("%w: CRUD resource %s: there is no order %d", ErrInvalidConfig, ops.Name(), order)
+	}
+	return &crudResource[O, S, C]{ops: ops, order: order, run: plainly}, nil
+}
+
+type crudResource[O client.Object, S, C any] struct {
+	ops   CRUD[O, S, C]
+	order Order
+	run   decorator // runs every operation
+}
+
+func (r *crudResource[O, S, C]) Name() string { return r.ops.Name() }
+
+func (r *crudResource[O, S, C]) EnsureCreated(ctx context.Context, obj O) error {
+	return r.ensure(ctx, obj, opNewUpdatePatch, r.ops.NewUpdatePatch)
+}
+
+func (r *crudResource[O, S, C]) EnsureDeleted(ctx context.Context, obj O) error {
+	return r.ensure(ctx, obj, opNewDeletePatch, r.ops.NewDeletePatch)
+}
+
+// ensure plans, and applies what was planned.
+func (r *crudResource[O, S, C]) ensure(
+	ctx context.Context, obj O, planning operation, plan func(context.Context, O, S, S) (*Patch[C], error),
+) error {
+	ctx = inFlow(ctx)
+	var current, desired S
+	var patch *Patch[C]
+	err := r.steps(ctx,
+		step{opGetCurrentState, func(ctx context.Context) (err error) {
+			current, err = r.ops.GetCurrentState(ctx, obj)
+			return err
+		}},
+		step{opGetDesiredState, func(ctx context.Context) (err error) {
+			desired, err = r.ops.GetDesiredState(ctx, obj)
+			return err
+		}},
+		step{planning, func(ctx context.Context) (err error) {
+			patch, err = plan(ctx, obj, current, desired)
+			return err
+		}},
+	)
+	if err != nil || patch == nil {
+		return err
+	}
+	return r.steps(ctx, r.changes(obj, patch)...)
+}
+
+// step is one operation, ready to be run.
+type step struct {
+	operation operation
+	do        func(context.Context) error
+}
+
+// steps runs the steps until one fails or the flow is stopped.
+func (r *crudResource[O, S, C]) steps(ctx context.Context, steps ...step) error {
+	flow := FlowFrom(ctx)
+	for _, s := range steps {
+		if flow.stopped() {
+			return nil
+		}
+		if err := r.run(ctx, call{resource: r.Name(), step: s}); err != nil {
+			return fmt.Errorf("%s: %w", s.operation, err)
+		}
+	}
+	return nil
+}
+
+// changes returns the steps that apply what is set in the patch.
+func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
+	steps := make([]step, 0, 3)
+	add := func(name operation, change *C, apply func(context.Context, O, C) error) {
+		if change != nil {
+			steps = append(steps, step{name, func(ctx context.Context) error { return apply(ctx, obj, *change) }})
+		}
+	}
+	add(opApplyCreateChange, patch.create, r.ops.ApplyCreateChange)
+	if r.order == CreateUpdateDelete {
+		add(opApplyUpdateChange, patch.update, r.ops.ApplyUpdateChange)
+	}
+	add(opApplyDeleteChange, patch.remove, r.ops.ApplyDeleteChange)
+	if r.order == CreateDeleteUpdate {
+		add(opApplyUpdateChange, patch.update, r.ops.ApplyUpdateChange)
+	}
+	return steps
+}
+
+// inFlow returns a context with a Flow, so that a resource can be canceled that is called by itself.
+func inFlow(ctx context.Context) context.Context {
+	if _, ok := ctx.Value(flowKey{}).(*Flow); ok {
+		return ctx
+	}
+	ctx, _ = WithFlow(ctx)
+	return ctx
+}

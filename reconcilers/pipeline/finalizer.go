@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// adopted is when an object comes back that was given a finalizer, if a predicate of the controller
+	// drops the event of it.
+	adopted = time.Second
+	// outdated is when an object comes back that had changed when its finalizers or status were to be.
+	outdated = 100 * time.Millisecond
+)
+
+// adopt makes sure that no deletion is missed from here on, and ends the pass: nothing is created for an
+// object before. The change of the object begins the next one.
+func (r *reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Result, error) {
+	with := append(slices.Clone(s.obj.GetFinalizers()), r.options.identity())
+	err := r.setFinalizers(ctx, s, with)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: outdated}, nil
+	case err != nil:
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("add the finalizer to %s %s: %w", r.gvk.Kind, s.key, err))
+	}
+	return r.conclude(ctx, s, pending())
+}
+
+// release lets an object go whose deletion has succeeded.
+func (r *reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Result, error) {
+	without := slices.DeleteFunc(slices.Clone(s.obj.GetFinalizers()), func(f string) bool {
+		return f == r.options.identity()
+	})
+	err := r.setFinalizers(ctx, s, without)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: outdated}, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer of %s %s: %w", r.gvk.Kind, s.key, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// setFinalizers changes the finalizers of an object as it was read, and of no other.
+//
+// This is no server-side apply: that would leave a finalizer which somebody else owns, too, as after a
+// restore from a backup, and would create an object that is gone.
+func (r *reconciler[O]) setFinalizers(ctx context.Context, s subject[O], finalizers []string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": s.uid, "resourceVersion": s.obj.GetResourceVersion(), "finalizers": finalizers,
+	}})
+	if err != nil {
+		return err
+	}
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(r.gvk)
+	target.SetNamespace(s.key.Namespace)
+	target.SetName(s.key.Name)
+	err = r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.options.identity()))
+	if err == nil {
+		s.obj.SetResourceVersion(target.GetResourceVersion())
+	}
+	return err
+}
+
+// deletions are those that succeeded and whose object was still there when it was last looked at.
+type deletions struct {
+	mu   sync.Mutex // protects uids, for map operations only
+	uids map[types.NamespacedName]types.UID
+}
+
+func (d *deletions) add(key types.NamespacedName, uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.uids == nil {
+		d.uids = map[types.NamespacedName]types.UID{}
+	}
+	d.uids[key] = uid
+}
+
+func (d *deletions) has(key types.NamespacedName, uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.uids[key] == uid
+}
+
+func (d *deletions) forget(key types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.uids, key)
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+// These flaws are about what happens to objects; the others are in flaws_test.go.
+
+// D1: errors were logged and dropped, so that the next try came with the next resync.
+func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.newWidget("w")
+	s.byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &journal{}})).passes("w", 1)
+
+	tries := make(chan time.Time, 7)
+	set := every(&part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+		tries <- time.Now()
+		if len(tries) < cap(tries) {
+			return errBroken
+		}
+		return nil
+	}})
+	mgr := s.manager()
+	// Without conditions nothing changes the object, so that no event makes a try.
+	must(t, pipeline.AddTo(mgr, router(t, set), pipeline.Options[*Widget]{Name: name}))
+	s.run(mgr)
+	s.eventually(func() error {
+		if len(tries) < cap(tries) {
+			return fmt.Errorf("%d tries", len(tries))
+		}
+		return nil
+	})
+	last := <-tries
+	for nominal := 5 * time.Millisecond; len(tries) > 0; nominal *= 2 {
+		next := <-tries
+		if waited := next.Sub(last); waited < nominal {
+			t.Errorf("a try came %s after the one before, want %s", waited, nominal)
+		}
+		last = next
+	}
+}
+
+// D3: what was deleted while the operator was down was never cleaned up, or created again.
+func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
+	t.Parallel()
+	var j journal
+	s := newSite(t)
+	set := every(&part{name: "p", journal: &j})
+	stop := s.start(pipeline.Options[*Widget]{}, set)
+	s.newWidget("w")
+	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
+	stop()
+	s.remove("w")
+	created := j.count("create p")
+
+	s.start(pipeline.Options[*Widget]{Resync: 50 * time.Millisecond}, set)
+	s.expectGone("w")
+	s.newWidget("after") // and its passes show that the resyncs go on
+	s.eventually(func() error {
+		if n := j.count("create p") - created; n < 5 {
+			return fmt.Errorf("%d passes", n)
+		}
+		return nil
+	})
+	entries := j.all()
+	if i := slices.Index(entries, "delete p"); i != created || j.count("delete p") != 1 {
+		t.Errorf("want one deletion at %d, have %q", created, entries)
+	}
+}
+
+// D4: one deletion was executed twice.
+func TestD4_OneSuccessfulDeletion(t *testing.T) {
+	t.Parallel()
+	var j journal
+	s := newSite(t)
+	view := &oldView{WithWatch: s.WithWatch}
+	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &j}))}
+	h.newWidget("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+	h.passes("w", 2)
+	h.remove("w")
+	view.widget = h.get("w")
+	h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+	h.passes("w", 3) // succeeds, but each time the finalizer cannot be removed
+	view.widget = nil
+	h.passes("w", 1) // removes the finalizer
+	view.widget = h.get("w")
+	h.passes("w", 2) // sees what is left
+	view.widget = nil
+	h.change("w", func(w *Widget) { w.Finalizers = nil })
+	h.expectGone("w")
+	h.passes("w", 2)
+	j.expect(t, "create p", "delete p")
+
+	t.Run("the next object of that name is another one", func(t *testing.T) {
+		h.newWidget("w")
+		h.passes("w", 2)
+		h.remove("w")
+		h.passes("w", 1)
+		h.expectGone("w")
+		j.expect(t, "create p", "delete p", "create p", "delete p")
+	})
+}
+
+// D5: the finalizer went though the resources were still there.
+func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
+	t.Parallel()
+	cancel := func(f func(*pipeline.Flow)) func(context.Context, *Widget) error {
+		return func(ctx context.Context, _ *Widget) error {
+			f(pipeline.FlowFrom(ctx))
+			return nil
+		}
+	}
+	for sentence, c := range map[string]struct {
+		deleted func(context.Context, *Widget) error
+		reason  string
+		fails   bool
+	}{
+		"an error": {deleted: func(context.Context, *Widget) error { return errBroken }, reason: pipeline.ReasonFailed, fails: true},
+		"a canceled reconciliation": {
+			deleted: cancel(func(f *pipeline.Flow) { f.CancelReconciliation("not yet") }), reason: pipeline.ReasonDeleting,
+		},
+		"a kept finalizer": {
+			deleted: cancel(func(f *pipeline.Flow) { f.KeepFinalizer("not yet") }), reason: pipeline.ReasonDeleting,
+		},
+		"a kept finalizer of a canceled resource": {
+			deleted: cancel(func(f *pipeline.Flow) { f.CancelResource("no"); f.KeepFinalizer("not yet") }),
+			reason:  pipeline.ReasonDeleting,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			p := &part{name: "p", journal: &journal{}, deleted: c.deleted}
+			h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(p))
+			h.newWidget("w")
+			h.passes("w", 2)
+			h.remove("w")
+			for range 2 {
+				result, err := h.pass("w")
+				if (err != nil) != c.fails || err == nil && result.RequeueAfter < time.Hour {
+					t.Errorf("comes back in %s, error: %v", result.RequeueAfter, err)
+				}
+				h.expect("w", metav1.ConditionFalse, c.reason, "Reconciling")
+			}
+			p.deleted = nil
+			h.passes("w", 1)
+			h.expectGone("w")
+		})
+	}
+	t.Run("no set handles the object any more", func(t *testing.T) {
+		t.Parallel()
+		var j journal
+		set := every(&part{name: "p", journal: &j})
+		set.Handles = func(w *Widget) bool { return w.Spec.Size < 2 }
+		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
+		h.newWidget("w")
+		h.passes("w", 2)
+		h.change("w", func(w *Widget) { w.Spec.Size = 2 })
+		h.remove("w")
+		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrNoResourceSet) || !errors.Is(err, reconcile.TerminalError(nil)) {
+			t.Errorf("error = %v", err)
+		}
+		h.expect("w", metav1.ConditionFalse, pipeline.ReasonNoResourceSet, "Stalled")
+		j.expect(t, "create p")
+		h.change("w", func(w *Widget) { w.Spec.Size = 1 })
+		h.passes("w", 1)
+		h.expectGone("w")
+		j.expect(t, "create p", "delete p")
+	})
+	t.Run("an object that no set has ever handled is left alone", func(t *testing.T) {
+		t.Parallel()
+		h := newSite(t).byHand(pipeline.Options[*Widget]{}, pipeline.Set[*Widget]{
+			Name: "other", Labels: map[string]string{"a": "b"},
+			Resources: []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}}},
+		})
+		version := h.newWidget("w").ResourceVersion
+		h.passes("w", 2)
+		if w := h.get("w"); w.ResourceVersion != version {
+			t.Errorf("it was changed: %+v", w)
+		}
+	})
+	t.Run("a canceled resource counts as deleted", func(t *testing.T) {
+		t.Parallel()
+		h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(&part{
+			name: "p", journal: &journal{}, deleted: cancel(func(f *pipeline.Flow) { f.CancelResource("the tenant is gone") }),
+		}))
+		h.newWidget("w")
+		h.passes("w", 2)
+		h.remove("w")
+		h.passes("w", 1)
+		h.expectGone("w")
+	})
+}
+
+// D7: after eight errors of the informer, in all of its life, the process exited.
+func TestD7_OutagesEndNothing(t *testing.T) {
+	t.Parallel()
+	cluster := fleettest.Cluster(t, "outages")
+	s := siteIn(t, cluster)
+	var j journal
+	var broken atomic.Bool
+	s.start(pipeline.Options[*Widget]{Resync: 20 * time.Millisecond}, every(&part{
+		name: "p", journal: &j, created: func(context.Context, *Widget) error {
+			if broken.Load() {
+				return errBroken
+			}
+			return nil
+		},
+	}))
+	s.newWidget("w")
+	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
+	must(t, cluster.Kill())
+	broken.Store(true) // From now on every pass has something to write, and cannot.
+	before := j.count("create p")
+	s.eventually(func() error {
+		if n := j.count("create p") - before; n < 10 {
+			return fmt.Errorf("%d passes", n)
+		}
+		return nil
+	})
+	must(t, cluster.Restart(t.Context()))
+	s.expectSoon("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
+}
+
+// D8: one slow resource kept all objects waiting.
+func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(pipeline.Options[*Widget]{Concurrency: 3, Timeout: time.Second}, every(&part{
+		name: "p", journal: &journal{}, created: func(ctx context.Context, w *Widget) error {
+			if w.Name == "fast" {
+				return nil
+			}
+			<-ctx.Done() // the first two keep a worker each until their time is over, again and again
+			return ctx.Err()
+		},
+	}))
+	s.newWidget("slow-1")
+	s.newWidget("slow-2")
+	for _, slow := range []string{"slow-1", "slow-2"} {
+		s.expectSoon(slow, metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
+	}
+	s.newWidget("fast")
+	s.expectSoon("fast", metav1.ConditionTrue, pipeline.ReasonReady)
+	s.expectSoon("slow-1", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
+}
+
+// D9: when the context ended, closed channels were read as events of no object.
+func TestD9_TheEndMakesNoEvents(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	check := func(_ context.Context, w *Widget) error {
+		if w == nil || w.UID == "" {
+			t.Errorf("a pass for %+v", w)
+		}
+		return nil
+	}
+	set := every(&part{name: "p", journal: &journal{}, created: check, deleted: check})
+	stop := s.start(pipeline.Options[*Widget]{}, set)
+	for i := range 30 {
+		s.newWidget(fmt.Sprintf("w-%d", i))
+		if i == 15 {
+			stop()
+		}
+	}
+	s.start(pipeline.Options[*Widget]{}, set)
+	for i := range 30 {
+		s.expectSoon(fmt.Sprintf("w-%d", i), metav1.ConditionTrue, pipeline.ReasonReady)
+	}
+}
+
+// D13: an error of InitCtx was logged with the context that it had not returned.
+func TestD13_ErrorsOfInit(t *testing.T) {
+	t.Parallel()
+	for sentence, c := range map[string]struct {
+		init func(context.Context, *Widget) (context.Context, error)
+		want error
+	}{
+		"an error without a context": {
+			init: func(context.Context, *Widget) (context.Context, error) { return nil, errBroken }, want: errBroken,
+		},
+		"no context": {
+			init: func(context.Context, *Widget) (context.Context, error) { return nil, nil }, want: pipeline.ErrExecutionFailed,
+		},
+		"another context": {
+			init: func(context.Context, *Widget) (context.Context, error) { return t.Context(), nil }, want: pipeline.ErrExecutionFailed,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			var j journal
+			set := every(&part{name: "p", journal: &j})
+			set.Init = c.init
+			h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
+			h.newWidget("w")
+			h.passes("w", 1)
+			if _, err := h.pass("w"); !errors.Is(err, c.want) {
+				t.Errorf("error = %v", err)
+			}
+			j.expect(t)
+			h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
+		})
+	}
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+// The tests of this file and of flaws_objects_test.go are named after the known flaws of operatorkit's framework.
+// These are about how a pipeline is put together.
+
+// D2: a canceled resource made all CRUD resources after it be left out.
+func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	var j journal
+	first := &machine{name: "first", journal: &j, at: map[string]func(context.Context) error{
+		"GetDesiredState": func(ctx context.Context) error {
+			pipeline.FlowFrom(ctx).CancelResource("not yet")
+			return nil
+		},
+	}}
+	resources := []pipeline.Resource[*Widget]{first.crud(t), (&machine{name: "second", journal: &j}).crud(t)}
+	want := []string{
+		"first GetCurrentState", "first GetDesiredState",
+		"second GetCurrentState", "second GetDesiredState", "second NewUpdatePatch",
+	}
+	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, resources))
+	j.expect(t, want...)
+
+	first.at = nil // The next pass tries it again.
+	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, resources))
+	j.expect(t, append(want,
+		"first GetCurrentState", "first GetDesiredState", "first NewUpdatePatch",
+		"second GetCurrentState", "second GetDesiredState", "second NewUpdatePatch")...)
+}
+
+// D6: a CRD that was not established in time was deleted, and all objects with it.
+func TestD6_CRDsAreNeverDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	suffix := strings.TrimPrefix(s.namespace, "pipeline-")
+	kind := "Gadget" + suffix // is wanted by both
+	first, second := crd("gadgets"+suffix, kind), crd("gizmos"+suffix, kind)
+	must(t, pipeline.EnsureCRD(t.Context(), s, first))
+	must(t, pipeline.EnsureCRD(t.Context(), s, first))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err := pipeline.EnsureCRD(ctx, s, second)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "already in use") {
+		t.Errorf("error = %v", err)
+	}
+	for _, c := range []*apiextensionsv1.CustomResourceDefinition{first, second} {
+		var found apiextensionsv1.CustomResourceDefinition
+		must(t, s.Get(t.Context(), client.ObjectKeyFromObject(c), &found))
+		if found.DeletionTimestamp != nil {
+			t.Errorf("%s is being deleted", c.Name)
+		}
+	}
+	t.Run("nor fought over", func(t *testing.T) {
+		var found apiextensionsv1.CustomResourceDefinition
+		must(t, s.Get(t.Context(), client.ObjectKeyFromObject(first), &found))
+		found.Spec.Names.Singular = "thing"
+		must(t, s.Update(t.Context(), &found)) // somebody else's version
+		if err := pipeline.EnsureCRD(t.Context(), s, first); !apierrors.IsConflict(err) {
+			t.Errorf("error = %v", err)
+		}
+	})
+}
+
+// D10: wrapping changed the resource that was wrapped.
+func TestD10_DecoratorsArePure(t *testing.T) {
+	t.Parallel()
+	var j journal
+	shared := []pipeline.Resource[*Widget]{(&machine{name: "crud", journal: &j}).crud(t), &part{name: "part", journal: &j}}
+	measured := func(service string, reg prometheus.Registerer) []pipeline.Resource[*Widget] {
+		rs, err := pipeline.WithMetrics(pipeline.WithRetry(shared, wait.Backoff{Steps: 3}), reg, service)
+		must(t, err)
+		return rs
+	}
+	reg := prometheus.NewPedanticRegistry()
+	one, two := measured("one", reg), measured("two", reg)
+	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, shared))
+	if measured := gathered(t, reg, "clusterfx_pipeline_operations_total"); len(measured) > 0 {
+		t.Errorf("the resources that were wrapped are measured: %v", measured)
+	}
+	for range 2 {
+		must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, one))
+	}
+	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, two))
+	want := map[string]float64{
+		"one crud GetCurrentState": 2, "one crud GetDesiredState": 2, "one crud NewUpdatePatch": 2, "one part EnsureCreated": 2,
+		"two crud GetCurrentState": 1, "two crud GetDesiredState": 1, "two crud NewUpdatePatch": 1, "two part EnsureCreated": 1,
+	}
+	for _, metric := range []string{"clusterfx_pipeline_operations_total", "clusterfx_pipeline_operation_duration_seconds"} {
+		if diff := cmp.Diff(want, gathered(t, reg, metric)); diff != "" {
+			t.Errorf("%s: %s", metric, diff)
+		}
+	}
+	if names := []string{one[0].Name(), one[1].Name()}; !slices.Equal(names, []string{"crud", "part"}) {
+		t.Errorf("names = %v", names)
+	}
+}
+
+// D11: setting a flag that nobody had installed did nothing, setting it twice panicked.
+func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
+	t.Parallel()
+	t.Run("from several goroutines, several times", func(t *testing.T) {
+		t.Parallel()
+		ctx, flow := pipeline.WithFlow(t.Context())
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				f := pipeline.FlowFrom(ctx)
+				f.CancelReconciliation("a")
+				f.CancelResource("b")
+				f.KeepFinalizer("c")
+				f.AllowUpdate()
+				f.RequestUpdate()
+				f.AllowDeletion()
+			})
+		}
+		all.Wait()
+		for i, set := range []bool{
+			flow.ReconciliationCanceled(), flow.ResourceCanceled(), flow.FinalizerKept(),
+			flow.UpdateAllowed(), flow.UpdateNecessary(), flow.DeletionAllowed(),
+		} {
+			if !set {
+				t.Errorf("flag %d is not set", i)
+			}
+		}
+	})
+	t.Run("a CRUD resource that is called by itself can be canceled", func(t *testing.T) {
+		t.Parallel()
+		var j journal
+		m := &machine{name: "m", journal: &j, at: map[string]func(context.Context) error{
+			"GetCurrentState": func(ctx context.Context) error { pipeline.FlowFrom(ctx).CancelResource("no"); return nil },
+		}}
+		must(t, m.crud(t).EnsureCreated(t.Context(), &Widget{}))
+		j.expect(t, "m GetCurrentState")
+	})
+	t.Run("canceling a resource where there is none is an error", func(t *testing.T) {
+		t.Parallel()
+		set := every(&part{name: "p", journal: &journal{}})
+		set.Init = func(ctx context.Context, _ *Widget) (context.Context, error) {
+			pipeline.FlowFrom(ctx).CancelResource("which one?")
+			return ctx, nil
+		}
+		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
+		h.newWidget("w")
+		h.passes("w", 1)
+		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrExecutionFailed) {
+			t.Errorf("error = %v", err)
+		}
+	})
+	t.Run("what is allowed reaches the resources after it, and a pass within the pass", func(t *testing.T) {
+		t.Parallel()
+		ctx, flow := pipeline.WithFlow(t.Context())
+		flow.AllowDeletion()
+		flow.CancelReconciliation("of another pass")
+		asked := 0
+		ask := &part{name: "ask", journal: &journal{}, created: func(ctx context.Context, _ *Widget) error {
+			asked++
+			if f := pipeline.FlowFrom(ctx); !f.UpdateAllowed() || !f.DeletionAllowed() || f.UpdateNecessary() {
+				t.Error("what was allowed is not")
+			}
+			return nil
+		}}
+		allow := &part{name: "allow", journal: &journal{}, created: func(ctx context.Context, w *Widget) error {
+			pipeline.FlowFrom(ctx).AllowUpdate()
+			return pipeline.ProcessUpdate(ctx, w, []pipeline.Resource[*Widget]{ask})
+		}}
+		must(t, pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{allow, ask}))
+		if asked != 2 {
+			t.Errorf("%d resources were asked", asked)
+		}
+	})
+}
+
+// D12: metrics were registered with the process, by importing the package.
+func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
+	t.Parallel()
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+		return errBroken
+	}}}
+	reg := prometheus.NewPedanticRegistry()
+	measured, err := pipeline.WithMetrics(rs, reg, "my-service")
+	must(t, err)
+	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, measured); !errors.Is(err, errBroken) {
+		t.Errorf("error = %v", err)
+	}
+	want := map[string]float64{"my-service p EnsureCreated": 1}
+	if diff := cmp.Diff(want, gathered(t, reg, "clusterfx_pipeline_operation_errors_total")); diff != "" {
+		t.Error(diff)
+	}
+	families, err := prometheus.DefaultGatherer.Gather()
+	must(t, err)
+	for _, f := range families {
+		if strings.Contains(f.GetName(), "pipeline") {
+			t.Errorf("%s is registered with the process", f.GetName())
+		}
+	}
+	if _, err := pipeline.WithMetrics(rs, nil, "s"); !errors.Is(err, pipeline.ErrInvalidConfig) {
+		t.Errorf("error without a registerer = %v", err)
+	}
+	taken := prometheus.NewPedanticRegistry()
+	must(t, taken.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterfx_pipeline_operations_total", Help: "taken"})))
+	if _, err := pipeline.WithMetrics(rs, taken, "s"); err == nil {
+		t.Error("a registerer that refuses is no error")
+	}
+}
+
+// D14: that two sets handle one object came out with that object only.
+func TestD14_AmbiguousRoutes(t *testing.T) {
+	t.Parallel()
+	set := func(name string, labels ...string) pipeline.Set[*Widget] {
+		s := pipeline.Set[*Widget]{Name: name, Labels: map[string]string{}}
+		for i := 0; i < len(labels); i += 2 {
+			s.Labels[labels[i]] = labels[i+1]
+		}
+		s.Resources = []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}}}
+		return s
+	}
+	t.Run("found when the router is made, with labels", func(t *testing.T) {
+		t.Parallel()
+		if _, err := pipeline.NewRouter(set("v1", "v", "1"), set("v2", "v", "2")); err != nil {
+			t.Errorf("two versions: %v", err)
+		}
+		for _, other := range []pipeline.Set[*Widget]{set("again", "v", "1"), set("part", "v", "1", "a", "b"), set("else", "a", "b")} {
+			if _, err := pipeline.NewRouter(set("v1", "v", "1"), other); !errors.Is(err, pipeline.ErrAmbiguousResourceSet) {
+				t.Errorf("%s: %v", other.Name, err)
+			}
+		}
+	})
+	t.Run("reported on the object, with functions", func(t *testing.T) {
+		t.Parallel()
+		both := set("v2")
+		both.Handles = func(w *Widget) bool { return w.Spec.Size > 1 }
+		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set("v1", "v", "1"), both)
+		h.newWidget("w", func(w *Widget) { w.Labels, w.Spec.Size = map[string]string{"v": "1"}, 2 })
+		_, err := h.pass("w")
+		for _, want := range []error{
+			pipeline.ErrAmbiguousResourceSet, pipeline.ErrExecutionFailed, reconcile.TerminalError(nil),
+		} {
+			if !errors.Is(err, want) {
+				t.Errorf("error = %v, want %v", err, want)
+			}
+		}
+		w := h.expect("w", metav1.ConditionFalse, pipeline.ReasonAmbiguousRoute, "Stalled")
+		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; !strings.HasSuffix(m, "v1, v2") {
+			t.Errorf("message = %q", m)
+		}
+	})
+}
+
+// D15: all calls of a wrapper shared one backoff, which was not safe for that and knew no context.
+func TestD15_EachCallHasItsBackoff(t *testing.T) {
+	t.Parallel()
+	failing := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error { return errBroken }}
+	resources := func(steps int, d time.Duration) []pipeline.Resource[*Widget] {
+		return pipeline.WithRetry([]pipeline.Resource[*Widget]{failing}, wait.Backoff{Steps: steps, Duration: d, Factor: 2})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		rs, begin := resources(4, time.Second), time.Now()
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, rs); !errors.Is(err, errBroken) {
+					t.Errorf("error = %v", err)
+				}
+			})
+		}
+		calls.Wait()
+		if n := failing.journal.count("create p"); n != 40 {
+			t.Errorf("%d tries", n)
+		}
+		if took := time.Since(begin); took != 7*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		begin := time.Now()
+		err := pipeline.ProcessUpdate(ctx, &Widget{}, resources(100, time.Minute))
+		if !errors.Is(err, errBroken) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 90*time.Second {
+			t.Errorf("error = %v after %s", err, time.Since(begin))
+		}
+	})
+}

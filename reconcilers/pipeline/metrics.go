@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// WithMetrics returns resources whose operations are counted and timed:
+//
+//	clusterfx_pipeline_operations_total             counter, before each call
+//	clusterfx_pipeline_operation_errors_total       counter, after each call that failed or panicked
+//	clusterfx_pipeline_operation_duration_seconds   histogram, after each call
+//
+// with the labels service, which is yours, resource and operation. Every operation of a CRUD resource is
+// measured by itself. The metrics are registered with reg, once however often it is called; in the app of
+// a remote that is registry.Remote's Metrics. Applied after WithRetry it measures a call with all its
+// tries, before it each try. It returns an error if reg refuses, and ErrInvalidConfig if it is nil.
+func WithMetrics[O client.Object](
+	resources []Resource[O], reg prometheus.Registerer, service string,
+) ([]Resource[O], error) {
+	if reg == nil {
+		return nil, fmt.Errorf("%w: metrics need a registerer", ErrInvalidConfig)
+	}
+	m, err := newMeasures(reg)
+	if err != nil {
+		return nil, fmt.Errorf("register the metrics of %s: %w", service, err)
+	}
+	return decorate(resources, func(ctx context.Context, c call) error {
+		return m.measure(ctx, c, service)
+	}), nil
+}
+
+// measures are the metrics of a registerer.
+type measures struct {
+	calls, failures *prometheus.CounterVec
+	duration        *prometheus.HistogramVec
+}
+
+func newMeasures(reg prometheus.Registerer) (m measures, err error) {
+	labels := []string{"service", "resource", "operation"}
+	m.calls, err = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "clusterfx_pipeline_operations_total",
+		Help: "Operations of resources that were begun.",
+	}, labels))
+	if err != nil {
+		return measures{}, err
+	}
+	m.failures, err = register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "clusterfx_pipeline_operation_errors_total",
+		Help: "Operations of resources that returned an error or panicked.",
+	}, labels))
+	if err != nil {
+		return measures{}, err
+	}
+	m.duration, err = register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "clusterfx_pipeline_operation_duration_seconds",
+		Help: "How long operations of resources took.",
+	}, labels))
+	return m, err
+}
+
+// register registers a collector, or returns the one that is registered already.
+func register[T prometheus.Collector](reg prometheus.Registerer, collector T) (T, error) {
+	err := reg.Register(collector)
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if earlier, ok := registered.ExistingCollector.(T); ok {
+			return earlier, nil
+		}
+	}
+	return collector, err
+}
+
+func (m measures) measure(ctx context.Context, c call, service string) error {
+	labels := []string{service, c.resource, string(c.operation)}
+	m.calls.WithLabelValues(labels...).Inc()
+	failed, begin := true, time.Now()
+	defer func() { // also if it panics
+		m.duration.WithLabelValues(labels...).Observe(time.Since(begin).Seconds())
+		if failed {
+			m.failures.WithLabelValues(labels...).Inc()
+		}
+	}()
+	err := c.do(ctx)
+	failed = err != nil
+	return err
+}

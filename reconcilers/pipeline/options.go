@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Prefix begins the name of the finalizer of a pipeline, which ends with Options.Name. The same name is
+// that of the field manager of all that the pipeline itself writes.
+const Prefix = "pipeline.clusterfx.dev/"
+
+// PausedAnnotation with the value "true" makes a pipeline leave an object alone: nothing runs, also if the
+// object is being deleted. So do the annotations of Cluster API and of operatorkit, and those in
+// Options.PauseAnnotations.
+const PausedAnnotation = "clusterfx.dev/paused"
+
+// Options say what a pipeline is called and how it behaves. Only Name is needed.
+type Options[O client.Object] struct {
+	// Name names the pipeline: its finalizer, field manager, controller, and its value group. It is a DNS
+	// label, and no other pipeline for the same objects has it. It must not change as long as there
+	// are objects with its finalizer.
+	Name string
+
+	// Conditions returns the conditions in the status of an object. They are a list with the map key type,
+	// in a status that is a subresource. Default: nothing is written to the status of objects.
+	Conditions func(obj O) []metav1.Condition
+	// ConditionPrefix is put before Ready, Reconciling and Stalled, as in DNSReady, for a pipeline that
+	// is not the only one to report on its objects. Default: none.
+	ConditionPrefix string
+	// Events records an event when the conditions change to a ReasonError, and without Conditions for each
+	// one. Default: that of the manager with AddTo and Module, else none.
+	Events events.EventRecorder
+
+	// Resync is the time after which an object is looked at again though nobody changed it, plus up to a
+	// tenth. It is also how long a canceled deletion waits. Default: 5 minutes.
+	Resync time.Duration
+	// ReverseOnDelete deletes in the opposite order. Default: the same order.
+	ReverseOnDelete bool
+	// PauseAnnotations are further annotations that pause an object when their value is "true".
+	PauseAnnotations []string
+
+	// Concurrency is how many objects are worked on at once, by AddTo and Module. One object is worked
+	// on by one at a time, whatever it is. Default: 8.
+	Concurrency int
+	// Timeout bounds one pass, with AddTo and Module. Default: the manager's, or 1 minute.
+	Timeout time.Duration
+	// Build is called by AddTo and Module to add watches and predicates to the controller. An event that a
+	// predicate drops is caught up with after Resync only. Default: the objects alone are watched.
+	Build func(*ctrl.Builder)
+}
+
+// Defaults of Options.
+const (
+	defaultResync      = 5 * time.Minute
+	defaultConcurrency = 8
+	defaultTimeout     = time.Minute
+)
+
+// withDefaults returns the options to work with, or ErrInvalidConfig.
+func (o Options[O]) withDefaults() (Options[O], error) {
+	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
+		return o, fmt.Errorf("%w: pipeline %q: name: %s", ErrInvalidConfig, o.Name, strings.Join(problems, ", "))
+	}
+	for name, d := range map[string]time.Duration{"Resync": o.Resync, "Timeout": o.Timeout} {
+		if d < 0 {
+			return o, fmt.Errorf("%w: pipeline %s: %s is negative", ErrInvalidConfig, o.Name, name)
+		}
+	}
+	if o.Resync == 0 {
+		o.Resync = defaultResync
+	}
+	if o.Concurrency <= 0 {
+		o.Concurrency = defaultConcurrency
+	}
+	o.PauseAnnotations = slices.Concat(o.PauseAnnotations,
+		[]string{PausedAnnotation, "cluster.x-k8s.io/paused", "operatorkit.giantswarm.io/paused"})
+	return o, nil
+}
+
+// identity is the finalizer and the field manager.
+func (o Options[O]) identity() string { return Prefix + o.Name }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ProcessUpdate calls EnsureCreated of each resource, in order, until one fails or cancels the
+// reconciliation. It returns the error of the one that failed, wrapped, and ErrExecutionFailed if there
+// is no resource. It begins a pass of its own: what is canceled in it is not canceled outside of it, so
+// that a resource may be made of others. It neither retries nor recovers from a panic.
+func ProcessUpdate[O client.Object](ctx context.Context, obj O, resources []Resource[O]) error {
+	ctx, _ = WithFlow(ctx)
+	return walk(ctx, obj, resources, Resource[O].EnsureCreated)
+}
+
+// ProcessDelete calls EnsureDeleted of each resource, in the same order as ProcessUpdate and by the same
+// rules. keep reports that the deletion is not done, and so whatever makes sure that it is run again has
+// to stay: a resource failed, canceled the reconciliation, or asked to keep the finalizer.
+func ProcessDelete[O client.Object](ctx context.Context, obj O, resources []Resource[O]) (keep bool, err error) {
+	ctx, flow := WithFlow(ctx)
+	err = walk(ctx, obj, resources, Resource[O].EnsureDeleted)
+	return err != nil || flow.pass.keeps(), err
+}
+
+// walk goes through the resources in the pass that ctx is in.
+func walk[O client.Object](
+	ctx context.Context, obj O, resources []Resource[O], ensure func(Resource[O], context.Context, O) error,
+) error {
+	if len(resources) == 0 {
+		return fmt.Errorf("%w: resources must not be empty", ErrExecutionFailed)
+	}
+	p := FlowFrom(ctx).pass
+	for _, resource := range resources {
+		if p.canceled.isSet() {
+			return nil
+		}
+		p.at = resource.Name()
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("resource %s: not started: %w", p.at, err)
+		}
+		one, flow := p.next(withName(ctx, p.at))
+		if err := ensure(resource, one, obj); err != nil {
+			return fmt.Errorf("resource %s: %w", p.at, err)
+		}
+		if flow.ResourceCanceled() {
+			p.skipped = append(p.skipped, fmt.Sprintf("resource %s: %s", p.at, flow.canceled.get()))
+		}
+	}
+	return nil
+}
+
+// withName adds the name of the resource to what it logs.
+func withName(ctx context.Context, resource string) context.Context {
+	log, err := logr.FromContext(ctx)
+	if err != nil {
+		return ctx // Nobody logs.
+	}
+	return logr.NewContext(ctx, log.WithValues("resource", resource))
+}

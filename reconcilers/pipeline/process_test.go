@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+func TestProcess_NoResources(t *testing.T) {
+	t.Parallel()
+	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, nil); !errors.Is(err, pipeline.ErrExecutionFailed) {
+		t.Errorf("error = %v", err)
+	}
+	keep, err := pipeline.ProcessDelete(t.Context(), &Widget{}, nil)
+	if !errors.Is(err, pipeline.ErrExecutionFailed) || !keep {
+		t.Errorf("keep = %t, error = %v", keep, err)
+	}
+}
+
+func TestProcess_EndOfContext(t *testing.T) {
+	t.Parallel()
+	var j journal
+	ctx, cancel := context.WithCancel(t.Context())
+	first := &part{name: "first", journal: &j, created: func(context.Context, *Widget) error { cancel(); return nil }}
+	err := pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{first, &part{name: "second", journal: &j}})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "second") {
+		t.Errorf("error = %v", err)
+	}
+	j.expect(t, "create first")
+}
+
+func TestProcess_LogsTheResource(t *testing.T) {
+	t.Parallel()
+	var lines journal
+	log := funcr.New(func(_, args string) { lines.note("%s", args) }, funcr.Options{})
+	say := &part{name: "speaker", journal: &journal{}, created: func(ctx context.Context, _ *Widget) error {
+		logr.FromContextOrDiscard(ctx).Info("Hello")
+		return nil
+	}}
+	must(t, pipeline.ProcessUpdate(logr.NewContext(t.Context(), log), &Widget{}, []pipeline.Resource[*Widget]{say}))
+	lines.expect(t, `"level"=0 "msg"="Hello" "resource"="speaker"`)
+}
+
+func TestCRUD_Order(t *testing.T) {
+	t.Parallel()
+	for order, want := range map[pipeline.Order][]string{
+		pipeline.CreateDeleteUpdate: {"Create", "Delete", "Update"},
+		pipeline.CreateUpdateDelete: {"Create", "Update", "Delete"},
+	} {
+		var j journal
+		m := &machine{name: "m", journal: &j, order: order, patch: func() *pipeline.Patch[string] {
+			var p pipeline.Patch[string] // the zero value can be used
+			p.SetUpdateChange("u")
+			p.SetDeleteChange("d")
+			p.SetCreateChange("") // was set, whatever it is
+			return &p
+		}}
+		must(t, m.crud(t).EnsureCreated(t.Context(), &Widget{}))
+		expected := []string{"m GetCurrentState", "m GetDesiredState", "m NewUpdatePatch"}
+		for _, w := range want {
+			expected = append(expected, fmt.Sprintf("m Apply%sChange %s", w, map[string]string{"Update": "u", "Delete": "d"}[w]))
+		}
+		j.expect(t, expected...)
+	}
+}
+
+func TestWithRetry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		left := map[string]int{"GetDesiredState": 2, "ApplyCreateChange c": 1}
+		fail := func(operation string) func(context.Context) error {
+			return func(context.Context) error {
+				if left[operation]--; left[operation] >= 0 {
+					return errBroken
+				}
+				return nil
+			}
+		}
+		m := &machine{
+			name: "m", journal: &j,
+			patch: func() *pipeline.Patch[string] { p := &pipeline.Patch[string]{}; p.SetCreateChange("c"); return p },
+			at: map[string]func(context.Context) error{
+				"GetDesiredState": fail("GetDesiredState"), "ApplyCreateChange c": fail("ApplyCreateChange c"),
+			},
+		}
+		begin := time.Now()
+		rs := pipeline.WithRetry([]pipeline.Resource[*Widget]{m.crud(t)}, wait.Backoff{}) // three times, after a second
+		must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, rs))
+		j.expect(t, "m GetCurrentState", "m GetDesiredState", "m GetDesiredState", "m GetDesiredState",
+			"m NewUpdatePatch", "m ApplyCreateChange c", "m ApplyCreateChange c")
+		if took := time.Since(begin); took != 3*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+	t.Run("a terminal error is not tried again", func(t *testing.T) {
+		t.Parallel()
+		p := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+			return fmt.Errorf("say so: %w", reconcile.TerminalError(errBroken))
+		}}
+		err := pipeline.ProcessUpdate(t.Context(), &Widget{},
+			pipeline.WithRetry([]pipeline.Resource[*Widget]{p}, wait.Backoff{Steps: 5}))
+		if !errors.Is(err, errBroken) || len(p.journal.all()) != 1 {
+			t.Errorf("error = %v, tries = %q", err, p.journal.all())
+		}
+	})
+}
+
+// Which of the two is applied last decides what is measured: a call, or each of its tries.
+func TestWithMetrics_AndRetry(t *testing.T) {
+	t.Parallel()
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+		return errBroken
+	}}}
+	backoff, reg := wait.Backoff{Steps: 3}, prometheus.NewPedanticRegistry()
+	calls, err := pipeline.WithMetrics(pipeline.WithRetry(rs, backoff), reg, "calls")
+	must(t, err)
+	tries, err := pipeline.WithMetrics(rs, reg, "tries")
+	must(t, err)
+	for _, list := range [][]pipeline.Resource[*Widget]{calls, pipeline.WithRetry(tries, backoff)} {
+		if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, list); !errors.Is(err, errBroken) {
+			t.Errorf("error = %v", err)
+		}
+	}
+	counted := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")
+	if counted["calls p EnsureCreated"] != 1 || counted["tries p EnsureCreated"] != 3 {
+		t.Errorf("counted %v", counted)
+	}
+}
+
+// A panic is for whoever counts panics to recover from; the object and the metrics say that there was one.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewPedanticRegistry()
+	p := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error { panic("drawn") }}
+	rs, err := pipeline.WithMetrics([]pipeline.Resource[*Widget]{p}, reg, "s")
+	must(t, err)
+	set := every(rs...)
+	h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
+	h.newWidget("w")
+	h.passes("w", 1)
+	func() {
+		defer func() {
+			if value := recover(); value != "drawn" {
+				t.Errorf("recovered from %v", value)
+			}
+		}()
+		_, err := h.pass("w")
+		t.Errorf("returned %v", err)
+	}()
+	h.expect("w", metav1.ConditionFalse, pipeline.ReasonPanicked, "Reconciling")
+	if n := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")["s p EnsureCreated"]; n != 1 {
+		t.Errorf("%v errors were counted", n)
+	}
+	p.created = nil
+	h.passes("w", 1)
+	h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// NewReconciler returns a reconciler that runs the pipeline for the objects that it is asked for. It is for
+// those who build their controller themselves; AddTo and Module build one. The client reads the objects,
+// normally from a cache, and writes their finalizers and status. O is a pointer to a struct that the
+// client's scheme knows. The error is ErrInvalidConfig.
+func NewReconciler[O client.Object](
+	c client.Client, router *Router[O], o Options[O],
+) (reconcile.Reconciler, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	kind := reflect.TypeFor[O]()
+	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%w: pipeline %s: %v is no pointer to a struct", ErrInvalidConfig, o.Name, kind)
+	}
+	if router == nil {
+		return nil, fmt.Errorf("%w: pipeline %s needs a router", ErrInvalidConfig, o.Name)
+	}
+	r := &reconciler[O]{client: c, router: router, options: o}
+	if r.gvk, err = c.GroupVersionKindFor(newObject[O]()); err != nil {
+		return nil, fmt.Errorf("%w: pipeline %s: %w", ErrInvalidConfig, o.Name, err)
+	}
+	return r, nil
+}
+
+func newObject[O client.Object]() O {
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
+}
+
+type reconciler[O client.Object] struct {
+	client  client.Client
+	router  *Router[O]
+	options Options[O]
+	gvk     schema.GroupVersionKind
+	done    deletions
+}
+
+// subject is an object as it was when its turn came. Resources may change or refresh the object itself.
+type subject[O client.Object] struct {
+	obj        O
+	key        client.ObjectKey
+	uid        types.UID
+	generation int64
+	ours       bool // it has our finalizer
+	deleting   bool
+}
+
+// Reconcile runs one pass for an object, or finds out why it must not.
+func (r *reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := newObject[O]()
+	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.done.forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", r.gvk.Kind, req, err)
+	}
+	s := subject[O]{
+		obj: obj, key: req.NamespacedName, uid: obj.GetUID(), generation: obj.GetGeneration(),
+		ours:     controllerutil.ContainsFinalizer(obj, r.options.identity()),
+		deleting: !obj.GetDeletionTimestamp().IsZero(),
+	}
+	if s.deleting && !s.ours {
+		r.done.forget(s.key) // It stays for somebody else's finalizer.
+		return reconcile.Result{}, nil
+	}
+	return r.decide(ctx, s)
+}
+
+// decide finds the set, and what to do with it.
+func (r *reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {
+	set, err := r.router.Route(s.obj)
+	switch {
+	case errors.Is(err, ErrNoResourceSet) && !s.ours:
+		return reconcile.Result{}, nil // It is somebody else's.
+	case r.isPaused(s.obj):
+		return r.conclude(ctx, s, paused())
+	case r.done.has(s.key, s.uid):
+		return r.release(ctx, s)
+	case err != nil:
+		return r.conclude(ctx, s, unroutable(err))
+	case s.deleting:
+		return r.delete(ctx, s, set)
+	case !s.ours:
+		return r.adopt(ctx, s)
+	default:
+		return r.update(ctx, s, set)
+	}
+}
+
+func (r *reconciler[O]) isPaused(obj O) bool {
+	annotations := obj.GetAnnotations()
+	return slices.ContainsFunc(r.options.PauseAnnotations, func(key string) bool { return annotations[key] == "true" })
+}
+
+func (r *reconciler[O]) update(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
+	p, err := r.pass(ctx, s, set)
+	return r.conclude(ctx, s, judge(p, err))
+}
+
+// delete runs a pass, and lets the object go if it succeeds. There is none after that one, also if removing
+// the finalizer fails.
+func (r *reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
+	p, err := r.pass(ctx, s, set)
+	if err != nil || p.keeps() {
+		return r.conclude(ctx, s, judgeDeletion(p, err))
+	}
+	r.done.add(s.key, s.uid)
+	return r.release(ctx, s)
+}
+
+// pass runs the resources of a set. A panic goes on to whoever recovers; the object says on the way what
+// happened.
+func (r *reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*pass, error) {
+	ctx, flow := WithFlow(ctx)
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if err := r.report(ctx, s, panicked(flow.pass)); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Could not report a panic")
+		}
+	}()
+	err := r.runSet(ctx, s, set)
+	returned = true
+	return flow.pass, err
+}
+
+// runSet prepares the context of a set's resources and goes through them.
+func (r *reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) error {
+	ctx, err := set.init(ctx, s.obj)
+	if err != nil {
+		return fmt.Errorf("set %s: %w", set.Name, err)
+	}
+	if !s.deleting {
+		return walk(ctx, s.obj, set.Resources, Resource[O].EnsureCreated)
+	}
+	resources := set.Resources
+	if r.options.ReverseOnDelete {
+		resources = slices.Clone(resources)
+		slices.Reverse(resources)
+	}
+	return walk(ctx, s.obj, resources, Resource[O].EnsureDeleted)
+}
+
+// conclude reports a verdict and returns what it means for the queue.
+func (r *reconciler[O]) conclude(ctx context.Context, s subject[O], v verdict) (reconcile.Result, error) {
+	err := r.report(ctx, s, v)
+	switch {
+	case err != nil && v.err != nil: // A terminal error that nobody was told of is not terminal.
+		return reconcile.Result{}, fmt.Errorf("%s; %w", v.err.Error(), err)
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: outdated}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case v.err != nil:
+		return reconcile.Result{}, v.err
+	case v.after > 0:
+		return reconcile.Result{RequeueAfter: v.after}, nil
+	}
+	return reconcile.Result{RequeueAfter: wait.Jitter(r.options.Resync, 0.1)}, nil
+}

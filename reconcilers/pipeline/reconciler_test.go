@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+func TestReconciler_Life(t *testing.T) {
+	t.Parallel()
+	var j journal
+	first, second := &part{name: "first", journal: &j}, &part{name: "second", journal: &j}
+	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(first, second))
+	first.created = func(_ context.Context, w *Widget) error {
+		if !slices.Contains(h.get(w.Name).Finalizers, finalizer) {
+			t.Error("the first EnsureCreated came before the finalizer")
+		}
+		return nil
+	}
+	h.newWidget("w")
+
+	h.passes("w", 1)
+	j.expect(t)
+	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
+
+	h.passes("w", 1)
+	j.expect(t, "create first", "create second")
+	version := h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady).ResourceVersion
+
+	h.passes("w", 1)
+	if again := h.get("w").ResourceVersion; again != version {
+		t.Errorf("a pass that changed nothing wrote: %s, before %s", again, version)
+	}
+
+	h.change("w", func(w *Widget) { w.Spec.Size = 2 })
+	h.passes("w", 1)
+	h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
+
+	h.remove("w")
+	h.passes("w", 1)
+	h.expectGone("w")
+	j.expect(t, "create first", "create second", "create first", "create second",
+		"create first", "create second", "delete first", "delete second")
+}
+
+func TestReconciler_Resync(t *testing.T) {
+	t.Parallel()
+	h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(&part{name: "p", journal: &journal{}}))
+	h.newWidget("w")
+	h.passes("w", 1)
+	for range 20 {
+		result, err := h.pass("w")
+		must(t, err)
+		if result.RequeueAfter < time.Hour || result.RequeueAfter > 66*time.Minute {
+			t.Fatalf("RequeueAfter = %s", result.RequeueAfter)
+		}
+	}
+}
+
+func TestReconciler_ReverseOnDelete(t *testing.T) {
+	t.Parallel()
+	var j journal
+	h := newSite(t).byHand(pipeline.Options[*Widget]{ReverseOnDelete: true},
+		every(&part{name: "a", journal: &j}, &part{name: "b", journal: &j}))
+	h.newWidget("w")
+	h.passes("w", 2)
+	h.remove("w")
+	h.passes("w", 1)
+	j.expect(t, "create a", "create b", "delete b", "delete a")
+}
+
+func TestReconciler_Pause(t *testing.T) {
+	t.Parallel()
+	for _, annotation := range []string{
+		pipeline.PausedAnnotation, "cluster.x-k8s.io/paused", "operatorkit.giantswarm.io/paused", "example.com/stop",
+	} {
+		t.Run(annotation, func(t *testing.T) {
+			t.Parallel()
+			var j journal
+			h := newSite(t).byHand(pipeline.Options[*Widget]{PauseAnnotations: []string{"example.com/stop"}},
+				every(&part{name: "p", journal: &j}))
+			h.newWidget("w", func(w *Widget) { w.Annotations = map[string]string{annotation: "true"} })
+			h.passes("w", 2)
+			if w := h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPaused); len(w.Finalizers) > 0 {
+				t.Errorf("a paused object got the finalizers %v", w.Finalizers)
+			}
+			h.change("w", func(w *Widget) { w.Annotations[annotation] = "false" })
+			h.passes("w", 2)
+			h.change("w", func(w *Widget) { w.Annotations[annotation] = "true" })
+			h.remove("w")
+			h.passes("w", 2)
+			j.expect(t, "create p")
+			h.change("w", func(w *Widget) { w.Annotations = nil })
+			h.passes("w", 1)
+			h.expectGone("w")
+		})
+	}
+}
+
+func TestReconciler_ForeignFinalizer(t *testing.T) {
+	t.Parallel()
+	var j journal
+	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &j}))
+	h.newWidget("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+
+	t.Run("an object that is deleted before we knew it is none of ours", func(t *testing.T) {
+		h.newWidget("early", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+		h.remove("early")
+		h.passes("early", 2)
+		j.expect(t)
+	})
+	h.passes("w", 2)
+	h.remove("w")
+	h.passes("w", 3)
+	j.expect(t, "create p", "delete p")
+	if left := h.get("w").Finalizers; !slices.Equal(left, []string{foreign}) {
+		t.Errorf("finalizers = %v", left)
+	}
+}
+
+// A cache may show an object as it was. That must not undo what others did to it since.
+func TestReconciler_OldView(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	view := &oldView{WithWatch: s.WithWatch}
+	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &journal{}}))}
+	view.widget = h.newWidget("w")
+	h.change("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+	result, err := h.pass("w")
+	must(t, err)
+	if f := h.get("w").Finalizers; !slices.Equal(f, []string{foreign}) || result.RequeueAfter > time.Second {
+		t.Fatalf("finalizers = %v, comes back in %s", f, result.RequeueAfter)
+	}
+	view.widget = nil
+	h.passes("w", 2)
+	h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
+
+	h.remove("w")
+	view.widget = h.get("w")
+	h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+	h.passes("w", 1) // The deletion succeeds, but the object has changed.
+	if f := h.get("w").Finalizers; len(f) != 2 {
+		t.Fatalf("finalizers = %v after a write with an old view", f)
+	}
+	view.widget = nil
+	h.passes("w", 1)
+	if f := h.get("w").Finalizers; !slices.Equal(f, []string{foreign}) {
+		t.Fatalf("finalizers = %v", f)
+	}
+}
+
+// oldView is a client that shows a Widget as it was, if there is one.
+type oldView struct {
+	client.WithWatch
+	widget *Widget
+}
+
+func (v *oldView) Get(ctx context.Context, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+	if shown, ok := obj.(*Widget); ok && v.widget != nil {
+		*shown = *v.widget.DeepCopyObject().(*Widget)
+		return nil
+	}
+	return v.WithWatch.Get(ctx, key, obj, o...)
+}
+
+func TestReconciler_Conditions(t *testing.T) {
+	t.Parallel()
+	told := &pipeline.ReasonError{Reason: "QuotaExceeded", Message: "The quota of 3 is used up", Err: errBroken}
+	for sentence, c := range map[string]struct {
+		created func(context.Context, *Widget) error
+		reason  string
+		message string
+		also    string
+		err     error
+	}{
+		"an error": {
+			created: func(context.Context, *Widget) error { return errBroken },
+			reason:  pipeline.ReasonFailed, message: "resource p: broken", also: "Reconciling", err: errBroken,
+		},
+		"a terminal error": {
+			created: func(context.Context, *Widget) error { return reconcile.TerminalError(errBroken) },
+			reason:  pipeline.ReasonFailed, message: "resource p: terminal error: broken", also: "Stalled", err: errBroken,
+		},
+		"an error with words": {
+			created: func(context.Context, *Widget) error { return told },
+			reason:  "QuotaExceeded", message: "The quota of 3 is used up", also: "Reconciling", err: errBroken,
+		},
+		"an error with a reason that is none": {
+			created: func(context.Context, *Widget) error { return &pipeline.ReasonError{Reason: "no reason", Message: "m"} },
+			reason:  pipeline.ReasonFailed, message: "m", also: "Reconciling", err: &pipeline.ReasonError{},
+		},
+		"a canceled resource": {
+			created: func(ctx context.Context, _ *Widget) error {
+				pipeline.FlowFrom(ctx).CancelResource("no network yet")
+				return nil
+			},
+			reason: pipeline.ReasonCanceled, message: "resource p: no network yet", also: "Reconciling",
+		},
+		"a canceled reconciliation": {
+			created: func(ctx context.Context, _ *Widget) error {
+				pipeline.FlowFrom(ctx).CancelReconciliation("no network yet")
+				return nil
+			},
+			reason: pipeline.ReasonCanceled, message: "resource p: no network yet", also: "Reconciling",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			p := &part{name: "p", journal: &journal{}, created: c.created}
+			h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
+			h.newWidget("w")
+			h.passes("w", 1)
+			_, err := h.pass("w")
+			if (err != nil) != (c.err != nil) {
+				t.Errorf("the queue got %v", err)
+			}
+			w := h.expect("w", metav1.ConditionFalse, c.reason, c.also)
+			if got := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; got != c.message {
+				t.Errorf("message = %q", got)
+			}
+			p.created = nil
+			h.passes("w", 1)
+			h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady)
+		})
+	}
+}
+
+func TestReconciler_ConditionPrefix(t *testing.T) {
+	t.Parallel()
+	h := newSite(t).byHand(pipeline.Options[*Widget]{ConditionPrefix: "DNS"}, every(&part{name: "p", journal: &journal{}}))
+	w := h.newWidget("w")
+	w.Status.Conditions = []metav1.Condition{{
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Mine", LastTransitionTime: metav1.Now(),
+	}}
+	must(t, h.Status().Update(t.Context(), w))
+	h.passes("w", 2)
+	has := h.get("w").Status.Conditions
+	if ours, theirs := meta.FindStatusCondition(has, "DNSReady"), meta.FindStatusCondition(has, "Ready"); ours == nil ||
+		ours.Reason != pipeline.ReasonReady || theirs == nil || theirs.Reason != "Mine" || len(has) != 2 {
+		t.Errorf("conditions = %+v", has)
+	}
+}
+
+func TestReconciler_Events(t *testing.T) {
+	t.Parallel()
+	recorded := events.NewFakeRecorder(10)
+	p := &part{name: "p", journal: &journal{}}
+	h := newSite(t).byHand(pipeline.Options[*Widget]{Events: recorded}, every(p))
+	h.newWidget("w")
+	h.passes("w", 1)
+	fail := func(err error) {
+		p.created = func(context.Context, *Widget) error { return err }
+		if _, err := h.pass("w"); err == nil {
+			t.Error("there is no error")
+		}
+	}
+	fail(errBroken) // has no words for people
+	for range 3 {   // is told of once
+		fail(&pipeline.ReasonError{Reason: "QuotaExceeded", Message: "100% used up"})
+	}
+	close(recorded.Events)
+	var all []string
+	for e := range recorded.Events {
+		all = append(all, e)
+	}
+	if !slices.Equal(all, []string{"Warning QuotaExceeded 100% used up"}) {
+		t.Errorf("events = %q", all)
+	}
+}
+
+// What ran out of time has a few seconds to say so; who is shut down leaves it to the next one.
+func TestReconciler_EndOfContext(t *testing.T) {
+	t.Parallel()
+	p := &part{name: "p", journal: &journal{}, created: func(ctx context.Context, _ *Widget) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
+	h.newWidget("w")
+	h.passes("w", 1)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	_, err := h.Reconcile(ctx, reconcile.Request{NamespacedName: h.key("w")})
+	if err == nil {
+		t.Error("a pass that was shut down succeeded")
+	}
+	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
+
+	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err = h.Reconcile(ctx, reconcile.Request{NamespacedName: h.key("w")}); err == nil {
+		t.Error("a pass that ran out of time succeeded")
+	}
+	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
+}
+
+// An object that takes the name of another one during a pass does not get its conditions.
+func TestReconciler_AnotherOfItsName(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := &part{name: "p", journal: &journal{}}
+	h := s.byHand(pipeline.Options[*Widget]{}, every(p))
+	old := s.newWidget("w")
+	h.passes("w", 1)
+	p.created = func(context.Context, *Widget) error { // another object takes the name during the pass
+		s.change("w", func(w *Widget) { w.Finalizers = nil })
+		s.remove("w")
+		s.newWidget("w")
+		return nil
+	}
+	if result, err := h.pass("w"); err != nil || result.RequeueAfter > time.Second {
+		t.Errorf("comes back in %s, error: %v", result.RequeueAfter, err)
+	}
+	if w := s.get("w"); w.UID == old.UID || len(w.Status.Conditions) > 0 {
+		t.Errorf("the new object got the conditions of the old one: %+v", w.Status.Conditions)
+	}
+}
+
+// A conflict is over before anybody has read of it.
+func TestReconciler_ConflictOfAResource(t *testing.T) {
+	t.Parallel()
+	p := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "others"}, "o", errBroken)
+	}}
+	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
+	h.newWidget("w")
+	h.passes("w", 1)
+	if _, err := h.pass("w"); !apierrors.IsConflict(err) {
+		t.Errorf("the queue got %v", err)
+	}
+	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
+}
+
+// A terminal error that could not be reported is tried again, or nobody would ever know.
+func TestReconciler_UnreportedTerminalError(t *testing.T) {
+	t.Parallel()
+	p := &part{name: "p", journal: &journal{}}
+	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
+	h.newWidget("w")
+	h.passes("w", 1)
+	p.created = func(context.Context, *Widget) error {
+		h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+		return reconcile.TerminalError(errBroken)
+	}
+	if _, err := h.pass("w"); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("the queue got %v", err)
+	}
+	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
+	if _, err := h.pass("w"); !errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("the queue got %v", err)
+	}
+	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Stalled")
+}

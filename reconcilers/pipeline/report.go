@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// maxMessage is what is left of a message in bytes; the API server takes 32 KiB.
+	maxMessage = 1024
+	// lastWords is how long a pass whose time was over may take to say so.
+	lastWords = 5 * time.Second
+)
+
+// report writes the conditions of an object if the verdict changes them, and tells of the change. The error is
+// a conflict if the object is not what it was when the conditions were compared.
+func (r *reconciler[O]) report(ctx context.Context, s subject[O], v verdict) error {
+	if apierrors.IsConflict(v.err) {
+		return nil // A resource knows an older state. That is over before anybody has read of it.
+	}
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer cancel()
+	case err != nil:
+		return nil // Whoever works on the object next reports.
+	}
+	if r.options.Conditions == nil {
+		r.tell(s, v)
+		return nil
+	}
+	has := r.options.Conditions(s.obj)
+	wanted := r.conditions(s, v, has)
+	if r.areReported(wanted, has) {
+		return nil
+	}
+	if err := r.writeStatus(ctx, s, wanted); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("write the conditions of %s %s: %w", r.gvk.Kind, s.key, err))
+	}
+	r.tell(s, v)
+	return nil
+}
+
+// tell records an event if an error has words for people.
+func (r *reconciler[O]) tell(s subject[O], v verdict) {
+	told, ok := errors.AsType[*ReasonError](v.err)
+	if ok && r.options.Events != nil {
+		r.options.Events.Eventf(s.obj, nil, corev1.EventTypeWarning, v.reason, "Reconcile", "%s", told.Message)
+	}
+}
+
+// conditions returns those that are to be there.
+func (r *reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
+	ready := metav1.Condition{
+		Type: r.options.ConditionPrefix + conditionReady, Status: v.ready,
+		Reason: v.reason, Message: shortened(v.message),
+		ObservedGeneration: s.generation, LastTransitionTime: metav1.Now(),
+	}
+	wanted := []metav1.Condition{ready}
+	if v.also != "" {
+		also := ready
+		also.Type, also.Status = r.options.ConditionPrefix+v.also, metav1.ConditionTrue
+		wanted = append(wanted, also)
+	}
+	for i := range wanted {
+		if old := meta.FindStatusCondition(has, wanted[i].Type); old != nil && old.Status == wanted[i].Status {
+			wanted[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	return wanted
+}
+
+// areReported reports whether the wanted conditions are there, and no other one of ours.
+func (r *reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
+	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {
+		kind = r.options.ConditionPrefix + kind
+		want, found := meta.FindStatusCondition(wanted, kind), meta.FindStatusCondition(has, kind)
+		if (want == nil) != (found == nil) || want != nil && *want != *found {
+			return false
+		}
+	}
+	return true
+}
+
+// writeStatus makes the conditions those that we own. With the resourceVersion it is the object that was
+// looked at that is changed, and not another one of its name.
+func (r *reconciler[O]) writeStatus(ctx context.Context, s subject[O], conditions []metav1.Condition) error {
+	list := make([]any, len(conditions))
+	for i, c := range conditions {
+		list[i] = map[string]any{
+			"type": c.Type, "status": string(c.Status), "reason": c.Reason, "message": c.Message,
+			"observedGeneration": c.ObservedGeneration,
+			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
+		}
+	}
+	applied := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": list}}}
+	applied.SetGroupVersionKind(r.gvk)
+	applied.SetNamespace(s.key.Namespace)
+	applied.SetName(s.key.Name)
+	applied.SetResourceVersion(s.obj.GetResourceVersion())
+	return r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
+		client.FieldOwner(r.options.identity()), client.ForceOwnership)
+}
+
+// shortened cuts a text to what fits into a condition.
+func shortened(text string) string {
+	const more = " ..."
+	if len(text) > maxMessage {
+		text = text[:maxMessage-len(more)] + more
+	}
+	return strings.ToValidUTF8(text, "")
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Set is a list of resources for some of the objects of a kind, for instance for those of one version.
+// An object belongs to a set if it has its Labels and its Handles agrees; at least one of them is needed.
+type Set[O client.Object] struct {
+	// Name names the set in errors and logs. It is needed, and no other set of a Router has it.
+	Name string
+	// Labels are those that an object must have. Sets that tell objects apart by the values of a label
+	// are known not to overlap; with Handles alone that comes out with the first object that both
+	// handle. Default: any object.
+	Labels map[string]string
+	// Handles reports whether the set is for the object. It is called for every object of the kind, looks
+	// at nothing but the object, and does not change it. Default: every object with the Labels.
+	Handles func(obj O) bool
+	// Init is called at the beginning of each pass and returns the context for the resources, made of
+	// ctx, such as with a client for the object's tenant in it. An error ends the pass. It may use the
+	// Flow, but for CancelResource. Default: ctx.
+	Init func(ctx context.Context, obj O) (context.Context, error)
+	// Resources run in this order. It needs one at least.
+	Resources []Resource[O]
+}
+
+// Router finds the one set that an object belongs to.
+type Router[O client.Object] struct {
+	sets []Set[O]
+}
+
+// NewRouter returns a Router for the sets. The error is ErrInvalidConfig, or ErrAmbiguousResourceSet if
+// two sets have no Handles and labels that one object can have.
+func NewRouter[O client.Object](sets ...Set[O]) (*Router[O], error) {
+	if len(sets) == 0 {
+		return nil, fmt.Errorf("%w: a router needs a set", ErrInvalidConfig)
+	}
+	r := &Router[O]{sets: slices.Clone(sets)}
+	for i := range r.sets {
+		set := &r.sets[i]
+		if err := set.check(); err != nil {
+			return nil, err
+		}
+		for _, other := range r.sets[:i] {
+			if other.Name == set.Name {
+				return nil, fmt.Errorf("%w: there are two sets %q", ErrInvalidConfig, set.Name)
+			}
+			if other.overlaps(set) {
+				return nil, fmt.Errorf("%w: sets %q and %q have labels that one object can have, and no Handles",
+					ErrAmbiguousResourceSet, other.Name, set.Name)
+			}
+		}
+		set.Resources, set.Labels = slices.Clone(set.Resources), maps.Clone(set.Labels)
+	}
+	return r, nil
+}
+
+// Route returns the set that the object belongs to. It asks every set. The error is ErrNoResourceSet, or
+// ErrExecutionFailed with ErrAmbiguousResourceSet, which names the sets.
+func (r *Router[O]) Route(obj O) (*Set[O], error) {
+	var found []*Set[O]
+	for i := range r.sets {
+		if r.sets[i].handles(obj) {
+			found = append(found, &r.sets[i])
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, ErrNoResourceSet
+	case 1:
+		return found[0], nil
+	}
+	names := make([]string, len(found))
+	for i, set := range found {
+		names[i] = set.Name
+	}
+	return nil, fmt.Errorf("%w: %w: %s", ErrExecutionFailed, ErrAmbiguousResourceSet, strings.Join(names, ", "))
+}
+
+func (s *Set[O]) handles(obj O) bool {
+	has := obj.GetLabels()
+	for key, value := range s.Labels {
+		if theirs, ok := has[key]; !ok || theirs != value {
+			return false
+		}
+	}
+	return s.Handles == nil || s.Handles(obj)
+}
+
+func (s *Set[O]) check() error {
+	switch {
+	case s.Name == "":
+		return fmt.Errorf("%w: a set needs a name", ErrInvalidConfig)
+	case s.Handles == nil && len(s.Labels) == 0:
+		return fmt.Errorf("%w: set %q needs Handles or Labels", ErrInvalidConfig, s.Name)
+	case len(s.Resources) == 0:
+		return fmt.Errorf("%w: set %q needs a resource", ErrInvalidConfig, s.Name)
+	}
+	for i, r := range s.Resources {
+		if r == nil || r.Name() == "" {
+			return fmt.Errorf("%w: set %q: resource %d is nil or has no name", ErrInvalidConfig, s.Name, i)
+		}
+	}
+	return nil
+}
+
+// overlaps reports whether both sets are sure to handle some object.
+func (s *Set[O]) overlaps(other *Set[O]) bool {
+	if s.Handles != nil || other.Handles != nil {
+		return false // Who knows.
+	}
+	for key, value := range s.Labels {
+		if theirs, ok := other.Labels[key]; ok && theirs != value {
+			return false
+		}
+	}
+	return true
+}
+
+// init calls Init, and makes sure that the pass goes on in the context that it returned.
+func (s *Set[O]) init(ctx context.Context, obj O) (context.Context, error) {
+	if s.Init == nil {
+		return ctx, nil
+	}
+	flow := FlowFrom(ctx)
+	prepared, err := s.Init(ctx, obj)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("its Init: %w", err)
+	case prepared == nil || FlowFrom(prepared) != flow:
+		return nil, fmt.Errorf("%w: its Init must return a context made of the one it was given", ErrExecutionFailed)
+	case flow.ResourceCanceled():
+		return nil, fmt.Errorf("%w: its Init canceled a resource, and there is none yet", ErrExecutionFailed)
+	}
+	return prepared, nil
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+// A predicate that many controllers have drops the event of the finalizer, which is what the first pass waits for.
+func TestAddTo_Build(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(pipeline.Options[*Widget]{Build: func(b *ctrl.Builder) {
+		b.WithEventFilter(predicate.GenerationChangedPredicate{})
+	}}, every(&part{name: "p", journal: &journal{}}))
+	s.newWidget("w")
+	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
+	s.remove("w")
+	s.expectGone("w")
+}
+
+// Two terms of one hub, or two remotes, add the same pipeline to two managers of one process.
+func TestAddTo_Twice(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	set := every(&part{name: "p", journal: &journal{}})
+	for range 2 {
+		must(t, pipeline.AddTo(s.manager(), router(t, set), named(pipeline.Options[*Widget]{})))
+	}
+	err := pipeline.AddTo(s.manager(), router(t, set), pipeline.Options[*Widget]{})
+	if !errors.Is(err, pipeline.ErrInvalidConfig) {
+		t.Errorf("without a name: %v", err)
+	}
+}

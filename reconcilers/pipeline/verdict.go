@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Reasons of the conditions, besides those of a ReasonError.
+const (
+	// ReasonReady: all resources are as the object says.
+	ReasonReady = "Ready"
+	// ReasonPending: the object has got its finalizer, its first pass has not ended.
+	ReasonPending = "Pending"
+	// ReasonPaused: an annotation says to leave the object alone.
+	ReasonPaused = "Paused"
+	// ReasonCanceled: a resource, or the rest of the pass, was left out. The message says which and why.
+	ReasonCanceled = "Canceled"
+	// ReasonFailed: a resource, or Set.Init, returned an error.
+	ReasonFailed = "Failed"
+	// ReasonPanicked: a resource, or Set.Init, panicked. The log says where.
+	ReasonPanicked = "Panicked"
+	// ReasonDeleting: the object is being deleted, and the pass kept the finalizer without an error.
+	ReasonDeleting = "Deleting"
+	// ReasonNoResourceSet: no set handles the object any more, which has the finalizer.
+	ReasonNoResourceSet = "NoResourceSet"
+	// ReasonAmbiguousRoute: several sets handle the object, and so none does.
+	ReasonAmbiguousRoute = "AmbiguousRoute"
+)
+
+// Condition types. Reconciling and Stalled exist only while they are True.
+const (
+	conditionReady       = "Ready"
+	conditionReconciling = "Reconciling"
+	conditionStalled     = "Stalled"
+)
+
+// verdict is how things are with an object after its turn.
+type verdict struct {
+	ready   metav1.ConditionStatus
+	also    string // the condition that is True besides, if any
+	reason  string
+	message string
+	err     error         // for the queue
+	after   time.Duration // when to look again; Options.Resync if zero
+}
+
+// judge says how a pass went that creates or updates.
+func judge(p *pass, err error) verdict {
+	switch {
+	case err != nil:
+		return failed(err)
+	case p.canceled.isSet():
+		return reconciling(ReasonCanceled, "resource "+p.at+": "+p.canceled.get())
+	case len(p.skipped) > 0:
+		return reconciling(ReasonCanceled, strings.Join(p.skipped, "; "))
+	}
+	return verdict{ready: metav1.ConditionTrue, reason: ReasonReady, message: "All resources are up to date"}
+}
+
+// judgeDeletion says how a pass went that deletes, and did not succeed.
+func judgeDeletion(p *pass, err error) verdict {
+	switch {
+	case err != nil:
+		return failed(err)
+	case p.canceled.isSet():
+		return reconciling(ReasonDeleting, "resource "+p.at+": "+p.canceled.get())
+	}
+	return reconciling(ReasonDeleting, p.kept.get())
+}
+
+// failed is the verdict on an error. A terminal one waits for somebody to change something.
+func failed(err error) verdict {
+	v := reconciling(ReasonFailed, err.Error())
+	v.err = err
+	if errors.Is(err, reconcile.TerminalError(nil)) {
+		v.also = conditionStalled
+	}
+	if told, ok := errors.AsType[*ReasonError](err); ok {
+		v.message = told.Message
+		if isReason(told.Reason) {
+			v.reason = told.Reason
+		}
+	}
+	return v
+}
+
+func unroutable(err error) verdict {
+	v := failed(reconcile.TerminalError(err))
+	v.reason, v.message = ReasonNoResourceSet, err.Error()
+	if errors.Is(err, ErrAmbiguousResourceSet) {
+		v.reason = ReasonAmbiguousRoute
+	}
+	return v
+}
+
+// panicked is the verdict on a pass that panics just now.
+func panicked(p *pass) verdict {
+	if p.at == "" {
+		return reconciling(ReasonPanicked, "Init panicked")
+	}
+	return reconciling(ReasonPanicked, "resource "+p.at+" panicked")
+}
+
+func reconciling(reason, message string) verdict {
+	return verdict{ready: metav1.ConditionFalse, also: conditionReconciling, reason: reason, message: message}
+}
+
+func pending() verdict {
+	return verdict{
+		ready: metav1.ConditionUnknown, also: conditionReconciling,
+		reason: ReasonPending, message: "The first pass has not ended", after: adopted,
+	}
+}
+
+func paused() verdict {
+	return verdict{ready: metav1.ConditionUnknown, reason: ReasonPaused, message: "An annotation pauses the object"}
+}
+
+// isReason reports whether the API server takes the text as a condition's reason.
+func isReason(text string) bool {
+	return len(text) <= 1024 && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(text)
+}
