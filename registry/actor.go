@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -48,6 +49,7 @@ type actor struct {
 	retired     []*epoch           // those that only own leases
 	modules     []ModuleInfo       // how the modules of the last epoch ended
 	steps       map[int64][]string // the cleanup steps of each app that was built, by epoch
+	owed        map[string]bool    // those of all apps so far that were not done yet
 	removal     *AbandonedError    // what a removal has left undone so far
 	beforeStop  Info               // how the remote was when it was last told to stop
 	work        sync.WaitGroup     // goroutines that end soon after what they wait for
@@ -62,6 +64,7 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 		changed:  true,
 		epochs:   map[int64]*epoch{},
 		steps:    map[int64][]string{},
+		owed:     map[string]bool{},
 		removal:  &AbandonedError{Name: name},
 		wake:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
@@ -84,6 +87,17 @@ func (a *actor) want(config Config) {
 		a.overtaken = nil
 	}
 	a.mu.Unlock()
+	a.signal()
+}
+
+// relabel posts labels and annotations, whatever else is wanted.
+func (a *actor) relabel(labels, annotations map[string]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if maps.Equal(a.config.Labels, labels) && maps.Equal(a.config.Annotations, annotations) {
+		return
+	}
+	a.config.Labels, a.config.Annotations, a.changed = labels, annotations, true
 	a.signal()
 }
 
@@ -170,7 +184,7 @@ func (a *actor) step(now time.Time) (over bool) {
 	for _, fact := range facts {
 		fact(&a.machine)
 	}
-	a.choose()
+	a.choose(now)
 	for _, act := range a.machine.decide(now) {
 		if act.kind == actForget {
 			over = true

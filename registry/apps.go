@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -32,6 +33,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	e.built = func(steps []string) {
 		a.post(func(m *machine) {
 			a.steps[number] = steps
+			a.owe(steps)
 			a.registry.noteSteps(steps)
 			m.applyBuilt(number, len(steps))
 		})
@@ -154,12 +156,24 @@ func (a *actor) clean(number int64) {
 		a.post(func(m *machine) {
 			m.applyCleaned(number)
 			a.steps[number] = left
+			for _, done := range stepNames(e.steps) {
+				delete(a.owed, done)
+			}
+			a.owe(left)
 			a.removal.Why = "see the hub's log"
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				a.removal.Why = "there was no time left"
 			}
 		})
 	})
+}
+
+// owe notes cleanup steps that are to be done before the remote is gone. A module that does not run any more has
+// still done something there.
+func (a *actor) owe(steps []string) {
+	for _, name := range steps {
+		a.owed[name] = true
+	}
 }
 
 // abandoned returns what a removal has left undone, or nil for nothing. Of an app that was never built
@@ -172,6 +186,7 @@ func (a *actor) abandoned() error {
 	if left.Steps, built = a.steps[a.machine.app.epoch]; !built && a.machine.known() != "" {
 		left.Steps = a.registry.knownSteps()
 	}
+	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(left.Steps, maps.Keys(a.owed)))))
 	if len(left.Steps) == 0 && !left.Zombie {
 		return nil
 	}

@@ -60,6 +60,9 @@ func newCatalog(o Options) (catalog, error) {
 		if err := m.options.Select.check(); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
 		}
+		if err := checkRules(slices.Concat(m.options.Rules, m.options.HubRules)); err != nil {
+			return nil, fmt.Errorf("module %q: %w", m.name, err)
+		}
 		all = append(all, entry{Module: m})
 	}
 	if err := all.configure(o.ModuleConfigs); err != nil {
@@ -103,6 +106,9 @@ func (e *entry) configure(c ModuleConfig) error {
 		return err
 	}
 	for i, o := range c.Overrides {
+		if len(o.Selector.MatchLabels)+len(o.Selector.MatchExpressions) == 0 {
+			return fmt.Errorf("overrides[%d]: it has no selector; what holds for all remotes goes into config", i)
+		}
 		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
 		if err != nil {
 			return fmt.Errorf("overrides[%d]: %w", i, err)

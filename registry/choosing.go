@@ -4,8 +4,10 @@ package registry
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -15,6 +17,31 @@ type choosing struct {
 	questions *questions // that have to be answered to choose; nil for none
 	selection selection
 	chosen    bool // selection is one, though perhaps of before
+
+	asked  bool // the operator has changed something since the last choice
+	turns  int  // choices in a short time that came of the remote alone
+	turned time.Time
+}
+
+// believes reports whether a choice that comes of the remote alone may take effect. The first does at once, and
+// each one soon after another has to wait for twice as long: every one costs an app, whose caches live on for
+// leaseGrace. An API server that says something else to every question must not have one each time.
+func (c *choosing) believes(now time.Time) bool {
+	if now.Sub(c.turned) > surveyCalm {
+		c.turns = 0
+	}
+	if c.turns > 0 && now.Sub(c.turned) < min(surveySoon<<(c.turns-1), surveyLongest) {
+		return false
+	}
+	c.turns, c.turned = min(c.turns+1, maxChanges), now
+	return true
+}
+
+// operatorChanges reports whether a new configuration may select other modules, or configure them otherwise.
+func operatorChanges(before, after *Config) bool {
+	return before.Endpoint.Fingerprint() != after.Endpoint.Fingerprint() || before.Client != after.Client ||
+		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Modules, after.Modules) ||
+		(before.Modules == nil) != (after.Modules == nil) || !slices.Equal(before.Namespaces, after.Namespaces)
 }
 
 // take notes a new desired state: what restarts nothing is seen at once by what runs, and what has to be
@@ -25,6 +52,7 @@ func (a *actor) take(config Config) {
 		a.log.Error(err, "A decoration failed; requests have the bounds that the others gave them")
 	}
 	config.Client = bounds
+	a.asked = a.asked || operatorChanges(&a.applied, &config)
 	a.applied = config
 	a.latest.Store(&config)
 	if q := questionsFor(a.registry.modules, &config); !reflect.DeepEqual(q, a.questions) {
@@ -34,16 +62,26 @@ func (a *actor) take(config Config) {
 }
 
 // choose selects the modules anew if enough is known, and tells the machine.
-func (a *actor) choose() {
+func (a *actor) choose(now time.Time) {
 	l := a.machine.lineTo(a.wants.endpoint)
 	if l == nil || l.contact != contactOK || !l.surveyed(a.questions) {
 		return // what was chosen before holds until then
 	}
-	a.selection, a.chosen = choose(a.registry.modules, &a.applied, l.version, l.found), true
-	if shape := a.selection.shape(&a.applied); shape != a.wants.shape {
+	selected := choose(a.registry.modules, &a.applied, l.version, l.found)
+	shape := selected.shape(&a.applied)
+	if shape != a.wants.shape && a.chosen && !a.asked && !a.believes(now) {
+		return // a later probe brings it here again
+	}
+	a.selection, a.chosen = selected, true
+	switch {
+	case shape == a.wants.shape:
+	case a.asked:
 		a.wants.shape = shape
 		a.machine.applyWant(a.wants)
+	default: // The remote must not be able to cut the backoff of a failed app short.
+		a.wants.shape, a.machine.want.shape = shape, shape
 	}
+	a.asked = false
 }
 
 // inquire lets the connections ask what has to be known.

@@ -18,17 +18,23 @@ import (
 type Decoration struct {
 	// Name names the decoration in errors. Required.
 	Name string
+	// Order is its place: those with lower ones see a request first; of those with the same, the first by
+	// name. Default 0.
+	Order int
 	// Select picks remotes. It gets their Name, Labels and Annotations and nothing else, and is asked again
-	// when these change, so that a label can switch a decoration on and off. Default: nil, all of them.
+	// when these change, so that a label can switch a decoration on and off. It must return at once: all that
+	// is done about the remote waits for it. Default: nil, all of them.
 	Select func(Info) bool
 	// Client changes the bounds of the app's requests: it gets those of the Cluster, and what it returns
-	// counts. Other bounds make another app take the place of the one that runs. Default: nil.
+	// counts. Other bounds make another app take the place of the one that runs. It must return at once, too.
+	// Default: nil.
 	Client func(Client) Client
 	// Transport wraps what sends the requests of one app. What it returns is asked by many goroutines, must keep
 	// to http.RoundTripper's contract, and must return when the request's context ends. It has its place
 	// within the deadline and before the rate limit, so that it may send a request several times or not at
-	// all, and cannot get round the fence, the gate or the bounds of answers. Where it is not selected, requests pass
-	// it by; switching takes effect with the next request. Default: nil.
+	// all, and cannot get round the fence and the gate. The body of an answer is bounded for whoever reads what
+	// it returns; what it reads itself is not. Where it is not selected, requests pass it by; switching takes
+	// effect with the next request. Default: nil.
 	Transport func(cluster ClusterName, next http.RoundTripper) http.RoundTripper
 }
 
@@ -112,6 +118,13 @@ func (d *decorated) RoundTrip(r *http.Request) (response *http.Response, err err
 		return refuse(r, d.failed(panicked))
 	case err == nil && response == nil:
 		return refuse(r, d.failed(errors.New("it returned neither an answer nor an error")))
+	case err != nil:
+		if response != nil && response.Body != nil {
+			response.Body.Close()
+		}
+		return nil, err
+	case response.Body == nil: // as an answer has that was made by hand
+		response.Body = http.NoBody
 	}
 	return response, err
 }
@@ -153,7 +166,9 @@ func (d *decorated) transport() http.RoundTripper {
 }
 
 func sortedDecorations(all []Decoration) []Decoration {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b Decoration) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.SortedStableFunc(slices.Values(all), func(a, b Decoration) int {
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // checkDecorations reports decorations that cannot be told apart.

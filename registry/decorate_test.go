@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
@@ -128,14 +129,18 @@ func TestDecorate_Order(t *testing.T) {
 			})
 		}}
 	}
-	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{note("b"), note("a"), note("c")} })
+	first := note("z")
+	first.Order = -1
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Decorations = []registry.Decoration{note("b"), note("a"), first, note("c")}
+	})
 	spawn(t, r, "a", config)
 	err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
 		return client.IgnoreNotFound(c.GetAPIReader().Get(ctx, client.ObjectKey{Name: "order-test"}, &corev1.Namespace{}))
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{"a", "b", "c"}; err != nil || !slices.Equal(order, want) {
+	if want := []string{"z", "a", "b", "c"}; err != nil || !slices.Equal(order, want) {
 		t.Errorf("asked in the order %v (%v), want %v", order, err, want)
 	}
 }
@@ -205,6 +210,29 @@ func TestDecorate_Client(t *testing.T) {
 	})
 	if took := ten(); took < 2*time.Second {
 		t.Errorf("eight requests took %s with one per second after five", took)
+	}
+}
+
+// An answer that a decoration has made by hand is as good as one of the remote, and if it has no body.
+func TestDecorate_OwnAnswers(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Decorations = []registry.Decoration{{Name: "teapot", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				if strings.HasSuffix(r.URL.Path, "/secrets") {
+					return &http.Response{StatusCode: http.StatusTeapot, Request: r, Header: http.Header{}}, nil
+				}
+				return next.RoundTrip(r)
+			})
+		}}}
+	})
+	spawn(t, r, "a", config)
+	err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
+		return c.GetAPIReader().List(ctx, &corev1.SecretList{})
+	})
+	if code := apierrors.ReasonForError(err); err == nil || code == metav1.StatusReasonNotFound {
+		t.Errorf("a teapot: %v", err)
 	}
 }
 

@@ -84,7 +84,9 @@ function (selection.go) of the configuration, the version and the findings of a 
 its probe, and from then on every ten seconds while something is missing and every minute otherwise, it is
 asked for the kinds and rights in question. A kind that a watch does not find any more is asked for at
 once. What is gone has to be gone twice, three seconds apart, and what comes and goes is believed less
-and less often: each change costs another app. A question that is not answered changes nothing.
+and less often: each change costs another app, and one that comes of the remote alone waits ten seconds after
+the last one, then twice as long, up to five minutes. A question that is not answered changes nothing; a kind
+of which nothing was ever known counts as missing.
 
 So a CRD that is installed later starts its module then, and one that is removed stops it; what a module
 watches without requiring it keeps the whole app waiting instead.

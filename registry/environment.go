@@ -31,7 +31,7 @@ type environment struct {
 	shapes       *shapes
 	modules      catalog
 	shared       []Shared
-	decorations  []Decoration // sorted by name
+	decorations  []Decoration // sorted
 	metrics      prometheus.Registerer
 	figures      *figures
 	gate         func() error

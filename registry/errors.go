@@ -63,7 +63,8 @@ func (e *NotReadyError) Is(target error) bool { return target == ErrNotReady }
 type AbandonedError struct {
 	// Name is the remote.
 	Name ClusterName
-	// Steps are the cleanup steps that were skipped, failed or cut short, as "module/step".
+	// Steps are the cleanup steps that were skipped, failed or cut short, as "module/step"; also those of
+	// modules that ran once and did not when the remote was removed.
 	Steps []string
 	// Why says what kept the steps from being done; empty where Steps is.
 	Why string

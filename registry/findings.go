@@ -72,6 +72,6 @@ func (f *findings) keep(before *findings) {
 }
 
 func (f *findings) equals(other *findings) bool {
-	return other != nil && f.of == other.of && f.unasked == other.unasked &&
+	return other != nil && f.of == other.of && (f.unasked == "") == (other.unasked == "") &&
 		maps.Equal(f.served, other.served) && maps.EqualFunc(f.lacking, other.lacking, slices.Equal)
 }

@@ -102,8 +102,7 @@ func shareOnce(all []Shared) fx.Option {
 const decorationsGroup = "clusterfx-decorations"
 
 // Decorate adds a decoration to the hub's App. It goes into the hub part of a module or into the options
-// of the hub; see AsDecoration for one that needs something of the App. Decorations are applied in the order of their
-// names: the first one sees a request first.
+// of the hub; see AsDecoration for one that needs something of the App.
 func Decorate(d Decoration) fx.Option {
 	return fx.Supply(fx.Annotate(d, fx.ResultTags(`group:"`+decorationsGroup+`"`)))
 }

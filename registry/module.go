@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
+	kjson "sigs.k8s.io/json"
 )
 
 // Module is a named part of the control plane: code that runs in the app of every remote, in
@@ -107,7 +107,7 @@ func ConfigOf[T any](defaults func() T) ConfigType {
 			if len(layer) == 0 {
 				continue
 			}
-			if err := yaml.UnmarshalStrict(layer, &config); err != nil {
+			if err := decodeStrictly(layer, &config); err != nil {
 				return config, fmt.Errorf("decode the configuration into %T: %w", config, err)
 			}
 		}
@@ -129,6 +129,37 @@ func ConfigOf[T any](defaults func() T) ConfigType {
 			}, fx.Private)
 		},
 	}
+}
+
+// decodeStrictly decodes JSON on top of what is there. A list takes the place of the one before: encoding/json
+// would leave the fields of its elements that the new ones do not have.
+func decodeStrictly(layer []byte, into any) error {
+	var tree any
+	if err := json.Unmarshal(layer, &tree); err != nil {
+		return err
+	}
+	cleared, err := json.Marshal(withoutLists(tree))
+	if err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(cleared, into); err != nil {
+		return err
+	}
+	unknown, err := kjson.UnmarshalStrict(layer, into)
+	return errors.Join(append(unknown, err)...)
+}
+
+// withoutLists puts null, which empties a slice, in the place of every list.
+func withoutLists(tree any) any {
+	switch tree := tree.(type) {
+	case []any:
+		return nil
+	case map[string]any:
+		for key, value := range tree {
+			tree[key] = withoutLists(value)
+		}
+	}
+	return tree
 }
 
 // hubOptions are the Options of the registry, where the hub's App has them.

@@ -26,6 +26,13 @@ type scan struct {
 	Size  int               `json:"size"`
 	Paths []string          `json:"paths"`
 	Marks map[string]string `json:"marks"`
+
+	Targets []target `json:"targets"`
+}
+
+type target struct {
+	Name     string `json:"name"`
+	Insecure bool   `json:"insecure"`
 }
 
 func (s *scan) Validate() error {
@@ -85,10 +92,10 @@ func TestConfig(t *testing.T) {
 		o.Modules = []registry.Module{s.module()}
 		o.ModuleConfigs = []registry.ModuleConfig{{
 			Name:   "scanner",
-			Config: json.RawMessage(`{"size": 10}`),
+			Config: json.RawMessage(`{"size": 10, "targets": [{"name": "a", "insecure": true}]}`),
 			Overrides: []registry.ConfigOverride{
 				{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"paths": ["/edge"], "marks": {"edge": "yes"}}`)},
-				{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"disk": "slow"}}, Config: json.RawMessage(`{"size": 2}`)},
+				{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"disk": "slow"}}, Config: json.RawMessage(`{"size": 2, "targets": [{"name": "b"}]}`)},
 			},
 		}}
 	})
@@ -96,14 +103,21 @@ func TestConfig(t *testing.T) {
 	spawn(t, r, "edge", config)
 	config.Labels = nil
 	spawn(t, r, "plain", config)
-	s.expect(t, "edge/1", scan{Size: 10, Paths: []string{"/edge"}, Marks: map[string]string{"from": "default", "edge": "yes"}})
-	s.expect(t, "plain/2", scan{Size: 10, Paths: []string{"/"}, Marks: map[string]string{"from": "default"}})
+	s.expect(t, "edge/1", scan{
+		Size: 10, Paths: []string{"/edge"}, Marks: map[string]string{"from": "default", "edge": "yes"},
+		Targets: []target{{Name: "a", Insecure: true}},
+	})
+	s.expect(t, "plain/2", scan{
+		Size: 10, Paths: []string{"/"}, Marks: map[string]string{"from": "default"}, Targets: []target{{Name: "a", Insecure: true}},
+	})
 
 	config.Labels = map[string]string{"disk": "slow"}
 	if err := r.Ensure("plain", config); err != nil {
 		t.Fatal(err)
 	}
-	s.expect(t, "plain/3", scan{Size: 2, Paths: []string{"/"}, Marks: map[string]string{"from": "default"}})
+	want := defaultScan()
+	want.Size, want.Targets = 2, []target{{Name: "b"}} // which is not insecure, as the one before it was
+	s.expect(t, "plain/3", want)
 }
 
 // The hub part of a module gets its configuration, too, without overrides.
@@ -129,13 +143,16 @@ func TestConfig_OfTheHub(t *testing.T) {
 func TestNew_ChecksConfigs(t *testing.T) {
 	t.Parallel()
 	hub, _ := remote(t, "hub")
-	all := metav1.LabelSelector{}
+	all := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	cases := map[string]struct {
 		config registry.ModuleConfig
 		says   string
 	}{
 		"an unknown module":          {registry.ModuleConfig{Name: "scaner"}, `"scaner"`},
 		"an unknown field":           {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"sise": 1}`)}, "sise"},
+		"another case":               {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"Size": 1}`)}, "Size"},
+		"a number for a text":        {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"targets": [{"name": 1.30}]}`)}, "name"},
+		"no selector":                {registry.ModuleConfig{Name: "scanner", Overrides: []registry.ConfigOverride{{Config: json.RawMessage(`{}`)}}}, "it has no selector"},
 		"another type":               {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"size": "much"}`)}, "size"},
 		"a value that is refused":    {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"size": -1}`)}, "below zero"},
 		"an override that is wrong":  {registry.ModuleConfig{Name: "scanner", Overrides: []registry.ConfigOverride{{Selector: all, Config: json.RawMessage(`{"size": -1}`)}}}, "overrides[0]"},

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -160,6 +161,18 @@ func New(o Options) (*Registry, error) {
 func (r *Registry) Ensure(name ClusterName, config Config) error {
 	_, err := r.ensure(name, config, false)
 	return err
+}
+
+// Relabel posts the labels and annotations of a remote and nothing else, for an owner who has no good
+// credentials to post: they select what the remote runs, and how it is talked to. It returns at once, and
+// ErrNotFound for an unknown name.
+func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]string) error {
+	a, err := r.actor(name)
+	if err != nil {
+		return err
+	}
+	a.relabel(maps.Clone(labels), maps.Clone(annotations))
+	return nil
 }
 
 func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*actor, error) {

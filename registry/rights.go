@@ -23,9 +23,12 @@ type moduleRules struct {
 // hold everywhere.
 const nowhereNamespace = "clusterfx-asks-for-rules-everywhere"
 
-// maxReviews is how many single rights are asked for in one survey. Where more are missing, the rest is
-// taken to be missing as well: it is so in the rules that the remote has told.
+// maxReviews is how many single rights are asked for in one survey. The rest of a longer list is taken to be
+// missing where the remote says that it has told all rules, and to be there where it says that it has not.
 const maxReviews = 64
+
+// maxRules is how many rules of a remote are looked at; each is compared with each right that a module needs.
+const maxRules = 1000
 
 // maxRightsNamed is how many missing rights of a module are named.
 const maxRightsNamed = 8
@@ -34,6 +37,9 @@ const maxRightsNamed = 8
 //
 // It asks for the rules as a whole first, which is one request per namespace. API servers whose rights do
 // not come from RBAC alone leave some out there, so that what is not among them is asked for right by right.
+//
+// With spec.namespaces, a right on a kind that has no namespace is taken to be granted where a RoleBinding
+// grants it, which has no effect: the rules do not say what has a namespace.
 func (l *link) rights(ctx context.Context, q *questions) (map[string][]string, error) {
 	namespaces := q.namespaces
 	if len(namespaces) == 0 {
@@ -41,12 +47,15 @@ func (l *link) rights(ctx context.Context, q *questions) (map[string][]string, e
 	}
 	lacking, reviews := map[string][]string{}, maxReviews
 	for _, namespace := range namespaces {
-		granted, err := l.rulesIn(ctx, namespace)
+		granted, all, err := l.rulesIn(ctx, namespace)
 		if err != nil {
 			return nil, err
 		}
 		for _, m := range q.rules {
 			_, open := validation.Covers(granted, m.rules)
+			if !all {
+				open = open[:min(len(open), reviews)]
+			}
 			missing, err := l.missing(ctx, namespace, open, &reviews)
 			if err != nil {
 				return nil, err
@@ -85,8 +94,9 @@ func (l *link) missing(ctx context.Context, namespace string, open []rbacv1.Poli
 	return missing, nil
 }
 
-// rulesIn returns the rules that the API server tells for a namespace, or for all of them.
-func (l *link) rulesIn(ctx context.Context, namespace string) ([]rbacv1.PolicyRule, error) {
+// rulesIn returns the rules that the API server tells for a namespace, or for all of them, and whether there are
+// no others.
+func (l *link) rulesIn(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, all bool, err error) {
 	review := &authorizationv1.SelfSubjectRulesReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
 	}
@@ -94,18 +104,23 @@ func (l *link) rulesIn(ctx context.Context, namespace string) ([]rbacv1.PolicyRu
 		review.Spec.Namespace = nowhereNamespace
 	}
 	if err := l.post(ctx, "apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var rules []rbacv1.PolicyRule
+	if len(review.Status.ResourceRules) > maxRules {
+		review.Status.ResourceRules, review.Status.Incomplete = review.Status.ResourceRules[:maxRules], true
+	}
 	for _, r := range review.Status.ResourceRules {
 		rules = append(rules, rbacv1.PolicyRule{
 			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames,
 		})
 	}
-	for _, r := range review.Status.NonResourceRules {
+	for _, r := range review.Status.NonResourceRules { // those of a RoleBinding are among them, and grant nothing
+		if namespace != "" {
+			break
+		}
 		rules = append(rules, rbacv1.PolicyRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
 	}
-	return rules, nil
+	return rules, !review.Status.Incomplete, nil
 }
 
 // allowed asks for one right: a rule with one verb, one group and one resource, or one path.

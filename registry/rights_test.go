@@ -3,7 +3,10 @@
 package registry_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +98,39 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	expectModule(t, r, "a", "counter", registry.ModuleRunning, registry.ReasonRunning)
 	if info, _ := r.Info("a"); info.Restarts != 0 {
 		t.Errorf("the app has failed %d times", info.Restarts)
+	}
+}
+
+// What a module has done is to be undone, also when it does not run any more: a removal says so.
+func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
+	t.Parallel()
+	c, _ := remote(t, "a")
+	config := limited(t, c, "loses-rights", rule("namespaces", "get"), rule("secrets", "list"))
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("owner", registry.ModuleOptions{
+			Rules: []rbacv1.PolicyRule{rule("secrets", "list")},
+			Remote: fx.Provide(registry.AsCleanup(func() registry.CleanupStep {
+				return registry.CleanupStep{Name: "owner/secrets", Run: func(context.Context) error { return nil }}
+			})),
+		})}
+	})
+	spawn(t, r, "a", config)
+	expectModule(t, r, "a", "owner", registry.ModuleRunning, registry.ReasonRunning)
+	config = limited(t, c, "loses-rights", rule("namespaces", "get"))
+	if err := r.Ensure("a", config); err != nil { // The new certificate makes it ask at once.
+		t.Fatal(err)
+	}
+	expectModule(t, r, "a", "owner", registry.ModuleWaiting, registry.ReasonRightsMissing)
+	eventually(t, func() error {
+		if info, _ := r.Info("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
+			return fmt.Errorf("epoch %d, %s", info.Epoch, info.App.Message)
+		}
+		return nil
+	})
+	err := removeWithin(t, r, "a", patience)
+	var left *registry.AbandonedError
+	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"owner/secrets"}) {
+		t.Errorf("Remove: %v, want that the step of the module was not done", err)
 	}
 }
 

@@ -3,9 +3,22 @@
 package registry
 
 import (
+	"fmt"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// checkRules reports a rule that grants nothing.
+func checkRules(rules []rbacv1.PolicyRule) error {
+	for _, r := range rules {
+		onPaths := len(r.NonResourceURLs) > 0
+		if len(r.Verbs) == 0 || !onPaths && (len(r.APIGroups) == 0 || len(r.Resources) == 0) {
+			return fmt.Errorf("the rule %s lacks verbs, apiGroups or resources", r.String())
+		}
+	}
+	return nil
+}
 
 // RemoteRules returns the rights that the hub's user needs in a remote for some modules: what they declare,
 // and what the registry does there by itself. Everything else that it does (asking for health, version, APIs

@@ -159,3 +159,42 @@ func TestSurveyAgain(t *testing.T) {
 		}
 	}
 }
+
+// Changes that come of the remote alone cost fewer and fewer apps.
+func TestChoosing_Believes(t *testing.T) {
+	t.Parallel()
+	var c choosing
+	now, apps := epochZero, 0
+	for range 3600 { // an hour in which each second has another answer
+		if c.believes(now) {
+			apps++
+		}
+		now = now.Add(time.Second)
+	}
+	if apps < 10 || apps > 20 {
+		t.Errorf("%d apps in an hour", apps)
+	}
+	if now = now.Add(surveyCalm + surveyLongest); !c.believes(now) || c.turns != 1 {
+		t.Error("a change after a calm time has to wait")
+	}
+}
+
+func TestOperatorChanges(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after Config
+		want  bool
+	}{
+		"nothing":                    {Config{}, false},
+		"an annotation":              {Config{Annotations: map[string]string{"a": "b"}}, false},
+		"a label":                    {Config{Labels: map[string]string{"a": "b"}}, true},
+		"no modules instead of all":  {Config{Modules: []string{}}, true},
+		"a namespace":                {Config{Namespaces: []string{"a"}}, true},
+		"other bounds":               {Config{Client: Client{QPS: 1}}, true},
+		"a revision and a suspicion": {Config{Revision: "2", Suspicion: Suspicion{Crashes: 1}}, false},
+	} {
+		if got := operatorChanges(&Config{}, &c.after); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

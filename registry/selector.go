@@ -44,6 +44,10 @@ func (s Selector) check() error {
 			return fmt.Errorf("its selector has a bound that is not a version such as 1.30: %w", err)
 		}
 	}
+	if s.MinVersion != "" && s.BelowVersion != "" &&
+		!version.MustParseGeneric(s.MinVersion).LessThan(version.MustParseGeneric(s.BelowVersion)) {
+		return fmt.Errorf("its selector means Kubernetes %s, which is none", s.versions())
+	}
 	for _, kind := range s.Requires {
 		if kind.Version == "" || kind.Kind == "" {
 			return fmt.Errorf("its selector requires %q, which has no version or no kind", kind)

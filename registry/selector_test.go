@@ -128,6 +128,7 @@ func TestNew_ChecksSelectors(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]registry.Selector{
 		"a bound that is no version": {MinVersion: "new"},
+		"bounds without a version":   {MinVersion: "1.31", BelowVersion: "1.31"},
 		"a kind without a version":   {Requires: []schema.GroupVersionKind{{Group: "apps", Kind: "Deployment"}}},
 	} {
 		if err := newInvalid(t, registry.NewModule("one", registry.ModuleOptions{Select: s})); err == nil {

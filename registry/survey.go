@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ const (
 	surveySoon    = 10 * time.Second
 	surveyLater   = time.Minute
 	surveyConfirm = 3 * time.Second
-	surveyPause   = 500 * time.Millisecond // between any two
+	surveyPause   = 500 * time.Millisecond // between any two, doubled with each change
 	surveyCalm    = 10 * time.Minute       // after which changes are forgotten
 	surveyLongest = 5 * time.Minute
 )
@@ -36,8 +37,9 @@ type surveyor struct {
 	report func(*findings)
 	kick   chan struct{} // asks for a survey now
 
-	mu    sync.Mutex // protects asked
-	asked *questions
+	mu     sync.Mutex // protects asked and cancel
+	asked  *questions
+	cancel context.CancelFunc // of the survey under way
 
 	// What follows belongs to run.
 	last    *findings
@@ -69,6 +71,9 @@ func (s *surveyor) ask(q *questions) {
 	s.mu.Lock()
 	same := s.asked == q
 	s.asked = q
+	if !same && s.cancel != nil {
+		s.cancel()
+	}
 	s.mu.Unlock()
 	if !same {
 		s.now()
@@ -82,23 +87,26 @@ func (s *surveyor) now() {
 	}
 }
 
-func (s *surveyor) questions() *questions {
+// begin returns the questions to ask now, and a context that ends when there are others.
+func (s *surveyor) begin(ctx context.Context) (context.Context, *questions) {
+	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	s.cancel = cancel
+	return ctx, s.asked
 }
 
 func (s *surveyor) run(ctx context.Context) {
 	for {
 		pause := surveyLongest
-		if q := s.questions(); q != nil {
-			found := s.confirmed(ctx, q, s.last)
-			if ctx.Err() != nil {
-				return
+		if asking, q := s.begin(ctx); q != nil {
+			found := s.confirmed(asking, q, s.last)
+			if asking.Err() == nil {
+				s.take(found)
 			}
-			s.take(found)
 			pause = surveyAgain(found.complete(), s.changes)
 		}
+		s.cancel()
 		if !s.wait(ctx, pause) {
 			return
 		}
@@ -113,7 +121,7 @@ func (s *surveyor) take(found *findings) {
 	if found.equals(s.last) {
 		return
 	}
-	if s.last != nil && s.last.of == found.of {
+	if s.last != nil && s.last.of == found.of && found.unasked == s.last.unasked {
 		s.changes, s.changed = min(s.changes+1, maxChanges), time.Now()
 	}
 	s.last = found
@@ -134,7 +142,7 @@ func surveyAgain(complete bool, changes int) time.Duration {
 
 // wait returns after a pause, or when somebody asks for a survey. It reports false when ctx has ended.
 func (s *surveyor) wait(ctx context.Context, pause time.Duration) bool {
-	shortest, longest := time.NewTimer(surveyPause), time.NewTimer(pause)
+	shortest, longest := time.NewTimer(min(surveyPause<<s.changes, pause)), time.NewTimer(pause)
 	defer shortest.Stop()
 	defer longest.Stop()
 	select {
@@ -233,7 +241,9 @@ func (l *link) kindsOf(ctx context.Context, gv schema.GroupVersion) (map[string]
 	}
 	kinds := map[string]bool{}
 	for _, r := range list.Resources {
-		kinds[r.Kind] = true
+		if !strings.Contains(r.Name, "/") { // A subresource may be of a kind that is not served by itself.
+			kinds[r.Kind] = true
+		}
 	}
 	return kinds, nil
 }

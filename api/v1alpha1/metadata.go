@@ -54,14 +54,15 @@ const (
 	// again, the Cluster is quarantined again, for twice as long.
 	AnnotationRetry = "clusterfx.dev/retry"
 
-	// AnnotationObserve set to AnnotationObserveValue is written by an operator who wants to see what the
+	// AnnotationObserve, with any value but AnnotationObserveOff, is written by an operator who wants to see what the
 	// modules would do to a remote before they may do it. Every write to the remote becomes a dry run, and
 	// an event of the Cluster says what it would have been. It takes effect with the next request of what
-	// runs already, and so does its removal.
+	// runs already, and so does its removal. When an observed Cluster is deleted, what its modules have made
+	// earlier stays: their cleanup is a dry run, too.
 	AnnotationObserve = "clusterfx.dev/observe"
 
-	// AnnotationObserveValue is the only value of AnnotationObserve that has an effect.
-	AnnotationObserveValue = "true"
+	// AnnotationObserveOff is the only value of AnnotationObserve that has no effect.
+	AnnotationObserveOff = "false"
 
 	// AnnotationSecretUID is the UID of the Secret from which the hub made the Cluster. A Cluster
 	// without it was made by somebody else and is never adopted, changed or deleted on behalf of a

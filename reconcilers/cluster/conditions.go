@@ -47,7 +47,7 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 	}
 	if info.App.Status == metav1.ConditionTrue {
 		s.modules.Message = running(info.Modules)
-		if observed(cluster.Annotations) {
+		if observed(info.Annotations) {
 			s.modules.Message += messageObserved
 		}
 	}

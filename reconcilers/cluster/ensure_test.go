@@ -31,6 +31,8 @@ func (s *slow) Remove(context.Context, registry.ClusterName) error { return nil 
 
 func (s *slow) Info(registry.ClusterName) (registry.Info, bool) { return s.info, true }
 
+func (s *slow) Relabel(registry.ClusterName, map[string]string, map[string]string) error { return nil }
+
 func (s *slow) takeUp() { s.info.Revision = s.posted[len(s.posted)-1].Revision }
 
 func TestEnsure(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -25,11 +26,14 @@ var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.Anno
 // Observe returns the decoration of the remotes whose Cluster has AnnotationObserve: every write of an app,
 // of WithClient and of WithCluster becomes a dry run, which the remote admits and validates as it would the
 // write, and an Event of the Cluster tells what was tried. What cannot be tried without being done (exec,
-// attach, port-forward, and what goes through a proxy) is refused with ErrObserved.
+// attach, port-forward, whatever goes through a proxy or switches protocols) is refused with ErrObserved. It is
+// the API server that makes a write a dry run: an extension API server that ignores the parameter dryRun does
+// what it is asked, and a token of a ServiceAccount is minted either way. A request that waits for the rate
+// limit when the annotation comes is sent as it is.
 //
 // A module sees the answers of a remote that accepts what it writes, and does not see the result when it
-// reads again; it will mostly try again. Events are told ten at a time and one per second after that, for
-// each app; all of it is in the log.
+// reads again; it will mostly try again. Events are told, and logged, ten at a time and one per second after
+// that, for each app; all of it is in the log for debugging.
 func Observe(mgr ctrl.Manager) registry.Decoration {
 	o := &observer{
 		clusters: mgr.GetClient(),
@@ -38,6 +42,7 @@ func Observe(mgr ctrl.Manager) registry.Decoration {
 	}
 	return registry.Decoration{
 		Name:   "observe",
+		Order:  math.MaxInt, // No other one may change what it has made of a request.
 		Select: func(info registry.Info) bool { return observed(info.Annotations) },
 		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return &observing{observer: o, cluster: string(name), next: next, pace: rate.NewLimiter(toldPerSecond, toldAtOnce)}
@@ -51,8 +56,11 @@ const (
 	toldAtOnce    = 10
 )
 
+// observed reports whether a remote is only to be looked at. A value that nobody has thought of is on the safe
+// side.
 func observed(annotations map[string]string) bool {
-	return annotations[hubv1.AnnotationObserve] == hubv1.AnnotationObserveValue
+	value, set := annotations[hubv1.AnnotationObserve]
+	return set && value != hubv1.AnnotationObserveOff
 }
 
 // observer tells what was tried.
@@ -74,9 +82,7 @@ type observing struct {
 func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
 	where := targetOf(r.URL.Path)
 	switch {
-	case where.isReview():
-		return o.next.RoundTrip(r) // It asks something, and changes nothing.
-	case where.connects(r.Method):
+	case !isPlain(r.URL), r.Header.Get("Upgrade") != "", where.connects(r.Method):
 		return unsent(r, fmt.Errorf("%s %s: %w", r.Method, where, ErrObserved))
 	case r.Method == http.MethodGet, r.Method == http.MethodHead, r.Method == http.MethodOptions:
 		return o.next.RoundTrip(r)
@@ -86,7 +92,7 @@ func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
 		return unsent(r, fmt.Errorf("%s %s: %w: %w", r.Method, where, ErrObserved, err))
 	}
 	response, err := o.next.RoundTrip(dry)
-	if err == nil && response.StatusCode < http.StatusMultipleChoices {
+	if err == nil && response.StatusCode < http.StatusMultipleChoices && !where.isReview() {
 		o.tell(r.Context(), r.Method, where)
 	}
 	return response, err
@@ -101,10 +107,12 @@ func unsent(r *http.Request, err error) (*http.Response, error) {
 
 // tell records what would have been done.
 func (o *observing) tell(ctx context.Context, method string, where target) {
-	o.log.Info("A write was tried and not done", "cluster", o.cluster, "method", method, "target", where.String())
+	log := o.log.WithValues("cluster", o.cluster, "method", method, "target", where.String())
 	if !o.pace.Allow() {
+		log.V(1).Info("A write was tried and not done")
 		return
 	}
+	log.Info("A write was tried and not done")
 	var cluster hubv1.Cluster
 	if err := o.clusters.Get(ctx, client.ObjectKey{Name: o.cluster}, &cluster); err != nil {
 		return // It is being deleted, and nobody looks at its events any more.

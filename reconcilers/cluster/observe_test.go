@@ -45,7 +45,7 @@ func TestObserve(t *testing.T) {
 	name := h.name("a")
 	h.putKubeconfig(name, remote.Kubeconfig())
 	h.newCluster(name, func(c *hubv1.Cluster) {
-		c.Annotations = map[string]string{hubv1.AnnotationObserve: hubv1.AnnotationObserveValue}
+		c.Annotations = map[string]string{hubv1.AnnotationObserve: "true"}
 	})
 	if c := h.expectReady(name); !strings.Contains(summary(c), hubv1.AnnotationObserve) {
 		t.Errorf("the status does not say that the remote is observed: %s", summary(c))
@@ -148,7 +148,7 @@ func TestObserve_Subresources(t *testing.T) {
 	name := h.name("a")
 	h.putKubeconfig(name, remote.Kubeconfig())
 	h.newCluster(name, func(c *hubv1.Cluster) {
-		c.Annotations = map[string]string{hubv1.AnnotationObserve: hubv1.AnnotationObserveValue}
+		c.Annotations = map[string]string{hubv1.AnnotationObserve: "true"}
 	})
 	h.expectReady(name)
 	set, err := kubernetes.NewForConfig((<-apps).Config)
@@ -180,6 +180,37 @@ func TestObserve_Subresources(t *testing.T) {
 		t.Errorf("an eviction that was only tried: %v", err)
 	}
 	h.expectObserved(name, "Would POST pods/eviction default/"+pod.Name)
+}
+
+// An operator who has second thoughts need not mend the Secret first.
+func TestObserve_WithoutSecret(t *testing.T) {
+	t.Parallel()
+	apps := make(chan registry.Remote, 1)
+	h := newHub(t, func(o *hubOptions) {
+		o.modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+	})
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	h.putKubeconfig(name, remote.Kubeconfig())
+	h.newCluster(name, nil)
+	h.expectReady(name)
+	h.deleteSecret(name)
+	h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
+	h.change(name, func(c *hubv1.Cluster) { c.Annotations[hubv1.AnnotationObserve] = "true" })
+	app := <-apps
+	h.eventually(func() error {
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "observe-", Namespace: "default"}}
+		if err := app.Client.Create(t.Context(), one); err != nil {
+			return err
+		}
+		err := clientFor(t, remote).Get(t.Context(), client.ObjectKeyFromObject(one), one)
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the app still writes (%w)", err)
+		}
+		return nil
+	})
 }
 
 // The condition names what the credentials lack, and goes when no module declares anything.

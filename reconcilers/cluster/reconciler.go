@@ -23,6 +23,7 @@ type remotes interface {
 	Ensure(name registry.ClusterName, config registry.Config) error
 	Remove(ctx context.Context, name registry.ClusterName) error
 	Info(name registry.ClusterName) (registry.Info, bool)
+	Relabel(name registry.ClusterName, labels, annotations map[string]string) error
 }
 
 // reconciler keeps the registry as the Clusters say, and the Clusters' status as the registry
@@ -88,6 +89,11 @@ func (r *reconciler) cachedClusters(ctx context.Context) ([]hubv1.Cluster, error
 
 // follow posts what the Cluster and its Secret say, and reports what runs.
 func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
+	// Before anything that can fail: an annotation may say that what runs is to change nothing any more.
+	err := r.remotes.Relabel(registry.ClusterName(cluster.Name), cluster.Labels, cluster.Annotations)
+	if err != nil && !errors.Is(err, registry.ErrNotFound) {
+		return ctrl.Result{}, fmt.Errorf("post the labels: %w", err)
+	}
 	found, err := r.readCredentials(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, err

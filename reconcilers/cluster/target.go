@@ -4,6 +4,9 @@ package cluster
 
 import (
 	"net/http"
+	"net/url"
+	"path"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,17 +18,24 @@ type target struct {
 }
 
 // targetOf reads a path of the API, such as /apis/apps/v1/namespaces/a/deployments/b/scale. A server may have a
-// prefix before it. The zero target is none of an API.
-func targetOf(path string) target {
+// prefix before it. What looks like an API first is the API: the rest may hold names and paths of anybody's
+// choice. The zero target is none of an API.
+func targetOf(of string) target {
 	var t target
-	var rest string
-	if _, after, found := strings.Cut(path, "/apis/"); found {
-		t.group, rest, _ = strings.Cut(after, "/")
-	} else if _, after, found := strings.Cut(path, "/api/"); found {
-		rest = after
+	parts := strings.Split(strings.Trim(of, "/"), "/")
+	for ; len(parts) > 0; parts = parts[1:] {
+		if parts[0] == "api" && len(parts) > 1 && apiVersion.MatchString(parts[1]) {
+			t.version, parts = parts[1], parts[2:]
+			break
+		}
+		if parts[0] == "apis" && len(parts) > 2 && apiVersion.MatchString(parts[2]) {
+			t.group, t.version, parts = parts[1], parts[2], parts[3:]
+			break
+		}
 	}
-	t.version, rest, _ = strings.Cut(rest, "/")
-	parts := strings.Split(strings.Trim(rest, "/"), "/")
+	if len(parts) == 0 {
+		return t
+	}
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
 		t.namespace, parts = parts[1], parts[2:]
 	}
@@ -37,6 +47,14 @@ func targetOf(path string) target {
 	return t
 }
 
+// apiVersion is what kube-apiserver takes for the version of a kind.
+var apiVersion = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+
+// isPlain reports whether whoever reads the path of a URL reads the same: proxies merge slashes, and resolve dots.
+func isPlain(u *url.URL) bool {
+	return u.Opaque == "" && strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(path.Clean(u.Path), "/")
+}
+
 // isReview reports whether a request only asks what somebody may do, or is.
 func (t target) isReview() bool {
 	return (t.group == "authorization.k8s.io" || t.group == "authentication.k8s.io") && strings.HasSuffix(t.resource, "reviews")
@@ -45,10 +63,8 @@ func (t target) isReview() bool {
 // connects reports whether a request reaches through the API server to something else.
 func (t target) connects(method string) bool {
 	switch t.subresource {
-	case "exec", "attach", "portforward":
-		return true
-	case "proxy":
-		return method != http.MethodGet && method != http.MethodHead
+	case "exec", "attach", "portforward", "proxy":
+		return true // also with GET: a node's proxy runs commands with it
 	}
 	return t.resource == "" && method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }

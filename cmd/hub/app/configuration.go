@@ -3,6 +3,7 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,9 @@ func readConfiguration(path string) (configuration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return c, fmt.Errorf("--config: %w", err)
+	}
+	if documents := bytes.Count(append([]byte("\n"), text...), []byte("\n---")); documents > 1 || documents == 1 && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("---")) {
+		return c, fmt.Errorf("--config=%s: it holds several YAML documents, of which only the first would be read", path)
 	}
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
 		return c, fmt.Errorf("--config=%s: %w", path, err)

@@ -47,7 +47,9 @@ func newRBAC(p program) *cobra.Command {
 		Short: "Print the roles that the hub and its modules need",
 		Long: "Print the roles that this hub needs in its own cluster and in every remote: what the hub does by\n" +
 			"itself, and the rights that the modules in it declare. Bind them to the hub's ServiceAccount, and to the\n" +
-			"user of the kubeconfigs. It reads no cluster.",
+			"user of the kubeconfigs. It reads no cluster.\n\n" +
+			"With --impersonate-apps, bind clusterfx-apps to the group " + registry.HubGroup + ", or narrower roles to the\n" +
+			"users " + registry.HubUserPrefix + "NAME: what an app does in the hub it does as one of them.",
 		Example: p.example(rbacExample),
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -71,6 +73,7 @@ func newRBAC(p program) *cobra.Command {
 const (
 	hubRole    = "clusterfx-hub"
 	remoteRole = "clusterfx-remote"
+	appsRole   = "clusterfx-apps" // to be bound to the group registry.HubGroup
 )
 
 func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
@@ -124,12 +127,20 @@ func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
 	lease := rbacv1.PolicyRule{
 		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
 	}
+	var apps []client.Object
+	if f.impersonate { // What apps do in the hub they do as members of this group.
+		var rules []rbacv1.PolicyRule
+		for _, m := range modules {
+			rules = append(rules, m.HubRules()...)
+		}
+		apps = append(apps, clusterRole(appsRole, rules))
+	}
 	own := slices.Concat(cluster.CredentialsRules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{lease})
-	return []client.Object{
+	return append(apps,
 		clusterRole(hubRole, everywhere),
 		role(f.namespace, own),
 		role(metav1.NamespaceDefault, cluster.EventRules()),
-	}
+	)
 }
 
 // inRemote returns the role in every remote.
