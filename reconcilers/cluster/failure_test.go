@@ -11,16 +11,21 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules"
+	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -38,7 +43,7 @@ type failure struct {
 func TestCluster_EachFailureHasItsReasonAndHealsByItself(t *testing.T) {
 	t.Parallel()
 	remote := fleettest.Cluster(t, "one")
-	h := newHub(t, func(o *hubOptions) { o.modules = modules.All() })
+	h := newHub(t, func(o *hubOptions) { o.modules = append(modules.All(), undeclared()) })
 	healthy := h.name("healthy")
 	h.putKubeconfig(healthy, remote.Kubeconfig())
 	h.newCluster(healthy, nil)
@@ -59,6 +64,14 @@ func TestCluster_EachFailureHasItsReasonAndHealsByItself(t *testing.T) {
 	if after := restsOf(h, healthy); after != before {
 		t.Errorf("the healthy Cluster was touched: %s, before: %s", after, before)
 	}
+}
+
+// undeclared is a module that watches Nodes and does not say that it needs the right to.
+func undeclared() registry.Module {
+	return registry.NewModule("undeclared", registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
+		nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+		return ctrl.NewControllerManagedBy(mgr).Named("undeclared").For(&corev1.Node{}).Complete(nothing)
+	})})
 }
 
 // restsOf names what would change if a Cluster was disturbed.
@@ -146,7 +159,7 @@ func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
 		"missing right": {
 			give(withRights(t, remote, "some-rights", withoutNodes)),
 			func(h *hub, _ string) { withRights(h.t, remote, "some-rights", everything) },
-			hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonForbidden, "inventory", false,
+			hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonForbidden, "undeclared", false,
 		},
 	}
 }
