@@ -277,6 +277,7 @@ func (a *actor) connect() *link {
 	}
 	l := &link{
 		environment: a.registry.environment,
+		name:        a.name,
 		transport:   transport,
 		endpoint:    a.applied.Endpoint.Fingerprint(),
 		server:      a.applied.Endpoint.Server,

@@ -44,6 +44,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 		func() { a.post(func(m *machine) { m.applyReady(number, time.Now()) }) },
 		func(err error) {
 			failed := describe(err)
+			a.registry.figures.failures.WithLabelValues(a.registry.figures.cluster(a.name), failed.reason).Inc()
 			a.logFailure(failed, err)
 			a.post(func(m *machine) {
 				m.applyEnded(number, failed, time.Now())

@@ -19,7 +19,7 @@ func BenchmarkStock(b *testing.B) {
 	if err := clientgoscheme.AddToScheme(s); err != nil {
 		b.Fatal(err)
 	}
-	env := &environment{scheme: s, figures: newFigures(prometheus.NewRegistry()), limits: Limits{}.withDefaults()}
+	env := &environment{scheme: s, figures: newFigures(prometheus.NewRegistry(), false), limits: Limits{}.withDefaults()}
 	for name, make := range map[string]func(int) metav1.Object{
 		"configmap":    func(i int) metav1.Object { return someConfigMap(i) },
 		"pod":          func(i int) metav1.Object { return somePod(i) },

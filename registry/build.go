@@ -60,7 +60,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Co
 	c := &chain{
 		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
 		limiter: limiter, timeout: e.config.Client.Timeout,
-		intake: e.intake, heard: e.heard,
+		intake: e.intake, heard: e.heard, traffic: e.traffic,
 	}
 	if len(e.decorations) > 0 {
 		c.decorated = e.decorate(sender{c})

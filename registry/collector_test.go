@@ -41,7 +41,7 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		app := &epoch{environment: &environment{figures: newFigures(prometheus.NewRegistry())}, ctx: t.Context()}
+		app := &epoch{environment: &environment{figures: newFigures(prometheus.NewRegistry(), false)}, ctx: t.Context()}
 		m := &moduleMetrics{Registerer: all, guard: &guard{epoch: app, log: logr.Discard()}}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {

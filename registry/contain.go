@@ -71,7 +71,7 @@ func (e *epoch) moduleFailed(failed *moduleError) {
 	var ours *panicError
 	var ofGraph dig.PanicError
 	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
-		e.figures.panics.WithLabelValues(string(e.name), failed.module).Inc()
+		e.figures.panics.WithLabelValues(e.figures.cluster(e.name), failed.module).Inc()
 	}
 	e.tracker.moduleFailed(failed)
 }
@@ -81,7 +81,7 @@ func (g *guard) countPanic() {
 	if g.epoch.ctx.Err() != nil {
 		return
 	}
-	g.epoch.figures.panics.WithLabelValues(string(g.epoch.name), g.module).Inc()
+	g.epoch.figures.panics.WithLabelValues(g.epoch.figures.cluster(g.epoch.name), g.module).Inc()
 }
 
 // broken reports whether the app is on its way out, so that the module's code need not be called any

@@ -62,7 +62,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	if env.metrics == nil {
 		env.metrics = prometheus.NewRegistry()
 	}
-	env.figures = newFigures(env.metrics)
+	env.figures = newFigures(env.metrics, o.AggregateMetrics)
 	if env.replica == "" {
 		env.replica = "hub"
 	}

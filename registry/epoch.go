@@ -57,6 +57,7 @@ type epoch struct {
 	metrics *appMetrics
 	mapper  *liveMapper
 	intake  *intake
+	traffic *traffic
 	values  values // what the fx App provides
 
 	events   lateRecorder
@@ -109,6 +110,7 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.done = make(chan struct{})
 	e.tracker = newTracker(e.chosen, changed)
 	e.intake = newIntake(env.shapes, int64(env.limits.MaxCacheBytes))
+	e.traffic = env.figures.trafficOf(e.name)
 	e.metrics = newAppMetrics(env.metrics, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.
 	context.AfterFunc(e.ctx, e.metrics.end)
@@ -175,6 +177,7 @@ func (e *epoch) start(r *record) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	end := e.journal.begin(e.ctx, e.name, e.log)
 	if e.rank == rankSuspect {
 		// Alone until it has proven itself: a crash of the hub is blamed on all whose entry is open.
@@ -196,7 +199,11 @@ func (e *epoch) start(r *record) error {
 	e.events.open()
 	e.manager = start(func() error { return mgr.Start(e.ctx) })
 	r.closeAfter(provenUnreadyAfter)
-	return e.waitUntilSynced(mgr)
+	if err := e.waitUntilSynced(mgr); err != nil {
+		return err
+	}
+	e.figures.starts.Observe(time.Since(began).Seconds())
+	return nil
 }
 
 // waitForGraph builds the graph, and gives up waiting for it when a constructor does not return in

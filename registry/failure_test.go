@@ -376,9 +376,8 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 		if err := p.Hub.List(t.Context(), &ns); err != nil || len(ns.Items) == 0 {
 			t.Errorf("list in the hub: %v, %d items", err, len(ns.Items))
 		}
-		families, err := metrics.Gather()
-		if err != nil || len(families) != 1 || families[0].Metric[0].Label[0].GetValue() != "one" {
-			t.Errorf("metrics = %v, %v; want greedy_total with the label cluster", families, err)
+		if found := seriesOf(t, metrics, "cluster", "one"); found["greedy_total"] != 1 {
+			t.Errorf("metrics = %v; want greedy_total with the label cluster", found)
 		}
 		if err := r.Stop(t.Context(), "one"); err != nil {
 			t.Fatalf("Stop: %v", err)
@@ -387,7 +386,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 			t.Errorf("list in the hub after the stop: %v, want ErrStopped", err)
 		}
 	}
-	if families, _ := metrics.Gather(); len(families) != 0 {
-		t.Errorf("metrics after the stop = %v, want none", families)
+	if found := seriesOf(t, metrics, "cluster", "one"); len(found) != 0 {
+		t.Errorf("metrics after the stop = %v, want none", found)
 	}
 }

@@ -20,6 +20,8 @@ const clusterLabel = "cluster"
 type figures struct {
 	panics                  *prometheus.CounterVec
 	objects, bytes, zombies *prometheus.Desc
+	counted
+	aggregate bool // no series for each remote
 
 	mu         sync.Mutex          // protects the fields
 	budgets    []*budget           // of the epochs that have not ended
@@ -30,9 +32,11 @@ var _ prometheus.Collector = (*figures)(nil)
 
 // newFigures registers the metrics. A registry that follows another one in the process goes on with
 // its figures.
-func newFigures(r prometheus.Registerer) *figures {
+func newFigures(r prometheus.Registerer, aggregate bool) *figures {
 	f := &figures{
 		leftBehind: map[ClusterName]int{},
+		counted:    newCounted(),
+		aggregate:  aggregate,
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clusterfx_module_panics_total",
 			Help: "Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
@@ -61,34 +65,45 @@ func (f *figures) Describe(to chan<- *prometheus.Desc) {
 	to <- f.objects
 	to <- f.bytes
 	to <- f.zombies
+	f.describe(to)
+}
+
+// cluster returns the value of the label of a remote: where all are counted together, none.
+func (f *figures) cluster(name ClusterName) string {
+	if f.aggregate {
+		return ""
+	}
+	return string(name)
 }
 
 // Collect implements prometheus.Collector. It reports what the last counts found and waits for no app.
 func (f *figures) Collect(to chan<- prometheus.Metric) {
 	f.panics.Collect(to)
-	type series struct {
-		cluster ClusterName
-		kind    string
-	}
+	f.collect(to)
+	type series struct{ cluster, kind string }
 	sums := map[series]tally{}
 	f.mu.Lock()
 	budgets := slices.Clone(f.budgets)
 	leftBehind := maps.Clone(f.leftBehind)
 	f.mu.Unlock()
+	zombies := map[string]int{}
 	for name, n := range leftBehind {
-		to <- prometheus.MustNewConstMetric(f.zombies, prometheus.GaugeValue, float64(n), string(name))
+		zombies[f.cluster(name)] += n
+	}
+	for cluster, n := range zombies {
+		to <- prometheus.MustNewConstMetric(f.zombies, prometheus.GaugeValue, float64(n), cluster)
 	}
 	for _, b := range budgets {
 		for kind, held := range b.byKind() {
-			one := series{b.epoch.name, kind}
+			one := series{f.cluster(b.epoch.name), kind}
 			sums[one] = sums[one].plus(held)
 		}
 	}
 	for one := range maps.Keys(sums) {
 		to <- prometheus.MustNewConstMetric(f.objects, prometheus.GaugeValue,
-			float64(sums[one].objects), string(one.cluster), one.kind)
+			float64(sums[one].objects), one.cluster, one.kind)
 		to <- prometheus.MustNewConstMetric(f.bytes, prometheus.GaugeValue,
-			float64(sums[one].bytes), string(one.cluster), one.kind)
+			float64(sums[one].bytes), one.cluster, one.kind)
 	}
 }
 
@@ -115,7 +130,11 @@ func (f *figures) leaveBehind(name ClusterName, n int) {
 
 // forget drops the series of a remote that is gone.
 func (f *figures) forget(name ClusterName) {
+	if f.aggregate {
+		return
+	}
 	f.panics.DeletePartialMatch(prometheus.Labels{clusterLabel: string(name)})
+	f.counted.forget(name)
 }
 
 // guardKey is the key under which the contexts of a module's controllers carry its guard.

@@ -24,6 +24,7 @@ import (
 // app but is probed on.
 type link struct {
 	*environment
+	name      ClusterName
 	transport *kubeconfig.Transport
 	endpoint  string // fingerprint
 	server    string
@@ -92,6 +93,7 @@ func (l *link) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		l.count(fact, time.Since(began))
 		pause := l.pause(err == nil)
 		switch {
 		case l.isBehind(err, began):
@@ -114,6 +116,16 @@ func (l *link) run(ctx context.Context) {
 		}
 		wait.Stop()
 	}
+}
+
+// count counts a probe, whosever fault it was.
+func (l *link) count(fact probeFact, took time.Duration) {
+	result := "success"
+	if !fact.ok {
+		result = "failure"
+		l.figures.probeFailures.WithLabelValues(l.figures.cluster(l.name), fact.failed.Reason).Inc()
+	}
+	l.figures.probes.WithLabelValues(result).Observe(took.Seconds())
 }
 
 // maxExcused is how many failures in a row the hub takes upon itself. A hub that is always short of time

@@ -35,6 +35,7 @@ type Registry struct {
 	allowTwin bool
 	zombies   atomic.Int64
 	events    broadcast
+	overview  *overview
 	running   sync.WaitGroup // the actors, also those of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
@@ -72,6 +73,9 @@ type Options struct {
 	Log logr.Logger
 	// Metrics is where the apps' collectors go. Default: a registry of its own.
 	Metrics prometheus.Registerer
+	// AggregateMetrics counts all remotes together in the registry's own metrics, for fleets so large that
+	// a series of each is too much. What modules register keeps its label. Default: a series of each.
+	AggregateMetrics bool
 	// Replica names this process in user agents. Default "hub".
 	Replica string
 	// Gate refuses every mutating request of every app while it returns an error. It is how a
@@ -152,6 +156,10 @@ func New(o Options) (*Registry, error) {
 		claims: map[string]claim{},
 	}
 	r.environment = newEnvironment(o, modules, transport)
+	r.overview = newOverview(r, o.AggregateMetrics)
+	if err := r.overview.register(r.metrics); err != nil {
+		return nil, fmt.Errorf("register the metrics: %w", err)
+	}
 	return r, nil
 }
 
@@ -333,6 +341,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		r.running.Wait() // also for those that were stopped before, and still clean up
+		r.metrics.Unregister(r.overview)
 		r.end()
 	}()
 	select {

@@ -56,12 +56,27 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 			err = s.panicked(ctx, r, &panicError{value: value, stack: debug.Stack()})
 		}
 	}()
+	began := time.Now()
 	result, err = s.inner.Reconcile(ctx, r)
+	s.count(result, err, time.Since(began))
 	s.breaker.worked()
 	if result.RequeueAfter > 0 {
 		result.RequeueAfter = max(result.RequeueAfter, minRequeueAfter)
 	}
 	return result, err
+}
+
+// count counts a call that has returned.
+func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
+	f, outcome := s.guard.epoch.figures, "success"
+	switch {
+	case err != nil:
+		outcome = "error"
+	case result.RequeueAfter > 0:
+		outcome = "requeue_after"
+	}
+	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, outcome).Inc()
+	f.durations.WithLabelValues(s.guard.module).Observe(took.Seconds())
 }
 
 // minRequeueAfter is how soon a request comes back at the earliest that a reconciler has asked for again.
@@ -78,6 +93,8 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panicError) error {
 	s.guard.countPanic()
+	f := s.guard.epoch.figures
+	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, "panic").Inc()
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))

@@ -40,6 +40,7 @@ type chain struct {
 	heard     *atomic.Int64 // when a list last brought something, in nanoseconds; may be nil
 	// decorated is send with the operator's decorations around it; nil without any.
 	decorated http.RoundTripper
+	traffic   *traffic // counts requests; nil counts nothing
 }
 
 // RoundTrip sends the request through the layers.
@@ -106,7 +107,10 @@ func (s sender) RoundTrip(r *http.Request) (*http.Response, error) { return s.se
 
 func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) {
 	if c.limiter != nil {
-		if err := c.limiter.Wait(r.Context()); err != nil {
+		began := time.Now()
+		err := c.limiter.Wait(r.Context())
+		c.traffic.waited(time.Since(began))
+		if err != nil {
 			return refuse(r, fmt.Errorf("wait for the rate limit of this app: %w", err))
 		}
 	}
@@ -122,8 +126,10 @@ func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 	}
 	response, err := withFewConnections(c.base, r)
 	if err != nil {
+		c.traffic.answered(0)
 		return nil, err
 	}
+	c.traffic.answered(response.StatusCode)
 	if err := c.check(r, response, kind); err != nil {
 		response.Body.Close()
 		return nil, err

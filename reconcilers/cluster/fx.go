@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -20,6 +21,8 @@ type Params struct {
 	// Journal is that of the registry. Default: none, so that a Cluster that crashes the hub does so
 	// again and again.
 	Journal *Journal `optional:"true"`
+	// Metrics is where the state of the Clusters is reported. Default: nowhere.
+	Metrics prometheus.Registerer `optional:"true"`
 	// Settings are what only the program knows. Default: those of the zero value.
 	Settings Settings `optional:"true"`
 }

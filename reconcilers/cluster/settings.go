@@ -28,6 +28,8 @@ type Settings struct {
 	// Cluster is deleted. What is not done by then is given up, and an event says so, 3 s later at
 	// the latest. Default 25 s.
 	RemoveWithin time.Duration
+	// AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
+	AggregateMetrics bool
 	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
 	// 60 s.
 	DeregisterAfter time.Duration

@@ -30,6 +30,11 @@ func Setup(p Params) error {
 func setup(p Params, remotes remotes) error {
 	settings := p.Settings.withDefaults()
 	events := recorder{p.Manager.GetEventRecorder(FieldManager)}
+	if p.Metrics != nil {
+		if err := p.Metrics.Register(newConditions(p.Manager.GetCache(), settings.AggregateMetrics)); err != nil {
+			return fmt.Errorf("register the metrics of Clusters: %w", err)
+		}
+	}
 	r := &reconciler{
 		Client:   p.Manager.GetClient(),
 		secrets:  p.Manager.GetAPIReader(),

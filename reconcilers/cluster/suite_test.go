@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +73,7 @@ type hub struct {
 	cluster          *fleet.Cluster
 	namespace        string // of the credentials, and the value of testLabel
 	registry         *registry.Registry
+	metrics          *prometheus.Registry
 	stop             func() // ends the process
 }
 
@@ -141,8 +143,10 @@ func (h *hub) run(config *rest.Config) {
 	h.must(err)
 	settings := h.options.settings
 	settings.Namespace = h.namespace
+	h.metrics = prometheus.NewRegistry()
 	parts := []fx.Option{
 		fx.NopLogger,
+		fx.Provide(func() prometheus.Registerer { return h.metrics }),
 		fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
 		fx.Supply(settings, h.options.registry),
 		registry.FX, h.module(),

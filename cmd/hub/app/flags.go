@@ -101,6 +101,8 @@ func (f *flags) bindPolicy() {
 func (f *flags) bindProcess() {
 	f.set.StringVar(&f.options.MetricsAddress, "metrics-bind-address", ":8080",
 		"Address to serve /metrics at, or 0 for nowhere")
+	f.set.BoolVar(&f.options.Registry.AggregateMetrics, "metrics-aggregate", false,
+		"Leave the names of clusters out of the hub's own metrics, for fleets of thousands (default false)")
 	f.set.StringVar(&f.options.HealthAddress, "health-probe-bind-address", ":8081",
 		"Address to serve /healthz and /readyz at, or 0 for nowhere. Neither depends on a remote")
 	f.set.StringVar(&f.log.Level, "log-level", "info", "How much to log: debug, info or error")

@@ -71,6 +71,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		fx.Supply(cluster.Settings{
 			Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
 			Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
+			AggregateMetrics: o.Registry.AggregateMetrics,
 		}),
 		fx.Provide(
 			newManager,

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// watcher is a module with a supervised reconciler that does nothing.
+func watcher() registry.Module {
+	return registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+		return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.Namespace{}).
+			Complete(registry.Supervise(p.Manager, nothing))
+	})})
+}
+
+// seriesOf returns how many series there are with a label of that value.
+func seriesOf(t *testing.T, from prometheus.Gatherer, label, value string) map[string]int {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, family := range families {
+		for _, one := range family.Metric {
+			for _, l := range one.Label {
+				if l.GetName() == label && l.GetValue() == value {
+					found[family.GetName()]++
+				}
+			}
+		}
+	}
+	return found
+}
+
+// What remotes, apps, probes, requests and reconciles do is measured, each under its remote's name, and all of
+// that goes when the remote does.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	all := prometheus.NewRegistry()
+	r := newRegistry(t, func(o *registry.Options) { o.Metrics, o.Modules = all, []registry.Module{watcher()} })
+	spawn(t, r, "measured", config)
+	dead := config
+	dead.Endpoint.Server = "https://127.0.0.1:1"
+	if err := r.Ensure("dead", dead); err != nil {
+		t.Fatal(err)
+	}
+	expectState(t, r, "dead", registry.StateUnreachable, "Unreachable")
+	of := func(labels ...string) map[string]string {
+		m := map[string]string{}
+		for i := 0; i < len(labels); i += 2 {
+			m[labels[i]] = labels[i+1]
+		}
+		return m
+	}
+	info, _ := r.Info("measured")
+	for name, labels := range map[string]map[string]string{
+		"clusterfx_cluster_info":          of("cluster", "measured", "id", info.ID, "version", info.Version),
+		"clusterfx_cluster_state":         of("cluster", "dead", "state", "Unreachable"),
+		"clusterfx_module_state":          of("cluster", "measured", "module", "watcher", "state", "Running"),
+		"clusterfx_modules":               of("module", "watcher", "state", "Running"),
+		"clusterfx_probe_failures_total":  of("cluster", "dead", "reason", "Unreachable"),
+		"clusterfx_remote_requests_total": of("cluster", "measured", "code", "2xx"),
+		"clusterfx_reconcile_total":       of("cluster", "measured", "module", "watcher", "result", "success"),
+	} {
+		eventually(t, func() error {
+			if got := metric(t, all, name, labels); got < 1 {
+				return fmt.Errorf("%s%v is %v", name, labels, got)
+			}
+			return nil
+		})
+	}
+	if got := metric(t, all, "clusterfx_clusters", of("state", "Ready")); got != 1 {
+		t.Errorf("%v remotes are Ready, want 1", got)
+	}
+	for _, name := range []registry.ClusterName{"measured", "dead"} {
+		if err := r.Stop(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if left := seriesOf(t, all, "cluster", string(name)); len(left) > 0 {
+			t.Errorf("series of %s are left: %v", name, left)
+		}
+	}
+}
+
+// In a fleet of thousands nobody wants a series of each.
+func TestMetrics_Aggregated(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	all := prometheus.NewRegistry()
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Metrics, o.Modules, o.AggregateMetrics = all, []registry.Module{watcher()}, true
+	})
+	spawn(t, r, "one", config)
+	spawn(t, r, "two", config)
+	err := r.WithClient(t.Context(), "one", func(ctx context.Context, c client.Client) error {
+		return c.List(ctx, &corev1.NamespaceList{})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := metric(t, all, "clusterfx_modules", map[string]string{"module": "watcher", "state": "Running"}); got != 2 {
+		t.Errorf("%v modules run, want 2", got)
+	}
+	for _, name := range []string{"one", "two"} {
+		if found := seriesOf(t, all, "cluster", name); len(found) > 0 {
+			t.Errorf("there are series of %s: %v", name, found)
+		}
+	}
+	if got := metric(t, all, "clusterfx_remote_requests_total", map[string]string{"cluster": "", "code": "2xx"}); got < 4 {
+		t.Errorf("%v requests of all remotes", got)
+	}
+}
+
+// Every metric says what it is, in a sentence, and has a name of ours.
+func TestMetrics_Named(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	all := prometheus.NewRegistry()
+	spawn(t, newRegistry(t, func(o *registry.Options) { o.Metrics = all }), "a", config)
+	families, err := all.Gather()
+	if err != nil || len(families) == 0 {
+		t.Fatalf("%d metrics, %v", len(families), err)
+	}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "clusterfx_") || !strings.HasSuffix(f.GetHelp(), ".") {
+			t.Errorf("%s: %q", f.GetName(), f.GetHelp())
+		}
+	}
+}

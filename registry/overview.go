@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// overview is the metrics that follow from the snapshots of the remotes when somebody asks. So the series of
+// a remote that has left are gone by themselves.
+type overview struct {
+	registry  *Registry
+	aggregate bool
+
+	clusters, modules             *prometheus.Desc // how many there are of each kind
+	info, state, module, restarts *prometheus.Desc // for each remote
+}
+
+var _ prometheus.Collector = (*overview)(nil)
+
+func newOverview(r *Registry, aggregate bool) *overview {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("clusterfx_"+name, help, labels, nil)
+	}
+	return &overview{
+		registry: r, aggregate: aggregate,
+		clusters: desc("clusters", "Remotes by their state.", "state"),
+		modules:  desc("modules", "Modules of remotes by their state.", "module", "state"),
+		info: desc("cluster_info", "1 for each remote, with the id and the version that it told last.",
+			clusterLabel, "id", "version"),
+		state:    desc("cluster_state", "1 for the state that a remote is in.", clusterLabel, "state"),
+		module:   desc("module_state", "1 for the state that a module of a remote is in.", clusterLabel, "module", "state"),
+		restarts: desc("app_failures_in_a_row", "How often an app has failed since it was last well for ten minutes.", clusterLabel),
+	}
+}
+
+// register makes the overview a metric. It takes the place of that of a registry which is gone.
+func (o *overview) register(at prometheus.Registerer) error {
+	err := at.Register(o)
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(err, &registered) {
+		at.Unregister(registered.ExistingCollector)
+		err = at.Register(o)
+	}
+	return err
+}
+
+// states are all that a remote may be in; those that none is in are 0.
+func states() []State {
+	return []State{StatePending, StateStarting, StateReady, StateUnreachable, StateFailed, StatePaused, StateStopping}
+}
+
+// Describe implements prometheus.Collector.
+func (o *overview) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{o.clusters, o.modules, o.info, o.state, o.module, o.restarts} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. It waits for no remote.
+func (o *overview) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	clusters, modules := map[State]int{}, map[[2]string]int{}
+	for _, info := range o.registry.List() {
+		clusters[info.State]++
+		for _, m := range info.Modules {
+			modules[[2]string{m.Name, m.State}]++
+			if !o.aggregate {
+				gauge(o.module, 1, string(info.Name), m.Name, m.State)
+			}
+		}
+		if !o.aggregate {
+			gauge(o.info, 1, string(info.Name), info.ID, info.Version)
+			gauge(o.state, 1, string(info.Name), string(info.State))
+			gauge(o.restarts, info.Restarts, string(info.Name))
+		}
+	}
+	for _, state := range states() {
+		gauge(o.clusters, clusters[state], string(state))
+	}
+	for key, n := range modules {
+		gauge(o.modules, n, key[0], key[1])
+	}
+}
