@@ -9,12 +9,14 @@ CODE    := $(filter-out tools,$(MODULES))
 TIMEOUT ?= 10m
 # Arguments for the hub of make demo, as in: make demo ARGS='--clusters 3'.
 ARGS    ?=
+# The image that make image builds and dist/install.yaml runs.
+IMG     ?= ghcr.io/clusterfx/hub:latest
 # Which benchmarks make bench runs, and where.
 BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-faults e2e bench demo generate fmt lint verify
+.PHONY: help build controlplane test test-faults e2e bench demo dist image generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -44,8 +46,16 @@ bench: controlplane ## Measure what the README says about speed.
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
 	go run ./cmd/hub dev $(ARGS)
 
-generate: ## Write deepcopy functions, apply configurations and the CRD.
+dist: ## Write dist/install.yaml, everything that a management cluster needs (IMG: image of the hub).
+	@mkdir -p dist
+	go run ./cmd/hub install --export --image $(IMG) >dist/install.yaml
+
+image: ## Build the image of the hub for this machine (needs Docker; IMG: its name).
+	docker build -t $(IMG) .
+
+generate: ## Write deepcopy functions, apply configurations and the CRD, and copy what the chart needs.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
+	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).
 	@set -e; for m in $(CODE); do (cd "$$m" && $(TOOL) golangci-lint fmt); done

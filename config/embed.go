@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config carries the YAML of this folder into Go programs that install it: the development
-// command of the hub, the test kit and the tests. It holds no logic and imports nothing.
+// Package config carries the YAML of this folder into Go programs that install it: the commands dev and install
+// of the hub, the test kit and the tests. It holds no logic and imports nothing.
+//
+// The folders are those that kubebuilder made known: crd, rbac, hub (the Deployment and its namespace), network-policy,
+// and default, which is all of these; prometheus and grafana for who watches the hub, samples for who registers a
+// remote, and chart, the same for Helm. Each is built with kustomize. The folder test is a Go module of its own with
+// the tests that need Helm and Prometheus.
+//
+// The objects in hub and rbac have no namespace, and full names: default gives them the namespace and changes
+// nothing else. So a program needs no kustomize to do the same.
 package config
 
 import "embed"
 
 // CRDs holds the CustomResourceDefinitions that the hub needs, as crd/<group>_<plural>.yaml.
 //
-//go:embed crd/*.yaml
+//go:embed crd/clusterfx.dev_*.yaml
 var CRDs embed.FS
+
+// Installation holds what default/kustomization.yaml is built from: that file, and the folders that it names, with
+// their own kustomization.yaml.
+//
+//go:embed default/*.yaml crd/*.yaml rbac/*.yaml hub/*.yaml network-policy/*.yaml
+var Installation embed.FS

@@ -77,7 +77,7 @@ func explain(ctx context.Context, config *rest.Config, err error) error {
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		return fmt.Errorf("the hub's cluster at %s does not know Cluster objects: install them with "+
-			"kubectl apply --server-side -f config/crd: %w", config.Host, err)
+			"kubectl apply --server-side -k config/crd: %w", config.Host, err)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the hub's cluster at %s denies the hub what it needs: check its credentials, "+
 			"and grant it the rights that the documentation of reconcilers/cluster lists: %w", config.Host, err)

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+const installExample = `  # Into the cluster of the current context
+  %s install
+
+  # The same with kubectl, which shows what would change first
+  %s install --export | kubectl diff --server-side -f -
+  %s install --export | kubectl apply --server-side -f -
+
+  # A hub of your own, in a namespace of your own
+  %s install --namespace fleet --image registry.example.com/my-hub:v1`
+
+// installFlags are the flags of the command install.
+type installFlags struct {
+	options install.Options
+	apply   install.ApplyOptions
+	export  bool
+	yes     bool
+	dry     string
+}
+
+func newInstall(p program) *cobra.Command {
+	var f installFlags
+	var s *session
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install this hub into its cluster, or print the manifests",
+		Long: "Install this hub: its CRD, namespace, roles with the rights of the modules in it, Deployment,\n" +
+			"PodDisruptionBudget, Service and NetworkPolicy. Everything is applied on the server's side, so that the same\n" +
+			"command upgrades, too. --export prints the manifests instead and asks no cluster. A dry run of the server\n" +
+			"needs the namespace, which is all that it would not find.\n\n" +
+			connectionHelp + "\n\n" + exitCodes,
+		Example: p.example(installExample),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			objects, err := f.objects(p.modules)
+			if err != nil {
+				return err
+			}
+			if f.export {
+				return install.Write(p.stdout, objects)
+			}
+			return f.run(cmd.Context(), s, objects)
+		},
+	}
+	set := cmd.Flags()
+	set.BoolVar(&f.export, "export", false, "Print the manifests and do nothing else (default false)")
+	set.StringVarP(&f.options.Namespace, "namespace", "n", hubv1.DefaultNamespace,
+		"The namespace of the hub, which is its credentials namespace, too")
+	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release")
+	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
+	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that somebody else has set (default false)")
+	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
+	bindDryRun(cmd, &f.dry)
+	s = p.newSession(cmd)
+	s.bind(set)
+	return cmd
+}
+
+// objects checks the flags and returns what is to be installed.
+func (f *installFlags) objects(modules []registry.Module) ([]*unstructured.Unstructured, error) {
+	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
+		return nil, fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
+	}
+	if f.options.Replicas < 0 {
+		return nil, fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
+	}
+	if f.options.Image == "" {
+		f.options.Image = releasedImage(version())
+	}
+	f.options.Rules = installedRules(modules)
+	return install.Objects(f.options)
+}
+
+// run applies the objects to the hub's cluster.
+func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructured.Unstructured) error {
+	mode, err := parseDryRun(f.dry)
+	if err != nil {
+		return err
+	}
+	if mode == dryRunClient {
+		return install.Write(s.terminal.Out, objects)
+	}
+	hub, err := s.hub.Hub()
+	if err != nil {
+		return err
+	}
+	if f.apply.DryRun = mode == dryRunServer; !f.apply.DryRun && !f.yes {
+		question := fmt.Sprintf("Install the hub with %d objects into namespace %s?", len(objects), f.options.Namespace)
+		if err := s.terminal.Confirm(question); err != nil {
+			return err
+		}
+	}
+	operation := "serverside-applied"
+	if f.apply.DryRun {
+		operation += " (server dry run)"
+	}
+	var printing error
+	f.apply.Applied = func(o *unstructured.Unstructured) {
+		kind := o.GroupVersionKind().GroupKind()
+		printing = errors.Join(printing, s.terminal.Print("%s/%s %s", strings.ToLower(kind.String()), o.GetName(), operation))
+	}
+	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP}) // one that asks for the kinds
+	if err != nil {
+		return hub.Explain(err)
+	}
+	if err := install.Apply(ctx, c, objects, f.apply); err != nil {
+		return hub.Explain(err)
+	}
+	return printing
+}
+
+// installedRules are the rights that "hub rbac" prints for all modules of this hub.
+func installedRules(modules []registry.Module) *install.Rules {
+	rules := &install.Rules{}
+	for _, role := range (&rbacFlags{namespace: hubv1.DefaultNamespace}).inHub(modules) {
+		switch role := role.(type) {
+		case *rbacv1.ClusterRole:
+			rules.Everywhere = role.Rules
+		case *rbacv1.Role:
+			if role.Namespace == hubv1.DefaultNamespace {
+				rules.Own = role.Rules
+			} else {
+				rules.Events = role.Rules
+			}
+		}
+	}
+	return rules
+}
+
+// stockImage is the repository of the stock hub's image.
+const stockImage = "ghcr.io/clusterfx/hub"
+
+// releasedImage returns the image of a release, and nothing for what was built from a checkout: the manifests say
+// what to use then.
+func releasedImage(version string) string {
+	if !strings.HasPrefix(version, "v") || strings.ContainsAny(version, "-+") {
+		return ""
+	}
+	return stockImage + ":" + version
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// install runs "hub install" against the hub's cluster and returns what it prints, and the error's text.
+func (h *hub) install(args ...string) (stdout, stderr string, err error) {
+	h.t.Helper()
+	self, err := os.Executable()
+	h.must(err)
+	kubeconfig := filepath.Join(h.t.TempDir(), "kubeconfig")
+	h.must(os.WriteFile(kubeconfig, h.cluster.Kubeconfig(), 0o600))
+	cmd := exec.CommandContext(context.WithoutCancel(h.t.Context()), self, append([]string{"install", "--kubeconfig", kubeconfig}, args...)...)
+	var out, problems bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asHub+"=stock"), &out, &problems
+	err = cmd.Run()
+	return out.String(), problems.String(), err
+}
+
+// The command asks before it does anything, shows with a dry run what it would do, installs, and upgrades.
+func TestInstall(t *testing.T) {
+	h := newHub(t)
+	key := types.NamespacedName{Namespace: "installed", Name: "clusterfx-hub"}
+	args := []string{"--namespace=installed", "--image=registry.example.com/hub:v1", "--force-conflicts"}
+	if _, problem, err := h.install(args...); err == nil || !strings.Contains(problem, "say --yes") {
+		t.Errorf("without a terminal it says %q", problem)
+	}
+	if out, problem, err := h.install(append(args, "--dry-run=client")...); err != nil || !strings.Contains(out, "kind: Deployment") {
+		t.Errorf("a dry run of the client: %v, %s", err, problem)
+	}
+	var deployment appsv1.Deployment
+	if err := h.Get(t.Context(), key, &deployment); err == nil {
+		t.Error("it was installed without a yes")
+	}
+	out, problem, err := h.install(append(args, "--yes")...)
+	if err != nil || !strings.Contains(out, "deployment.apps/clusterfx-hub serverside-applied\n") {
+		t.Fatalf("%v: %s\n%s", err, problem, out)
+	}
+	if _, problem, err := h.install(append(args, "--yes", "--replicas=3")...); err != nil {
+		t.Fatalf("%v: %s", err, problem)
+	}
+	h.must(h.Get(t.Context(), key, &deployment))
+	if *deployment.Spec.Replicas != 3 || deployment.Spec.Template.Spec.Containers[0].Image != "registry.example.com/hub:v1" {
+		t.Errorf("installed is %+v", deployment.Spec)
+	}
+}
+
+// What is wrong with the flags is said before anybody is asked.
+func TestInstall_Refused(t *testing.T) {
+	h := newHub(t)
+	for flag, want := range map[string]string{
+		"--namespace=A_":  `--namespace="A_" is not a name`,
+		"--replicas=-1":   "--replicas=-1: use 1 or more",
+		"--dry-run=maybe": "use none, client or server",
+	} {
+		if _, problem, err := h.install(flag); err == nil || !strings.Contains(problem, want) {
+			t.Errorf("%s says %q (%v)", flag, problem, err)
+		}
+	}
+}

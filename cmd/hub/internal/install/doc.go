@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package install turns the manifests that are compiled into the program into the objects of an installation.
+
+# Usage
+
+	objects, err := install.Objects(install.Options{Namespace: "clusters", Image: "registry.example.com/hub:v1"})
+	err = install.Write(os.Stdout, objects)                       // for kubectl apply -f -
+	err = install.Apply(ctx, c, objects, install.ApplyOptions{})  // or at once
+
+# How it works
+
+The manifests are those of config/default. The files to read, and their order, are what the kustomization.yaml of
+that folder and of the folders below it name. What is done to them is what the first one asks kustomize for: objects
+without a namespace, and ServiceAccounts in bindings that name none, get the one of the installation. On top of it
+come the values of Options.
+
+# Considerations
+
+kustomize itself is not compiled in: with its dependencies it is larger than what it would do here, and a test
+compares the objects with what kustomize makes of the same files.
+
+A hub of one's own needs the rights of its own modules. So the rules in the manifests, which are the stock hub's, are
+replaced by those that the program says it needs.
+
+Objects have lost the comments of the files. Whoever wants to read those finds them in config.
+*/
+package install

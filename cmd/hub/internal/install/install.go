@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// Options say in what an installation differs from the manifests.
+type Options struct {
+	// Namespace is the hub's: it runs there, and it is the credentials namespace. Default: clusterfx-system.
+	Namespace string
+	// Image is the reference of the hub's image. Default: that of the manifests.
+	Image string
+	// Replicas is the number of hubs. Default (0): that of the manifests.
+	Replicas int32
+	// Rules are the rights that the hub needs in its own cluster. Default: those of the stock hub.
+	Rules *Rules
+}
+
+// Objects returns the objects of an installation in an order in which they can be created. It reads nothing but the
+// program itself; an error says that this was built from manifests that are wrong.
+func Objects(o Options) ([]*unstructured.Unstructured, error) {
+	objects, err := manifests()
+	if err != nil {
+		return nil, err
+	}
+	if o.Namespace == "" {
+		o.Namespace = hubv1.DefaultNamespace
+	}
+	for _, object := range objects {
+		if err := o.complete(object); err != nil {
+			return nil, fmt.Errorf("complete %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return objects, nil
+}
+
+// complete puts the options into an object.
+func (o Options) complete(object *unstructured.Unstructured) error {
+	switch object.GetKind() {
+	case "Namespace":
+		object.SetName(o.Namespace)
+		return nil
+	case "CustomResourceDefinition":
+		return nil
+	case "ClusterRole":
+		return o.Rules.replace(object)
+	case "ClusterRoleBinding":
+		return o.bind(object)
+	}
+	if object.GetNamespace() == "" {
+		object.SetNamespace(o.Namespace)
+	}
+	switch object.GetKind() {
+	case "Role":
+		return o.Rules.replace(object)
+	case "RoleBinding":
+		return o.bind(object)
+	case "Deployment":
+		return o.deploy(object)
+	}
+	return nil
+}
+
+// bind gives the ServiceAccounts of a binding their namespace.
+func (o Options) bind(binding *unstructured.Unstructured) error {
+	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+	if err != nil {
+		return err
+	}
+	for _, s := range subjects {
+		if subject, ok := s.(map[string]any); ok && subject["namespace"] == nil {
+			subject["namespace"] = o.Namespace
+		}
+	}
+	return unstructured.SetNestedSlice(binding.Object, subjects, "subjects")
+}
+
+// deploy puts the image and the replicas into the Deployment of the hub.
+func (o Options) deploy(deployment *unstructured.Unstructured) error {
+	if o.Replicas != 0 {
+		if err := unstructured.SetNestedField(deployment.Object, int64(o.Replicas), "spec", "replicas"); err != nil {
+			return err
+		}
+	}
+	if o.Image == "" {
+		return nil
+	}
+	path := []string{"spec", "template", "spec", "containers"}
+	containers, _, err := unstructured.NestedSlice(deployment.Object, path...)
+	if err != nil {
+		return err
+	}
+	for _, c := range containers {
+		if container, ok := c.(map[string]any); ok {
+			container["image"] = o.Image
+		}
+	}
+	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
+}

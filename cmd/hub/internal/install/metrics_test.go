@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// documented is a row of docs/metrics.md.
+type documented struct {
+	kind, help string
+	labels     []string
+}
+
+// documentedMetrics returns what docs/metrics.md says, by the names of the metrics.
+func documentedMetrics(t *testing.T) map[string]documented {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]documented{}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, " | ")
+		if name, isRow := strings.CutPrefix(cells[0], "| `"); isRow && len(cells) == 4 {
+			var labels []string
+			if cells[2] != "" {
+				labels = strings.Split(strings.ReplaceAll(cells[2], "`", ""), ", ")
+			}
+			found[strings.TrimSuffix(name, "`")] = documented{
+				kind: cells[1], labels: labels, help: strings.TrimSuffix(strings.TrimSpace(cells[3]), " |"),
+			}
+		}
+	}
+	return found
+}
+
+// checkMetrics compares what a hub of this process exports with docs/metrics.md.
+func checkMetrics(t *testing.T) {
+	t.Helper()
+	page := documentedMetrics(t)
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		name := f.GetName()
+		row, isThere := page[name]
+		if !isThere && !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
+			t.Errorf("the hub exports %s, which docs/metrics.md does not know: %v", name, exportedAs(f))
+		}
+		if diff := cmp.Diff(row, exportedAs(f), cmp.AllowUnexported(documented{})); isThere && diff != "" {
+			t.Errorf("docs/metrics.md says of %s what has -, the hub exports +:\n%s", name, diff)
+		}
+		delete(page, name)
+		if name == "leader_election_master_status" && f.GetMetric()[0].GetGauge().GetValue() != 1 {
+			t.Errorf("a hub that works says that it is no leader: %v", f)
+		}
+	}
+	for name, row := range page {
+		checkDescribed(t, name, row)
+	}
+}
+
+// exportedAs returns the row that a metric should have.
+func exportedAs(f *dto.MetricFamily) documented {
+	labels := map[string]bool{}
+	for _, m := range f.GetMetric() {
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = true
+		}
+	}
+	return documented{
+		kind: strings.ToLower(f.GetType().String()), help: strings.TrimSpace(f.GetHelp()), labels: slices.Sorted(maps.Keys(labels)),
+	}
+}
+
+// checkDescribed fails unless a metric that has no series now is registered with that name, those labels and that help:
+// a registry refuses another one of the name, and says whether it differs.
+func checkDescribed(t *testing.T, name string, row documented) {
+	t.Helper()
+	copied := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: row.help}, row.labels)
+	err := ctrlmetrics.Registry.Register(copied)
+	switch {
+	case err == nil:
+		ctrlmetrics.Registry.Unregister(copied)
+		t.Errorf("docs/metrics.md has %s, which the hub does not export", name)
+	case strings.Contains(err.Error(), "different label names or a different help string"):
+		t.Errorf("docs/metrics.md has other labels or another help for %s: %v", name, err)
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// fieldManager is whose the fields of an installation are.
+const fieldManager = "clusterfx-install"
+
+// Write writes the objects as YAML that kubectl apply -f - takes.
+func Write(w io.Writer, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ApplyOptions say how objects are applied.
+type ApplyOptions struct {
+	// ForceConflicts takes fields over that somebody else has set. Default: that is an error.
+	ForceConflicts bool
+	// DryRun lets the API server check the objects and keep none. Default: it keeps them.
+	DryRun bool
+	// Applied is told of each object when it is done. Default: nobody is.
+	Applied func(*unstructured.Unstructured)
+}
+
+// Apply applies the objects on the server's side, one after the other, and fails with the first one that is refused;
+// what was applied until then stays, and applying again goes on from there. The API server refuses fields that it
+// does not know. Apply blocks for one request per object, as long as ctx allows.
+func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o ApplyOptions) error {
+	options := []client.PatchOption{client.FieldOwner(fieldManager)}
+	if o.ForceConflicts {
+		options = append(options, client.ForceOwnership)
+	}
+	if o.DryRun {
+		options = append(options, client.DryRunAll)
+	}
+	// The method Apply of such a client does not ask for strictness, a patch does.
+	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)
+	for _, object := range objects {
+		text, err := object.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		// The answer is decoded into what is sent: the caller keeps its object.
+		answer := object.DeepCopy()
+		if err := c.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, text), options...); err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		if o.Applied != nil {
+			o.Applied(object)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// namespace is the one that config/default installs into.
+const namespace = "clusterfx-system"
+
+// render returns the objects that the chart makes of values.
+func render(t *testing.T, values map[string]any) ([]*unstructured.Unstructured, error) {
+	t.Helper()
+	chart, err := loader.Load("../chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := common.ReleaseOptions{Name: "clusterfx", Namespace: namespace, IsInstall: true, Revision: 1}
+	all, err := util.ToRenderValues(chart, values, options, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for name, text := range files {
+		if strings.HasSuffix(name, ".yaml") {
+			objects = append(objects, parse(t, text)...)
+		}
+	}
+	return objects, nil
+}
+
+func parse(t *testing.T, text string) (objects []*unstructured.Unstructured) {
+	t.Helper()
+	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(document), &object.Object); err != nil {
+			t.Fatalf("%v in:\n%s", err, document)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// kustomize builds a folder of config with the kustomize that is in kubectl, either that of make controlplane or the one
+// on the PATH.
+func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := filepath.Glob(filepath.Join(cache, "clusterfx", "controlplane", "*", "kubectl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl := "kubectl"
+	if len(built) > 0 {
+		kubectl = built[len(built)-1]
+	}
+	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", "../"+folder)
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Fatal(`there is no kubectl: run "make controlplane"`)
+	}
+	if err != nil {
+		t.Fatalf("kustomize %s: %v", folder, err)
+	}
+	return parse(t, string(out))
+}
+
+// text returns objects as text, in an order of their own.
+func text(t *testing.T, objects []*unstructured.Unstructured) string {
+	t.Helper()
+	id := func(o *unstructured.Unstructured) string {
+		return o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(id(a), id(b)) })
+	var out bytes.Buffer
+	for _, object := range objects {
+		one, err := yaml.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n")
+		out.Write(one)
+	}
+	return out.String()
+}
+
+// withoutHelms takes away what Helm says about itself.
+func withoutHelms(objects []*unstructured.Unstructured) {
+	helms := []string{
+		"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart",
+	}
+	for _, object := range objects {
+		labels, annotations := object.GetLabels(), object.GetAnnotations()
+		for _, label := range helms {
+			delete(labels, label)
+		}
+		delete(annotations, "helm.sh/resource-policy")
+		object.SetLabels(labels)
+		object.SetAnnotations(annotations)
+	}
+}
+
+// The chart installs what kustomize does, but for the namespace, which is for Helm's user to make.
+func TestChart_IsKustomizes(t *testing.T) {
+	t.Parallel()
+	got, err := render(t, map[string]any{
+		"image":      map[string]any{"tag": "latest"},
+		"prometheus": map[string]any{"create": true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutHelms(got)
+	want := slices.Concat(kustomize(t, "default"), kustomize(t, "prometheus"))
+	want = slices.DeleteFunc(want, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
+	if diff := gocmp.Diff(text(t, want), text(t, got)); diff != "" {
+		t.Errorf("kustomize has -, the chart +:\n%s", diff)
+	}
+}
+
+// Every value of the chart has an effect, and what is not a value is refused.
+func TestChart_Values(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values map[string]any
+		want   string
+	}{
+		"replicas":       {map[string]any{"replicas": 3}, "replicas: 3"},
+		"repository":     {map[string]any{"image": map[string]any{"repository": "example.com/hub"}}, "image: example.com/hub:v0.1.0"},
+		"tag":            {map[string]any{"image": map[string]any{"tag": "v9"}}, "image: ghcr.io/clusterfx/hub:v9"},
+		"pull policy":    {map[string]any{"image": map[string]any{"pullPolicy": "Always"}}, "imagePullPolicy: Always"},
+		"pull secrets":   {map[string]any{"imagePullSecrets": []any{map[string]any{"name": "own"}}}, "imagePullSecrets:\n      - name: own"},
+		"args":           {map[string]any{"args": []any{"--log-level=debug"}}, "- --credentials-namespace=$(POD_NAMESPACE)\n        - --log-level=debug"},
+		"rules":          {map[string]any{"extraRules": []any{map[string]any{"apiGroups": []any{"own"}, "resources": []any{"things"}, "verbs": []any{"get"}}}}, "- things"},
+		"resources":      {map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "7"}}}, "cpu: \"7\""},
+		"memory":         {map[string]any{"goMemLimit": "7GiB"}, "value: 7GiB"},
+		"node selector":  {map[string]any{"nodeSelector": map[string]any{"own": "node"}}, "own: node"},
+		"tolerations":    {map[string]any{"tolerations": []any{map[string]any{"key": "own"}}}, "- key: own"},
+		"affinity":       {map[string]any{"affinity": map[string]any{"nodeAffinity": map[string]any{}}}, "nodeAffinity: {}"},
+		"priority class": {map[string]any{"priorityClassName": "high"}, "priorityClassName: high"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects, err := render(t, c.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := text(t, objects); !strings.Contains(got, c.want) {
+				t.Errorf("there is no %q", c.want)
+			}
+		})
+	}
+	for kind, value := range map[string]string{"CustomResourceDefinition": "crd", "NetworkPolicy": "networkPolicy"} {
+		objects, err := render(t, map[string]any{value: map[string]any{"create": false}})
+		if err != nil || strings.Contains(text(t, objects), "\nkind: "+kind+"\n") {
+			t.Errorf("%s.create=false still makes a %s (%v)", value, kind, err)
+		}
+	}
+	if _, err := render(t, map[string]any{"replica": 3}); err == nil {
+		t.Error("a value that is not there is accepted")
+	}
+}
+
+// A chart that is packed has no folder beside it: what it takes from there are copies.
+func TestChart_Files(t *testing.T) {
+	t.Parallel()
+	for copied, original := range map[string]string{
+		"clusterfx.dev_clusters.yaml": "../crd/clusterfx.dev_clusters.yaml",
+		"rules.yaml":                  "../prometheus/rules.yaml",
+		"service_monitor.yaml":        "../prometheus/service_monitor.yaml",
+	} {
+		got, err := os.ReadFile(filepath.Join("../chart/files", copied))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(original)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("chart/files/%s is not %s any more: run make generate", copied, original)
+		}
+	}
+}
