@@ -3,7 +3,8 @@
 # tools/go.mod, built on first use and kept in Go's build cache.
 
 TOOL    := go tool -modfile="$(CURDIR)/tools/go.mod"
-MODULES := . $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*'))
+# config/test is left out: Helm and Prometheus take minutes to compile. It has targets of its own.
+MODULES := . $(filter-out config/test,$(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*')))
 # The modules with code of ours; tools only names other people's.
 CODE    := $(filter-out tools,$(MODULES))
 TIMEOUT ?= 10m
@@ -16,10 +17,10 @@ BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-faults e2e bench demo dist image generate fmt lint verify
+.PHONY: help build controlplane test test-config test-faults e2e bench demo dist image generate fmt lint verify
 
 help: ## Print this help.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 build: ## Compile everything.
 	go build ./...
@@ -32,6 +33,9 @@ test: controlplane ## Run all tests against real API servers, with the race dete
 	@set -e; for m in $(filter-out .,$(CODE)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -timeout $(TIMEOUT) ./...); fi; \
 	done
+
+test-config: ## Check the chart, the alerts and the dashboards with Helm and Prometheus (some minutes to compile).
+	cd config/test && $(TOOL) golangci-lint run ./... && go test ./... && go mod tidy -diff
 
 test-faults: controlplane ## Run the whole fault suite; make test runs a fast part of it (about an hour).
 	CLUSTERFX_FAULTS=all go test -p 1 -timeout 90m ./registry ./reconcilers/... ./cmd/hub/... ./e2e/...
