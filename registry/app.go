@@ -70,6 +70,19 @@ func (all catalog) configFor(c choice) fx.Option {
 	return config
 }
 
+// AppOptions returns the options of the App of a remote with these modules, for tools that look at its graph
+// without a remote. What hub parts share is not among them. An App that is made of them cannot be built: its
+// values are empty.
+func AppOptions(modules ...Module) fx.Option {
+	e := &epoch{environment: &environment{}}
+	choices := make([]choice, 0, len(modules))
+	for _, m := range modules {
+		e.modules = append(e.modules, entry{Module: m})
+		choices = append(choices, choice{Module: m})
+	}
+	return fx.Options(appOptions(e, choices)...)
+}
+
 // validate checks the graph of every module alone, and that of all.
 func (all catalog) validate(shared []Shared) error {
 	var choices []choice

@@ -27,6 +27,11 @@ const (
 	// AnnotationRenewToken names, as namespace/name, the ServiceAccount in the remote whose token the
 	// Secret holds under the key token. The hub then renews it before it expires.
 	AnnotationRenewToken = "clusterfx.dev/renew-token"
+
+	// AnnotationTokenSecret names a Secret in the remote, in the namespace of the ServiceAccount that
+	// AnnotationRenewToken names. The tokens that the hub asks for are good as long as it exists, so that
+	// whoever deletes it revokes them. "hub register" writes it.
+	AnnotationTokenSecret = "clusterfx.dev/token-secret"
 )
 
 // Annotations of a Cluster.

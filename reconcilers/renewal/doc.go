@@ -37,7 +37,8 @@ away is asked when it is back, if its token still lives then; else somebody has 
 
 The old token is not revoked: Kubernetes can revoke a token of a ServiceAccount only together with the
 ServiceAccount or with the Secret that it is bound to. It ends by itself, a third of its life later at
-the latest.
+the latest. The annotation clusterfx.dev/token-secret names a Secret of the remote that new tokens are bound
+to, as "hub register" does it, so that "hub rotate" can revoke all that came from it.
 
 A kubeconfig is not rewritten. It may say more than we know of, and belongs to whoever wrote it.
 */

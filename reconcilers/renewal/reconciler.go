@@ -97,7 +97,9 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 		return life{}, err
 	}
 	seconds := old.seconds()
-	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds, BoundObjectRef: boundTo(secret),
+	}}
 	err = r.remotes.WithClient(ctx, registry.ClusterName(cluster.Name), func(ctx context.Context, remote client.Client) error {
 		return remote.SubResource("token").Create(ctx, account, token)
 	})
@@ -116,6 +118,15 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 		return life{}, fmt.Errorf("write Secret %s: %w", secret.Name, err)
 	}
 	return renewed, nil
+}
+
+// boundTo returns the Secret in the remote that the new token is to be good as long as, or nil for none.
+func boundTo(secret *corev1.Secret) *authenticationv1.BoundObjectReference {
+	name := secret.Annotations[hubv1.AnnotationTokenSecret]
+	if name == "" {
+		return nil
+	}
+	return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: name}
 }
 
 func accountOf(secret *corev1.Secret) (*corev1.ServiceAccount, error) {

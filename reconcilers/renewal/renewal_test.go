@@ -5,6 +5,7 @@ package renewal_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -195,6 +196,36 @@ func TestRenewal_NoToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectEvent(t, hub, name, "RenewalFailed", "does not say when it was issued")
+}
+
+// A new token is bound to the Secret of the remote that the annotation names.
+func TestRenewal_Bound(t *testing.T) {
+	t.Parallel()
+	hub, namespace := newHub(t)
+	name := namespace + "-a"
+	remote, err := client.New(fleettest.Cluster(t, "one").Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchor := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-anchor"}}
+	if err := remote.Create(t.Context(), anchor); err != nil {
+		t.Fatal(err)
+	}
+	secret := register(t, hub, namespace, name, mayRenew(name))
+	secret.Annotations[hubv1.AnnotationTokenSecret] = anchor.Name
+	if err := hub.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+			return err
+		}
+		payload, err := base64.RawURLEncoding.DecodeString(strings.Split(string(secret.Data["token"]), ".")[1])
+		if err == nil && !strings.Contains(string(payload), `"name":"`+anchor.Name+`"`) {
+			err = fmt.Errorf("the token has the claims %s", payload)
+		}
+		return err
+	})
 }
 
 func expectEvent(t *testing.T, hub client.Client, about, reason, text string) {

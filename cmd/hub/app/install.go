@@ -106,7 +106,7 @@ func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructu
 	}
 	if f.apply.DryRun = mode == dryRunServer; !f.apply.DryRun && !f.yes {
 		question := fmt.Sprintf("Install the hub with %d objects into namespace %s?", len(objects), f.options.Namespace)
-		if err := s.terminal.Confirm(question); err != nil {
+		if err := s.terminal.Ask(ctx, question); err != nil {
 			return err
 		}
 	}

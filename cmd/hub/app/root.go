@@ -13,19 +13,33 @@ import (
 // user's own if the hub is.
 func newRoot(p program) *cobra.Command {
 	root := &cobra.Command{
-		Use:   p.name(),
+		Use:   filepath.Base(p.args[0]),
 		Short: "A multicluster control plane in which every cluster is a dependency-injected application",
 		// Errors are printed once, by execute, and a failure is no reason to explain the flags.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(p), newDev(p), newRBAC(p), newVersion())
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
+	root.AddCommand(
+		newRun(p), newDev(p),
+		newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p),
+		newGet(p), newDescribe(p), newCheck(p), newGraph(p), newRBAC(p), newInstall(p),
+		newCompletion(p), newVersion(p),
+	)
 	return root
 }
 
-// name is what the user calls the program.
-func (p program) name() string { return filepath.Base(p.args[0]) }
+// pluginPrefix is what the name of a program begins with that kubectl takes for a command of its own.
+const pluginPrefix = "kubectl-"
+
+// name is what the user calls the program: "kubectl clusterfx" if it is a link of that name on the PATH.
+func (p program) name() string {
+	name := filepath.Base(p.args[0])
+	if plugin, ok := strings.CutPrefix(name, pluginPrefix); ok {
+		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
+	}
+	return name
+}
 
 // example puts the name of the program for each %s of a text.
 func (p program) example(text string) string {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// A Cluster is a client for one cluster, the hub's or a remote. It is made by New.
+type Cluster struct {
+	client.Client
+	// What names the cluster in messages.
+	What string
+	// Config is the configuration that the client was made from.
+	Config *rest.Config
+	// HTTP is what the client sends its requests with.
+	HTTP *http.Client
+	// REST sends requests for any path.
+	REST rest.Interface
+}
+
+// New returns a client for a cluster. It contacts nobody.
+func New(what string, config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // One command is no flood, and the API server has its own limits.
+	config.WarningHandler = rest.NoWarnings{}
+	scheme := runtime.NewScheme()
+	mapper, err := kinds(scheme)
+	if err != nil {
+		return nil, err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("build a client for %s: %w", what, err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: httpClient})
+	if err != nil {
+		return nil, fmt.Errorf("build a client for %s: %w", what, err)
+	}
+	raw := rest.CopyConfig(config)
+	raw.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	unversioned, err := rest.UnversionedRESTClientForConfigAndClient(raw, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("build a client for %s: %w", what, err)
+	}
+	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient, REST: unversioned}, nil
+}
+
+// ID returns the identity of the cluster: the UID of its namespace kube-system.
+func (c *Cluster) ID(ctx context.Context) (string, error) {
+	own := metav1.PartialObjectMetadata{}
+	own.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &own); err != nil {
+		return "", c.Explain(fmt.Errorf("read the Namespace %s: %w", metav1.NamespaceSystem, err))
+	}
+	return string(own.UID), nil
+}
+
+// ErrNoClusters means that the hub's cluster does not know Cluster objects.
+var ErrNoClusters = errors.New("it does not know Cluster objects: install the CRD, with " +
+	"\"hub install\" or kubectl apply --server-side -k config/crd")
+
+// Explain puts the name of the cluster before an error, and what to do after it. It returns nil for nil.
+func (c *Cluster) Explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return err
+	case unknownKind(err):
+		return fmt.Errorf("%s: %w", c.What, ErrNoClusters)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s denies a right: %w; ask an administrator for it, or be somebody else", c.What, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s does not accept your credentials: %w; log in again", c.What, err)
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return fmt.Errorf("%s: %w", c.What, err)
+	}
+	return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, err)
+}
+
+// unknownKind reports whether an API server does not know Cluster objects. It answers so that the path is
+// not found, and not the object.
+func unknownKind(err error) bool {
+	var status apierrors.APIStatus
+	if meta.IsNoMatchError(err) {
+		return true
+	}
+	if !errors.As(err, &status) || status.Status().Code != http.StatusNotFound {
+		return false
+	}
+	details := status.Status().Details
+	return strings.Contains(status.Status().Message, "could not find the requested resource") &&
+		(details == nil || details.Group == "" || details.Group == hubv1.GroupName)
+}

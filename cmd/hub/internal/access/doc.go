@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package access is how the commands of a hub reach clusters: the hub's own, and, for those that register
+and check remotes, a remote as its administrator.
+
+# Usage
+
+	var f access.Flags
+	f.Bind(flags)
+	hub, err := f.Hub()                  // contacts nobody yet
+	err = hub.Get(ctx, key, &cluster)    // hub is a client.Client
+	return hub.Explain(err)              // names the right that is missing
+
+# Considerations
+
+Clients know the few kinds that commands use, and do not ask the API server for what it serves: that
+would be two requests more for each command, which take longer than what was asked for.
+
+A kubeconfig given here is the user's own, so all that kubectl does with one is done here too: files are
+read and commands are run. What goes into a hub's Secret is another matter, see registry/kubeconfig.
+*/
+package access

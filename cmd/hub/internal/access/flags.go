@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// Flags say where the hub's cluster is. They are kubectl's. Those that are used rarely are not listed in
+// help texts.
+type Flags struct {
+	// Namespace is the credentials namespace.
+	Namespace string
+	// UserAgent is what clients call themselves.
+	UserAgent string
+
+	kubeconfig string
+	overrides  clientcmd.ConfigOverrides
+}
+
+// Bind adds the flags to a set.
+func (f *Flags) Bind(set *pflag.FlagSet) {
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else ~/.kube/config")
+	all := clientcmd.RecommendedConfigOverrideFlags("")
+	all.ContextOverrideFlags.Namespace.LongName = "" // Clusters have none.
+	listed := []string{"context", "as", "as-group", "request-timeout"}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	clientcmd.BindOverrideFlags(&f.overrides, own, all)
+	own.VisitAll(func(flag *pflag.Flag) {
+		flag.Hidden = !slices.Contains(listed, flag.Name)
+		if !flag.Hidden {
+			flag.Usage = usages()[flag.Name]
+		}
+		set.AddFlag(flag)
+	})
+}
+
+// BindNamespace adds the flag that names the credentials namespace.
+func (f *Flags) BindNamespace(set *pflag.FlagSet) {
+	set.StringVar(&f.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets and its lease")
+}
+
+func usages() map[string]string {
+	return map[string]string{
+		"context":         "Context of the kubeconfig to use for the hub. Default: its current context",
+		"as":              "User to act as in the hub's cluster",
+		"as-group":        "Group to act as in the hub's cluster. Repeatable",
+		"request-timeout": "How long one request may take, as in 10s. 0 is for ever",
+	}
+}
+
+// Hub returns a client for the hub's cluster. It contacts nobody. The error says which flags help.
+func (f *Flags) Hub() (*Cluster, error) {
+	config, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	return New("the hub's cluster", config)
+}
+
+// Config returns the configuration of clients for the hub's cluster.
+func (f *Flags) Config() (*rest.Config, error) {
+	config, err := f.loader().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the hub's cluster: %w; say which it is with --kubeconfig and --context", brief(err))
+	}
+	config.UserAgent = f.UserAgent
+	return config, nil
+}
+
+func (f *Flags) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &f.overrides)
+}
+
+// brief shortens clientcmd's advice, which is about kubectl's variables.
+func brief(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return errors.New("there is no kubeconfig")
+	}
+	return err
+}
+
+// Contexts returns the names of the contexts that the flags can choose from, sorted. It returns none if
+// the kubeconfig cannot be read.
+func (f *Flags) Contexts() []string {
+	raw, err := f.loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
+}
+
+// RemoteFlags say how to reach a remote as its administrator.
+type RemoteFlags struct {
+	// Context and Kubeconfig are the values of the flags.
+	Context, Kubeconfig string
+	// UserAgent is what clients call themselves.
+	UserAgent string
+}
+
+// Bind adds the flags --cluster-context and --cluster-kubeconfig to a set.
+func (f *RemoteFlags) Bind(set *pflag.FlagSet) {
+	set.StringVar(&f.Context, "cluster-context", "", "Context of a kubeconfig that leads to the remote, as an administrator of it")
+	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else ~/.kube/config")
+}
+
+// Given reports whether somebody has said how to reach the remote.
+func (f *RemoteFlags) Given() bool { return f.Context != "" || f.Kubeconfig != "" }
+
+// Contexts returns the names of the contexts to choose from, sorted.
+func (f *RemoteFlags) Contexts() []string {
+	hub := Flags{kubeconfig: f.Kubeconfig}
+	return hub.Contexts()
+}
+
+// Raw returns the entry of the remote's cluster in the kubeconfig, with the data of files that it names,
+// and the context that was chosen.
+func (f *RemoteFlags) Raw() (*clientcmdapi.Cluster, string, error) {
+	raw, err := f.loader().RawConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig of the remote: %w", err)
+	}
+	name := f.Context
+	if name == "" {
+		name = raw.CurrentContext
+	}
+	chosen, ok := raw.Contexts[name]
+	if !ok {
+		return nil, "", f.unknown(name)
+	}
+	entry, ok := raw.Clusters[chosen.Cluster]
+	if !ok {
+		return nil, "", fmt.Errorf("context %q names cluster %q, which the kubeconfig does not have", name, chosen.Cluster)
+	}
+	return entry, name, nil
+}
+
+// Remote returns a client for the remote. It contacts nobody.
+func (f *RemoteFlags) Remote() (*Cluster, error) {
+	if !f.Given() {
+		return nil, fmt.Errorf("say how to reach the remote, with --cluster-context: there are %s", list(f.Contexts()))
+	}
+	_, name, err := f.Raw()
+	if err != nil {
+		return nil, err
+	}
+	config, err := f.loader().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("use context %q: %w", name, err)
+	}
+	config.UserAgent = f.UserAgent
+	return New("the remote (context "+name+")", config)
+}
+
+func (f *RemoteFlags) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+}
+
+func (f *RemoteFlags) unknown(name string) error {
+	return fmt.Errorf("--cluster-context=%q: the kubeconfig has no such context; there are %s", name, list(f.Contexts()))
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+)
+
+// Installation is a hub to look at.
+type Installation struct {
+	Hub *access.Cluster
+	// Namespace is the credentials namespace, Lease the name of the hub's lease in it.
+	Namespace, Lease string
+}
+
+// What is asked for in the hub's cluster.
+const (
+	checkServer    = "server"
+	checkCRD       = "crd"
+	checkNamespace = "namespace"
+	checkLease     = "lease"
+	checkClusters  = "clusters"
+)
+
+// Check asks everything that is to be known about the installation.
+func (i Installation) Check(ctx context.Context) Report {
+	var r Report
+	if !i.server(ctx, &r) {
+		return r
+	}
+	Server(ctx, i.Hub, &r)
+	if !i.crd(ctx, &r) {
+		return r
+	}
+	i.namespace(ctx, &r)
+	i.lease(ctx, &r)
+	i.clusters(ctx, &r)
+	return r
+}
+
+func (i Installation) server(ctx context.Context, r *Report) bool {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := i.Hub.ID(ctx); err != nil && !apierrors.IsForbidden(err) {
+		r.fail(checkServer, "check --kubeconfig and --context", "%v", err)
+		return false
+	}
+	r.ok(checkServer, "%s answers", i.Hub.Config.Host)
+	return true
+}
+
+func (i Installation) crd(ctx context.Context, r *Report) bool {
+	const advice = "install the CRD, with hub install or kubectl apply --server-side -k config/crd"
+	state, err := ReadCRD(ctx, i.Hub)
+	switch {
+	case err == nil && state.Fresh:
+		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(state.Served, ", "))
+	case err == nil:
+		r.warn(checkCRD, advice, "Clusters are served as %s, with another schema than that of this program", strings.Join(state.Served, ", "))
+	case apierrors.IsNotFound(err):
+		r.fail(checkCRD, advice, "the hub's cluster does not know Cluster objects")
+		return false
+	default:
+		r.warn(checkCRD, "", "nobody can say which schema Clusters have: %v", err)
+	}
+	return true
+}
+
+func (i Installation) namespace(ctx context.Context, r *Report) {
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := i.Hub.Get(ctx, client.ObjectKey{Name: i.Namespace}, ns)
+	switch {
+	case err == nil:
+		r.ok(checkNamespace, "the credentials namespace %s exists", i.Namespace)
+	case apierrors.IsNotFound(err):
+		r.fail(checkNamespace, "create it, or name another one with --credentials-namespace", "the credentials namespace %s does not exist", i.Namespace)
+	default:
+		r.warn(checkNamespace, "", "%v", i.Hub.Explain(err))
+	}
+}
+
+// lease tells whether a hub works. One that runs alone has no lease, and then its Clusters tell.
+func (i Installation) lease(ctx context.Context, r *Report) {
+	var lease coordinationv1.Lease
+	err := i.Hub.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Lease}, &lease)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.warn(checkLease, "start a hub, or ignore this if yours runs without --leader-elect", "there is no lease %s/%s", i.Namespace, i.Lease)
+		return
+	case err != nil:
+		r.warn(checkLease, "", "%v", i.Hub.Explain(err))
+		return
+	}
+	spec := lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		r.fail(checkLease, "start a hub", "nobody holds the lease %s/%s: no hub works", i.Namespace, i.Lease)
+		return
+	}
+	since := time.Since(spec.RenewTime.Time)
+	if since > time.Duration(*spec.LeaseDurationSeconds)*time.Second {
+		r.fail(checkLease, "look at the hub's Pods and their logs", "%s holds the lease and has not renewed it for %s: no hub works",
+			*spec.HolderIdentity, since.Round(time.Second))
+		return
+	}
+	r.ok(checkLease, "%s is the leader", *spec.HolderIdentity)
+}
+
+func (i Installation) clusters(ctx context.Context, r *Report) {
+	var list hubv1.ClusterList
+	if err := i.Hub.List(ctx, &list); err != nil {
+		r.fail(checkClusters, "", "%v", i.Hub.Explain(err))
+		return
+	}
+	var unseen, unready []string
+	byID := map[string][]string{}
+	for _, c := range list.Items {
+		if id := c.Annotations[hubv1.AnnotationID]; id != "" {
+			byID[id] = append(byID[id], c.Name)
+		}
+		switch {
+		case c.Status.ObservedGeneration != c.Generation:
+			unseen = append(unseen, c.Name)
+		case !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) && c.Spec.State != hubv1.ClusterPaused:
+			unready = append(unready, c.Name)
+		}
+	}
+	if len(unseen) > 0 {
+		r.fail(checkClusters, "see whether a hub runs, and its log", "the hub has not looked at %s", some(unseen))
+	}
+	if len(unready) > 0 {
+		r.warn(checkClusters, "see hub get clusters --status-selector ready=false, and hub check NAME", "%s not Ready", some(unready))
+	}
+	for id, names := range byID {
+		if len(names) > 1 {
+			slices.Sort(names)
+			r.warn(checkClusters, "deregister all names but one", "cluster %s has several names: %s", id, strings.Join(names, ", "))
+		}
+	}
+	if len(unseen)+len(unready) == 0 {
+		r.ok(checkClusters, "%d, and all that are not paused are Ready", len(list.Items))
+	}
+}
+
+// some lists names, of which there may be thousands.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// errNoCRD means that the program was built without its CRD.
+var errNoCRD = errors.New("this program was built without its CRD")

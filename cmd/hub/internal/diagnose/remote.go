@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Target is a remote to look at.
+type Target struct {
+	// Cluster is a client with the credentials that are looked at.
+	Cluster *access.Cluster
+	// Endpoint says where it is, Policy which addresses a hub dials.
+	Endpoint kubeconfig.Endpoint
+	Policy   kubeconfig.Policy
+	// Kind names the kind of the credentials, and Expires is when they end; zero if nobody knows.
+	Kind    string
+	Expires time.Time
+	// Rights are what the hub needs in the remote, by who needs it.
+	Rights []Needs
+	// HubID is the hub's own cluster, Known the identity that is recorded for the remote, and Others are the
+	// names of other Clusters by the identity that is recorded for them. All may be empty.
+	HubID, Known string
+	Others       map[string][]string
+}
+
+// Needs are the rights that one part of the hub needs in a remote.
+type Needs struct {
+	By    string
+	Rules []rbacv1.PolicyRule
+}
+
+// What is asked for in a remote.
+const (
+	checkCredentials    = "credentials"
+	checkAddress        = "address"
+	checkTLS            = "tls"
+	checkAuthentication = "authentication"
+	checkHealth         = "health"
+	checkVersion        = "version"
+	checkClock          = "clock"
+	checkRights         = "rights"
+	checkIdentity       = "identity"
+)
+
+// requestTimeout bounds each question.
+const requestTimeout = 10 * time.Second
+
+// expiryWarning is how long before their end credentials should be renewed; the hub's status has the same.
+const expiryWarning = 7 * 24 * time.Hour
+
+// Refused returns the report on data that a hub does not accept.
+func Refused(err error) Report {
+	var r Report
+	r.fail(checkCredentials, "mend the data of the Secret", "a hub refuses them: %v", err)
+	return r
+}
+
+// Remote asks everything that is to be known about a remote. It blocks for some seconds at most where there
+// is no answer.
+func Remote(ctx context.Context, t Target) Report {
+	var r Report
+	t.expiry(&r)
+	if !t.network(ctx, &r) || !t.authentication(ctx, &r) {
+		return r
+	}
+	t.health(ctx, &r)
+	Server(ctx, t.Cluster, &r)
+	t.rights(ctx, &r)
+	t.identity(ctx, &r)
+	return r
+}
+
+func (t Target) expiry(r *Report) {
+	end := t.Expires.UTC().Format(time.RFC3339)
+	left := time.Until(t.Expires)
+	switch {
+	case t.Expires.IsZero():
+		r.ok(checkCredentials, "%s; they do not say when they end", t.Kind)
+	case left <= 0:
+		r.fail(checkCredentials, "renew them with hub rotate, or put new ones into the Secret", "%s; they ended at %s", t.Kind, end)
+	case left < expiryWarning:
+		r.warn(checkCredentials, "renew them with hub rotate, or put new ones into the Secret", "%s; they end at %s", t.Kind, end)
+	default:
+		r.ok(checkCredentials, "%s; they end at %s", t.Kind, end)
+	}
+}
+
+func (t Target) authentication(ctx context.Context, r *Report) bool {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	review := &authenticationv1.SelfSubjectReview{}
+	err := t.Cluster.Create(ctx, review)
+	switch {
+	case err == nil:
+		r.ok(checkAuthentication, "the remote knows the user %s", review.Status.UserInfo.Username)
+		return true
+	case apierrors.IsUnauthorized(err):
+		r.fail(checkAuthentication, "renew the credentials with hub rotate, or put new ones into the Secret",
+			"the remote does not accept the credentials")
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // an old API server
+		r.warn(checkAuthentication, "", "the remote accepts the credentials, and does not say whose they are")
+		return true
+	default:
+		_, message := kubeconfig.Classify(err)
+		r.fail(checkAuthentication, "", "%s", message)
+	}
+	return false
+}
+
+func (t Target) health(ctx context.Context, r *Report) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := t.Cluster.REST.Get().AbsPath("/readyz").Do(ctx).Error()
+	switch {
+	case err == nil:
+		r.ok(checkHealth, "the API server says that it is ready")
+	case apierrors.IsForbidden(err):
+		r.fail(checkHealth, "grant the user the role system:public-info-viewer", "the remote does not say whether it is ready: get /readyz is denied")
+	default:
+		_, message := kubeconfig.Classify(err)
+		r.fail(checkHealth, "see kubectl get --raw '/readyz?verbose' there", "the API server is not ready: %s", message)
+	}
+}
+
+func (t Target) rights(ctx context.Context, r *Report) {
+	for _, needs := range t.Rights {
+		missing, err := t.Cluster.Lacks(ctx, access.RightsOf(needs.Rules))
+		switch {
+		case err != nil:
+			r.fail(checkRights, "", "%s: %v", needs.By, err)
+		case len(missing) > 0:
+			r.fail(checkRights, "hub rbac --in remote prints the role that grants them", "%s lacks %s", needs.By, access.Names(missing))
+		default:
+			r.ok(checkRights, "%s has all it needs", needs.By)
+		}
+	}
+}
+
+func (t Target) identity(ctx context.Context, r *Report) {
+	id, err := t.Cluster.ID(ctx)
+	switch {
+	case errors.Is(err, context.Canceled):
+	case err != nil:
+		r.warn(checkIdentity, "grant get namespaces kube-system", "nobody can say which cluster this is: %v", err)
+	case t.HubID != "" && id == t.HubID:
+		r.fail(checkIdentity, "register another cluster, or see the annotation clusterfx.dev/allow-hub",
+			"this is the hub's own cluster, %s", id)
+	case t.Known != "" && t.Known != id:
+		r.fail(checkIdentity, "mend the Secret; or, if the cluster was rebuilt, set the annotation clusterfx.dev/accept-id to "+id,
+			"this is cluster %s, and %s is recorded", id, t.Known)
+	case len(t.Others[id]) > 0:
+		r.fail(checkIdentity, "deregister all names but one", "cluster %s is registered as %s, too", id, strings.Join(t.Others[id], ", "))
+	case t.Known == "":
+		r.ok(checkIdentity, "cluster %s, which is not recorded yet", id)
+	default:
+		r.ok(checkIdentity, "cluster %s, as recorded", id)
+	}
+}

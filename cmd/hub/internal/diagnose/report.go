@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import "fmt"
+
+// Level says how good an answer is.
+type Level string
+
+const (
+	// OK is well.
+	OK Level = "ok"
+	// Warning works, and somebody should look at it.
+	Warning Level = "warning"
+	// Failure does not work.
+	Failure Level = "failure"
+)
+
+// Finding is the answer to one question.
+type Finding struct {
+	Level Level `json:"level"`
+	// Check names the question in one word.
+	Check string `json:"check"`
+	// Text is the answer, Advice what to do about it. What is well needs none.
+	Text   string `json:"text"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// Report is a list of answers.
+type Report []Finding
+
+// Failed reports whether something does not work.
+func (r Report) Failed() bool {
+	for _, f := range r {
+		if f.Level == Failure {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Report) ok(check, format string, args ...any) {
+	*r = append(*r, Finding{Level: OK, Check: check, Text: fmt.Sprintf(format, args...)})
+}
+
+func (r *Report) warn(check, advice, format string, args ...any) {
+	*r = append(*r, Finding{Level: Warning, Check: check, Text: fmt.Sprintf(format, args...), Advice: advice})
+}
+
+func (r *Report) fail(check, advice, format string, args ...any) {
+	*r = append(*r, Finding{Level: Failure, Check: check, Text: fmt.Sprintf(format, args...), Advice: advice})
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+const (
+	// libraries is the minor version of Kubernetes whose client libraries the hub is built with, and
+	// maxSkew is how many older ones it is expected to work with.
+	libraries = 37
+	maxSkew   = 6
+
+	// A clock that is off by more than clockWarning confuses people, by more than clockLimit credentials.
+	clockWarning = 10 * time.Second
+	clockLimit   = time.Minute
+)
+
+// Server asks an API server for its version and for the time, and adds both to a report.
+func Server(ctx context.Context, c *access.Cluster, r *Report) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Config.Host, "/")+"/version", nil)
+	if err != nil {
+		r.fail(checkVersion, "", "%v", err)
+		return
+	}
+	begin := time.Now()
+	answer, err := c.HTTP.Do(request)
+	if err != nil {
+		_, message := kubeconfig.Classify(err)
+		r.fail(checkVersion, "", "%s", message)
+		return
+	}
+	took := time.Since(begin)
+	defer func() { _ = answer.Body.Close() }()
+	var info version.Info
+	if err := json.NewDecoder(http.MaxBytesReader(nil, answer.Body, 1<<16)).Decode(&info); err != nil || answer.StatusCode != http.StatusOK {
+		r.fail(checkVersion, "check that this is a Kubernetes API server", "it does not tell its version (status %d)", answer.StatusCode)
+	} else {
+		skew(info, r)
+	}
+	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		clock(date.Sub(begin.Add(took/2)), took, r)
+	}
+}
+
+func skew(info version.Info, r *Report) {
+	minor, err := strconv.Atoi(strings.TrimRight(info.Minor, "+"))
+	switch {
+	case err != nil || info.Major != "1":
+		r.warn(checkVersion, "", "%s is not a version that anybody knows", info.GitVersion)
+	case minor > libraries+1:
+		r.warn(checkVersion, "use a newer version of the hub", "%s is newer than what this hub knows, v1.%d", info.GitVersion, libraries)
+	case minor < libraries-maxSkew:
+		r.warn(checkVersion, "upgrade the cluster", "%s is older than what this hub is meant for, v1.%d", info.GitVersion, libraries-maxSkew)
+	default:
+		r.ok(checkVersion, "%s", info.GitVersion)
+	}
+}
+
+// clock judges how much a clock is off. The header has whole seconds.
+func clock(off, took time.Duration, r *Report) {
+	const advice = "set the clock, there or here; see its NTP service"
+	least := max(0, off.Abs()-took/2-time.Second)
+	switch {
+	case least > clockLimit:
+		r.fail(checkClock, advice, "it is off by %s", off.Round(time.Second))
+	case least > clockWarning:
+		r.warn(checkClock, advice, "it is off by %s", off.Round(time.Second))
+	default:
+		r.ok(checkClock, "it is right, to a second or so")
+	}
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+)
+
+// Labels and annotations of what this package makes.
+const (
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "clusterfx"
+	// annotationOwner is on everything: the hub's id and the name of the Cluster.
+	annotationOwner = "clusterfx.dev/owner"
+	// annotationAccount and annotationAnchor are on the Secret in the hub, and name what is in the remote.
+	annotationAccount = "clusterfx.dev/service-account"
+	annotationAnchor  = hubv1.AnnotationTokenSecret
+	// fieldOwner is the field manager of what is written.
+	fieldOwner = client.FieldOwner("clusterfx-cli")
+)
+
+// Account is who the hub is in a remote.
+type Account struct {
+	// Namespace and Name are those of the ServiceAccount. The role and the binding have its name, too.
+	Namespace, Name string
+	// Owner is whom it belongs to.
+	Owner string
+	// Rules are what it may do.
+	Rules []rbacv1.PolicyRule
+	// Renews lets it ask for a token of its own, so that the hub can renew the one that it has.
+	Renews bool
+}
+
+// Words of RBAC.
+const (
+	verbGet, verbCreate, verbUpdate, verbDelete = "get", "create", "update", "delete"
+	clusterRoles, clusterRoleBindings           = "clusterroles", "clusterrolebindings"
+)
+
+// accountName returns the name of an account that was not given one.
+func accountName(cluster string) string { return "clusterfx-" + cluster }
+
+// ownerOf returns whom the account for a Cluster belongs to.
+func ownerOf(hubID, cluster string) string { return hubID + "/" + cluster }
+
+func (a Account) meta(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace, Name: a.Name,
+		Labels:      map[string]string{labelManagedBy: managedBy},
+		Annotations: map[string]string{annotationOwner: a.Owner},
+	}
+}
+
+// objects returns what the account consists of, in the order in which it is made.
+func (a Account) objects() []client.Object {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}}
+	kind := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	all := []client.Object{
+		&corev1.ServiceAccount{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+			ObjectMeta: a.meta(a.Namespace),
+		},
+		&rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: a.meta(""), Rules: a.Rules},
+		&rbacv1.ClusterRoleBinding{
+			TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: a.meta(""), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: a.Name},
+		},
+	}
+	if !a.Renews {
+		return all
+	}
+	return append(
+		all,
+		&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: a.meta(a.Namespace), Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{a.Name}, Verbs: []string{verbCreate},
+		}}},
+		&rbacv1.RoleBinding{
+			TypeMeta: kind("RoleBinding"), ObjectMeta: a.meta(a.Namespace), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: a.Name},
+		},
+	)
+}
+
+// rights returns what it takes to make the account, to mint tokens for it and to delete it.
+func (a Account) rights() []access.Right {
+	var all []access.Right
+	for _, right := range access.RightsOf(Rules()) {
+		switch right.Resource {
+		case clusterRoles, clusterRoleBindings:
+		default:
+			right.Namespace = a.Namespace
+		}
+		all = append(all, right)
+	}
+	return append(all, access.Right{Verb: verbGet, Resource: "namespaces", Name: metav1.NamespaceSystem})
+}
+
+// tokenRights returns what it takes to mint and to revoke tokens.
+func (a Account) tokenRights() []access.Right {
+	var all []access.Right
+	for _, right := range a.rights() {
+		if right.Group == "" && (right.Resource != "serviceaccounts" || right.Subresource != "") {
+			all = append(all, right)
+		}
+	}
+	return all
+}
+
+// Rules returns the rights that somebody needs in a remote to register it, besides those that the account
+// is given: Kubernetes lets nobody give away what he does not have.
+func Rules() []rbacv1.PolicyRule {
+	verbs := []string{verbGet, verbCreate, verbDelete}
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: verbs},
+		{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{verbCreate}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: append([]string{"list"}, verbs...)},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{clusterRoles, "roles"}, Verbs: append([]string{verbUpdate}, verbs...)},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{clusterRoleBindings, "rolebindings"}, Verbs: verbs},
+	}
+}
+
+// requireRights returns an error that names every right that the administrator of the remote lacks. Who
+// may not give away rights without having them needs those of the account, too.
+func (a Account) requireRights(ctx context.Context, remote *access.Cluster) error {
+	wanted := a.rights()
+	over, err := remote.Lacks(ctx, []access.Right{
+		{Verb: "escalate", Group: rbacv1.GroupName, Resource: clusterRoles},
+		{Verb: "bind", Group: rbacv1.GroupName, Resource: clusterRoles},
+	})
+	if err != nil {
+		return err
+	}
+	if len(over) > 0 {
+		wanted = append(wanted, access.RightsOf(a.Rules)...)
+	}
+	return remote.Require(ctx, wanted)
+}
+
+// make makes what is missing of the account, and gives the role the rules that it should have.
+func (a Account) make(ctx context.Context, remote *access.Cluster, options ...client.CreateOption) error {
+	for _, desired := range a.objects() {
+		if err := a.makeOne(ctx, remote, desired, options); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRenewal makes what lets the account renew its token.
+func (a Account) makeRenewal(ctx context.Context, remote *access.Cluster) error {
+	for _, desired := range a.objects() {
+		switch desired.(type) {
+		case *rbacv1.Role, *rbacv1.RoleBinding:
+			if err := a.makeOne(ctx, remote, desired, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired client.Object, options []client.CreateOption) error {
+	what := nameOf(desired)
+	found, _ := desired.DeepCopyObject().(client.Object)
+	err := remote.Get(ctx, client.ObjectKeyFromObject(desired), found)
+	if apierrors.IsNotFound(err) {
+		if err := remote.Create(ctx, desired, append(options, fieldOwner)...); err != nil {
+			return remote.Explain(fmt.Errorf("create %s: %w", what, err))
+		}
+		return nil
+	}
+	if err != nil {
+		return remote.Explain(fmt.Errorf("read %s: %w", what, err))
+	}
+	if err := a.check(found); err != nil {
+		return err
+	}
+	switch desired.(type) {
+	case *rbacv1.ClusterRole, *rbacv1.Role: // Only these can be out of date.
+	default:
+		return nil
+	}
+	if len(options) > 0 {
+		return nil // a dry run
+	}
+	desired.SetResourceVersion(found.GetResourceVersion())
+	if err := remote.Update(ctx, desired, fieldOwner); err != nil {
+		return remote.Explain(fmt.Errorf("update %s: %w", what, err))
+	}
+	return nil
+}
+
+// check returns an error unless an object belongs to the owner of the account.
+func (a Account) check(found client.Object) error {
+	owner := found.GetAnnotations()[annotationOwner]
+	if owner == a.Owner {
+		return nil
+	}
+	if owner == "" {
+		owner = "nobody"
+	}
+	return fmt.Errorf("%s exists in the remote and belongs to %s, not to %s: choose another name with --service-account, "+
+		"or delete it if it is of no use", nameOf(found), owner, a.Owner)
+}
+
+// remove deletes what is there of the account, and reports what it has deleted.
+func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
+	var removed []string
+	var errs []error
+	a.Renews = true // what it may have been given
+	objects := a.objects()
+	for i := len(objects) - 1; i >= 0; i-- { // the rights before the user
+		one := objects[i]
+		err := remote.Get(ctx, client.ObjectKeyFromObject(one), one)
+		if err == nil {
+			if err = a.check(one); err == nil {
+				uid := one.GetUID()
+				err = remote.Delete(ctx, one, client.Preconditions{UID: &uid})
+			}
+		}
+		switch {
+		case err == nil:
+			removed = append(removed, nameOf(objects[i]))
+		case !apierrors.IsNotFound(err):
+			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", nameOf(objects[i]), err)))
+		}
+	}
+	anchors, err := a.revoke(ctx, remote, "")
+	return append(removed, anchors...), errors.Join(append(errs, err)...)
+}
+
+// nameOf names an object as kubectl does.
+func nameOf(o client.Object) string {
+	kind := "object"
+	switch o.(type) {
+	case *corev1.ServiceAccount:
+		kind = "serviceaccount"
+	case *corev1.Secret:
+		kind = "secret"
+	case *rbacv1.ClusterRole:
+		kind = "clusterrole"
+	case *rbacv1.ClusterRoleBinding:
+		kind = "clusterrolebinding"
+	case *rbacv1.Role:
+		kind = "role"
+	case *rbacv1.RoleBinding:
+		kind = "rolebinding"
+	}
+	if ns := o.GetNamespace(); ns != "" {
+		return fmt.Sprintf("%s %s/%s", kind, ns, o.GetName())
+	}
+	return fmt.Sprintf("%s %s", kind, o.GetName())
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// Deregistration says how to undo a registration. Place.Remote may be nil.
+type Deregistration struct {
+	Place
+	// Force leaves the account in the remote, which cannot be reached or is gone.
+	Force bool
+
+	cluster *hubv1.Cluster // nil if there is none
+	record  *record        // nil if register has not made the Secret
+	source  string         // the Secret that the hub has made the Cluster from, or empty
+}
+
+// errStuck is the cause of a wait for the end of a Cluster that took too long.
+var errStuck = errors.New("the hub has not let go of the Cluster: does it run? The same command goes on from here")
+
+// Prepare looks what there is to undo, without changing anything.
+func (d *Deregistration) Prepare(ctx context.Context) error {
+	hubID, err := d.Hub.ID(ctx)
+	if err != nil {
+		return err
+	}
+	cluster, key := &hubv1.Cluster{}, client.ObjectKey{Namespace: d.Namespace, Name: d.Name}
+	switch err := d.Hub.Get(ctx, client.ObjectKey{Name: d.Name}, cluster); {
+	case err == nil:
+		d.cluster, key.Name = cluster, cluster.Spec.KubeconfigSecretRef.Name
+		d.source = cluster.Annotations[hubv1.AnnotationSecretName]
+	case !apierrors.IsNotFound(err):
+		return d.Hub.Explain(err)
+	}
+	if d.record, err = readRecord(ctx, d.Hub, key); err != nil {
+		return err
+	}
+	if d.record != nil && d.record.account.Owner != ownerOf(hubID, d.Name) {
+		d.record = nil // that of another Cluster
+	}
+	if d.cluster == nil && d.record == nil {
+		return fmt.Errorf("there is no Cluster %s in %s, and nothing that register has made for it", d.Name, d.Hub.What)
+	}
+	return d.checkRemote(ctx)
+}
+
+// checkRemote returns an error unless the remote is the right one, and there if it is needed.
+func (d *Deregistration) checkRemote(ctx context.Context) error {
+	switch {
+	case d.record == nil:
+		d.Remote = nil // Nothing is known to be there.
+		return nil
+	case d.Force && d.Remote == nil:
+		return nil
+	case d.Remote == nil:
+		return fmt.Errorf("the hub has an account in the remote, %s/%s: say how to reach the remote with --cluster-context, "+
+			"or leave the account there with --force", d.record.account.Namespace, d.record.account.Name)
+	}
+	id, err := d.Remote.ID(ctx)
+	if err != nil && d.Force && ctx.Err() == nil {
+		d.Terminal.Warn("%v", err)
+		d.Remote = nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w; if the remote is gone, say --force", err)
+	}
+	return sameCluster(d.cluster, d.Remote.What, id)
+}
+
+// sameCluster returns an error if a Cluster is known to stand for another cluster than the one with this id.
+func sameCluster(cluster *hubv1.Cluster, what, id string) error {
+	if cluster == nil {
+		return nil
+	}
+	if known := cluster.Annotations[hubv1.AnnotationID]; known != "" && known != id {
+		return fmt.Errorf("%s is cluster %s, and Cluster %s stands for %s: choose another context", what, id, cluster.Name, known)
+	}
+	return nil
+}
+
+// RequireRights returns an error that names what somebody may not do, in the hub or in the remote.
+func (d *Deregistration) RequireRights(ctx context.Context) error {
+	err := d.Hub.Require(ctx, hubRights(d.Namespace, verbGet, verbDelete))
+	if d.Remote == nil {
+		return err
+	}
+	return errors.Join(err, d.Remote.Require(ctx, d.record.account.rights()))
+}
+
+// Run undoes the registration: it says what it will do, asks, deletes the Cluster, waits until the hub has
+// ended its app, and deletes the account and the Secret.
+func (d *Deregistration) Run(ctx context.Context) error {
+	d.plan()
+	if !d.Yes {
+		if err := d.Terminal.Ask(ctx, "Deregister the remote?"); err != nil {
+			return err
+		}
+	}
+	if err := d.removeSource(ctx); err != nil {
+		return err
+	}
+	if err := d.removeCluster(ctx); err != nil {
+		return err
+	}
+	if d.Remote != nil {
+		removed, err := d.record.account.remove(ctx, d.Remote)
+		for _, one := range removed {
+			d.Terminal.Done("%s is deleted in the remote", one)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.removeRecord(ctx)
+}
+
+func (d *Deregistration) plan() {
+	t := d.Terminal
+	t.Text("In %s, %s:", d.Hub.What, d.Hub.Config.Host)
+	if d.source != "" {
+		t.Text("  delete secret %s/%s, from which the hub has made the Cluster", d.Namespace, d.source)
+	}
+	if d.cluster != nil {
+		t.Text("  delete cluster.%s/%s, which has the modules clean up in the remote", hubv1.GroupName, d.Name)
+	}
+	if d.record == nil {
+		return
+	}
+	if d.Remote != nil {
+		t.Text("In %s, %s:", d.Remote.What, d.Remote.Config.Host)
+		for _, o := range d.record.account.objects() {
+			t.Text("  delete %s", nameOf(o))
+		}
+		t.Text("  delete its tokens")
+	} else {
+		t.Warn("the account %s/%s, its role and its tokens stay in the remote", d.record.account.Namespace, d.record.account.Name)
+	}
+	t.Text("In %s:", d.Hub.What)
+	t.Text("  delete secret %s/%s", d.Namespace, d.record.secret.Name)
+}
+
+// removeSource deletes the Secret that the hub would make the Cluster from again.
+func (d *Deregistration) removeSource(ctx context.Context) error {
+	if d.source == "" {
+		return nil
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.source}}
+	return d.Hub.Explain(wrap("delete "+nameOf(secret), client.IgnoreNotFound(d.Hub.Delete(ctx, secret))))
+}
+
+// removeCluster deletes the Cluster and waits until it is gone.
+func (d *Deregistration) removeCluster(ctx context.Context) error {
+	if d.cluster == nil {
+		return nil
+	}
+	uid := d.cluster.UID
+	err := d.Hub.Delete(ctx, d.cluster, client.Preconditions{UID: &uid})
+	if client.IgnoreNotFound(err) != nil {
+		return d.Hub.Explain(wrap("delete Cluster "+d.Name, err))
+	}
+	d.Terminal.Step("waiting until the hub has ended the app of the remote")
+	ctx, cancel := context.WithTimeoutCause(ctx, d.Timeout, errStuck)
+	defer cancel()
+	err = poll(ctx, func() (bool, error) {
+		var now hubv1.Cluster
+		err := d.Hub.Get(ctx, client.ObjectKey{Name: d.Name}, &now)
+		gone := apierrors.IsNotFound(err) || err == nil && now.UID != uid
+		return gone, d.Hub.Explain(client.IgnoreNotFound(err))
+	})
+	if err == nil {
+		d.Terminal.Done("the Cluster is gone")
+	}
+	return err
+}
+
+// removeRecord deletes the Secret in the hub, which says where the account was.
+func (d *Deregistration) removeRecord(ctx context.Context) error {
+	if d.record == nil {
+		return nil
+	}
+	err := client.IgnoreNotFound(d.Hub.Delete(ctx, &d.record.secret))
+	return d.Hub.Explain(wrap("delete "+nameOf(&d.record.secret), err))
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Keys of the Secret in the hub.
+const (
+	tokenKey  = corev1.ServiceAccountTokenKey
+	caKey     = corev1.ServiceAccountRootCAKey
+	serverKey = "server"
+)
+
+// endpointOf returns what the hub must know to find the remote's API server, from the entry of a kubeconfig.
+func endpointOf(entry *clientcmdapi.Cluster, server string) (*clientcmdapi.Cluster, error) {
+	if entry.InsecureSkipTLSVerify {
+		return nil, errors.New("the context does not verify the remote's certificate, and a hub refuses that: " +
+			"use a context with the certificate of the remote's authority")
+	}
+	if strings.Contains(entry.ProxyURL, "@") {
+		return nil, errors.New("the context's proxy asks for a password, and that would show in the Cluster: " +
+			"make the Secret yourself, with a kubeconfig in it")
+	}
+	endpoint := &clientcmdapi.Cluster{
+		Server: entry.Server, TLSServerName: entry.TLSServerName, ProxyURL: entry.ProxyURL,
+		CertificateAuthorityData: entry.CertificateAuthorityData,
+	}
+	if server != "" {
+		endpoint.Server = server
+	}
+	if len(endpoint.CertificateAuthorityData) == 0 && entry.CertificateAuthority != "" {
+		data, err := os.ReadFile(entry.CertificateAuthority)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate of the remote's authority: %w", err)
+		}
+		endpoint.CertificateAuthorityData = data
+	}
+	return endpoint, nil
+}
+
+// judge returns an error if a hub would refuse what is in a Secret whatever its operator allows, and a
+// warning if it depends on that.
+func judge(data map[string][]byte, o kubeconfig.Options) (warning string, err error) {
+	if _, err := kubeconfig.Parse(data, o, lenient()); err != nil {
+		return "", fmt.Errorf("a hub would refuse the Secret: %w", err)
+	}
+	if _, err := kubeconfig.Parse(data, o, kubeconfig.Policy{}); err != nil {
+		return fmt.Sprintf("the hub refuses this unless its operator allows it: %v", err), nil
+	}
+	return "", nil
+}
+
+// lenient returns the most that an operator can allow, but for certificates that are not verified.
+func lenient() kubeconfig.Policy {
+	everywhere := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	return kubeconfig.Policy{AllowProxyURL: true, AllowCIDRs: everywhere}
+}
+
+// record is the Secret in the hub, which says where the account is.
+type record struct {
+	secret  corev1.Secret
+	account Account
+}
+
+// readRecord returns the record of a Cluster, or nil if there is no Secret, or one that register has not made.
+func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) (*record, error) {
+	var r record
+	err := hub.Get(ctx, key, &r.secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, hub.Explain(fmt.Errorf("read Secret %s: %w", key, err))
+	}
+	namespace, name, ok := strings.Cut(r.secret.Annotations[annotationAccount], "/")
+	if !ok {
+		return nil, nil
+	}
+	r.account = Account{Namespace: namespace, Name: name, Owner: r.secret.Annotations[annotationOwner]}
+	return &r, nil
+}
+
+// secretFor returns the Secret for the hub. One with a token that ends asks the hub to renew it.
+func (r *Registration) secretFor(made token) *corev1.Secret {
+	a := r.Account
+	secret := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Namespace, Name: r.Name, Labels: map[string]string{labelManagedBy: managedBy},
+			Annotations: map[string]string{annotationOwner: a.Owner, annotationAccount: a.Namespace + "/" + a.Name},
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{serverKey: []byte(r.endpoint.Server)},
+	}
+	if ca := r.endpoint.CertificateAuthorityData; len(ca) > 0 {
+		secret.Data[caKey] = ca
+	}
+	a.put(secret, made)
+	return secret
+}
+
+// put puts a token into the Secret for the hub.
+func (a Account) put(secret *corev1.Secret, made token) {
+	secret.Data[tokenKey] = []byte(made.value)
+	if made.anchor != "" {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, annotationAnchor, made.anchor)
+	}
+	if a.Renews {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hubv1.AnnotationRenewToken, a.Namespace+"/"+a.Name)
+	} else {
+		delete(secret.Annotations, hubv1.AnnotationRenewToken)
+	}
+}
+
+// clusterFor returns the Cluster.
+func (r *Registration) clusterFor() *hubv1.Cluster {
+	cluster := &hubv1.Cluster{
+		TypeMeta:   metav1.TypeMeta{APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster"},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, Labels: r.Labels},
+		Spec: hubv1.ClusterSpec{
+			KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: r.Name, Key: tokenKey},
+			TLSServerName:       r.endpoint.TLSServerName,
+			ProxyURL:            r.endpoint.ProxyURL,
+			Modules:             r.Modules,
+		},
+	}
+	if r.AllowHub {
+		cluster.Annotations = map[string]string{hubv1.AnnotationAllowHub: hubv1.AnnotationAllowHubValue}
+	}
+	return cluster
+}
+
+// optionsOf returns how a hub reads the Secret of a Cluster.
+func optionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
+	return kubeconfig.Options{
+		Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
+		Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL,
+	}
+}
+
+// putSecret creates the Secret in the hub, or puts new data into the one that register has made before.
+func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) error {
+	err := hub.Create(ctx, secret, fieldOwner)
+	if !apierrors.IsAlreadyExists(err) {
+		return hub.Explain(wrap("create "+nameOf(secret), err))
+	}
+	key := client.ObjectKeyFromObject(secret)
+	known, err := readRecord(ctx, hub, key)
+	if err != nil {
+		return err
+	}
+	if known == nil || known.account.Owner != secret.Annotations[annotationOwner] {
+		return fmt.Errorf("%s exists in the hub and was not made by register: choose another name, or delete it", nameOf(secret))
+	}
+	secret.ResourceVersion = known.secret.ResourceVersion
+	for name, value := range known.secret.Labels { // what others have added stays
+		if _, ours := secret.Labels[name]; !ours {
+			secret.Labels[name] = value
+		}
+	}
+	return hub.Explain(wrap("update "+nameOf(secret), hub.Update(ctx, secret, fieldOwner)))
+}
+
+// wrap says what failed; nil stays nil.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

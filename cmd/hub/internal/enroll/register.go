@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+)
+
+// Place is where a command works. All of it is required, but Remote where a command says so.
+type Place struct {
+	Terminal *terminal.Terminal
+	// Hub is the hub's cluster, Remote the remote as its administrator.
+	Hub, Remote *access.Cluster
+	// Namespace is the credentials namespace in the hub, Name that of the Cluster.
+	Namespace, Name string
+	// Yes leaves out the question before anything is changed.
+	Yes bool
+	// Timeout is how long to wait for the hub. Zero does not wait.
+	Timeout time.Duration
+}
+
+// Registration says how to register a remote.
+type Registration struct {
+	Place
+	// Entry is the remote's in a kubeconfig; Server takes the place of its server, unless it is empty.
+	Entry  *clientcmdapi.Cluster
+	Server string
+	// Labels and Modules are those of the Cluster.
+	Labels  map[string]string
+	Modules []string
+	// Account is who the hub is to be in the remote. Its owner is filled in.
+	Account Account
+	// Token and Lifetime say which token the hub gets; a Lasting one has no Lifetime.
+	Token    TokenKind
+	Lifetime time.Duration
+	// AllowHub permits that the remote is the hub's own cluster.
+	AllowHub bool
+
+	endpoint *clientcmdapi.Cluster
+}
+
+// placeholder is in place of a token that was not minted.
+const placeholder = "put-the-token-of-the-service-account-here"
+
+// ErrNotReady means that everything was done, and the hub did not report in time that it works.
+var ErrNotReady = errors.New("the Cluster is not Ready")
+
+// Prepare looks whether the remote can be registered, without changing anything. It fills in what the
+// other methods need.
+func (r *Registration) Prepare(ctx context.Context) error {
+	var err error
+	if r.endpoint, err = endpointOf(r.Entry, r.Server); err != nil {
+		return err
+	}
+	hubID, err := r.Hub.ID(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Account.Name == "" {
+		r.Account.Name = accountName(r.Name)
+	}
+	r.Account.Owner = ownerOf(hubID, r.Name)
+	r.Account.Renews = r.Token == Requested
+	warning, err := judge(r.secretFor(token{value: placeholder}).Data, optionsOf(r.clusterFor().Spec))
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		r.Terminal.Warn("%s", warning)
+	}
+	return r.checkIdentity(ctx, hubID)
+}
+
+// checkIdentity returns an error if the remote is the hub itself, or known by another name, or if the name
+// is taken.
+func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
+	id, err := r.Remote.ID(ctx)
+	if err != nil {
+		return err
+	}
+	if id == hubID && !r.AllowHub {
+		return fmt.Errorf("%s is the hub's own cluster: choose another context, or say --allow-hub if you mean it", r.Remote.What)
+	}
+	var list hubv1.ClusterList
+	if err := r.Hub.List(ctx, &list); err != nil {
+		return r.Hub.Explain(err)
+	}
+	for _, c := range list.Items {
+		known := c.Annotations[hubv1.AnnotationID]
+		switch {
+		case c.Name != r.Name && known == id:
+			return fmt.Errorf("%s is registered already, as Cluster %s: deregister that first", r.Remote.What, c.Name)
+		case c.Name == r.Name && c.Spec.KubeconfigSecretRef.Name != r.Name:
+			return fmt.Errorf("the name is taken: Cluster %s was not made by register; choose another one", r.Name)
+		case c.Name == r.Name && known != "" && known != id:
+			return fmt.Errorf("the name is taken: Cluster %s stands for cluster %s, and %s is %s: choose another name or another context",
+				r.Name, known, r.Remote.What, id)
+		}
+	}
+	return nil
+}
+
+// RequireRights returns an error that names what somebody may not do, in the hub or in the remote.
+func (r *Registration) RequireRights(ctx context.Context) error {
+	return errors.Join(r.Hub.Require(ctx, hubRights(r.Namespace, verbGet, verbCreate, verbUpdate)), r.Account.requireRights(ctx, r.Remote))
+}
+
+// hubRights returns what it takes to write the record and the Cluster.
+func hubRights(namespace string, verbs ...string) []access.Right {
+	all := []access.Right{{Verb: verbGet, Group: hubv1.GroupName, Resource: "clusters"}}
+	for _, verb := range verbs {
+		all = append(all, access.Right{Verb: verb, Resource: "secrets", Namespace: namespace})
+		if verb == verbCreate || verb == verbDelete {
+			all = append(all, access.Right{Verb: verb, Group: hubv1.GroupName, Resource: "clusters"})
+		}
+	}
+	return all
+}
+
+// Objects returns what is made, without the token: first in the remote, and then in the hub.
+func (r *Registration) Objects() (remote, hub []client.Object) {
+	return r.Account.objects(), []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
+}
+
+// DryRun has both API servers check what is to be made. It changes nothing.
+func (r *Registration) DryRun(ctx context.Context) error {
+	errs := []error{r.Account.make(ctx, r.Remote, client.DryRunAll)}
+	_, hub := r.Objects()
+	for _, o := range hub {
+		err := r.Hub.Create(ctx, o, client.DryRunAll, fieldOwner)
+		if !apierrors.IsAlreadyExists(err) {
+			errs = append(errs, r.Hub.Explain(err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run registers the remote: it says what it will do, asks, makes what is missing and waits until the
+// Cluster is Ready. An error that matches ErrNotReady means that only the last step is open.
+func (r *Registration) Run(ctx context.Context) error {
+	r.plan()
+	if !r.Yes {
+		if err := r.Terminal.Ask(ctx, "Register the remote?"); err != nil {
+			return err
+		}
+	}
+	begin := time.Now()
+	if err := r.Account.make(ctx, r.Remote); err != nil {
+		return err
+	}
+	r.Terminal.Done("the account %s/%s is in the remote", r.Account.Namespace, r.Account.Name)
+	made, err := r.Account.mint(ctx, r.Remote, r.Token, r.Lifetime)
+	if err != nil {
+		return err
+	}
+	secret := r.secretFor(made)
+	if err := putSecret(ctx, r.Hub, secret); err != nil {
+		return err
+	}
+	r.Terminal.Done("its token is in %s of the hub%s", nameOf(secret), ending(made))
+	if err := r.makeCluster(ctx); err != nil {
+		return err
+	}
+	if err := r.waitReady(ctx, begin); err != nil {
+		return err
+	}
+	if r.Timeout == 0 {
+		return nil // Nobody knows whether the hub uses the new token.
+	}
+	_, err = r.Account.revoke(ctx, r.Remote, made.anchor) // what an attempt before this one has left
+	return err
+}
+
+func ending(made token) string {
+	if made.expires.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("; it ends at %s, and the hub renews it before that", made.expires.UTC().Format(time.RFC3339))
+}
+
+func (r *Registration) plan() {
+	t := r.Terminal
+	t.Text("In %s, %s:", r.Remote.What, r.Remote.Config.Host)
+	for _, o := range r.Account.objects() {
+		t.Text("  create %s", nameOf(o))
+	}
+	for _, rule := range r.Account.Rules {
+		t.Text("    which may %s", describeRule(rule))
+	}
+	if r.Token == Lasting {
+		t.Text("  create a token for it that does not expire")
+	} else {
+		t.Text("  create a token for it that expires in %s, or earlier if the remote says so; the hub renews it", r.Lifetime)
+	}
+	t.Text("In %s, %s:", r.Hub.What, r.Hub.Config.Host)
+	t.Text("  create secret %s/%s, with the token and the address %s", r.Namespace, r.Name, r.endpoint.Server)
+	t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
+}
+
+// makeCluster creates the Cluster, unless it is there.
+func (r *Registration) makeCluster(ctx context.Context) error {
+	cluster := r.clusterFor()
+	err := r.Hub.Create(ctx, cluster, fieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
+}
+
+// waitReady returns when the Cluster is Ready, and says what keeps it from being so.
+func (r *Registration) waitReady(ctx context.Context, begin time.Time) error {
+	if r.Timeout == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, ErrNotReady)
+	defer cancel()
+	last := ""
+	err := poll(ctx, func() (bool, error) {
+		ready, err := readyOf(ctx, r.Hub, r.Name)
+		if err != nil {
+			return false, err
+		}
+		if said := ready.Reason + ": " + ready.Message; said != last {
+			if last = said; ready.Status != metav1.ConditionTrue {
+				r.Terminal.Step("%s", last)
+			}
+		}
+		return ready.Status == metav1.ConditionTrue, nil
+	})
+	if errors.Is(err, ErrNotReady) {
+		return fmt.Errorf("%w after %s: %s; hub check %s looks for the cause", err, r.Timeout, last, r.Name)
+	}
+	if err == nil {
+		r.Terminal.Done("the Cluster is Ready after %s", time.Since(begin).Round(100*time.Millisecond))
+	}
+	return err
+}
+
+// describeRule says in words what a rule allows.
+func describeRule(rule rbacv1.PolicyRule) string {
+	return access.Names(access.RightsOf([]rbacv1.PolicyRule{rule}))
+}

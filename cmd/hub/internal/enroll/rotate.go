@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Rotation says how to renew the credential of a Cluster.
+type Rotation struct {
+	Place
+	// Token and Lifetime say which token the hub gets. An empty Token keeps the kind that it has.
+	Token    TokenKind
+	Lifetime time.Duration
+
+	hubID   string
+	cluster hubv1.Cluster
+	record  *record
+}
+
+// errNotUsed is the cause of a wait for the hub that took too long.
+var errNotUsed = fmt.Errorf("%w: the hub does not report that it uses the new token. Does it run? The old token is still good; "+
+	"run the same command again", ErrNotReady)
+
+// Prepare looks whether the credential can be renewed, without changing anything.
+func (r *Rotation) Prepare(ctx context.Context) (err error) {
+	if r.hubID, err = r.Hub.ID(ctx); err != nil {
+		return err
+	}
+	if err := r.Hub.Get(ctx, client.ObjectKey{Name: r.Name}, &r.cluster); err != nil {
+		return r.Hub.Explain(err)
+	}
+	key := client.ObjectKey{Namespace: r.Namespace, Name: r.cluster.Spec.KubeconfigSecretRef.Name}
+	if r.record, err = readRecord(ctx, r.Hub, key); err != nil {
+		return err
+	}
+	if r.record == nil || r.record.account.Owner != ownerOf(r.hubID, r.Name) {
+		return fmt.Errorf("the credentials of Cluster %s were not made by register: put new ones into Secret %s, the hub takes them at once",
+			r.Name, key)
+	}
+	id, err := r.Remote.ID(ctx)
+	if err != nil {
+		return err
+	}
+	return sameCluster(&r.cluster, r.Remote.What, id)
+}
+
+// RequireRights returns an error that names what somebody may not do, in the hub or in the remote.
+func (r *Rotation) RequireRights(ctx context.Context) error {
+	return errors.Join(r.Hub.Require(ctx, hubRights(r.Namespace, verbGet, verbUpdate)),
+		r.Remote.Require(ctx, r.record.account.tokenRights()))
+}
+
+// Run renews the credential: it mints a token, swaps the Secret, waits until the hub uses it and revokes
+// every other token of the account. Until the hub reports that, the old token stays good.
+func (r *Rotation) Run(ctx context.Context) error {
+	kind, err := r.kind(ctx)
+	if err != nil {
+		return err
+	}
+	a := r.record.account
+	if a.Renews = kind == Requested; a.Renews {
+		if err := a.makeRenewal(ctx, r.Remote); err != nil {
+			return err
+		}
+	}
+	made, err := a.mint(ctx, r.Remote, kind, r.Lifetime)
+	if err != nil {
+		return err
+	}
+	r.Terminal.Done("the remote has issued and accepted a new token%s", ending(made))
+	secret := r.record.secret.DeepCopy()
+	a.put(secret, made)
+	if err := r.Hub.Update(ctx, secret, fieldOwner); err != nil {
+		return r.Hub.Explain(wrap("update "+nameOf(secret), err))
+	}
+	r.Terminal.Done("it is in %s of the hub", nameOf(secret))
+	if err := r.waitUsed(ctx, secret); err != nil {
+		return err
+	}
+	revoked, err := a.revoke(ctx, r.Remote, made.anchor)
+	for _, one := range revoked {
+		r.Terminal.Done("the old token is revoked: %s is deleted in the remote", one)
+	}
+	return err
+}
+
+// kind returns the kind of the new token.
+func (r *Rotation) kind(ctx context.Context) (TokenKind, error) {
+	if r.Token != "" {
+		return r.Token, nil
+	}
+	var anchor corev1.Secret
+	key := client.ObjectKey{Namespace: r.record.account.Namespace, Name: r.record.secret.Annotations[annotationAnchor]}
+	err := client.IgnoreNotFound(r.Remote.Get(ctx, key, &anchor))
+	if anchor.Type == corev1.SecretTypeServiceAccountToken {
+		return Lasting, nil
+	}
+	return Requested, r.Remote.Explain(wrap("read Secret "+key.String(), err))
+}
+
+// waitUsed returns when the hub reports the fingerprint of the new token, and that the remote answers.
+func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
+	connection, err := kubeconfig.Parse(secret.Data, optionsOf(r.cluster.Spec), lenient())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", nameOf(secret), err)
+	}
+	wanted := connection.Credential.Fingerprint([]byte(r.hubID))
+	begin := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, errNotUsed)
+	defer cancel()
+	err = poll(ctx, func() (bool, error) { return uses(ctx, r.Hub, r.Name, wanted) })
+	if err == nil {
+		r.Terminal.Done("the hub uses it after %s", time.Since(begin).Round(100*time.Millisecond))
+	}
+	return err
+}
+
+// uses reports whether the hub says that it uses a credential and that the remote answers.
+func uses(ctx context.Context, hub *access.Cluster, name, wanted string) (bool, error) {
+	var cluster hubv1.Cluster
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return false, hub.Explain(err)
+	}
+	reachable := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReachable)
+	works := reachable != nil && (reachable.Status == metav1.ConditionTrue || reachable.Reason == hubv1.ReasonPaused)
+	return works && cluster.Status.Credentials.Fingerprint == wanted, nil
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+)
+
+// TokenKind is a way of getting a token.
+type TokenKind string
+
+const (
+	// Requested tokens have an end.
+	Requested TokenKind = "request"
+	// Lasting tokens are in a Secret of the remote, and are valid until that is deleted.
+	Lasting TokenKind = "secret"
+)
+
+// token is a token with the Secret that it is valid as long as.
+type token struct {
+	value, anchor string
+	expires       time.Time // zero for never
+}
+
+// tokenPatience is how long a remote may take to fill a token Secret, and to accept a new token.
+const tokenPatience = 30 * time.Second
+
+// errNotFilled is the cause of a wait for a token Secret that took too long.
+var errNotFilled = errors.New("the remote has put no token into the Secret: its controller manager does that, does it run? " +
+	"Or use a token that is asked for, with --token-type=request")
+
+// mint makes an anchor and a token that is valid as long as it, and tries the token.
+func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKind, lifetime time.Duration) (token, error) {
+	secret := &corev1.Secret{
+		ObjectMeta: a.meta(a.Namespace),
+		Type:       corev1.SecretTypeOpaque,
+	}
+	secret.Name, secret.GenerateName = "", a.Name+"-"
+	if kind == Lasting {
+		secret.Type = corev1.SecretTypeServiceAccountToken
+		secret.Annotations[corev1.ServiceAccountNameKey] = a.Name
+	}
+	if err := remote.Create(ctx, secret, fieldOwner); err != nil {
+		return token{}, remote.Explain(fmt.Errorf("create a Secret in %s: %w", a.Namespace, err))
+	}
+	made := token{anchor: secret.Name}
+	var err error
+	if kind == Lasting {
+		made.value, err = filled(ctx, remote, secret)
+	} else {
+		made.value, made.expires, err = request(ctx, remote, a, bound(secret, lifetime))
+	}
+	if err != nil {
+		return made, err
+	}
+	return made, try(ctx, remote.Config, made.value)
+}
+
+// bound returns a request for a token that is good while a Secret exists.
+func bound(anchor *corev1.Secret, lifetime time.Duration) *authenticationv1.TokenRequest {
+	seconds := int64(lifetime / time.Second)
+	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: anchor.Name, UID: anchor.UID},
+	}}
+}
+
+// request asks for a token of an account, and returns it with its end.
+func request(ctx context.Context, remote *access.Cluster, a Account, wanted *authenticationv1.TokenRequest) (string, time.Time, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
+	if err := remote.SubResource("token").Create(ctx, account, wanted); err != nil {
+		return "", time.Time{}, remote.Explain(fmt.Errorf("request a token of %s: %w", nameOf(account), err))
+	}
+	return wanted.Status.Token, wanted.Status.ExpirationTimestamp.Time, nil
+}
+
+// filled waits until a token Secret has its token.
+func filled(ctx context.Context, remote *access.Cluster, secret *corev1.Secret) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, tokenPatience, errNotFilled)
+	defer cancel()
+	err := poll(ctx, func() (bool, error) {
+		err := remote.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		return len(secret.Data[corev1.ServiceAccountTokenKey]) > 0, remote.Explain(err)
+	})
+	return string(secret.Data[corev1.ServiceAccountTokenKey]), err
+}
+
+// errNotAccepted is the cause of a trial of a token that took too long.
+var errNotAccepted = errors.New("the remote does not accept the token that it has just issued")
+
+// try returns when the remote accepts a token. An API server may take a moment to know a new account.
+func try(ctx context.Context, admin *rest.Config, value string) error {
+	config := rest.AnonymousClientConfig(admin)
+	config.BearerToken = value
+	user, err := access.New("the remote, with the new token", config)
+	if err != nil {
+		return err
+	}
+	defer user.HTTP.CloseIdleConnections()
+	ctx, cancel := context.WithTimeoutCause(ctx, tokenPatience, errNotAccepted)
+	defer cancel()
+	return poll(ctx, func() (bool, error) {
+		err := user.Create(ctx, &authenticationv1.SelfSubjectReview{})
+		if apierrors.IsUnauthorized(err) {
+			return false, nil
+		}
+		return err == nil, user.Explain(err)
+	})
+}
+
+// revoke deletes every anchor of the account but one, and with it the tokens. It reports what it has deleted.
+func (a Account) revoke(ctx context.Context, remote *access.Cluster, keep string) ([]string, error) {
+	var secrets corev1.SecretList
+	err := remote.List(ctx, &secrets, client.InNamespace(a.Namespace), client.MatchingLabels{labelManagedBy: managedBy})
+	if err != nil {
+		return nil, remote.Explain(fmt.Errorf("list Secrets in %s: %w", a.Namespace, err))
+	}
+	var revoked []string
+	var errs []error
+	for _, secret := range secrets.Items {
+		if secret.Name == keep || secret.Annotations[annotationOwner] != a.Owner {
+			continue
+		}
+		if err := client.IgnoreNotFound(remote.Delete(ctx, &secret)); err != nil {
+			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", nameOf(&secret), err)))
+			continue
+		}
+		revoked = append(revoked, nameOf(&secret))
+	}
+	return revoked, errors.Join(errs...)
+}
+
+// pollPeriod is how often something is asked whether it is there yet, or gone.
+const pollPeriod = 200 * time.Millisecond
+
+// poll returns when done says so or fails, or with the cause of ctx's end.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	ticker := time.NewTicker(pollPeriod)
+	defer ticker.Stop()
+	for {
+		over, err := done()
+		if ctx.Err() != nil && !over {
+			return context.Cause(ctx)
+		}
+		if over || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+)
+
+// Graph is what an App consists of.
+type Graph struct {
+	// Title says which App it is.
+	Title string `json:"title"`
+	// Constructors are in the order in which they were given to fx.
+	Constructors []*Constructor `json:"constructors"`
+	// Invokes are what the App calls when it is built.
+	Invokes []Invoke `json:"invokes"`
+	// Missing are types that somebody needs and nobody makes. That of an optional parameter is not among them.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Constructor makes values of some types.
+type Constructor struct {
+	// Module is empty for the App's own.
+	Module string `json:"module,omitempty"`
+	Name   string `json:"name"`
+	// Location is where it was given to fx.
+	Location string `json:"location,omitempty"`
+	// Private values are for their module only.
+	Private bool `json:"private,omitempty"`
+	// Types are what it makes, and Needs what it takes for that.
+	Types []string `json:"types"`
+	Needs []Need   `json:"needs,omitempty"`
+}
+
+// Need is a parameter of a constructor.
+type Need struct {
+	Type     string `json:"type"`
+	Optional bool   `json:"optional,omitempty"`
+}
+
+// Invoke is a function that the App calls.
+type Invoke struct {
+	Module string `json:"module,omitempty"`
+	Name   string `json:"name"`
+}
+
+// errSeen ends the App when everything is known that is wanted.
+var errSeen = errors.New("the graph is known")
+
+// Of returns the graph of the App with these options. It calls none of their functions. An error means that
+// fx did not accept the options.
+func Of(title string, options ...fx.Option) (*Graph, error) {
+	var dot fx.DotGraph
+	seen := &recorder{}
+	all := append([]fx.Option{
+		fx.Module("graph", fx.Invoke(func(g fx.DotGraph) error {
+			dot = g
+			return errSeen
+		})),
+	}, options...)
+	all = append(all, fx.WithLogger(func() fxevent.Logger { return seen }))
+	if err := fx.New(all...).Err(); !errors.Is(err, errSeen) {
+		return nil, fmt.Errorf("take in the options of the %s: %w", title, err)
+	}
+	g := &Graph{Title: title, Constructors: seen.constructors}
+	for _, option := range options {
+		g.Invokes = append(g.Invokes, invokesOf(option.String())...)
+	}
+	g.connect(parseDOT(string(dot)))
+	g.Missing = g.missing()
+	return g, nil
+}
+
+// recorder notes what is provided.
+type recorder struct{ constructors []*Constructor }
+
+// LogEvent implements fxevent.Logger.
+func (r *recorder) LogEvent(event fxevent.Event) {
+	switch e := event.(type) {
+	case *fxevent.Provided:
+		r.add(&Constructor{
+			Module: e.ModuleName, Name: shortName(e.ConstructorName), Location: locationOf(e.StackTrace),
+			Private: e.Private, Types: normal(e.OutputTypeNames),
+		})
+	case *fxevent.Supplied:
+		r.add(&Constructor{
+			Module: e.ModuleName, Name: "fx.Supply", Location: locationOf(e.StackTrace), Types: normal([]string{e.TypeName}),
+		})
+	}
+}
+
+// add leaves out what fx provides by itself to every App.
+func (r *recorder) add(c *Constructor) {
+	own := len(c.Types) == 1 && slices.Contains([]string{"fx.Lifecycle", "fx.Shutdowner", "fx.DotGraph"}, c.Types[0])
+	if !own {
+		r.constructors = append(r.constructors, c)
+	}
+}
+
+// locationOf returns the first line of a stack.
+func locationOf(stack []string) string {
+	if len(stack) == 0 {
+		return ""
+	}
+	return stack[0]
+}
+
+// shortName cuts the path of the package from the name of a function.
+func shortName(name string) string {
+	return longPath.ReplaceAllString(name, "")
+}
+
+// connect puts together what fx said and what its graph has.
+func (g *Graph) connect(drawn []drawnConstructor) {
+	byTypes := map[string][]drawnConstructor{}
+	for _, d := range drawn {
+		byTypes[d.key()] = append(byTypes[d.key()], d)
+	}
+	for _, c := range g.Constructors {
+		key := strings.Join(slices.Sorted(slices.Values(c.Types)), ";")
+		if same := byTypes[key]; len(same) > 0 {
+			c.Needs, byTypes[key] = same[0].needs, same[1:]
+		}
+	}
+}
+
+// makers returns who makes a type for a module. Private values go before others.
+func (g *Graph) makers(kind, module string) []*Constructor {
+	var public, private []*Constructor
+	for _, c := range g.Constructors {
+		switch {
+		case !slices.Contains(c.Types, kind):
+		case !c.Private:
+			public = append(public, c)
+		case c.Module == module:
+			private = append(private, c)
+		}
+	}
+	if len(private) > 0 {
+		return private
+	}
+	return public
+}
+
+// missing returns the types that nobody makes. A group may be empty.
+func (g *Graph) missing() []string {
+	var missing []string
+	for _, c := range g.Constructors {
+		for _, need := range c.Needs {
+			fxs := strings.HasPrefix(need.Type, "fx.") // fx's own are left out
+			if need.Optional || fxs || strings.Contains(need.Type, "[group=") || len(g.makers(need.Type, c.Module)) > 0 {
+				continue
+			}
+			missing = append(missing, need.Type)
+		}
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+// Provided takes types that somebody else provides from those that are missing.
+func (g *Graph) Provided(types []string) {
+	g.Missing = slices.DeleteFunc(g.Missing, func(kind string) bool { return slices.Contains(types, kind) })
+}
+
+// Needed returns what the constructors of a type need, sorted.
+func (g *Graph) Needed(kind string) []string {
+	var all []string
+	for _, c := range g.Constructors {
+		if !slices.Contains(c.Types, kind) {
+			continue
+		}
+		for _, need := range c.Needs {
+			all = append(all, need.Type)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Needing returns the constructors that need one of some types, whether or not they can do without it.
+func (g *Graph) Needing(types []string) []*Constructor {
+	var all []*Constructor
+	for _, c := range g.Constructors {
+		if slices.ContainsFunc(c.Needs, func(n Need) bool { return slices.Contains(types, n.Type) }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
+)
+
+type (
+	pool   struct{}
+	server struct{}
+	absent struct{}
+	plug   struct{}
+)
+
+// The App of the tests. None of it may be called.
+func newPool() (*pool, error)        { panic("a constructor was called") }
+func newServer(*pool, plugs) *server { panic("a constructor was called") }
+func newPlug(*pool, *absent) *plug   { panic("a constructor was called") }
+func listen(*server) error           { panic("an invoke was called") }
+func watch(*pool, *plug)             { panic("an invoke was called") }
+func again(*pool)                    { panic("an invoke was called") }
+func private(maybe) string           { panic("a constructor was called") }
+
+type maybe struct {
+	fx.In
+	Pool *pool `optional:"true"`
+}
+
+type plugs struct {
+	fx.In
+	All []*plug `group:"plugs"`
+}
+
+func options() fx.Option {
+	return fx.Options(
+		fx.Provide(newPool),
+		fx.Module("web", fx.Provide(newServer), fx.Provide(private, fx.Private), fx.Invoke(listen, again)),
+		fx.Module("plugs", fx.Provide(fx.Annotate(newPlug, fx.ResultTags(`group:"plugs"`))), fx.Invoke(watch)),
+	)
+}
+
+func TestOf(t *testing.T) {
+	g, err := graph.Of("test", options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range g.Constructors {
+		line := c.Module + ": " + strings.Join(c.Types, ",") + " needs"
+		for _, need := range c.Needs {
+			line += " " + need.Type
+			if need.Optional {
+				line += "?"
+			}
+		}
+		if c.Private {
+			line += " (private)"
+		}
+		if !strings.Contains(c.Location, "graph_test.go:") {
+			t.Errorf("%s is said to be in %s", c.Name, c.Location)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		": *graph_test.pool needs",
+		"web: *graph_test.server needs *graph_test.pool *graph_test.plug[group=plugs]",
+		"web: string needs *graph_test.pool? (private)",
+		"plugs: *graph_test.plug[group=plugs] needs *graph_test.pool *graph_test.absent",
+	}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Error(diff)
+	}
+	wantInvokes := []graph.Invoke{{"web", "graph_test.listen()"}, {"web", "graph_test.again()"}, {"plugs", "graph_test.watch()"}}
+	if diff := cmp.Diff(g.Invokes, wantInvokes); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(g.Missing, []string{"*graph_test.absent"}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	g, err := graph.Of("test", options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for language, lines := range map[graph.Language][]string{
+		graph.DOT: {
+			`digraph "test" {`, `    label="module web";`, `    i0 [label="graph_test.listen()" shape=oval];`,
+			`  m0 [label="missing\n*graph_test.absent" color=red fontcolor=red];`,
+			`  c0 -> c2 [label="*graph_test.pool" style=dashed];`, `  c3 -> c1 [label="*graph_test.plug[group=plugs]"];`,
+		},
+		graph.Mermaid: {
+			"flowchart LR", `  subgraph s2["module plugs"]`, `    i2(["graph_test.watch()"])`,
+			`  c0 -->|"*graph_test.pool"| c1`, `  c0 -.->|"*graph_test.pool"| c2`,
+		},
+	} {
+		var out bytes.Buffer
+		if err := g.Write(&out, language); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range lines {
+			if !strings.Contains(out.String(), line+"\n") {
+				t.Errorf("%s has no line %q:\n%s", language, line, out.String())
+			}
+		}
+	}
+	var out bytes.Buffer
+	var back graph.Graph
+	if err := errors.Join(g.Write(&out, graph.JSON), json.Unmarshal(out.Bytes(), &back)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&back, g); diff != "" {
+		t.Error(diff)
+	}
+	if err := g.Write(&out, "svg"); err == nil || err.Error() != `--output="svg": use dot, mermaid or json` {
+		t.Errorf("svg gives %v", err)
+	}
+}
+
+func TestProblemOf(t *testing.T) {
+	err := fx.ValidateApp(fx.NopLogger, options())
+	problem, ok := graph.ProblemOf(err)
+	if !ok {
+		t.Fatalf("nothing is known of %v", err)
+	}
+	if diff := cmp.Diff(problem.Types, []string{"*graph_test.absent"}); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.HasSuffix(problem.Function, "graph_test.newServer") || !strings.Contains(problem.Location, "graph_test.go:") {
+		t.Errorf("the problem of %v is said to be %+v", err, problem)
+	}
+	if _, ok := graph.ProblemOf(errors.New("something else")); ok {
+		t.Error("any error is taken for a missing type")
+	}
+}

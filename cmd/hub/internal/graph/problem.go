@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Problem is what is wrong with a graph, as far as fx's error says so.
+type Problem struct {
+	// Module is the one whose graph is wrong; empty if it is not one alone.
+	Module string
+	// Types are those that are missing.
+	Types []string
+	// Function is who needs them, and Location its file and line.
+	Function, Location string
+}
+
+// ProblemOf reads an error of fx.ValidateApp. It returns false for an error that says none of this.
+func ProblemOf(err error) (Problem, bool) {
+	text := err.Error()
+	missing := regexp.MustCompile(`missing types?: (.*)$`).FindStringSubmatch(strings.TrimSpace(text))
+	if missing == nil {
+		return Problem{}, false
+	}
+	var p Problem
+	for one := range strings.SplitSeq(missing[1], ";") {
+		one, _, _ = strings.Cut(strings.TrimSpace(one), " (did you mean")
+		p.Types = append(p.Types, normalType(one))
+	}
+	if found := regexp.MustCompile(`module "([^"]+)"`).FindStringSubmatch(text); found != nil {
+		p.Module = found[1]
+	}
+	// The last function that is named is the one that lacks something, or, if that is annotated and has no
+	// name, the one that needs what it makes.
+	functions := regexp.MustCompile(`function "([^"]+)"\.(\S+)\s+\(?(\S+:\d+)\)?`).FindAllStringSubmatch(text, -1)
+	for _, f := range functions {
+		if f[1] != "reflect" {
+			p.Function, p.Location = f[1]+"."+f[2], f[3]
+		}
+	}
+	return p, true
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Language is a way of writing a graph.
+type Language string
+
+const (
+	// DOT is that of Graphviz.
+	DOT Language = "dot"
+	// Mermaid is that of Markdown.
+	Mermaid Language = "mermaid"
+	// JSON is for programs.
+	JSON Language = "json"
+)
+
+// Write writes the graph in a language. The error names those that are known, or is that of the writer.
+func (g *Graph) Write(w io.Writer, in Language) error {
+	switch in {
+	case JSON:
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(g)
+	case DOT:
+		_, err := io.WriteString(w, g.dot())
+		return err
+	case Mermaid:
+		_, err := io.WriteString(w, g.mermaid())
+		return err
+	}
+	return fmt.Errorf("--output=%q: use %s, %s or %s", string(in), DOT, Mermaid, JSON)
+}
+
+// box is a node of a drawing.
+type box struct {
+	id, label string
+	invoked   bool
+}
+
+// arrow leads from who makes something to who needs it.
+type arrow struct {
+	from, to, label string
+	optional        bool
+}
+
+// boxes returns the nodes by module, and the modules in the order in which they come.
+func (g *Graph) boxes() (modules []string, of map[string][]box) {
+	of = map[string][]box{}
+	add := func(module string, b box) {
+		if !slices.Contains(modules, module) {
+			modules = append(modules, module)
+		}
+		of[module] = append(of[module], b)
+	}
+	for i, c := range g.Constructors {
+		add(c.Module, box{id: fmt.Sprint("c", i), label: c.Name + "\n" + strings.Join(c.Types, "\n")})
+	}
+	for i, one := range g.Invokes {
+		add(one.Module, box{id: fmt.Sprint("i", i), label: one.Name, invoked: true})
+	}
+	return modules, of
+}
+
+func (g *Graph) arrows() []arrow {
+	ids := map[*Constructor]string{}
+	for i, c := range g.Constructors {
+		ids[c] = fmt.Sprint("c", i)
+	}
+	var all []arrow
+	for _, c := range g.Constructors {
+		for _, need := range c.Needs {
+			for _, maker := range g.makers(need.Type, c.Module) {
+				all = append(all, arrow{ids[maker], ids[c], need.Type, need.Optional})
+			}
+			if i := slices.Index(g.Missing, need.Type); i >= 0 {
+				all = append(all, arrow{fmt.Sprint("m", i), ids[c], need.Type, false})
+			}
+		}
+	}
+	return all
+}
+
+func (g *Graph) dot() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box fontname=\"sans-serif\" fontsize=10];\n  edge [fontname=\"sans-serif\" fontsize=8];\n",
+		strconv.Quote(g.Title))
+	modules, of := g.boxes()
+	for i, module := range modules {
+		if module != "" {
+			fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", i, strconv.Quote("module "+module))
+		}
+		for _, one := range of[module] {
+			style := ""
+			if one.invoked {
+				style = " shape=oval"
+			}
+			fmt.Fprintf(&b, "    %s [label=%s%s];\n", one.id, strconv.Quote(one.label), style)
+		}
+		if module != "" {
+			b.WriteString("  }\n")
+		}
+	}
+	for i, kind := range g.Missing {
+		fmt.Fprintf(&b, "  m%d [label=%s color=red fontcolor=red];\n", i, strconv.Quote("missing\n"+kind))
+	}
+	for _, a := range g.arrows() {
+		style := ""
+		if a.optional {
+			style = " style=dashed"
+		}
+		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", a.from, a.to, strconv.Quote(a.label), style)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func (g *Graph) mermaid() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\ntitle: %s\n---\nflowchart LR\n", g.Title)
+	modules, of := g.boxes()
+	for i, module := range modules {
+		if module != "" {
+			fmt.Fprintf(&b, "  subgraph s%d[\"module %s\"]\n", i, quoted(module))
+		}
+		for _, one := range of[module] {
+			form := `    %s["%s"]` + "\n"
+			if one.invoked {
+				form = `    %s(["%s"])` + "\n"
+			}
+			fmt.Fprintf(&b, form, one.id, quoted(one.label))
+		}
+		if module != "" {
+			b.WriteString("  end\n")
+		}
+	}
+	for i, kind := range g.Missing {
+		fmt.Fprintf(&b, "  m%d[\"missing<br/>%s\"]\n  style m%d stroke:red,color:red\n", i, quoted(kind), i)
+	}
+	for _, a := range g.arrows() {
+		line := "-->"
+		if a.optional {
+			line = "-.->"
+		}
+		fmt.Fprintf(&b, "  %s %s|\"%s\"| %s\n", a.from, line, quoted(a.label), a.to)
+	}
+	return b.String()
+}
+
+// quoted returns a text as it stands between the quotes of Mermaid.
+func quoted(text string) string {
+	return strings.NewReplacer(`"`, "#quot;", "\n", "<br/>", "<", "#lt;", ">", "#gt;").Replace(text)
+}

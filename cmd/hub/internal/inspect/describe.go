@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+)
+
+// maxEvents is how many of the last events are shown.
+const maxEvents = 10
+
+// Describe returns a Cluster as a tree: what it is, its conditions, its modules and its last events.
+func Describe(ctx context.Context, hub *access.Cluster, name string) (*terminal.Node, error) {
+	var cluster hubv1.Cluster
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return nil, hub.Explain(err)
+	}
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
+	mark, text := markOf(ready), "Unknown"
+	if ready != nil {
+		text = ready.Reason
+	}
+	root := &terminal.Node{Mark: &mark, Text: fmt.Sprintf("Cluster %s: %s", name, text)}
+	describeSpec(root, &cluster)
+	describeConditions(root, cluster.Status.Conditions)
+	describeModules(root, &cluster)
+	return root, describeEvents(ctx, root, hub, &cluster)
+}
+
+func describeSpec(root *terminal.Node, c *hubv1.Cluster) {
+	status := &c.Status
+	add := func(what, value string) {
+		if value != "" {
+			root.Add(nil, "%-12s %s", what, value)
+		}
+	}
+	add("Labels", labelsOf(c.Labels))
+	add("State", string(cmp.Or(c.Spec.State, hubv1.ClusterActive)))
+	add("Server", status.Server)
+	add("Version", status.Version)
+	add("ID", status.ID)
+	credentials := "Secret " + c.Spec.KubeconfigSecretRef.Name
+	if status.Credentials.Type != "" {
+		credentials += ", " + string(status.Credentials.Type)
+	}
+	if end := status.Credentials.ExpirationTime; !end.IsZero() {
+		credentials += fmt.Sprintf(", expires at %s (%s)", end.UTC().Format(time.RFC3339), until(end.Time))
+	}
+	add("Credentials", credentials)
+	if value, set := c.Annotations[hubv1.AnnotationObserve]; set && value != hubv1.AnnotationObserveOff {
+		add("Observe", "every write to the remote is a dry run")
+	}
+	if nodes := status.Inventory.Nodes; nodes != nil {
+		add("Nodes", fmt.Sprint(*nodes))
+	}
+	if !c.DeletionTimestamp.IsZero() {
+		add("Deleted", "since "+age(c.DeletionTimestamp.Time))
+	}
+}
+
+// until says how long it takes until a time, or how long ago it was.
+func until(t time.Time) string {
+	if left := time.Until(t); left > 0 {
+		return "in " + duration.HumanDuration(left)
+	}
+	return age(t) + " ago"
+}
+
+func age(t time.Time) string { return duration.HumanDuration(time.Since(t)) }
+
+func labelsOf(labels map[string]string) string {
+	var all []string
+	for key, value := range labels {
+		all = append(all, key+"="+value)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
+
+// markOf returns what a condition is marked with. Those that exist only while they are True are no good news.
+func markOf(c *metav1.Condition) terminal.Mark {
+	switch {
+	case c == nil || c.Status == metav1.ConditionUnknown:
+		return terminal.Unknown()
+	case c.Type == hubv1.ConditionStalled:
+		return terminal.Failure()
+	case c.Type == hubv1.ConditionReconciling:
+		return terminal.Step()
+	case c.Status == metav1.ConditionTrue && c.Reason == hubv1.ReasonExpiringSoon:
+		return terminal.Warning()
+	case c.Status == metav1.ConditionTrue:
+		return terminal.OK()
+	}
+	return terminal.Failure()
+}
+
+func describeConditions(root *terminal.Node, conditions []metav1.Condition) {
+	node := root.Add(nil, "Conditions")
+	for _, c := range conditions {
+		mark := markOf(&c)
+		text := fmt.Sprintf("%-18s %s", c.Type, c.Reason)
+		if c.LastTransitionTime.Unix() > 0 {
+			text += " since " + age(c.LastTransitionTime.Time)
+		}
+		node.Add(&mark, "%s: %s", text, c.Message)
+	}
+}
+
+func describeModules(root *terminal.Node, c *hubv1.Cluster) {
+	node := root.Add(nil, "App: %s modules run", cmp.Or(c.Status.ModuleSummary, "no"))
+	for _, m := range c.Status.Modules {
+		mark := terminal.Unknown()
+		switch m.State {
+		case hubv1.ModuleRunning:
+			mark = terminal.OK()
+		case hubv1.ModuleFailed:
+			mark = terminal.Failure()
+		case hubv1.ModuleStarting:
+			mark = terminal.Step()
+		}
+		text := fmt.Sprintf("%-18s %s", m.Name, m.State)
+		if m.Reason != "" {
+			text += ": " + m.Reason
+		}
+		if m.Message != "" {
+			text += ": " + m.Message
+		}
+		node.Add(&mark, "%s", text)
+	}
+}
+
+// describeEvents adds the last events. That somebody may not read them is said in their place.
+func describeEvents(ctx context.Context, root *terminal.Node, hub *access.Cluster, c *hubv1.Cluster) error {
+	var list corev1.EventList
+	err := hub.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{
+		"involvedObject.kind": "Cluster", "involvedObject.name": c.Name, "involvedObject.uid": string(c.UID),
+	})
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		mark := terminal.Warning()
+		root.Add(&mark, "Events: %v", hub.Explain(fmt.Errorf("list events in %s: %w", metav1.NamespaceDefault, err)))
+		return nil
+	}
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
+	if left := len(list.Items) - maxEvents; left > 0 {
+		list.Items = list.Items[left:]
+	}
+	node := root.Add(nil, "Events")
+	if len(list.Items) == 0 {
+		node.Add(nil, "none in the last hour")
+	}
+	for _, e := range list.Items {
+		node.Add(nil, "%-5s %-8s %-20s %s", age(lastSeen(e)), e.Type, e.Reason, e.Message)
+	}
+	return nil
+}
+
+// lastSeen returns when an event happened last. Which field says so depends on who recorded it.
+func lastSeen(e corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package inspect shows what a hub knows: its Clusters, their modules, and one Cluster in full.
+
+# Usage
+
+	list := inspect.Clusters{Hub: hub, Names: names, Selector: "region=eu", Status: "ready=false"}
+	err := list.Print(ctx, inspect.Form{Format: format, Tables: tables}, os.Stdout)
+
+# Considerations
+
+The tables of Clusters come from the API server, which makes them of the columns in the CRD. Nothing here
+knows what columns there are, so that kubectl and the hub never differ, and the hub of one version shows
+the columns of another.
+
+All Clusters are asked for in one request. A thousand of them as a table are a quarter of a megabyte; pages
+would make columns of different widths. Whole objects are asked for only where something has to be read
+from them, which is for a selector of the status.
+*/
+package inspect

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+)
+
+// Modules says which modules to print.
+type Modules struct {
+	// Hub is where the Clusters are.
+	Hub *access.Cluster
+	// Known are the modules of this program, with what each is for.
+	Known map[string]string
+	// Names are those of the modules. Default: all that this program has or that a Cluster names.
+	Names []string
+}
+
+// module is what the Clusters say of one module.
+type module struct {
+	name     string
+	clusters []any // of map[string]any
+	in       map[hubv1.ModuleState]int
+	troubled []string
+}
+
+// Print writes the modules to w. A name that nobody knows is an error.
+func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
+	var list hubv1.ClusterList
+	if err := m.Hub.List(ctx, &list); err != nil {
+		return m.Hub.Explain(fmt.Errorf("list Clusters: %w", err))
+	}
+	found, err := m.pick(m.count(list.Items))
+	if form.Format.Tabular() {
+		return errors.Join(err, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(m.table(found)))
+	}
+	printer, bad := form.Format.Printer()
+	if bad != nil {
+		return bad
+	}
+	if form.Format.String() == output.Name {
+		for _, one := range found {
+			_, bad := fmt.Fprintln(w, "module/"+one.name)
+			err = errors.Join(err, bad)
+		}
+		return err
+	}
+	var objects []*unstructured.Unstructured
+	for _, one := range found {
+		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Module", "metadata": map[string]any{"name": one.name},
+			"description": m.Known[one.name], "clusters": one.clusters,
+		}})
+	}
+	return errors.Join(err, printer.PrintObj(listOf(objects), w))
+}
+
+func (m Modules) count(clusters []hubv1.Cluster) map[string]*module {
+	all := map[string]*module{}
+	of := func(name string) *module {
+		if all[name] == nil {
+			all[name] = &module{name: name, clusters: []any{}, in: map[hubv1.ModuleState]int{}}
+		}
+		return all[name]
+	}
+	for name := range m.Known {
+		of(name)
+	}
+	for _, cluster := range clusters {
+		for _, status := range cluster.Status.Modules {
+			one := of(status.Name)
+			one.in[status.State]++
+			one.clusters = append(one.clusters, map[string]any{
+				"name": cluster.Name, "state": string(status.State), "reason": status.Reason, "message": status.Message,
+			})
+			if status.State == hubv1.ModuleFailed || status.State == hubv1.ModuleWaiting {
+				one.troubled = append(one.troubled, fmt.Sprintf("%s (%s)", cluster.Name, status.Reason))
+			}
+		}
+	}
+	return all
+}
+
+// pick returns the modules that were asked for, sorted by name.
+func (m Modules) pick(all map[string]*module) ([]*module, error) {
+	names, errs := m.Names, []error(nil)
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(all))
+	}
+	var picked []*module
+	for _, name := range names {
+		if all[name] == nil {
+			errs = append(errs, fmt.Errorf("module %q is not in this program, and no Cluster names it; there are %s",
+				name, strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
+			continue
+		}
+		picked = append(picked, all[name])
+	}
+	return picked, errors.Join(errs...)
+}
+
+// columnType is the type of every column of modules.
+const columnType = "string"
+
+func (m Modules) table(found []*module) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
+		{Name: "Name", Type: columnType, Format: "name"},
+		{Name: "Running", Type: columnType},
+		{Name: "Waiting", Type: columnType},
+		{Name: "Failed", Type: columnType},
+		{Name: "Description", Type: columnType},
+		{Name: "Not running in", Type: columnType, Priority: 1},
+	}}
+	for _, one := range found {
+		description, ok := m.Known[one.name]
+		if !ok {
+			description = "<not in this program>"
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{
+			Cells: []any{
+				one.name, fmt.Sprintf("%d/%d", one.in[hubv1.ModuleRunning], len(one.clusters)),
+				fmt.Sprint(one.in[hubv1.ModuleWaiting]), fmt.Sprint(one.in[hubv1.ModuleFailed]),
+				description, strings.Join(one.troubled, ", "),
+			},
+			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: one.name}}},
+		})
+	}
+	return table
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+)
+
+// Change says what to change in which Clusters.
+type Change struct {
+	// Hub is where they are.
+	Hub *access.Cluster
+	// Names are those of the Clusters. All of them have to exist.
+	Names []string
+	// Selector picks Clusters by their labels; All picks every one. They go without Names.
+	Selector string
+	All      bool
+	// DryRun asks the API server, and changes nothing.
+	DryRun bool
+}
+
+// errNobody means that a command was not told which Clusters it is about.
+var errNobody = errors.New("say which Clusters: by name, with --selector, or with --all")
+
+// SetState gives the Clusters a state, and calls done for each of them, also if it had that state before.
+// It goes on after a Cluster that could not be changed, and returns all errors.
+func (c Change) SetState(ctx context.Context, state hubv1.ClusterState, done func(*hubv1.Cluster) error) error {
+	names, err := c.names(ctx)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"state": state}})
+	if err != nil {
+		return err
+	}
+	options := []client.PatchOption{client.FieldOwner("clusterfx-cli")}
+	if c.DryRun {
+		options = append(options, client.DryRunAll)
+	}
+	var errs []error
+	for _, name := range names {
+		cluster := &hubv1.Cluster{}
+		cluster.Name = name
+		if err := c.Hub.Patch(ctx, cluster, client.RawPatch(client.Merge.Type(), data), options...); err != nil {
+			errs = append(errs, c.Hub.Explain(err))
+			continue
+		}
+		cluster.SetGroupVersionKind(hubv1.GroupVersion.WithKind("Cluster"))
+		errs = append(errs, done(cluster))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Change) names(ctx context.Context) ([]string, error) {
+	chosen := c.Selector != "" || c.All
+	switch {
+	case len(c.Names) > 0 && chosen:
+		return nil, errors.New("names go without --selector and --all")
+	case len(c.Names) > 0:
+		return c.Names, nil
+	case !chosen:
+		return nil, errNobody
+	}
+	found, err := Clusters{Hub: c.Hub, Selector: c.Selector}.objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, one := range found {
+		names = append(names, one.GetName())
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w for the selector %q", ErrNone, c.Selector)
+	}
+	return names, nil
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// Formats of output besides the templates.
+const (
+	// Table is the default: a table with the columns that matter most.
+	Table = ""
+	// Wide is a table with all columns.
+	Wide = "wide"
+	// JSON is for programs.
+	JSON = "json"
+	// YAML is for files.
+	YAML = "yaml"
+	// Name is a line with the kind and the name of each object.
+	Name = "name"
+
+	jsonPathPrefix = "jsonpath="
+	templatePrefix = "go-template="
+)
+
+// Format is the value of the flag --output. The zero value is a table.
+type Format struct{ text string }
+
+// Bind adds the flag --output to a set. Usage says which formats there are; empty means all of them.
+func (f *Format) Bind(set *pflag.FlagSet, usage string) {
+	if usage == "" {
+		usage = "json, yaml, name, wide, jsonpath=TEMPLATE or go-template=TEMPLATE. Default: a table"
+	}
+	set.StringVarP(&f.text, "output", "o", "", usage)
+}
+
+// String returns what was asked for.
+func (f *Format) String() string { return f.text }
+
+// Tabular reports whether a table is wanted.
+func (f *Format) Tabular() bool { return f.text == Table || f.text == Wide }
+
+// Printer returns what prints objects in the format, or an error that names those that are known. A table
+// needs a printer of its own: see Tables.
+func (f *Format) Printer() (printers.ResourcePrinter, error) {
+	switch f.text {
+	case JSON:
+		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.JSONPrinter{}}, nil
+	case YAML:
+		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.YAMLPrinter{}}, nil
+	case Name:
+		return &printers.NamePrinter{ShortOutput: true}, nil
+	}
+	if template, ok := strings.CutPrefix(f.text, jsonPathPrefix); ok {
+		p, err := printers.NewJSONPathPrinter(template)
+		if err != nil {
+			return nil, fmt.Errorf("--output=%q is not understood: %w", f.text, err)
+		}
+		p.AllowMissingKeys(true)
+		return p, nil
+	}
+	if template, ok := strings.CutPrefix(f.text, templatePrefix); ok {
+		p, err := printers.NewGoTemplatePrinter([]byte(template))
+		if err != nil {
+			return nil, fmt.Errorf("--output=%q is not understood: %w", f.text, err)
+		}
+		p.AllowMissingKeys(true)
+		return p, nil
+	}
+	return nil, fmt.Errorf("--output=%q: use json, yaml, name, wide, jsonpath=TEMPLATE or go-template=TEMPLATE", f.text)
+}
+
+// Check returns an error unless the format is a known one.
+func (f *Format) Check() error {
+	if f.Tabular() {
+		return nil
+	}
+	_, err := f.Printer()
+	return err
+}
+
+// Done returns what prints that something was done, as in "cluster.clusterfx.dev/edge paused", unless
+// another format was asked for.
+func (f *Format) Done(operation string) (printers.ResourcePrinter, error) {
+	if f.text == Table {
+		return &printers.NamePrinter{Operation: operation}, nil
+	}
+	return f.Printer()
+}

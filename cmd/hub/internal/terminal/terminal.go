@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// A Terminal is the three streams of a command. It is made by New, and used by one goroutine.
+type Terminal struct {
+	// In is where answers come from, Out where data goes, and Err where progress and questions go.
+	In       io.Reader
+	Out, Err io.Writer
+
+	fancyOut, fancyErr, asks bool
+}
+
+// New returns a Terminal with these streams.
+func New(in io.Reader, out, err io.Writer) *Terminal {
+	dull := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	return &Terminal{
+		In: in, Out: out, Err: err,
+		fancyOut: !dull && isTerminal(out), fancyErr: !dull && isTerminal(err), asks: isTerminal(in),
+	}
+}
+
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Mark is what a line begins with.
+type Mark struct{ symbol, word string }
+
+// Marks of lines. A function each, since Go has no constants of structs.
+
+// Step marks what begins.
+func Step() Mark { return Mark{"\x1b[36m►\x1b[0m", ">"} }
+
+// OK marks what is well.
+func OK() Mark { return Mark{"\x1b[32m✔\x1b[0m", "ok"} }
+
+// Warning marks what somebody should look at.
+func Warning() Mark { return Mark{"\x1b[33m!\x1b[0m", "warning:"} }
+
+// Failure marks what is wrong.
+func Failure() Mark { return Mark{"\x1b[31m✗\x1b[0m", "error:"} }
+
+// Unknown marks what nobody knows.
+func Unknown() Mark { return Mark{"\x1b[36m○\x1b[0m", "unknown:"} }
+
+// Say writes a line to Err.
+func (t *Terminal) Say(m Mark, format string, args ...any) {
+	_, _ = fmt.Fprintln(t.Err, m.text(t.fancyErr), fmt.Sprintf(format, args...))
+}
+
+// Step says what begins.
+func (t *Terminal) Step(format string, args ...any) { t.Say(Step(), format, args...) }
+
+// Done says what was reached.
+func (t *Terminal) Done(format string, args ...any) { t.Say(OK(), format, args...) }
+
+// Warn says what somebody should look at.
+func (t *Terminal) Warn(format string, args ...any) { t.Say(Warning(), format, args...) }
+
+// Text writes a line without a mark to Err.
+func (t *Terminal) Text(format string, args ...any) {
+	_, _ = fmt.Fprintf(t.Err, format+"\n", args...)
+}
+
+// Print writes a line to Out. It returns the error of the stream.
+func (t *Terminal) Print(format string, args ...any) error {
+	_, err := fmt.Fprintf(t.Out, format+"\n", args...)
+	return err
+}
+
+// Marked returns a line for Out.
+func (t *Terminal) Marked(m Mark, text string) string { return m.text(t.fancyOut) + " " + text }
+
+func (m Mark) text(fancy bool) string {
+	if fancy {
+		return m.symbol
+	}
+	return m.word
+}
+
+// ErrRefused means that a person was asked and did not say yes.
+var ErrRefused = errors.New("nothing was changed")
+
+// errNobody means that there is nobody to ask.
+var errNobody = errors.New("there is no terminal to ask on: look at the plan above, and say --yes if it is right")
+
+// Ask asks a question and returns nil for a yes, ErrRefused for anything else. It blocks until there is an
+// answer, or ctx ends, and then returns ctx's error. Without a terminal to ask on it returns an error that
+// says what to do. After the end of ctx a goroutine goes on reading In, since nothing can stop it: the
+// program is about to end then.
+func (t *Terminal) Ask(ctx context.Context, question string) error {
+	err := t.ask(ctx.Done(), question)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (t *Terminal) ask(end <-chan struct{}, question string) error {
+	if !t.asks {
+		return errNobody
+	}
+	_, _ = fmt.Fprint(t.Err, question+" [y/N] ")
+	answers := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(t.In).ReadString('\n') // No answer is no yes.
+		answers <- answer
+	}()
+	answer := ""
+	select {
+	case answer = <-answers:
+	case <-end:
+	}
+	if !strings.HasSuffix(answer, "\n") {
+		_, _ = fmt.Fprintln(t.Err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return ErrRefused
+}

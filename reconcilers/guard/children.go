@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// maxGenerated is how long the beginning of a name may be to which a digest is added.
+const maxGenerated = 52
+
+// Create creates something that belongs to the object: it is in its namespace, has it as the one owner, and has
+// the InstanceLabel. Instead of a name obj may have a generateName; the name is computed from it and the object,
+// so it is the same each time. If obj is there already and belongs to the object, Create fills it with what is
+// there and succeeds. A secret that an external system gives out belongs into a Secret made this way, never into
+// a status.
+func (c *Controller[O]) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	gvk, err := c.adopt(obj)
+	if err != nil {
+		return err
+	}
+	if obj.GetName() == "" && obj.GetGenerateName() != "" {
+		identity := fmt.Sprintf("%s\n%s\n%s", c.key.uid, c.key.kind, gvk.GroupKind())
+		obj.SetName(shorten(obj.GetGenerateName(), maxGenerated) + digest(identity+"\n"+obj.GetGenerateName()))
+		obj.SetGenerateName("")
+	}
+	opts = append([]client.CreateOption{client.FieldOwner(c.host.options.identity())}, opts...)
+	err = c.host.client.Create(ctx, obj, opts...)
+	if apierrors.IsAlreadyExists(err) {
+		return c.reuse(ctx, obj, gvk, err)
+	}
+	if err != nil {
+		return fmt.Errorf("create %s %s: %w", gvk.Kind, obj.GetName(), err)
+	}
+	return nil
+}
+
+// reuse fills obj with what has its name, if that belongs to the object.
+func (c *Controller[O]) reuse(ctx context.Context, obj client.Object, gvk schema.GroupVersionKind, exists error) error {
+	found := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	found.GetObjectKind().SetGroupVersionKind(gvk)
+	if err := c.host.live.Get(ctx, client.ObjectKeyFromObject(obj), found); err != nil {
+		return fmt.Errorf("read %s %s, which exists: %w", gvk.Kind, obj.GetName(), err)
+	}
+	if !metav1.IsControlledBy(found, c.object) {
+		return fmt.Errorf("create %s %s: it belongs to somebody else; delete it, or choose another name: %w",
+			gvk.Kind, obj.GetName(), exists)
+	}
+	if !found.GetDeletionTimestamp().IsZero() {
+		return fmt.Errorf("create %s %s: the last one is still being deleted: %w", gvk.Kind, obj.GetName(), exists)
+	}
+	overwrite(obj, found)
+	return nil
+}
+
+// Apply is Create by server-side apply: it makes something that belongs to the object what obj says, whether it
+// is there or not. Fields that obj leaves out are removed if the last Apply had them. obj is not changed.
+func (c *Controller[O]) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	fields, err := generic(obj)
+	if err != nil {
+		return fmt.Errorf("convert what is to be applied: %w", err)
+	}
+	applied := &unstructured.Unstructured{Object: fields}
+	gvk, err := c.adopt(applied)
+	if err != nil {
+		return err
+	}
+	opts = append([]client.ApplyOption{client.FieldOwner(c.host.options.identity())}, opts...)
+	if err := c.host.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), opts...); err != nil {
+		return fmt.Errorf("apply %s %s: %w", gvk.Kind, applied.GetName(), err)
+	}
+	return nil
+}
+
+// Delete deletes something. It is what the client does: what has gone already is an error.
+func (c *Controller[O]) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	return c.host.client.Delete(ctx, obj, opts...)
+}
+
+// adopt makes obj belong to the object, whatever it says itself.
+func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error) {
+	gvk, err := apiutil.GVKForObject(obj, c.host.client.Scheme())
+	if err != nil {
+		return gvk, fmt.Errorf("kind of what is to be created: %w", err)
+	}
+	if ns := c.object.GetNamespace(); ns != "" {
+		obj.SetNamespace(ns)
+	}
+	yes := true
+	obj.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: c.host.gvk.GroupVersion().String(), Kind: c.host.gvk.Kind,
+		Name: c.object.GetName(), UID: c.key.uid, Controller: &yes, BlockOwnerDeletion: &yes,
+	}})
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[InstanceLabel] = InstanceOf(c.object)
+	obj.SetLabels(labels)
+	return gvk, nil
+}
+
+// InstanceOf returns the value of the InstanceLabel on what belongs to an object.
+func InstanceOf(obj client.Object) string { return fit(obj.GetName(), maxLabel) }
+
+// maxLabel is how long the value of a label may be.
+const maxLabel = 63
+
+func shorten(text string, most int) string { return text[:min(len(text), most)] }

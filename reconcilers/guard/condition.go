@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of conditions besides those of providers.
+const (
+	// ReasonLocked: a task runs, or has been interrupted without a word. Status is Unknown.
+	ReasonLocked = "Locked"
+	// ReasonFailed: a task or a provider returned an error. It is tried again. Status is False.
+	ReasonFailed = "Failed"
+	// ReasonTerminalError: a task or a provider returned a Terminal error. It is not tried again before the object
+	// changes. Status is False.
+	ReasonTerminalError = "TerminalError"
+	// ReasonInterrupted: the context of a task ended before it did, as when the hub stops. Status is Unknown.
+	ReasonInterrupted = "Interrupted"
+	// ReasonPanicked: a task panicked. The log says where. Status is Unknown.
+	ReasonPanicked = "Panicked"
+	// ReasonNone: a task or a provider gave a reason that is no CamelCase word.
+	ReasonNone = "None"
+)
+
+const (
+	maxReason  = 1024
+	maxMessage = 4096 // bytes; the API server takes 32 KiB
+)
+
+// set changes the condition. LastTransitionTime moves with the status only. What the API server would refuse is
+// made fit: a condition that cannot be written would leave the lock where it is.
+func (e *entry) set(status metav1.ConditionStatus, reason, message string, generation int64) {
+	if status != metav1.ConditionTrue && status != metav1.ConditionFalse {
+		status = metav1.ConditionUnknown
+	}
+	var conditions []metav1.Condition
+	if e.condition.Type != "" {
+		conditions = append(conditions, e.condition)
+	}
+	meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: e.lock.Type, Status: status, Reason: reasonable(reason), Message: shortened(message, maxMessage),
+		ObservedGeneration: generation,
+	})
+	e.condition = conditions[0]
+}
+
+// fail sets the condition to what an error means.
+func (e *entry) fail(class Class, err error, generation int64) {
+	reason := ReasonFailed
+	if class == Terminal {
+		reason = ReasonTerminalError
+	}
+	e.set(metav1.ConditionFalse, reason, err.Error(), generation)
+}
+
+// reasonable returns the reason, or the next best one that the API server takes.
+func reasonable(reason string) string {
+	if len(reason) <= maxReason && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(reason) {
+		return reason
+	}
+	return ReasonNone
+}
+
+// shortened cuts a text to a number of bytes.
+func shortened(text string, most int) string {
+	const more = " ..."
+	if len(text) > most {
+		text = text[:most-len(more)] + more
+	}
+	return strings.ToValidUTF8(text, "")
+}

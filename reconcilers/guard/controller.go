@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Controller is what a provider changes the world with: the external system in Guard, the object and what
+// belongs to it with the other methods. It stands for one condition type of one object in one reconcile, see
+// Host.Controller, and is for one goroutine.
+type Controller[O client.Object] struct {
+	host    *Host[O]
+	place   place[O]
+	key     lockKey
+	object  O
+	basis   basis
+	seen    entry    // as it was when the object was read, or as our own last write left it
+	running *run     // the task that Guard runs just now
+	letGo   []string // finalizers to remove after the task
+
+	gone       bool // we removed the last finalizer of an object that is being deleted
+	failed     bool // a Guard has reported an error
+	progressed bool // what Settled returns was written
+}
+
+// Object returns the object. Every write of the controller refreshes it in place.
+func (c *Controller[O]) Object() O { return c.object }
+
+// Namespace returns the namespace of the object. It is empty for a cluster-scoped one.
+func (c *Controller[O]) Namespace() string { return c.object.GetNamespace() }
+
+// Condition returns the condition of the controller's type as it was read, or as its last write left it. If there
+// is none yet its status is Unknown and its reason empty.
+func (c *Controller[O]) Condition() metav1.Condition {
+	if c.seen.condition.Type == "" {
+		return metav1.Condition{Type: c.key.kind, Status: metav1.ConditionUnknown}
+	}
+	return c.seen.condition
+}
+
+// Settled returns the reason that the last finished task, or UpdateCondition, left in the condition. Unlike the
+// condition itself it survives crashes and failures, so it is what a provider decides on to go on where it was.
+// It is empty if nothing has been done yet.
+func (c *Controller[O]) Settled() string { return c.seen.lock.Settled }
+
+// Get reads an object from the client, which may be a cache.
+func (c *Controller[O]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.host.client.Get(ctx, key, obj, opts...)
+}
+
+// List reads objects from the client, which may be a cache.
+func (c *Controller[O]) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.host.client.List(ctx, list, opts...)
+}
+
+// Eventf records an event about the object. reason and action are CamelCase words.
+//
+//nolint:revive // the parameters are those of an EventRecorder, without the objects
+func (c *Controller[O]) Eventf(eventType, reason, action, note string, args ...any) {
+	if c.host.options.Events != nil {
+		c.host.options.Events.Eventf(c.object, nil, eventType, reason, action, note, args...)
+	}
+}
+
+// UpdateCondition sets the condition of the controller's type. It writes nothing if the condition is so already.
+// Within a task it says how far the task is; the lock stays. Outside of one the reason is what Settled returns
+// from then on; then the error is ErrLocked if there is a task of another process, and ErrStale if the
+// condition has changed since the object was read.
+func (c *Controller[O]) UpdateCondition(
+	ctx context.Context, status metav1.ConditionStatus, reason, message string,
+) error {
+	wanted := c.seen
+	wanted.set(status, reason, message, c.basis.generation)
+	settled := wanted.condition.Reason
+	if c.gone || c.seen.condition == wanted.condition && (c.running != nil || c.seen.lock.Settled == settled) {
+		return nil
+	}
+	s, err := c.change(ctx, func(s *snapshot[O]) error {
+		if err := c.mayChange(s); err != nil {
+			return err
+		}
+		if c.running == nil {
+			s.lock.Settled = settled
+		}
+		s.set(status, reason, message, c.basis.generation)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("set condition %s of %s: %w", c.key.kind, c.object.GetName(), err)
+	}
+	c.progressed = c.progressed || c.running == nil
+	c.refresh(s)
+	return nil
+}
+
+// UpdateStatus has mutate change the status of the object as the API server has it, and writes what is different.
+// Conditions and locks that mutate changes are put back: the first are written by UpdateCondition. mutate is
+// called again if somebody else was faster. Within a task the error is ErrLockLost if somebody has taken it over,
+// outside of one it is ErrStale if the object has changed since it was read.
+func (c *Controller[O]) UpdateStatus(ctx context.Context, mutate func(obj O) error) error {
+	if c.gone {
+		return nil
+	}
+	for conflicts := 0; ; conflicts++ {
+		err := c.tryStatus(ctx, mutate)
+		if apierrors.IsConflict(err) && conflicts < maxConflicts {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("update the status of %s: %w", c.object.GetName(), err)
+		}
+		return nil
+	}
+}
+
+func (c *Controller[O]) tryStatus(ctx context.Context, mutate func(obj O) error) error {
+	s, err := c.place.read(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.object.GetUID() != c.key.uid:
+		return ErrStale
+	case c.running != nil && !c.running.owns(s.entry):
+		return ErrLockLost
+	case c.running == nil && !c.basis.isThatOf(s.object):
+		return ErrStale
+	}
+	before := s.object.DeepCopyObject().(O)
+	if err := mutate(s.object); err != nil {
+		return err
+	}
+	if o := c.host.options; o.Conditions != nil {
+		*o.Conditions(s.object) = slices.Clone(*o.Conditions(before))
+		if o.Locks != nil {
+			*o.Locks(s.object) = slices.Clone(*o.Locks(before))
+		}
+	}
+	if !reflect.DeepEqual(before, s.object) {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		err := c.host.client.Status().Patch(ctx, s.object, patch, client.FieldOwner(c.host.options.identity()))
+		if err != nil {
+			return err
+		}
+	}
+	c.show(s.object)
+	return nil
+}
+
+// mayChange reports why the entry must not be changed.
+func (c *Controller[O]) mayChange(s *snapshot[O]) error {
+	if c.running != nil {
+		if !c.running.owns(s.entry) {
+			return ErrLockLost
+		}
+		return nil
+	}
+	if l := s.lock; l.Holder != "" && l.Holder != c.host.holder {
+		if d := c.host.others.remaining(c.key, l, c.host.clock.now()); d > 0 {
+			return &LockedError{Holder: l.Holder, RetryAfter: d}
+		}
+	}
+	if !c.basis.isThatOf(s.object) || c.seen.differs(s.entry) {
+		return ErrStale
+	}
+	return nil
+}
+
+// refresh makes what was written what the controller knows.
+func (c *Controller[O]) refresh(s snapshot[O]) {
+	c.seen = s.entry
+	c.show(s.object)
+}
+
+// show makes the object like the one that was written, for all who have it.
+func (c *Controller[O]) show(written O) {
+	overwrite(c.object, written)
+	c.basis.resourceVersion = written.GetResourceVersion()
+}
+
+func overwrite[T client.Object](obj, like T) {
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(like).Elem())
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// death is when a process is killed.
+type death struct {
+	step int
+	late bool // when the step has had its effect
+}
+
+// TestCrash_AtEachStep kills the hub at each step of the life of a tunnel, before and after the step has had its
+// effect, and has another replica go on.
+func TestCrash_AtEachStep(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		for step := 1; ; step++ {
+			died := false
+			for _, late := range []bool{false, true} {
+				l := newLife(s, o, fmt.Sprintf("t-%d-%v", step, late), death{step: step, late: late})
+				must(t, l.live())
+				died = died || l.deaths > 0
+			}
+			if !died { // The life has fewer steps than that.
+				if step < 25 {
+					t.Errorf("a life of only %d steps", step)
+				}
+				return
+			}
+		}
+	})
+}
+
+// TestCrash_ThenDeleted kills the hub at each step, and deletes the object while nobody looks. What it has made
+// by then is found, whether it knew of it or not.
+func TestCrash_ThenDeleted(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		orphans := 0
+		for step := 1; step <= 15; step++ {
+			for _, late := range []bool{false, true} {
+				l := newLife(s, o, fmt.Sprintf("t-%d-%v", step, late), death{step: step, late: late})
+				tunnel := l.newTunnel(l.name)
+				l.next()
+				if err := l.replica.settle(l.name); !errors.Is(err, errKilled) {
+					t.Fatalf("step %d: %v", step, err)
+				}
+				if l.cloud.left() == 1 && l.get(l.name).Status.TunnelID == "" {
+					orphans++
+				}
+				l.next()
+				must(t, l.end(tunnel))
+			}
+		}
+		if orphans == 0 {
+			t.Error("none was made that the object does not know of")
+		}
+	})
+}
+
+// TestCrash_Histories kills several replicas in a row, at random.
+func TestCrash_Histories(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		lives := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			lives++
+			deaths := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) death {
+				return death{step: rapid.IntRange(1, 20).Draw(rt, "step"), late: rapid.Bool().Draw(rt, "late")}
+			}), 1, 6).Draw(rt, "deaths")
+			if err := newLife(s, o, fmt.Sprintf("t-%d", lives), deaths...).live(); err != nil {
+				rt.Fatal(err)
+			}
+		})
+	})
+}
+
+// life is that of a tunnel, with the replicas that look after it.
+type life struct {
+	*site
+	options options
+	name    string
+	plan    []death
+	deaths  int
+	cloud   cloud
+	replica *hand
+}
+
+func newLife(s *site, o options, name string, plan ...death) *life {
+	return &life{site: s, options: o, name: name, plan: plan}
+}
+
+// next starts a replica, which is killed as planned.
+func (l *life) next() {
+	p := &process{}
+	if len(l.plan) > 0 {
+		p.killAt, p.late = l.plan[0].step, l.plan[0].late
+		l.plan = l.plan[1:]
+	}
+	l.replica = l.byHand(l.options, p, digs(p, &l.cloud))
+}
+
+// settle has replicas work until one survives it.
+func (l *life) settle() error {
+	for {
+		err := l.replica.settle(l.name)
+		if !errors.Is(err, errKilled) {
+			return err
+		}
+		l.deaths++
+		l.next()
+	}
+}
+
+// live lets the tunnel be made and deleted, and checks that both were done once.
+func (l *life) live() error {
+	tunnel := l.newTunnel(l.name)
+	l.next()
+	if err := l.settle(); err != nil {
+		return err
+	}
+	if err := check(l.get(l.name), "True", "Completed"); err != nil {
+		return err
+	}
+	if made, left := l.cloud.everMade(), l.cloud.left(); made != 1 || left != 1 {
+		return fmt.Errorf("%d tunnels were made, %d are left", made, left)
+	}
+	var secrets corev1.SecretList
+	if err := l.List(l.t.Context(), &secrets, client.InNamespace(l.namespace)); err != nil {
+		return err
+	}
+	tokens := 0
+	for _, secret := range secrets.Items {
+		if secret.OwnerReferences[0].UID == tunnel.UID {
+			tokens++
+		}
+	}
+	if tokens != 1 {
+		return fmt.Errorf("%d Secrets", tokens)
+	}
+	return l.end(tunnel)
+}
+
+// end deletes the tunnel.
+func (l *life) end(tunnel *Tunnel) error {
+	if err := l.Delete(l.t.Context(), tunnel); err != nil {
+		return err
+	}
+	if err := l.settle(); err != nil {
+		return err
+	}
+	if err := l.Get(l.t.Context(), l.key(l.name), tunnel); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("the tunnel is still there: %w", err)
+	}
+	if made, left := l.cloud.everMade(), l.cloud.left(); made > 1 || left != 0 {
+		return fmt.Errorf("after the deletion: %d tunnels were made, %d are left", made, left)
+	}
+	var leases coordinationv1.LeaseList
+	if err := l.List(l.t.Context(), &leases, client.InNamespace("default")); err != nil {
+		return err
+	}
+	for _, lease := range leases.Items {
+		if lease.Annotations["guard.clusterfx.dev/object"] == "Tunnel.example.com "+l.key(l.name).String() {
+			return fmt.Errorf("Lease %s is left", lease.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+)
+
+// entry is what one condition type has of an object: its lock and its condition. Both are always written
+// together.
+type entry struct {
+	lock      lock.Record
+	condition metav1.Condition // without a type: there is none yet
+}
+
+// isRun reports whether the lock is for that run of a task, and nobody has taken it since.
+func (e *entry) isRun(holder string, a Attempt, run int64) bool {
+	return e.lock.Holder == holder && e.lock.AttemptID == a.ID && e.lock.Runs == run
+}
+
+// differs reports whether a decision that was made on the entry would not stand for the other one.
+func (e *entry) differs(other entry) bool {
+	return e.lock.AttemptID != other.lock.AttemptID || e.lock.Runs != other.lock.Runs ||
+		e.lock.Settled != other.lock.Settled ||
+		e.condition.Status != other.condition.Status || e.condition.Reason != other.condition.Reason
+}
+
+// begin takes the lock for a run of a task. It is the first one of a new attempt, if the last attempt has come
+// to its end, or else the next one of the same.
+func (e *entry) begin(uid types.UID, intent, holder string, ttl time.Duration) Attempt {
+	l := &e.lock
+	if l.Runs == 0 {
+		l.Attempt++
+		l.AttemptID = attemptID(uid, l.Type, l.Attempt)
+		l.Intent = shortened(intent, maxReason)
+	}
+	l.Runs++
+	l.Holder, l.TTLSeconds = holder, int32(ttl/time.Second)
+	return Attempt{ID: l.AttemptID, Number: l.Attempt, Recovering: l.Runs > 1, Intent: l.Intent}
+}
+
+// stamp notes for people when the lock was taken and renewed.
+func (e *entry) stamp(now time.Time, acquired bool) {
+	at := metav1.NewTime(now)
+	e.lock.RenewedAt = &at
+	if acquired {
+		e.lock.AcquiredAt = &at
+	}
+}
+
+// release gives the lock back. The attempt stays open, and the next run is one of it.
+func (e *entry) release() {
+	e.lock.Holder, e.lock.TTLSeconds, e.lock.AcquiredAt, e.lock.RenewedAt = "", 0, nil, nil
+}
+
+// end gives the lock back and ends the attempt.
+func (e *entry) end() {
+	e.release()
+	e.lock.Runs, e.lock.Intent = 0, ""
+}
+
+// attemptID returns a UUID (version 8 of RFC 9562) for an attempt, which is the same wherever and whenever it is
+// computed.
+func attemptID(uid types.UID, conditionType string, attempt int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", uid, conditionType, attempt))
+	id := sum[:16]
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}

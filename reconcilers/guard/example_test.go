@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+)
+
+// numbers is an external system, for the examples: a telephone company that gives each caller a new number.
+type numbers struct{}
+
+func (numbers) rent(_ context.Context, key string) (string, error)    { return "+49 30 " + key[:8], nil }
+func (numbers) find(_ context.Context, key string) (string, bool)     { return "", key == "" }
+func (numbers) giveUp(_ context.Context, number string) error         { return nil }
+func (numbers) ofCluster(_ context.Context, name string) (n string)   { return name }
+func (numbers) direct(_ context.Context, number, server string) error { return nil }
+
+// hotline is a provider that rents a telephone number for a Cluster, and directs it to its server.
+type hotline struct {
+	*guard.Controller[*hubv1.Cluster]
+	company numbers
+}
+
+// Reconcile does one step at a time, and goes on where the last finished one left it.
+func (h hotline) Reconcile(ctx context.Context) (*reconcile.Result, error) {
+	switch h.Settled() {
+	case "":
+		return &reconcile.Result{}, h.Guard(ctx, "rent a number", h.rent)
+	case "Rented":
+		if h.Object().Spec.Server == "" {
+			return &reconcile.Result{RequeueAfter: time.Minute}, nil
+		}
+		return &reconcile.Result{}, h.Guard(ctx, "direct the number", h.direct)
+	}
+	return nil, nil // settled: the next condition's turn
+}
+
+// rent must not rent two, whatever happens.
+func (h hotline) rent(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
+	if a.Recovering { // Without idempotency keys: the attempt's ID is a note at the company.
+		if number, ok := h.company.find(ctx, a.ID); ok {
+			return guard.Outcome{Status: metav1.ConditionFalse, Reason: "Rented", Message: number}, nil
+		}
+	}
+	number, err := h.company.rent(ctx, a.ID)
+	return guard.Outcome{Status: metav1.ConditionFalse, Reason: "Rented", Message: number}, err
+}
+
+func (h hotline) direct(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+	err := h.company.direct(ctx, h.company.ofCluster(ctx, h.Object().Name), h.Object().Spec.Server)
+	return guard.Outcome{Status: metav1.ConditionTrue, Reason: "Connected"}, err
+}
+
+// Terminate gives the number up. Its attempt may be one in which a number was to be rented.
+func (h hotline) Terminate(ctx context.Context) (*reconcile.Result, error) {
+	if h.Settled() == "Terminated" {
+		return nil, nil
+	}
+	return nil, h.Guard(ctx, "give up the number", func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
+		number := h.company.ofCluster(ctx, h.Object().Name)
+		if late, ok := h.company.find(ctx, a.ID); a.Recovering && ok {
+			number = late
+		}
+		return guard.Outcome{Status: metav1.ConditionFalse, Reason: "Terminated"}, h.company.giveUp(ctx, number)
+	})
+}
+
+// A module contributes a factory of providers to a host. Clusters have no locks in their status, so theirs
+// are in Leases.
+func Example() {
+	newHotline := func(company numbers) guard.Factory[*hubv1.Cluster] {
+		return guard.Factory[*hubv1.Cluster]{
+			Name: "hotline", ConditionType: "HotlineReady",
+			Handles: func(c *hubv1.Cluster) bool { return c.Labels["example.com/hotline"] == "true" },
+			New: func(_ context.Context, c *guard.Controller[*hubv1.Cluster]) (guard.Provider, error) {
+				return hotline{c, company}, nil
+			},
+		}
+	}
+	hotlines := fx.Options(
+		guard.Module(guard.Options[*hubv1.Cluster]{
+			Name:       "hotlines",
+			Conditions: func(c *hubv1.Cluster) *[]metav1.Condition { return &c.Status.Conditions },
+		}),
+		guard.AsFactory[*hubv1.Cluster]("hotlines", newHotline),
+	)
+	hub := fx.Options(
+		fx.NopLogger,
+		fx.Provide(func() (ctrl.Manager, error) { return ctrl.NewManager(nil, ctrl.Options{}) }),
+		fx.Supply(numbers{}),
+	)
+	fmt.Println("what is missing:", fx.ValidateApp(hub, hotlines))
+	// Output: what is missing: <nil>
+}
+
+// A reconciler of another make has a host, and guards what must not happen twice.
+func ExampleHost_Controller() {
+	reconciler := func(mgr ctrl.Manager) (reconcile.Reconciler, error) {
+		host, err := guard.NewHost(mgr.GetClient(), mgr.GetAPIReader(), guard.Options[*hubv1.Cluster]{Name: "invoices"})
+		if err != nil {
+			return nil, err
+		}
+		invoice := func(ctx context.Context, c *hubv1.Cluster) (reconcile.Result, error) {
+			controller, err := host.Controller(ctx, c, "example.com/Invoiced")
+			if err != nil || controller.Settled() == "Sent" {
+				return reconcile.Result{}, err
+			}
+			return reconcile.Result{}, controller.Guard(ctx, "send the invoice", send)
+		}
+		return reconcile.AsReconciler(mgr.GetClient(), invoiceFunc(invoice)), nil
+	}
+	_ = reconciler // goes to ctrl.NewControllerManagedBy(mgr), with host.Predicate for its objects
+}
+
+type invoiceFunc func(context.Context, *hubv1.Cluster) (reconcile.Result, error)
+
+func (f invoiceFunc) Reconcile(ctx context.Context, c *hubv1.Cluster) (reconcile.Result, error) {
+	return f(ctx, c)
+}
+
+func send(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
+	if _, ok := (numbers{}).find(ctx, a.ID); ok && a.Recovering {
+		return guard.Outcome{Status: metav1.ConditionTrue, Reason: "Sent"}, nil
+	}
+	return guard.Outcome{Status: metav1.ConditionTrue, Reason: "Sent"}, nil
+}
+
+// What belongs to an object is created through the controller, which sees to owner, namespace, label and a name
+// that is always the same. A secret goes into a Secret.
+func ExampleController_Create() {
+	task := func(c *guard.Controller[*hubv1.Cluster], secret client.Object) guard.Task {
+		return func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
+			secret.SetGenerateName("token-")
+			return guard.Outcome{Status: metav1.ConditionTrue, Reason: "Created"}, c.Create(ctx, secret)
+		}
+	}
+	_ = task
+}

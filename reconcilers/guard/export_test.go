@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// TestClock is a clock that can be ahead, and that waits for nothing once it is stopped.
+type TestClock struct {
+	mu      sync.Mutex
+	ahead   time.Duration
+	stopped context.Context //nolint:containedctx // it is the life of a process
+}
+
+// SetClock gives the host a clock that stops with ctx.
+func (h *Host[O]) SetClock(ctx context.Context) *TestClock {
+	c := &TestClock{stopped: ctx}
+	h.clock = c
+	return c
+}
+
+// Skip lets it be d later.
+func (c *TestClock) Skip(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+func (c *TestClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *TestClock) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	stop := context.AfterFunc(c.stopped, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+)
+
+// The tests of this file and of flaws_chain_test.go are named after the known flaws of the ProviderController that
+// this package follows.
+
+// D1: Create was renamed by mistake, and an embedded one was called that knows of no owner, label and namespace.
+func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	long := strings.Repeat("a", 100)
+	s.newTunnel(long)
+	c := s.controller(s.host(inStatus()), long)
+	belongs := func(obj client.Object) {
+		t.Helper()
+		must(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: obj.GetName()}, obj))
+		owners := obj.GetOwnerReferences()
+		if len(owners) != 1 || owners[0].UID != c.Object().UID || owners[0].Kind != "Tunnel" || !*owners[0].Controller {
+			t.Errorf("owners: %+v", owners)
+		}
+		instance := obj.GetLabels()[guard.InstanceLabel]
+		if instance != guard.InstanceOf(c.Object()) || len(instance) > 63 || !strings.HasPrefix(long, instance[:50]) {
+			t.Errorf("labels: %v", obj.GetLabels())
+		}
+	}
+	stranger := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+	created := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "created", Namespace: "default", OwnerReferences: stranger}}
+	must(t, c.Create(t.Context(), created))
+	belongs(created)
+	must(t, c.Apply(t.Context(), corev1ac.ConfigMap("applied", "default").WithData(map[string]string{"a": "b"})))
+	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
+	belongs(applied)
+	if applied.Data["a"] != "b" {
+		t.Errorf("data: %v", applied.Data)
+	}
+	must(t, c.Delete(t.Context(), applied))
+	if err := c.Delete(t.Context(), applied); !apierrors.IsNotFound(err) {
+		t.Errorf("Delete of what has gone: %v", err)
+	}
+	t.Run("nothing is promoted", func(t *testing.T) {
+		for f := range reflect.TypeFor[controller]().Fields() {
+			if f.Anonymous {
+				t.Errorf("%s is embedded", f.Name)
+			}
+		}
+		for _, raw := range []string{"Update", "Patch", "DeleteAllOf", "Status"} {
+			if _, ok := reflect.TypeFor[*controller]().MethodByName(raw); ok {
+				t.Errorf("there is a method %s", raw)
+			}
+		}
+	})
+}
+
+func TestCreate_ForAClusterScopedObject(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	h, err := guard.NewHost[*corev1.Namespace](s, s, guard.Options[*corev1.Namespace]{Name: "spaces"})
+	must(t, err)
+	space := &corev1.Namespace{}
+	must(t, s.Get(t.Context(), client.ObjectKey{Name: s.namespace}, space))
+	c, err := h.Controller(t.Context(), space, kind)
+	must(t, err)
+	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child", Namespace: s.namespace}}
+	must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+		return done, c.Create(ctx, child)
+	}))
+	if child.Namespace != s.namespace || child.OwnerReferences[0].Kind != "Namespace" || c.Namespace() != "" {
+		t.Errorf("created: %+v", child)
+	}
+}
+
+// D2: after a crash in a task, or a write that failed, the condition stayed locked for good.
+func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		var p process
+		doomed := newHost(t, p.client(s), o)
+		ctx, cancel := context.WithCancel(t.Context())
+		p.bury = cancel
+		doomed.SetClock(ctx)
+		var first guard.Attempt
+		err := s.controller(doomed, "a").Guard(t.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
+			first = a
+			p.kill()
+			return done, nil
+		})
+		if err == nil {
+			t.Error("a dead process has written the outcome")
+		}
+		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
+		heir := s.host(o)
+		clock := heir.SetClock(t.Context())
+		for _, wait := range []time.Duration{0, ttl - time.Minute} {
+			clock.Skip(wait)
+			if err := s.controller(heir, "a").Guard(t.Context(), "other", noTask(t)); !errors.Is(err, guard.ErrLocked) {
+				t.Errorf("after %v: %v", wait, err)
+			}
+		}
+		clock.Skip(2 * time.Minute)
+		again := s.guard(heir, "a", done, nil)
+		if again.ID != first.ID || again.Number != 1 || !again.Recovering || again.Intent != "dig" {
+			t.Errorf("attempts: %+v, %+v", first, again)
+		}
+		s.expect("a", metav1.ConditionTrue, "Done")
+	})
+}
+
+// D3: a reason that the API server refused left the condition locked.
+func TestD3_OutcomesAreMadeFit(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		h := s.host(o)
+		for _, bad := range []guard.Outcome{
+			{},
+			{Status: "Completed", Reason: "in prose, with a full stop."},
+			{Status: metav1.ConditionTrue, Reason: strings.Repeat("R", 2000), Message: strings.Repeat("ü", 40_000)},
+			{Status: metav1.ConditionTrue, Reason: "R", Message: "\xff\x00"},
+		} {
+			s.guard(h, "a", bad, nil)
+			has := *meta.FindStatusCondition(s.get("a").Status.Conditions, kind)
+			if has.Reason == guard.ReasonLocked || has.Reason == "" {
+				t.Errorf("condition: %+v", has)
+			}
+		}
+		s.guard(h, "a", guard.Outcome{}, errors.New(strings.Repeat("long ", 20_000)))
+		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.HasPrefix(has.Message, "long long") {
+			t.Errorf("condition: %+v", has)
+		}
+		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "Fine", "of course", ""))
+		s.expect("a", metav1.ConditionUnknown, guard.ReasonNone)
+	})
+}
+
+// D4: when the outcome could not be written, the next reconcile did it all again.
+func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		var c cloud
+		create := func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
+			c.create(a.ID)
+			return done, nil
+		}
+		var p process
+		doomed := newHost(t, p.client(s), o)
+		ctx, cancel := context.WithCancel(t.Context())
+		p.bury = cancel
+		doomed.SetClock(ctx)
+		err := s.controller(doomed, "a").Guard(t.Context(), "dig", func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
+			s.expectIntent(o, "a", "dig", a.ID)
+			defer p.kill()
+			return create(ctx, a)
+		})
+		if err == nil || c.everMade() != 1 {
+			t.Errorf("Guard: %v, %d made", err, c.everMade())
+		}
+		heir := s.host(o)
+		clock := heir.SetClock(t.Context())
+		if err := s.controller(heir, "a").Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrLocked) {
+			t.Errorf("Guard: %v", err)
+		}
+		clock.Skip(ttl)
+		must(t, s.controller(heir, "a").Guard(t.Context(), "dig", create))
+		if c.everMade() != 1 {
+			t.Errorf("%d made", c.everMade())
+		}
+	})
+}
+
+// expectIntent checks what is written down about an attempt.
+func (s *site) expectIntent(o options, name, intent, id string) {
+	s.t.Helper()
+	text := ""
+	if o.Locks != nil {
+		has := s.get(name).Status.Locks
+		text = marshaled(s.t, has)
+	} else {
+		text = marshaled(s.t, s.leases())
+	}
+	if !strings.Contains(text, intent) || !strings.Contains(text, id) {
+		s.t.Errorf("no intent %s of attempt %s in %s", intent, id, text)
+	}
+}
+
+// leases returns those of the Tunnels of the site.
+func (s *site) leases() []coordinationv1.Lease {
+	s.t.Helper()
+	var all coordinationv1.LeaseList
+	must(s.t, s.List(s.t.Context(), &all, client.InNamespace("default")))
+	return slices.DeleteFunc(all.Items, func(l coordinationv1.Lease) bool {
+		return !strings.Contains(l.Annotations["guard.clusterfx.dev/object"], " "+s.namespace+"/")
+	})
+}
+
+func marshaled[T any](t testing.TB, v T) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	must(t, err)
+	return string(text)
+}
+
+// D5: the finalizer was removed in the task; then the object was gone, and the outcome could not be written.
+func TestD5_TheFinalizerIsRemovedLast(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		const own = "example.com/own"
+		s.newTunnel("a", func(o *Tunnel) { o.Finalizers = []string{own} })
+		s.remove("a")
+		c := s.controller(s.host(o), "a")
+		failing := c.Guard(t.Context(), "fill in", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			must(t, c.RemoveFinalizer(ctx, own))
+			return done, errBroken
+		})
+		if !errors.Is(failing, errBroken) || !slices.Contains(s.get("a").Finalizers, own) {
+			t.Errorf("after a task that failed: %v, %v", failing, s.get("a").Finalizers)
+		}
+		must(t, c.Guard(t.Context(), "fill in", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			must(t, c.RemoveFinalizer(ctx, own))
+			if !slices.Contains(s.get("a").Finalizers, own) {
+				t.Error("it is removed before the outcome is written")
+			}
+			return guard.Outcome{Status: metav1.ConditionFalse, Reason: "Terminated"}, nil
+		}))
+		s.expectGone("a")
+		must(t, c.UpdateCondition(t.Context(), "False", "Terminated", "again"))
+		must(t, c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }))
+		must(t, c.RemoveFinalizer(t.Context(), own))
+		if left := s.leases(); len(left) > 0 {
+			t.Errorf("Leases are left: %+v", left)
+		}
+		if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
+			t.Errorf("Guard: %v", err)
+		}
+	})
+}
+
+// D7: changing finalizers wrote the whole object, changing the status the whole status.
+func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		c := s.controller(s.host(o), "a")
+		s.change("a", func(o *Tunnel) {
+			o.Spec.Company = "of somebody else"
+			o.Finalizers = []string{"example.com/theirs"}
+		})
+		must(t, c.SetFinalizer(t.Context(), "example.com/ours"))
+		has := s.get("a")
+		if has.Spec.Company != "of somebody else" || !slices.Equal(has.Finalizers, []string{"example.com/theirs", "example.com/ours"}) {
+			t.Errorf("after SetFinalizer: %+v", has)
+		}
+		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
+		before := s.get("a")
+		if !slices.Equal(before.Finalizers, []string{"example.com/theirs"}) {
+			t.Errorf("after RemoveFinalizer: %v", before.Finalizers)
+		}
+		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
+		if s.get("a").ResourceVersion != before.ResourceVersion {
+			t.Error("written though there is nothing to change")
+		}
+		c = s.controller(s.host(o), "a")
+		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			theirs := s.get("a")
+			theirs.Status.Hosts = []string{"theirs"}
+			meta.SetStatusCondition(&theirs.Status.Conditions, metav1.Condition{Type: "Theirs", Status: "True", Reason: "R"})
+			must(t, s.Status().Update(ctx, theirs))
+			return done, c.UpdateStatus(ctx, func(o *Tunnel) error {
+				o.Status.TunnelID = "ours"
+				return nil
+			})
+		}))
+		status := s.get("a").Status
+		if status.TunnelID != "ours" || !slices.Equal(status.Hosts, []string{"theirs"}) || len(status.Conditions) != 2 {
+			t.Errorf("status: %+v", status)
+		}
+	})
+}
+
+// D8: conditions were not like those of others.
+func TestD8_ConditionsAreStandard(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		s.change("a", func(o *Tunnel) { o.Spec.Company = "second generation" })
+		h := s.host(o)
+		s.guard(h, "a", done, nil)
+		first := s.expect("a", metav1.ConditionTrue, "Done")
+		if first.ObservedGeneration != 2 || first.Message != "It is done" || first.LastTransitionTime.IsZero() {
+			t.Errorf("condition: %+v", first)
+		}
+		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "True", "StillDone", "It is still done"))
+		second := s.expect("a", metav1.ConditionTrue, "StillDone")
+		if !second.LastTransitionTime.Equal(&first.LastTransitionTime) {
+			t.Errorf("the transition time moves without a transition: %+v", second)
+		}
+		version := s.get("a").ResourceVersion
+		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "True", "StillDone", "It is still done"))
+		if s.get("a").ResourceVersion != version {
+			t.Error("written though there is nothing to change")
+		}
+	})
+}
+
+// D9: the token of a tunnel was in the status.
+func TestD9_SecretsAreInSecrets(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		var c cloud
+		events := &recorder{}
+		o.Events = events
+		s.newTunnel("a")
+		p := &process{}
+		must(t, s.byHand(o, p, digs(p, &c)).settle("a"))
+		var secrets corev1.SecretList
+		must(t, s.List(t.Context(), &secrets, client.InNamespace(s.namespace)))
+		if len(secrets.Items) != 1 || string(secrets.Items[0].Data["token"]) != secretToken {
+			t.Errorf("Secrets: %+v", secrets.Items)
+		}
+		seen := marshaled(t, s.get("a")) + marshaled(t, s.leases()) + strings.Join(events.all(), "\n")
+		if strings.Contains(seen, secretToken) {
+			t.Errorf("the token is in %s", seen)
+		}
+	})
+}
+
+// D10: what one condition's controller wrote was a conflict for the other's.
+func TestD10_ConditionsDoNotGetInEachOthersWay(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		stale, h := s.get("a"), s.host(o)
+		one := s.controllerOf(h, stale.DeepCopyObject().(*Tunnel), "One")
+		two := s.controllerOf(s.host(o), stale, "Two")
+		must(t, one.Guard(t.Context(), "dig one", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			return done, two.Guard(ctx, "dig two", func(context.Context, guard.Attempt) (guard.Outcome, error) { return done, nil })
+		}))
+		must(t, two.Guard(t.Context(), "dig two again", func(context.Context, guard.Attempt) (guard.Outcome, error) { return done, nil }))
+		status := s.get("a").Status
+		if !meta.IsStatusConditionTrue(status.Conditions, "One") || !meta.IsStatusConditionTrue(status.Conditions, "Two") {
+			t.Errorf("status: %+v", status)
+		}
+	})
+}
+
+// D11: what was created with a generated name was created again when the reconcile was.
+func TestD11_GeneratedNamesAreAlwaysTheSame(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.newTunnel("a")
+	s.newTunnel("b")
+	h := s.host(inStatus())
+	create := func(tunnel, conditionType, prefix string) *corev1.ConfigMap {
+		t.Helper()
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
+		must(t, s.controllerOf(h, s.get(tunnel), conditionType).Create(t.Context(), cm))
+		return cm
+	}
+	first := create("a", kind, "record-")
+	if again := create("a", kind, "record-"); again.UID != first.UID || !strings.HasPrefix(again.Name, "record-") {
+		t.Errorf("made twice: %s, %s", first.Name, again.Name)
+	}
+	names := []string{first.Name}
+	for _, other := range []*corev1.ConfigMap{
+		create("b", kind, "record-"), create("a", "Other", "record-"), create("a", kind, "entry-"),
+	} {
+		if slices.Contains(names, other.Name) {
+			t.Errorf("%s is for two", other.Name)
+		}
+		names = append(names, other.Name)
+	}
+	t.Run("what is there, and belongs to somebody else, stays theirs", func(t *testing.T) {
+		must(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: s.namespace}}))
+		err := s.controller(h, "a").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}})
+		if !apierrors.IsAlreadyExists(err) {
+			t.Errorf("error = %v", err)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+)
+
+func TestModule_CollectsFactories(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	mgr := s.manager()
+	var one, two cloud
+	company := func(name string, c *cloud) func() (factory, error) {
+		return func() (factory, error) {
+			f := digs(&process{}, c)
+			f.Name, f.Handles = name, func(o *Tunnel) bool { return o.Spec.Company == name }
+			return f, nil
+		}
+	}
+	must(t, fx.New(
+		fx.NopLogger,
+		fx.Provide(func() ctrl.Manager { return mgr }),
+		guard.Module(inStatus()),
+		fx.Module("one", guard.AsFactory[*Tunnel](name, company("one", &one))), // modules that know nothing of each other
+		fx.Module("two", guard.AsFactory[*Tunnel](name, company("two", &two))),
+	).Err())
+	s.run(mgr)
+	s.newTunnel("a", func(o *Tunnel) { o.Spec.Company = "one" })
+	s.newTunnel("b", func(o *Tunnel) { o.Spec.Company = "two" })
+	s.expectSoon("a", metav1.ConditionTrue, "Completed")
+	s.expectSoon("b", metav1.ConditionTrue, "Completed")
+	if one.everMade() != 1 || two.everMade() != 1 {
+		t.Errorf("%d, %d made", one.everMade(), two.everMade())
+	}
+}
+
+func TestAsFactory_RefusesOtherConstructors(t *testing.T) {
+	t.Parallel()
+	for what, constructor := range map[string]any{
+		"nothing": nil, "no function": 1, "a function of nothing": func() {}, "of something else": func() int { return 1 },
+		"of another object": func() guard.Factory[*corev1.Pod] { return guard.Factory[*corev1.Pod]{} },
+	} {
+		err := fx.New(fx.NopLogger, guard.AsFactory[*Tunnel](name, constructor)).Err()
+		if !errors.Is(err, guard.ErrInvalidConfig) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	digger := digs(&process{}, &cloud{})
+	for what, change := range map[string]func(*options){
+		"no name":                  func(o *options) { o.Name = "" },
+		"a long name":              func(o *options) { o.Name = strings.Repeat("a", 33) },
+		"locks without conditions": func(o *options) { o.Conditions = nil },
+		"half a second":            func(o *options) { o.TTL = 500_000_000 },
+		"a day":                    func(o *options) { o.TTL = 24 * ttl },
+		"a long holder":            func(o *options) { o.Holder = strings.Repeat("a", 201) },
+		"a negative timeout":       func(o *options) { o.Timeout = -1 },
+	} {
+		o := inStatus()
+		change(&o)
+		if err := guard.AddTo(s.manager(), o, digger); !errors.Is(err, guard.ErrInvalidConfig) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	nameless, typeless, empty := digger, digger, digger
+	nameless.Name, typeless.ConditionType, empty.New = "", "", nil
+	for what, factories := range map[string][]factory{
+		"none": {}, "twice the same": {digger, digger}, "no name": {nameless}, "no type": {typeless}, "no New": {empty},
+	} {
+		if err := guard.AddTo(s.manager(), inStatus(), factories...); !errors.Is(err, guard.ErrInvalidConfig) {
+			t.Errorf("factories: %s: %v", what, err)
+		}
+	}
+	if _, err := guard.NewHost[client.Object](s, s, guard.Options[client.Object]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {
+		t.Errorf("an interface: %v", err)
+	}
+	type stranger struct{ *corev1.Pod }
+	if _, err := guard.NewHost[*stranger](s, s, guard.Options[*stranger]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {
+		t.Errorf("a kind that the scheme does not know: %v", err)
+	}
+	h := s.host(inStatus())
+	if _, err := h.Controller(t.Context(), &Tunnel{}, "in prose"); !errors.Is(err, guard.ErrInvalidConfig) {
+		t.Errorf("a condition type: %v", err)
+	}
+}
+
+func TestRecord_DeepCopy(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	a := lock.Record{Type: "T", AcquiredAt: &now, RenewedAt: &now}
+	var b lock.Record
+	a.DeepCopyInto(&b)
+	if b.AcquiredAt == a.AcquiredAt || b.RenewedAt == a.RenewedAt || !b.RenewedAt.Equal(a.RenewedAt) || b.Type != "T" {
+		t.Errorf("%+v", b)
+	}
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+)
+
+func TestGuard_LocksRunsAndSettles(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		c := s.controller(s.host(o), "a")
+		if has := c.Condition(); has.Status != metav1.ConditionUnknown || has.Type != kind || c.Settled() != "" {
+			t.Errorf("before anything: %+v, %q", has, c.Settled())
+		}
+		var first guard.Attempt
+		must(t, c.Guard(t.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
+			first = a
+			if locked := s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked); locked.Message != "dig" {
+				t.Errorf("the condition of a running task: %+v", locked)
+			}
+			if c.Condition().Reason != guard.ReasonLocked {
+				t.Errorf("what the task sees: %+v", c.Condition())
+			}
+			return done, nil
+		}))
+		if first.ID == "" || first.Number != 1 || first.Recovering || first.Intent != "dig" {
+			t.Errorf("attempt: %+v", first)
+		}
+		has := s.expect("a", metav1.ConditionTrue, "Done")
+		if has.Message != "It is done" || c.Condition().Reason != "Done" || c.Settled() != "Done" {
+			t.Errorf("after it: %+v, %+v", has, c.Condition())
+		}
+		t.Run("the next attempt has another ID", func(t *testing.T) {
+			must(t, c.Guard(t.Context(), "dig deeper", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
+				if a.ID == first.ID || a.Number != 2 || a.Recovering || c.Settled() != "Done" {
+					t.Errorf("attempt: %+v after %+v, settled %s", a, first, c.Settled())
+				}
+				return done, nil
+			}))
+		})
+	})
+}
+
+func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		here, there := s.host(o), s.host(o)
+		must(t, s.controller(here, "a").Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			for whose, h := range map[string]*host{"ours": here, "of another replica": there} {
+				c := s.controller(h, "a")
+				err := c.Guard(ctx, "dig", noTask(t))
+				locked, ok := errors.AsType[*guard.LockedError](err)
+				if !ok || !errors.Is(err, guard.ErrLocked) || locked.RetryAfter <= 0 || locked.RetryAfter > ttl {
+					t.Errorf("a Guard %s: %v", whose, err)
+				}
+			}
+			if err := s.controller(there, "a").UpdateCondition(ctx, "True", "Done", ""); !errors.Is(err, guard.ErrLocked) {
+				t.Errorf("UpdateCondition: %v", err)
+			}
+			return done, nil
+		}))
+		must(t, s.controller(there, "a").Guard(t.Context(), "dig", func(context.Context, guard.Attempt) (guard.Outcome, error) {
+			return done, nil
+		}))
+	})
+}
+
+// The view of the seed's Guard was stale if the resourceVersion was: its task did not run.
+func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(s *site, o options){
+		"the spec": func(s *site, _ options) { s.change("a", func(o *Tunnel) { o.Spec.Company = "new" }) },
+		"an annotation": func(s *site, _ options) {
+			s.change("a", func(o *Tunnel) { o.Annotations = map[string]string{"a": "b"} })
+		},
+		"a label":       func(s *site, _ options) { s.change("a", func(o *Tunnel) { o.Labels = map[string]string{"a": "b"} }) },
+		"it is deleted": func(s *site, _ options) { s.remove("a") },
+		"another of it": func(s *site, _ options) { s.removeNow("a"); s.newTunnel("a") },
+		"the condition": func(s *site, o options) {
+			must(s.t, s.controller(s.host(o), "a").UpdateCondition(s.t.Context(), "True", "X", ""))
+		},
+		"another attempt": func(s *site, o options) { s.guard(s.host(o), "a", done, nil) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			inBoth(t, func(t *testing.T, s *site, o options) {
+				s.newTunnel("a", func(o *Tunnel) { o.Finalizers = []string{"example.com/keep"} })
+				c := s.controller(s.host(o), "a")
+				change(s, o)
+				if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
+					t.Errorf("Guard: %v", err)
+				}
+				if err := c.UpdateCondition(t.Context(), "True", "Other", ""); !errors.Is(err, guard.ErrStale) {
+					t.Errorf("UpdateCondition: %v", err)
+				}
+			})
+		})
+	}
+	t.Run("of a kind without a generation", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t)
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: s.namespace}}
+		must(t, s.Create(t.Context(), cm))
+		h, err := guard.NewHost[*corev1.ConfigMap](s, s, guard.Options[*corev1.ConfigMap]{Name: "maps"})
+		must(t, err)
+		stale, err := h.Controller(t.Context(), cm.DeepCopy(), kind)
+		must(t, err)
+		cm.Data = map[string]string{"a": "b"}
+		must(t, s.Update(t.Context(), cm))
+		if err := stale.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
+			t.Errorf("Guard: %v", err)
+		}
+		fresh, err := h.Controller(t.Context(), cm, kind)
+		must(t, err)
+		must(t, fresh.SetFinalizer(t.Context(), "example.com/f"))
+		must(t, fresh.Guard(t.Context(), "dig", func(context.Context, guard.Attempt) (guard.Outcome, error) { return done, nil }))
+		again, err := h.Controller(t.Context(), fresh.Object(), kind)
+		must(t, err)
+		if again.Settled() != "Done" || again.Condition().Status != metav1.ConditionTrue {
+			t.Errorf("what another controller sees: %q, %+v", again.Settled(), again.Condition())
+		}
+	})
+}
+
+// guard runs a Guard with that outcome and returns its attempt.
+func (s *site) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
+	s.t.Helper()
+	err := s.controller(h, name).Guard(s.t.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
+		attempt = a
+		return o, result
+	})
+	if !errors.Is(err, result) {
+		s.t.Errorf("Guard returned %v, want %v", err, result)
+	}
+	return attempt
+}
+
+// removeNow deletes a Tunnel with its finalizers.
+func (s *site) removeNow(name string) {
+	s.t.Helper()
+	s.change(name, func(o *Tunnel) { o.Finalizers = nil })
+	s.remove(name)
+	s.expectGone(name)
+}
+
+func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		h := s.host(o)
+		first := s.guard(h, "a", guard.Outcome{}, errBroken)
+		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); has.Message != "broken" {
+			t.Errorf("condition: %+v", has)
+		}
+		second := s.guard(s.host(o), "a", done, errBroken)
+		if second.ID != first.ID || !second.Recovering || second.Number != 1 {
+			t.Errorf("attempts: %+v, %+v", first, second)
+		}
+		s.expect("a", metav1.ConditionFalse, guard.ReasonFailed)
+		if settled := s.controller(h, "a").Settled(); settled != "" {
+			t.Errorf("settled: %s", settled)
+		}
+		t.Run("but a terminal error ends it", func(t *testing.T) {
+			s.guard(h, "a", guard.Outcome{}, reconcile.TerminalError(errBroken))
+			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
+			third := s.guard(h, "a", done, nil)
+			if third.ID == first.ID || third.Recovering || third.Number != 2 {
+				t.Errorf("attempts: %+v, %+v", first, third)
+			}
+		})
+		t.Run("as one does that Classify says is one", func(t *testing.T) {
+			o := o
+			o.Classify = func(error) guard.Class { return guard.Terminal }
+			s.guard(s.host(o), "a", guard.Outcome{}, errBroken)
+			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
+		})
+	})
+}
+
+func TestGuard_APanicIsReportedAndGoesOn(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		h := s.host(o)
+		c := s.controller(h, "a")
+		func() {
+			defer func() {
+				if recover() != "oops" {
+					t.Error("no panic arrived")
+				}
+			}()
+			_ = c.Guard(t.Context(), "dig", func(context.Context, guard.Attempt) (guard.Outcome, error) { panic("oops") })
+		}()
+		s.expect("a", metav1.ConditionUnknown, guard.ReasonPanicked)
+		if next := s.guard(s.host(o), "a", done, nil); !next.Recovering || next.Number != 1 {
+			t.Errorf("the next attempt: %+v", next)
+		}
+	})
+}
+
+func TestGuard_AReconcileThatEndsGivesTheLockBack(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		err := s.controller(s.host(o), "a").Guard(ctx, "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			cancel()
+			<-ctx.Done()
+			return guard.Outcome{}, ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Guard: %v", err)
+		}
+		s.expect("a", metav1.ConditionUnknown, guard.ReasonInterrupted)
+		if next := s.guard(s.host(o), "a", done, nil); !next.Recovering {
+			t.Errorf("the next attempt: %+v", next)
+		}
+	})
+}
+
+// The lock of a task is renewed for as long as it runs; once it cannot be, the context of the task ends in time.
+func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		o.TTL = 3 * time.Second
+		var p process
+		h := newHost(t, p.client(s), o)
+		began := time.Now()
+		err := s.controller(h, "a").Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			s.eventually(func() error { // renewed
+				if time.Since(began) < 2*o.TTL {
+					return errors.New("too early")
+				}
+				return ctx.Err()
+			})
+			p.kill()
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, guard.ErrLockLost) {
+				t.Errorf("cause: %v", cause)
+			}
+			return guard.Outcome{}, context.Cause(ctx)
+		})
+		if !errors.Is(err, guard.ErrLockLost) {
+			t.Errorf("Guard: %v", err)
+		}
+		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
+	})
+	t.Run("and when somebody else has taken it", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t)
+		s.newTunnel("a")
+		o := inStatus()
+		o.TTL = time.Second
+		var id string
+		err := s.controller(s.host(o), "a").Guard(t.Context(), "dig", func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
+			id = a.ID
+			tunnel := s.get("a")
+			tunnel.Status.Locks = nil
+			must(t, s.Status().Update(ctx, tunnel)) // by hand
+			<-ctx.Done()
+			return done, nil
+		})
+		if !errors.Is(err, guard.ErrLockLost) {
+			t.Errorf("Guard of attempt %s: %v", id, err)
+		}
+	})
+}
+
+func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		s.newTunnel("a")
+		c := s.controller(s.host(o), "a")
+		stale := s.get("a")
+		must(t, s.controllerOf(s.host(o), stale, "Other").UpdateCondition(t.Context(), "True", "Fine", ""))
+		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
+			return done, c.UpdateStatus(ctx, func(o *Tunnel) error {
+				o.Status = TunnelStatus{TunnelID: "t"} // all else, too, as the seed's Update did
+				return nil
+			})
+		}))
+		has := s.get("a")
+		if has.Status.TunnelID != "t" || c.Object().Status.TunnelID != "t" ||
+			!meta.IsStatusConditionTrue(has.Status.Conditions, "Other") || !meta.IsStatusConditionTrue(has.Status.Conditions, kind) {
+			t.Errorf("status: %+v", has.Status)
+		}
+		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }); !errors.Is(err, errBroken) {
+			t.Errorf("an error of mutate: %v", err)
+		}
+		s.change("a", func(o *Tunnel) { o.Spec.Company = "new" })
+		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return nil }); !errors.Is(err, guard.ErrStale) {
+			t.Errorf("decided on an old object: %v", err)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Host is what a replica of a reconciler has one of, for all its objects: who it is in the locks, and since when
+// the locks of other replicas have not changed. It may be used by several goroutines.
+type Host[O client.Object] struct {
+	client  client.Client
+	live    client.Reader
+	options Options[O]
+	gvk     schema.GroupVersionKind
+	holder  string
+	clock   clock
+	others  observations
+	turns   turns
+}
+
+// NewHost returns a host. The client writes objects, their status, what belongs to them, and Leases. The reader
+// reads the same cluster past any cache, as a manager's GetAPIReader does: locks are decided on with it. O is a
+// pointer to a struct that the client's scheme knows. It contacts nobody. The error is ErrInvalidConfig.
+func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O]) (*Host[O], error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	kind := reflect.TypeFor[O]()
+	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%w: guard %s: %v is no pointer to a struct", ErrInvalidConfig, o.Name, kind)
+	}
+	gvk, err := c.GroupVersionKindFor(newObject[O]())
+	if err != nil {
+		return nil, fmt.Errorf("%w: guard %s: %w", ErrInvalidConfig, o.Name, err)
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	return &Host[O]{
+		client: c, live: live, options: o, gvk: gvk, clock: realClock{},
+		// Two processes must never take each other's locks for their own, whatever they are called.
+		holder: cmp.Or(o.Holder, fit(name, maxManager)) + "_" + strings.ToLower(rand.Text()),
+	}, nil
+}
+
+// Controller returns what changes an object, and what the condition of that type stands for. It is for one
+// reconcile, and one goroutine. obj may come from a cache; the controller refreshes it in place with each of its
+// writes. Where the lock is in a Lease it reads that Lease.
+func (h *Host[O]) Controller(ctx context.Context, obj O, conditionType string) (*Controller[O], error) {
+	if problems := validation.IsQualifiedName(conditionType); len(problems) > 0 {
+		return nil, fmt.Errorf("%w: guard %s: condition type %q: %s",
+			ErrInvalidConfig, h.options.Name, conditionType, strings.Join(problems, ", "))
+	}
+	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, basis: basisOf(obj)}
+	c.place = h.placeFor(obj, conditionType)
+	var err error
+	if c.seen, err = c.place.view(ctx, obj); err != nil {
+		return nil, fmt.Errorf("read the lock %s of %s: %w", conditionType, obj.GetName(), err)
+	}
+	return c, nil
+}
+
+func (h *Host[O]) placeFor(obj O, conditionType string) place[O] {
+	name := client.ObjectKeyFromObject(obj)
+	if h.options.Locks != nil {
+		return statusPlace[O]{h, name, conditionType}
+	}
+	return leasePlace[O]{h, name, client.ObjectKey{
+		Namespace: h.options.LeaseNamespace,
+		Name:      fmt.Sprintf("guard-%s-%s-%s", h.options.Name, obj.GetUID(), digest(conditionType)),
+	}, conditionType}
+}
+
+func newObject[O client.Object]() O {
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
+}
+
+// digest returns eight characters that stand for a text.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Sprintf("%x", sum[:4])
+}
+
+// fit returns the text, or if it is too long its beginning and a digest of it.
+func fit(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	tail := digest(text)
+	return text[:most-len(tail)-1] + "-" + tail
+}

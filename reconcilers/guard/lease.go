@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Annotations of Leases.
+const (
+	annotationRecord    = Prefix + "record"
+	annotationCondition = Prefix + "condition"
+	annotationObject    = Prefix + "object"
+)
+
+// leasePlace keeps lock and condition in a Lease of their own. If the object has conditions it shows a copy of
+// the condition, which is written after the Lease and never read to decide.
+type leasePlace[O client.Object] struct {
+	*Host[O]
+	name  client.ObjectKey
+	lease client.ObjectKey
+	kind  string // the condition type
+}
+
+func (p leasePlace[O]) view(ctx context.Context, obj O) (entry, error) {
+	s := snapshot[O]{object: obj}
+	if err := p.readLease(ctx, &s); err != nil {
+		return entry{}, err
+	}
+	// The copy may be missing, if we ended between the two writes.
+	_, err := p.show(ctx, s)
+	return s.entry, client.IgnoreNotFound(err)
+}
+
+func (p leasePlace[O]) read(ctx context.Context) (snapshot[O], error) {
+	s := snapshot[O]{object: newObject[O]()}
+	if err := p.live.Get(ctx, p.name, s.object); err != nil {
+		return s, err
+	}
+	return s, p.readLease(ctx, &s)
+}
+
+func (p leasePlace[O]) readLease(ctx context.Context, s *snapshot[O]) error {
+	s.lock.Type = p.kind
+	found := &coordinationv1.Lease{}
+	if err := p.live.Get(ctx, p.lease, found); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for key, into := range map[string]any{annotationRecord: &s.lock, annotationCondition: &s.condition} {
+		if err := json.Unmarshal([]byte(found.Annotations[key]), into); err != nil {
+			return fmt.Errorf("annotation %s of Lease %s: %w; repair it, or delete the Lease to forget what was done",
+				key, p.lease, err)
+		}
+	}
+	s.lease = found
+	return nil
+}
+
+func (p leasePlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: p.lease.Namespace, Name: p.lease.Name}}
+	if s.lease != nil {
+		lease = s.lease.DeepCopy()
+	}
+	if err := p.fill(lease, s); err != nil {
+		return s.object, err
+	}
+	var err error
+	if s.lease == nil {
+		err = p.client.Create(ctx, lease, client.FieldOwner(p.options.identity()))
+	} else {
+		err = p.client.Update(ctx, lease, client.FieldOwner(p.options.identity()))
+	}
+	if apierrors.IsAlreadyExists(err) || s.lease != nil && apierrors.IsNotFound(err) {
+		gr := schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
+		return s.object, apierrors.NewConflict(gr, lease.Name, err)
+	}
+	if err != nil {
+		return s.object, err
+	}
+	return p.show(ctx, s)
+}
+
+// fill puts the entry into a Lease: all of it into annotations, and what Leases have fields for into these.
+func (p leasePlace[O]) fill(lease *coordinationv1.Lease, s snapshot[O]) error {
+	record, err := json.Marshal(s.lock)
+	if err != nil {
+		return err
+	}
+	condition, err := json.Marshal(s.condition)
+	if err != nil {
+		return err
+	}
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	lease.Annotations[annotationRecord] = string(record)
+	lease.Annotations[annotationCondition] = string(condition)
+	lease.Annotations[annotationObject] = fmt.Sprintf("%s %s", p.gvk.GroupKind(), p.name)
+	lease.Spec = coordinationv1.LeaseSpec{}
+	if s.lock.Holder != "" {
+		lease.Spec.HolderIdentity = &s.lock.Holder
+		lease.Spec.LeaseDurationSeconds = &s.lock.TTLSeconds
+		lease.Spec.AcquireTime = micro(s.lock.AcquiredAt)
+		lease.Spec.RenewTime = micro(s.lock.RenewedAt)
+	}
+	return nil
+}
+
+func micro(t *metav1.Time) *metav1.MicroTime {
+	if t == nil {
+		return nil
+	}
+	m := metav1.NewMicroTime(t.Truncate(time.Microsecond))
+	return &m
+}
+
+// show copies the condition to the object, if it is not there. Whatever else has changed in the object is none of
+// its business.
+func (p leasePlace[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
+	if p.options.Conditions == nil || s.condition.Type == "" {
+		return s.object, nil
+	}
+	shown := meta.FindStatusCondition(*p.options.Conditions(s.object), p.kind)
+	if shown != nil && isSame(*shown, s.condition) {
+		return s.object, nil
+	}
+	target := s.object.DeepCopyObject().(O)
+	target.SetResourceVersion("")
+	return p.apply(ctx, target, p.kind, map[string]any{"conditions": []any{s.condition}})
+}
+
+// isSame compares conditions that may have been written as text in between.
+func isSame(a, b metav1.Condition) bool {
+	a.LastTransitionTime, b.LastTransitionTime = a.LastTransitionTime.Rfc3339Copy(), b.LastTransitionTime.Rfc3339Copy()
+	same := a.LastTransitionTime.Equal(&b.LastTransitionTime)
+	a.LastTransitionTime, b.LastTransitionTime = metav1.Time{}, metav1.Time{}
+	return same && a == b
+}
+
+func (p leasePlace[O]) discard(ctx context.Context) error {
+	return client.IgnoreNotFound(p.client.Delete(ctx,
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: p.lease.Namespace, Name: p.lease.Name}}))
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+var errKilled = errors.New("the process was killed")
+
+// process is one that may be killed. From then on nothing that it does has any effect. Real API servers answer what
+// it asks for before.
+type process struct {
+	mu     sync.Mutex
+	dead   bool
+	bury   func() // called when it dies
+	steps  int
+	killAt int  // the step it dies at; 0: it does not
+	late   bool // it dies when the step is done, before it knows
+}
+
+func (p *process) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.die()
+}
+
+func (p *process) die() {
+	p.dead = true
+	if p.bury != nil {
+		p.bury()
+	}
+}
+
+func (p *process) isDead() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dead
+}
+
+// do does one step that others see, unless the process is dead.
+func (p *process) do(f func() error) error {
+	p.mu.Lock()
+	p.steps++
+	if p.dead || p.steps == p.killAt && !p.late {
+		p.die()
+		p.mu.Unlock()
+		return errKilled
+	}
+	dies := p.steps == p.killAt
+	p.mu.Unlock()
+	err := f()
+	if dies {
+		p.kill()
+	}
+	if p.isDead() {
+		return errKilled
+	}
+	return err
+}
+
+// client returns the client of the process.
+func (p *process) client(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			return p.do(func() error { return c.Get(ctx, key, obj, opts...) })
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return p.do(func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return p.do(func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return p.do(func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return p.do(func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+		) error {
+			return p.do(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+		},
+		SubResourceApply: func(
+			ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption,
+		) error {
+			return p.do(func() error { return c.SubResource(sub).Apply(ctx, obj, opts...) })
+		},
+	})
+}

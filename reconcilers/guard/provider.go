@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Provider is one way to make one condition of one object true, such as a tunnel at a certain company. It is made
+// anew for each reconcile, and changes things through its Controller.
+//
+// A nil result without an error says that the condition is settled, and the reconcile goes on with the next
+// condition. Any other result ends the reconcile and is returned: there is something to wait for. A provider that has
+// settled something, and returns an empty result, is called again for the next step.
+type Provider interface {
+	// Reconcile is called while the object is to exist.
+	Reconcile(ctx context.Context) (*reconcile.Result, error)
+	// Terminate is called while the object is being deleted, also if Reconcile has failed, or never been called. It
+	// undoes what Reconcile did. When the providers of all conditions have settled, the finalizer is removed.
+	Terminate(ctx context.Context) (*reconcile.Result, error)
+}
+
+// Factory makes the providers of one kind, for a condition type. Several factories may have the same type, as
+// long as one of them handles an object.
+type Factory[O client.Object] struct {
+	// Name names the factory in errors and events.
+	Name string
+	// ConditionType is the condition that the providers settle, and the name of their lock.
+	ConditionType string
+	// Handles reports whether the object is this factory's. As long as the object exists it does not change its
+	// mind. Default: every object is.
+	Handles func(obj O) bool
+	// New returns the provider of the object that the controller is for.
+	New func(ctx context.Context, c *Controller[O]) (Provider, error)
+}
+
+// checked returns the factories in the order of the condition types, or ErrInvalidConfig.
+func checked[O client.Object](factories []Factory[O], order []string) ([]Factory[O], error) {
+	if len(factories) == 0 {
+		return nil, fmt.Errorf("%w: there is no factory", ErrInvalidConfig)
+	}
+	place := map[string]int{}
+	for i, t := range order {
+		place[t] = i - len(order)
+	}
+	names := map[string]bool{}
+	for _, f := range factories {
+		if f.Name == "" || f.ConditionType == "" || f.New == nil || names[f.Name] {
+			return nil, fmt.Errorf("%w: factory %q of %q: a name that no other one has, a condition type and New are needed",
+				ErrInvalidConfig, f.Name, f.ConditionType)
+		}
+		names[f.Name] = true
+	}
+	sorted := slices.Clone(factories)
+	slices.SortStableFunc(sorted, func(a, b Factory[O]) int {
+		return cmp.Compare(place[a.ConditionType], place[b.ConditionType])
+	})
+	return sorted, nil
+}
+
+// chosen returns the factories that handle an object. For each condition type it is one.
+func chosen[O client.Object](factories []Factory[O], obj O) ([]Factory[O], error) {
+	var handling []Factory[O]
+	for _, f := range factories {
+		if f.Handles != nil && !f.Handles(obj) {
+			continue
+		}
+		for _, other := range handling {
+			if other.ConditionType == f.ConditionType {
+				return nil, reconcile.TerminalError(fmt.Errorf("%w: %s and %s for condition %s",
+					ErrAmbiguousProvider, other.Name, f.Name, f.ConditionType))
+			}
+		}
+		handling = append(handling, f)
+	}
+	return handling, nil
+}

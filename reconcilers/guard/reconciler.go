@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// outdated is when an object comes back of which a newer state was there than the one we knew.
+	outdated = time.Second
+	// soon is when an object comes back whose provider has done one step of several. The cache has seen it then.
+	soon = 100 * time.Millisecond
+	// lockPoll bounds how long a held lock is not looked at. One in a Lease tells nobody that it is free.
+	lockPoll = 5 * time.Second
+)
+
+// NewReconciler returns a reconciler that has one provider after the other settle its condition of an object. It
+// gives each object that a factory handles a finalizer before the first provider is called, and removes it when all
+// providers have settled after a deletion. It is for those who build their controller themselves, with Host.Predicate
+// for the objects; AddTo and Module build one. The error is ErrInvalidConfig.
+func NewReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
+	sorted, err := checked(factories, h.options.Order)
+	if err != nil {
+		return nil, fmt.Errorf("guard %s: %w", h.options.Name, err)
+	}
+	return reconcile.AsReconciler(h.client, &chain[O]{host: h, factories: sorted}), nil
+}
+
+type chain[O client.Object] struct {
+	host      *Host[O]
+	factories []Factory[O]
+}
+
+// Reconcile goes through the conditions of an object until one is not settled.
+func (r *chain[O]) Reconcile(ctx context.Context, obj O) (reconcile.Result, error) {
+	finalizer := r.host.options.identity()
+	deleting := !obj.GetDeletionTimestamp().IsZero()
+	if deleting && !slices.Contains(obj.GetFinalizers(), finalizer) {
+		return reconcile.Result{}, nil // It stays for somebody else's finalizer.
+	}
+	handling, err := chosen(r.factories, obj)
+	if err != nil {
+		r.host.warn(obj, "Reconcile", err)
+		return r.host.conclude(err, deleting)
+	}
+	controllers := make([]*Controller[O], len(handling))
+	for i, f := range handling {
+		if controllers[i], err = r.host.Controller(ctx, obj, f.ConditionType); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	for i, f := range handling {
+		if i == 0 && !deleting {
+			if err := controllers[i].SetFinalizer(ctx, finalizer); err != nil {
+				return r.host.conclude(err, deleting)
+			}
+		}
+		result, err := r.settle(ctx, f, controllers[i], deleting)
+		if err != nil {
+			return r.host.conclude(err, deleting)
+		}
+		if result != nil {
+			return controllers[i].next(*result), nil
+		}
+	}
+	if deleting {
+		return reconcile.Result{}, r.release(ctx, obj, controllers)
+	}
+	return reconcile.Result{}, nil
+}
+
+// settle has one provider do its work, and says so if it cannot.
+func (r *chain[O]) settle(
+	ctx context.Context, f Factory[O], c *Controller[O], deleting bool,
+) (*reconcile.Result, error) {
+	action := "Reconcile"
+	result, err := func() (*reconcile.Result, error) {
+		provider, err := f.New(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("make provider %s: %w", f.Name, err)
+		}
+		if deleting {
+			action = "Terminate"
+			return provider.Terminate(ctx)
+		}
+		return provider.Reconcile(ctx)
+	}()
+	if err == nil || ctx.Err() != nil || c.host.isSilent(err) {
+		return result, err
+	}
+	c.host.warn(c.object, action, err)
+	if c.failed {
+		return nil, err
+	}
+	if err := c.reportFailure(ctx, err); err != nil {
+		return nil, err
+	}
+	return nil, err
+}
+
+// reportFailure sets the condition to an error that no Guard has reported. What Settled returns stays.
+func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error {
+	wanted := c.seen
+	wanted.fail(c.host.options.Classify(failure), failure, c.basis.generation)
+	if c.gone || wanted.condition == c.seen.condition {
+		return nil
+	}
+	s, err := c.change(ctx, func(s *snapshot[O]) error {
+		if err := c.mayChange(s); err != nil {
+			return err
+		}
+		s.fail(c.host.options.Classify(failure), failure, c.basis.generation)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w; and it is not reported: %w", failure, err)
+	}
+	c.refresh(s)
+	return nil
+}
+
+// release lets an object go that all providers are done with.
+func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller[O]) error {
+	for _, c := range controllers {
+		if err := c.place.discard(ctx); err != nil {
+			return fmt.Errorf("delete the lock %s of %s: %w", c.key.kind, obj.GetName(), err)
+		}
+	}
+	c := &Controller[O]{host: r.host, object: obj, key: lockKey{uid: obj.GetUID()}, place: r.host.placeFor(obj, "")}
+	return c.RemoveFinalizer(ctx, r.host.options.identity())
+}
+
+// conclude returns what an error means for the queue.
+func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
+	if locked, ok := errors.AsType[*LockedError](err); ok {
+		return reconcile.Result{RequeueAfter: min(locked.RetryAfter+time.Millisecond, lockPoll)}, nil
+	}
+	class, known := h.options.Classify(err), errors.Is(err, reconcile.TerminalError(nil))
+	switch terminal := class == Terminal && !deleting; { // An object that is being deleted need not change any more.
+	case class == Conflict:
+		return reconcile.Result{RequeueAfter: outdated}, nil
+	case terminal && !known:
+		err = reconcile.TerminalError(err)
+	case known && !terminal:
+		err = errors.New(err.Error())
+	}
+	return reconcile.Result{}, err
+}
+
+// next returns the result of a provider. One that has got on, and asks for no time, is called again soon.
+func (c *Controller[O]) next(result reconcile.Result) reconcile.Result {
+	if c.progressed && result.RequeueAfter == 0 {
+		result.RequeueAfter = soon
+	}
+	return result
+}
+
+// isSilent reports whether an error only says to come back later.
+func (h *Host[O]) isSilent(err error) bool {
+	return errors.Is(err, ErrLocked) || h.options.Classify(err) == Conflict
+}
+
+// warn records an event about an error.
+func (h *Host[O]) warn(obj O, action string, err error) {
+	if h.options.Events == nil {
+		return
+	}
+	reason := ReasonFailed
+	if h.options.Classify(err) == Terminal {
+		reason = ReasonTerminalError
+	}
+	h.options.Events.Eventf(obj, nil, corev1.EventTypeWarning, reason, action, "%s", shortened(err.Error(), maxReason))
+}
+
+func (h *Host[O]) resource() schema.GroupResource {
+	return schema.GroupResource{Group: h.gvk.Group, Resource: h.gvk.Kind}
+}

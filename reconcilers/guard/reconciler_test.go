@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+)
+
+// scripted is a provider that is two functions, and notes when it is called.
+type scripted struct {
+	journal              *journal
+	name                 string
+	reconcile, terminate func(context.Context, *controller) (*reconcile.Result, error)
+}
+
+// journal is what happened, in order.
+type journal struct {
+	mu      sync.Mutex
+	entries []string
+}
+
+func (j *journal) note(entry string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, entry)
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.entries)
+}
+
+func (j *journal) count(entry string) int {
+	n := 0
+	for _, e := range j.all() {
+		if e == entry {
+			n++
+		}
+	}
+	return n
+}
+
+// provider returns a factory of the condition type for which the script is.
+func (s scripted) factory(conditionType string) factory {
+	s.name = conditionType
+	return factory{
+		Name: conditionType, ConditionType: conditionType,
+		New: func(_ context.Context, c *controller) (guard.Provider, error) { return &called{s, c}, nil },
+	}
+}
+
+type called struct {
+	scripted
+	c *controller
+}
+
+func (p *called) Reconcile(ctx context.Context) (*reconcile.Result, error) {
+	p.journal.note("reconcile " + p.name)
+	if p.reconcile == nil {
+		return nil, nil
+	}
+	return p.reconcile(ctx, p.c)
+}
+
+func (p *called) Terminate(ctx context.Context) (*reconcile.Result, error) {
+	p.journal.note("terminate " + p.name)
+	if p.terminate == nil {
+		return nil, nil
+	}
+	return p.terminate(ctx, p.c)
+}
+
+func TestReconciler_MakesAndUnmakes(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		var c cloud
+		s.start(o, digs(&process{}, &c))
+		s.newTunnel("a")
+		s.expectSoon("a", metav1.ConditionTrue, "Completed")
+		has := s.get("a")
+		if c.everMade() != 1 || has.Status.TunnelID == "" || !slices.Contains(has.Finalizers, finalizer) {
+			t.Errorf("%d made, %+v", c.everMade(), has)
+		}
+		s.remove("a")
+		s.expectGone("a")
+		if c.everMade() != 1 || c.left() != 0 {
+			t.Errorf("%d made, %d left", c.everMade(), c.left())
+		}
+		if left := s.leases(); len(left) > 0 {
+			t.Errorf("Leases are left: %+v", left)
+		}
+	})
+}
+
+func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.newTunnel("a")
+	var j journal
+	waiting := true
+	wait := func(context.Context, *controller) (*reconcile.Result, error) {
+		if waiting {
+			return &reconcile.Result{RequeueAfter: 42 * time.Second}, nil
+		}
+		return nil, nil
+	}
+	o := inStatus()
+	o.Order = []string{"First", "Second"}
+	h := s.byHand(o, &process{}, scripted{journal: &j}.factory("Third"),
+		scripted{journal: &j, reconcile: wait, terminate: wait}.factory("Second"), scripted{journal: &j}.factory("First"))
+	pass := func(after time.Duration, want ...string) {
+		t.Helper()
+		j.entries = nil
+		result, err := h.pass("a")
+		if err != nil || result.RequeueAfter != after || !slices.Equal(j.all(), want) {
+			t.Errorf("%v, %v, %v", result, err, j.all())
+		}
+	}
+	pass(42*time.Second, "reconcile First", "reconcile Second")
+	waiting = false
+	pass(0, "reconcile First", "reconcile Second", "reconcile Third")
+	s.change("a", func(o *Tunnel) { o.Finalizers = append(o.Finalizers, "example.com/theirs") })
+	s.remove("a")
+	waiting = true
+	pass(42*time.Second, "terminate First", "terminate Second")
+	if !slices.Contains(s.get("a").Finalizers, finalizer) {
+		t.Error("the finalizer is gone too early")
+	}
+	waiting = false
+	pass(0, "terminate First", "terminate Second", "terminate Third")
+	if left := s.get("a").Finalizers; !slices.Equal(left, []string{"example.com/theirs"}) {
+		t.Errorf("finalizers: %v", left)
+	}
+	pass(0) // It is not ours any more.
+	s.change("a", func(o *Tunnel) { o.Finalizers = nil })
+	pass(0)
+}
+
+func TestReconciler_WhatErrorsMean(t *testing.T) {
+	t.Parallel()
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "tunnels"}, "a", errBroken)
+	for what, test := range map[string]struct {
+		err       error
+		after     time.Duration
+		terminal  bool
+		condition string
+	}{
+		"retryable": {err: errBroken, condition: guard.ReasonFailed},
+		"terminal":  {err: reconcile.TerminalError(errBroken), terminal: true, condition: guard.ReasonTerminalError},
+		"conflict":  {err: conflict, after: time.Second},
+		"stale":     {err: fmt.Errorf("look: %w", guard.ErrStale), after: time.Second},
+		"locked":    {err: &guard.LockedError{RetryAfter: time.Hour}, after: 5 * time.Second},
+		"free soon": {err: &guard.LockedError{RetryAfter: time.Second}, after: 1001 * time.Millisecond},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.newTunnel("a")
+			events := &recorder{}
+			o := inStatus()
+			o.Events = events
+			fails := func(context.Context, *controller) (*reconcile.Result, error) { return nil, test.err }
+			h := s.byHand(o, &process{}, scripted{journal: &journal{}, reconcile: fails, terminate: fails}.factory(kind))
+			for range 2 {
+				result, err := h.pass("a")
+				if result.RequeueAfter != test.after || (err == nil) != (test.after > 0) ||
+					errors.Is(err, reconcile.TerminalError(nil)) != test.terminal {
+					t.Errorf("%v, %v", result, err)
+				}
+			}
+			if test.condition == "" {
+				if has := s.get("a").Status.Conditions; len(has) > 0 || len(events.all()) > 0 {
+					t.Errorf("%+v, %v", has, events.all())
+				}
+				return
+			}
+			s.expect("a", metav1.ConditionFalse, test.condition)
+			if all := events.all(); len(all) != 2 || !strings.Contains(all[0], test.condition+" Reconcile: ") {
+				t.Errorf("events: %q", all)
+			}
+			s.remove("a")
+			if _, err := h.pass("a"); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+				t.Errorf("while it is deleted: %v", err)
+			}
+		})
+	}
+}
+
+// D6: any error was the end, also while the object was being deleted, and nothing waited between tries.
+func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		var j journal
+		var mu sync.Mutex
+		result := errBroken
+		set := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			result = err
+		}
+		works := func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+			return nil, c.Guard(ctx, "dig", func(context.Context, guard.Attempt) (guard.Outcome, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return done, result
+			})
+		}
+		once := func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+			if c.Settled() == "Done" {
+				return nil, nil
+			}
+			return works(ctx, c)
+		}
+		s.start(o, scripted{journal: &j, reconcile: once, terminate: works}.factory(kind))
+		began := time.Now()
+		s.newTunnel("a")
+		s.eventually(func() error {
+			if time.Since(began) < 4*time.Second {
+				return errors.New("wait")
+			}
+			return check(s.get("a"), "False", guard.ReasonFailed)
+		})
+		// With backoff from 100 ms on it is tried after 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s.
+		if n := j.count("reconcile " + kind); n < 3 || n > 8 {
+			t.Errorf("tried %d times in %v", n, time.Since(began))
+		}
+		set(nil)
+		s.expectSoon("a", metav1.ConditionTrue, "Done")
+
+		set(reconcile.TerminalError(errBroken))
+		s.newTunnel("b")
+		s.expectSoon("b", metav1.ConditionFalse, guard.ReasonTerminalError)
+		s.remove("b")
+		s.eventually(func() error {
+			if j.count("terminate "+kind) < 3 {
+				return errors.New("the deletion is not tried again")
+			}
+			return nil
+		})
+		set(nil)
+		s.expectGone("b")
+	})
+}
+
+// D12: which providers there are was written into a switch.
+func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.newTunnel("a", func(o *Tunnel) { o.Spec.Company = "both" })
+	s.newTunnel("b", func(o *Tunnel) { o.Spec.Company = "other" })
+	s.newTunnel("c", func(o *Tunnel) { o.Spec.Company = "neither" })
+	var j journal
+	of := func(company string) factory {
+		f := scripted{journal: &j}.factory(kind)
+		f.Name = company
+		f.Handles = func(o *Tunnel) bool { return o.Spec.Company == "both" || o.Spec.Company == company }
+		return f
+	}
+	h := s.byHand(inStatus(), &process{}, of("one"), of("other"))
+	if _, err := h.pass("a"); !errors.Is(err, guard.ErrAmbiguousProvider) || !errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("two that handle it: %v", err)
+	}
+	_, err := h.pass("b")
+	must(t, err)
+	_, err = h.pass("c")
+	must(t, err)
+	if all := j.all(); len(all) != 1 || len(s.get("a").Finalizers)+len(s.get("c").Finalizers) > 0 {
+		t.Errorf("called: %v", all)
+	}
+}
+
+func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.newTunnel("a")
+	h := s.byHand(inStatus(), &process{}, factory{
+		Name: "broken", ConditionType: kind,
+		New: func(context.Context, *controller) (guard.Provider, error) { return nil, errBroken },
+	})
+	if _, err := h.pass("a"); !errors.Is(err, errBroken) {
+		t.Errorf("error = %v", err)
+	}
+	if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.Contains(has.Message, "make provider broken") {
+		t.Errorf("condition: %+v", has)
+	}
+}
+
+// In the original host, other kinds were watched that belong to an object.
+func TestReconciler_WatchesWhatBelongsToTheObject(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.newTunnel("a")
+	o := inStatus()
+	o.Build = func(b *ctrl.Builder) { b.Owns(&corev1.ConfigMap{}) }
+	s.start(o, scripted{journal: &journal{}, reconcile: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}}
+		if err := c.Create(ctx, child); err != nil {
+			return nil, err
+		}
+		if child.Data["up"] == "" {
+			return &reconcile.Result{}, c.UpdateCondition(ctx, metav1.ConditionFalse, "Waiting", "")
+		}
+		return nil, c.UpdateCondition(ctx, metav1.ConditionTrue, "Up", "")
+	}}.factory(kind))
+	s.expectSoon("a", metav1.ConditionFalse, "Waiting")
+	child := &corev1.ConfigMap{}
+	must(t, s.Get(t.Context(), s.key("child"), child))
+	child.Data = map[string]string{"up": "yes"}
+	must(t, s.Update(t.Context(), child))
+	s.expectSoon("a", metav1.ConditionTrue, "Up")
+}
+
+// Several conditions of one object, each with its own lock, in one reconcile.
+func TestReconciler_ManyConditions(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		settle := func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+			if c.Settled() == "Done" {
+				return nil, nil
+			}
+			return nil, c.Guard(ctx, "dig", func(context.Context, guard.Attempt) (guard.Outcome, error) { return done, nil })
+		}
+		var factories []factory
+		for _, one := range []string{"Tunneled", "Routed", "example.com/Named"} {
+			factories = append(factories, scripted{journal: &journal{}, reconcile: settle}.factory(one))
+		}
+		s.newTunnel("a")
+		must(t, s.byHand(o, &process{}, factories...).settle("a"))
+		for _, f := range factories {
+			if !meta.IsStatusConditionTrue(s.get("a").Status.Conditions, f.ConditionType) {
+				t.Errorf("%s: %+v", f.ConditionType, s.get("a").Status)
+			}
+		}
+	})
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// lateAnswers is a place whose writes are done at once, and whose answers come late, the longer the more there
+// were. From some write on nothing is done any more.
+type lateAnswers struct {
+	entry  entry
+	object *corev1.ConfigMap
+	late   []time.Duration // of each write
+	writes []time.Time     // that were done
+}
+
+func (p *lateAnswers) view(context.Context, *corev1.ConfigMap) (entry, error) { return p.entry, nil }
+func (p *lateAnswers) discard(context.Context) error                          { return nil }
+
+func (p *lateAnswers) read(context.Context) (snapshot[*corev1.ConfigMap], error) {
+	return snapshot[*corev1.ConfigMap]{entry: p.entry, object: p.object.DeepCopy()}, nil
+}
+
+func (p *lateAnswers) write(ctx context.Context, s snapshot[*corev1.ConfigMap]) (*corev1.ConfigMap, error) {
+	if len(p.writes) == len(p.late) {
+		<-ctx.Done()
+		return s.object, ctx.Err()
+	}
+	late := p.late[len(p.writes)]
+	p.writes = append(p.writes, time.Now())
+	p.entry = s.entry
+	sleep(ctx, realClock{}, late)
+	return s.object, ctx.Err()
+}
+
+// A lock is ours for two thirds of its TTL after a write was sent, not after it was answered: others count from the
+// time at which they can see it.
+func TestRenew_CountsFromWhatWasSent(t *testing.T) {
+	t.Parallel()
+	const ttl = 30 * time.Second
+	guarded := func(t *testing.T, late ...time.Duration) (held time.Duration, err error) {
+		t.Helper()
+		p := &lateAnswers{late: late, object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "uid", Generation: 1}}}
+		o, _ := Options[*corev1.ConfigMap]{Name: "test", TTL: ttl}.withDefaults()
+		c := &Controller[*corev1.ConfigMap]{
+			host: &Host[*corev1.ConfigMap]{options: o, clock: realClock{}, holder: "us"}, place: p,
+			object: p.object, basis: basisOf(p.object), key: lockKey{uid: "uid", kind: "Done"},
+		}
+		err = c.Guard(t.Context(), "work", func(ctx context.Context, _ Attempt) (Outcome, error) {
+			<-ctx.Done()
+			held = time.Since(p.writes[len(p.writes)-1])
+			return Outcome{}, context.Cause(ctx)
+		})
+		return held, err
+	}
+	for what, late := range map[string][]time.Duration{
+		"the first write": {8 * time.Second}, "a renewal": {0, 9 * time.Second}, "several": {time.Second, 5 * time.Second, 9 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			held, err := guarded(t, late...)
+			if !errors.Is(err, ErrLockLost) || held != 2*ttl/3 {
+				t.Errorf("%s is answered late: held for %v, %v", what, held, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		held, err := guarded(t, 25*time.Second)
+		if !errors.Is(err, ErrLockLost) || held != 0 {
+			t.Errorf("the lock comes too late: the task ran for %v, %v", held, err)
+		}
+	})
+}

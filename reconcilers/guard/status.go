@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+)
+
+// statusPlace keeps the lock in status.locks, next to the condition in status.conditions.
+type statusPlace[O client.Object] struct {
+	*Host[O]
+	name client.ObjectKey
+	kind string // the condition type
+}
+
+func (p statusPlace[O]) view(_ context.Context, obj O) (entry, error) {
+	e := entry{lock: lock.Record{Type: p.kind}}
+	for _, l := range *p.options.Locks(obj) {
+		if l.Type == p.kind {
+			l.DeepCopyInto(&e.lock)
+		}
+	}
+	if found := meta.FindStatusCondition(*p.options.Conditions(obj), p.kind); found != nil {
+		e.condition = *found
+	}
+	return e, nil
+}
+
+func (p statusPlace[O]) read(ctx context.Context) (snapshot[O], error) {
+	s := snapshot[O]{object: newObject[O]()}
+	if err := p.live.Get(ctx, p.name, s.object); err != nil {
+		return s, err
+	}
+	var err error
+	s.entry, err = p.view(ctx, s.object)
+	return s, err
+}
+
+func (p statusPlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
+	return p.apply(ctx, s.object, p.kind, map[string]any{
+		"locks": []any{s.lock}, "conditions": []any{s.condition},
+	})
+}
+
+func (statusPlace[O]) discard(context.Context) error { return nil }
+
+// apply makes the fields those that the status has of the condition type's field manager, if obj is what the API
+// server has. It returns the object as it is then.
+func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[string]any) (O, error) {
+	fields, err := generic(map[string]any{"status": status})
+	if err != nil {
+		return obj, err
+	}
+	applied := &unstructured.Unstructured{Object: fields}
+	applied.SetGroupVersionKind(h.gvk)
+	applied.SetNamespace(obj.GetNamespace())
+	applied.SetName(obj.GetName())
+	applied.SetUID(obj.GetUID())
+	applied.SetResourceVersion(obj.GetResourceVersion())
+	err = h.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
+		client.FieldOwner(h.options.identity()+"/"+fit(kind, maxManager)), client.ForceOwnership)
+	if err != nil {
+		return obj, err
+	}
+	fresh := newObject[O]()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, fresh); err != nil {
+		return obj, fmt.Errorf("convert %s: %w", h.gvk.Kind, err)
+	}
+	return fresh, nil
+}
+
+// generic returns a value as the maps and slices that its JSON would be read as.
+func generic(v any) (map[string]any, error) {
+	text, err := utiljson.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	return fields, utiljson.Unmarshal(text, &fields)
+}
