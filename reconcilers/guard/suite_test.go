@@ -3,9 +3,9 @@
 package guard_test
 
 import (
-	"flag"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
