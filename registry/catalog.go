@@ -121,6 +121,12 @@ func (e *entry) configure(c ModuleConfig) error {
 	return nil
 }
 
+// wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of
+// any remote.
+func (e *entry) wants(c *Config) bool {
+	return (e.options.Remote != nil || e.options.Hub == nil) && e.options.Select.wants(e.name, c)
+}
+
 // overridesFor returns which overrides apply to a remote with these labels.
 func (e *entry) overridesFor(of map[string]string) []int {
 	var apply []int

@@ -138,7 +138,7 @@ func (a *actor) moduleInfos() []ModuleInfo {
 	waits := func(m ModuleInfo) bool { return indexOfModule(a.selection.waiting, m.Name) >= 0 }
 	infos = append(slices.DeleteFunc(infos, waits), a.selection.waiting...)
 	for _, m := range a.registry.modules {
-		if m.options.Select.wants(m.name, &a.applied) && indexOfModule(infos, m.name) < 0 {
+		if m.wants(&a.applied) && indexOfModule(infos, m.name) < 0 {
 			others.Name = m.name
 			infos = append(infos, others)
 		}

@@ -28,7 +28,7 @@ type ModuleOptions struct {
 	// Remote goes into the app of every remote that runs the module. Its constructors and
 	// invokes may ask for everything that Remote lists, and for nothing of another module.
 	Remote fx.Option
-	// Hub goes into the hub's App once.
+	// Hub goes into the hub's App once. A module with nothing else is not shown for any remote.
 	Hub fx.Option
 	// Select says for which remotes the module is meant. Default: all.
 	Select Selector

@@ -31,7 +31,7 @@ func choose(all catalog, c *Config, version string, found *findings) selection {
 	var lacking []string
 	asked := false
 	for _, entry := range all {
-		if !entry.options.Select.wants(entry.name, c) {
+		if !entry.wants(c) {
 			continue
 		}
 		missing := found.rightsMissingFor(entry.name)
@@ -103,7 +103,7 @@ type questions struct {
 func questionsFor(all catalog, c *Config) *questions {
 	q := &questions{namespaces: c.Namespaces}
 	for _, entry := range all {
-		if !entry.options.Select.wants(entry.name, c) {
+		if !entry.wants(c) {
 			continue
 		}
 		q.kinds = append(q.kinds, entry.options.Select.Requires...)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,6 +47,7 @@ func TestChoose(t *testing.T) {
 		"on request, and nobody asks":               {options: ModuleOptions{Select: Selector{OnRequest: true}}},
 		"on request, and spec.modules asks":         {options: ModuleOptions{Select: Selector{OnRequest: true}}, config: Config{Modules: []string{"one"}}, runs: true},
 		"spec.modules names others":                 {config: Config{Modules: []string{"other"}}},
+		"a hub part only":                           {options: ModuleOptions{Hub: fx.Options()}},
 		"spec.modules is empty":                     {config: Config{Modules: []string{}}},
 		"spec.modules goes before labels":           {options: ModuleOptions{Select: Selector{Labels: edge}}, config: Config{Modules: []string{"one"}}, runs: true},
 		"a kind that is served":                     {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, found: served(widget), runs: true},

@@ -66,6 +66,16 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 	return nil
 }
 
+// Forget deletes what the lock is kept in, if that is not the object: a Lease. The next Guard begins to count attempts
+// anew. It is for those who have finalizers of their own, and do not remove them with RemoveFinalizer: to be called
+// when the object goes, and there is nothing left to lock. It must not be called within a task.
+func (c *Controller[O]) Forget(ctx context.Context) error {
+	if err := c.place.discard(ctx); err != nil {
+		return fmt.Errorf("delete the lock %s of %s: %w", c.key.kind, c.object.GetName(), err)
+	}
+	return nil
+}
+
 // removeLater removes what was to be removed in a task.
 func (c *Controller[O]) removeLater(ctx context.Context, done bool) error {
 	finalizers := c.letGo

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dns_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/hubtest"
+)
+
+// killsVariable is how often the hub is killed, if not as often as CI has time for.
+const (
+	killsVariable = "CLUSTERFX_DNS_KILLS"
+	kills         = 6
+)
+
+// A hub is killed in the middle of creating records, again and again, in one process each, with the rights that
+// "hub rbac" prints and no others. In the end each record is there, and was created once.
+func TestRecord_HubIsKilled(t *testing.T) {
+	t.Parallel()
+	times := kills
+	if text := os.Getenv(killsVariable); text != "" {
+		var err error
+		times, err = strconv.Atoi(text)
+		must(t, err)
+	}
+	server := newNameserver(t)
+	s := &site{t: t, server: server, Hub: hubtest.New(t)}
+	s.Stop() // Others work in its place.
+	s.Create(secretWith(keyText))
+	k := &killer{site: s, args: s.prepare()}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("the seed is %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	begin := time.Now()
+	var in [4]int
+	for i := range times {
+		at := moment{stage: stage(random.IntN(len(in))), later: random.Float64()}
+		in[at.stage]++
+		s.register(nameOf(i), fmt.Sprintf("https://192.0.2.%d:6443", i+1))
+		k.kill(at)
+	}
+	t.Logf("%d kills in %s: %v when an update was received, applied, answered, and anywhere",
+		times, time.Since(begin).Round(time.Second/10), in)
+	k.finish(times)
+}
+
+func nameOf(i int) string { return "c-" + strconv.Itoa(i) }
+
+// moment is when a hub is killed.
+type moment struct {
+	stage stage
+	later float64 // a fraction of what is random about it: the time after an answer, or after the start
+}
+
+// killer runs hubs and kills them.
+type killer struct {
+	*site
+	args []string
+}
+
+// kill runs a hub until the moment has come. At a stage of an update it is dead before the server goes on.
+func (k *killer) kill(at moment) {
+	k.t.Helper()
+	dead := make(chan struct{})
+	hub := k.start()
+	die := sync.OnceFunc(func() {
+		_ = hub.Process.Kill()
+		_ = hub.Wait()
+		close(dead)
+	})
+	defer die()
+	k.server.onStage(func(s stage) {
+		if s != at.stage {
+			return
+		}
+		if s == answered {
+			<-time.After(time.Duration(at.later * float64(40*time.Millisecond)))
+		}
+		die()
+	})
+	defer k.server.onStage(nil)
+	limit := 30 * time.Second
+	if at.stage == anywhere {
+		limit = time.Duration(at.later * float64(2*time.Second))
+	}
+	select {
+	case <-dead:
+	case <-time.After(limit):
+		if at.stage != anywhere {
+			die()
+			k.t.Fatalf("no update has come as far as %d; the hub says:\n%s", at.stage, hub.Stderr)
+		}
+	}
+}
+
+// finish lets a hub live, and looks at what the killed ones have left.
+func (k *killer) finish(clusters int) {
+	k.t.Helper()
+	begin := time.Now()
+	hub := k.start()
+	for i := range clusters {
+		k.waitReady(nameOf(i), metav1.ConditionTrue, "Ready")
+		k.waitRecord(nameOf(i), fmt.Sprintf("300 A 192.0.2.%d", i+1))
+		k.expectOnce(nameOf(i))
+		if n := len(k.server.updates(nameOf(i))); n != 1 {
+			k.t.Errorf("%d updates of %s", n, nameOf(i))
+		}
+	}
+	k.t.Logf("all Ready %s later", time.Since(begin).Round(time.Second/10))
+	for i := range clusters { // This one is killed, too, somewhere in between.
+		k.Delete(cluster(nameOf(i)))
+	}
+	must(k.t, hub.Process.Kill())
+	_ = hub.Wait()
+	k.start()
+	for i := range clusters {
+		k.WaitGone(cluster(nameOf(i)))
+	}
+	must(k.t, k.server.isEmpty())
+	must(k.t, k.locksLeft())
+}
+
+// start runs a hub, which is killed when the test ends at the latest.
+func (k *killer) start() *exec.Cmd {
+	k.t.Helper()
+	hub := k.command(append([]string{"run"}, k.args...)...)
+	hub.Stderr = &bytes.Buffer{}
+	must(k.t, hub.Start())
+	k.t.Cleanup(func() {
+		_ = hub.Process.Kill()
+		_ = hub.Wait()
+	})
+	return hub
+}
+
+func (s *site) command(args ...string) *exec.Cmd {
+	s.t.Helper()
+	self, err := os.Executable()
+	must(s.t, err)
+	hub := exec.CommandContext(context.WithoutCancel(s.t.Context()), self, args...)
+	hub.Env = append(os.Environ(), asHub+"=1")
+	return hub
+}
+
+// prepare gives a user the roles that the hub prints for itself, and returns the arguments of a hub that acts as
+// that user.
+func (s *site) prepare() []string {
+	s.t.Helper()
+	s.grant("the-hub")
+	dir := s.t.TempDir()
+	write := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		must(s.t, os.WriteFile(path, text, 0o600))
+		return path
+	}
+	module, err := json.Marshal(map[string]any{
+		"apiVersion": "config.clusterfx.dev/v1alpha1", "kind": "HubConfiguration",
+		"modules": []any{map[string]any{"name": "dns", "config": json.RawMessage(configFor(s.t, s.server.address))}},
+	})
+	must(s.t, err)
+	return []string{
+		"--kubeconfig=" + write("kubeconfig", s.kubeconfigAs("the-hub")), "--config=" + write("hub.yaml", module),
+		"--metrics-bind-address=0", "--health-probe-bind-address=0",
+	}
+}
+
+// grant gives a user the roles of a hub with the module.
+func (s *site) grant(user string) {
+	s.t.Helper()
+	text, err := s.command("rbac", "--in=hub", "--output=json").Output()
+	must(s.t, err)
+	var roles unstructured.UnstructuredList
+	must(s.t, roles.UnmarshalJSON(text))
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	for i := range roles.Items {
+		role := &roles.Items[i]
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+		meta := metav1.ObjectMeta{Name: role.GetName(), Namespace: role.GetNamespace()}
+		var binding client.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
+		if role.GetNamespace() != "" {
+			binding = &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
+		}
+		s.Create(role, binding)
+	}
+}
+
+// kubeconfigAs returns a kubeconfig for the hub's API server in which an administrator acts as a user.
+func (s *site) kubeconfigAs(user string) []byte {
+	s.t.Helper()
+	c := s.Config()
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters: map[string]*clientcmdapi.Cluster{"hub": {Server: c.Host, CertificateAuthorityData: c.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"hub": {
+			Token: c.BearerToken, ClientCertificateData: c.CertData, ClientKeyData: c.KeyData, Impersonate: user,
+		}},
+		Contexts:       map[string]*clientcmdapi.Context{"hub": {Cluster: "hub", AuthInfo: "hub"}},
+		CurrentContext: "hub",
+	})
+	must(s.t, err)
+	return text
+}

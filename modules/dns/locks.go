@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+// lockType is what the lock of a Cluster's record is called. It is in no status.
+const lockType = "Record"
+
+// locks are those of the records, one for each Cluster.
+type locks struct {
+	host *guard.Host[*hubv1.Cluster]
+}
+
+// hold runs a task while it holds the lock of the Cluster's record. The error is that of the task, or says why
+// there was no lock.
+func (l locks) hold(
+	ctx context.Context, c *hubv1.Cluster, intent string, task func(context.Context, guard.Attempt) error,
+) error {
+	controller, err := l.host.Controller(ctx, c, lockType)
+	if err != nil {
+		return err
+	}
+	err = controller.Guard(ctx, intent, func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
+		return guard.Outcome{Status: metav1.ConditionTrue, Reason: "Done"}, task(ctx, a)
+	})
+	switch {
+	case errors.Is(err, guard.ErrLocked):
+		return &pipeline.ReasonError{
+			Reason:  ReasonLocked,
+			Message: "Another hub is changing the record, or was killed while it did; its lock expires by itself", Err: err,
+		}
+	case errors.Is(err, guard.ErrStale), errors.Is(err, errChanged):
+		clusters := schema.GroupResource{Group: hubv1.GroupName, Resource: "clusters"}
+		return apierrors.NewConflict(clusters, c.Name, err) // which is tried again without a word
+	}
+	return err
+}
+
+// forget deletes the Lease that a lock was kept in, when there is nothing left to lock.
+func (l locks) forget(ctx context.Context, c *hubv1.Cluster) error {
+	controller, err := l.host.Controller(ctx, c, lockType)
+	if err != nil {
+		return err
+	}
+	return controller.Forget(ctx)
+}
