@@ -3,12 +3,12 @@
 package renewal
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // life is the time for which a token was issued.
@@ -24,26 +24,11 @@ var errNoLife = errors.New("the token does not say when it was issued and when i
 
 // lifeOf reads the life of a token from its claims. Nothing is verified: see the package comment.
 func lifeOf(token []byte) (life, error) {
-	parts := strings.Split(strings.TrimSpace(string(token)), ".")
-	if len(parts) != 3 {
+	issued, expires := kubeconfig.TokenLife(strings.TrimSpace(string(token)))
+	if issued.IsZero() || !expires.After(issued) {
 		return life{}, errNoLife
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return life{}, errNoLife
-	}
-	var claims struct {
-		Issued  float64 `json:"iat"`
-		Expires float64 `json:"exp"`
-	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
-		return life{}, errNoLife // The error would have bytes of the token in it.
-	}
-	const year9999 = 253402300799
-	if claims.Issued <= 0 || claims.Expires <= claims.Issued || claims.Expires > year9999 {
-		return life{}, errNoLife
-	}
-	return life{time.Unix(int64(claims.Issued), 0), time.Unix(int64(claims.Expires), 0)}, nil
+	return life{issued, expires}, nil
 }
 
 // length returns how long the token lives, within what Kubernetes takes.

@@ -143,7 +143,8 @@ func tokenCredential(token string, at place) (Credential, error) {
 			return Credential{}, at.invalid("the token has a space, a line break or another character that no token has; store it without them")
 		}
 	}
-	return newCredential(&secret{kind: Token, token: token, expires: tokenExpiry(token)}), nil
+	_, expires := TokenLife(token)
+	return newCredential(&secret{kind: Token, token: token, expires: expires}), nil
 }
 
 func (i identity) certificateCredential() (Credential, error) {
@@ -185,22 +186,30 @@ func (c Credential) check(at place, now time.Time) error {
 // maxExpiry bounds the expiry times that are believed: the year 9999 is the last that RFC 3339 has.
 const maxExpiry = 253402300799
 
-// tokenExpiry returns the end of a token that is a JWT. Nothing is verified: the server does that,
-// and a wrong time harms only whoever wrote it.
-func tokenExpiry(token string) time.Time {
+// TokenLife returns when a token that is a JWT was issued and when it ends, the zero time for what it does not
+// say or cannot mean. Nothing is verified: the server does that, and a wrong time harms only whoever wrote it.
+func TokenLife(token string) (issued, expires time.Time) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
 	var claims struct {
+		Issued  float64 `json:"iat"`
 		Expires float64 `json:"exp"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil || claims.Expires <= 0 || claims.Expires > maxExpiry {
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		return time.Time{}, time.Time{}
+	}
+	return claimedTime(claims.Issued), claimedTime(claims.Expires)
+}
+
+func claimedTime(seconds float64) time.Time {
+	if seconds <= 0 || seconds > maxExpiry {
 		return time.Time{}
 	}
-	return time.Unix(int64(claims.Expires), 0)
+	return time.Unix(int64(seconds), 0)
 }
