@@ -96,7 +96,7 @@ func (a *actor) waitFor(e *epoch) {
 // release lets go of an epoch, and with it of its caches.
 func (a *actor) release(e *epoch) {
 	if e.number == a.machine.app.epoch {
-		a.modules = e.tracker.list()
+		a.modules = a.modulesIn(e)
 	}
 	a.drop(e.number)
 }

@@ -131,7 +131,7 @@ func (a *actor) moduleInfos() []ModuleInfo {
 	others := ModuleInfo{State: ModuleStopped}
 	switch e := a.epochs[a.machine.app.epoch]; {
 	case e != nil && (a.machine.app.runs() || a.machine.failure != nil):
-		infos, others = e.tracker.list(), ModuleInfo{State: ModuleStarting, Reason: ReasonStarting}
+		infos, others = a.modulesIn(e), ModuleInfo{State: ModuleStarting, Reason: ReasonStarting}
 	case a.machine.failure != nil:
 		infos = slices.Clone(a.modules)
 	}
@@ -144,6 +144,29 @@ func (a *actor) moduleInfos() []ModuleInfo {
 		}
 	}
 	slices.SortFunc(infos, func(a, b ModuleInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return infos
+}
+
+// modulesIn returns the states of the modules of an app. After a failure, one that has failed stays Failed with the
+// reason until it runs, so that what is tried every few seconds does not look well in between, and the others are
+// Stopped when the app is.
+func (a *actor) modulesIn(e *epoch) []ModuleInfo {
+	infos := e.tracker.list()
+	if a.machine.failure == nil {
+		return infos
+	}
+	for i, m := range infos {
+		if m.State != ModuleStarting && m.State != ModuleRunning {
+			continue
+		}
+		last := indexOfModule(a.modules, m.Name)
+		switch {
+		case m.State == ModuleStarting && last >= 0 && a.modules[last].State == ModuleFailed:
+			infos[i] = a.modules[last]
+		case !a.machine.app.runs():
+			infos[i] = ModuleInfo{Name: m.Name, State: ModuleStopped}
+		}
+	}
 	return infos
 }
 
