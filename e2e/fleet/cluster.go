@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,6 +63,22 @@ type machine interface {
 	destroy(ctx context.Context) error
 }
 
+// nodes is what a machine has whose cluster runs Pods.
+type nodes interface {
+	// inside returns the URL of the API server for Pods of the fleet's other clusters.
+	inside() (string, error)
+	// load brings an image of this machine to the nodes.
+	load(ctx context.Context, image string) error
+}
+
+// nodes returns the nodes of a cluster that has some.
+func (c *Cluster) nodes() (nodes, error) {
+	if nodes, ok := c.machine.(nodes); ok {
+		return nodes, nil
+	}
+	return nil, errors.New("a cluster of processes has no nodes that run Pods: use the kind provider")
+}
+
 // Name returns the name that the cluster was created with.
 func (c *Cluster) Name() string { return c.name }
 
@@ -78,6 +95,28 @@ func (c *Cluster) Kubeconfig() []byte { return c.admin.kubeconfig() }
 // Config returns a client configuration for the same administrator, without a limit of its own on
 // the rate of requests. Each call returns another copy.
 func (c *Cluster) Config() *rest.Config { return c.admin.config() }
+
+// InsideServer returns the URL at which Pods of the fleet's other clusters reach the API server, which
+// is not the one that this machine has for a cluster of the Kind provider. Clusters of processes have
+// no Pods: it is an error to ask for it.
+func (c *Cluster) InsideServer() (string, error) {
+	n, err := c.nodes()
+	if err != nil {
+		return "", c.wrap("find the address of", err)
+	}
+	server, err := n.inside()
+	return server, c.wrap("find the address of", err)
+}
+
+// LoadImage brings an image that Docker has on this machine to the nodes, so that Pods can run it
+// without a registry. It can be had of clusters of the Kind provider only.
+func (c *Cluster) LoadImage(ctx context.Context, image string) error {
+	n, err := c.nodes()
+	if err == nil {
+		err = n.load(ctx, image)
+	}
+	return c.wrap("load "+image+" into", err)
+}
 
 // Stop asks the cluster's processes to end, as on a shutdown of their machine, and waits for it.
 // The data stays for Restart. If ctx ends first the processes may still be about to end.

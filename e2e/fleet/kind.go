@@ -18,6 +18,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	kind "sigs.k8s.io/kind/pkg/cluster"
+	kindnodes "sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 )
 
 const (
@@ -139,7 +141,10 @@ type kindNode struct {
 	release func()
 }
 
-var _ machine = (*kindNode)(nil)
+var (
+	_ machine = (*kindNode)(nil)
+	_ nodes   = (*kindNode)(nil)
+)
 
 // container is the name that kind gives the container of the one node.
 func (n *kindNode) container() string { return n.name + "-control-plane" }
@@ -148,22 +153,27 @@ func (n *kindNode) kubeconfig() string { return filepath.Join(n.dir, "kind.kubec
 
 // port returns the port of 127.0.0.1 that leads to the API server; it is the same after a restart.
 func (n *kindNode) port() (int, error) {
-	text, err := n.provider.kind.KubeConfig(n.name, false)
+	server, err := n.apiServer(false)
 	if err != nil {
 		return 0, err
+	}
+	return strconv.Atoi(server.Port())
+}
+
+// apiServer returns the URL that kind writes into kubeconfigs, for other containers or for this machine.
+func (n *kindNode) apiServer(inside bool) (*url.URL, error) {
+	text, err := n.provider.kind.KubeConfig(n.name, inside)
+	if err != nil {
+		return nil, err
 	}
 	config, err := clientcmd.Load([]byte(text))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, cluster := range config.Clusters {
-		server, err := url.Parse(cluster.Server)
-		if err != nil {
-			return 0, err
-		}
-		return strconv.Atoi(server.Port())
+		return url.Parse(cluster.Server)
 	}
-	return 0, errors.New("kind's kubeconfig has no cluster")
+	return nil, errors.New("kind's kubeconfig has no cluster")
 }
 
 func (n *kindNode) ready(ctx context.Context) error {
@@ -206,6 +216,49 @@ func (n *kindNode) freeze(frozen bool) error {
 	}
 	_, err := docker(ctx, action, n.container())
 	return err
+}
+
+// inside names the container, which Docker's own DNS resolves for all containers of kind's network;
+// kind has CoreDNS ask it.
+func (n *kindNode) inside() (string, error) {
+	server, err := n.apiServer(true)
+	if err != nil {
+		return "", err
+	}
+	return server.String(), nil
+}
+
+// load copies an image from Docker's store to that of the node, as a stream.
+func (n *kindNode) load(ctx context.Context, image string) error {
+	all, err := n.provider.kind.ListNodes(n.name)
+	if err != nil {
+		return err
+	}
+	for _, node := range all {
+		if err := copyImage(ctx, image, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyImage has Docker write an image to where a node reads it.
+func copyImage(ctx context.Context, image string, node kindnodes.Node) error {
+	cmd := exec.CommandContext(ctx, "docker", "save", image)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	archive, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	loaded := nodeutils.LoadImageArchive(node, archive)
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("docker save: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return loaded
 }
 
 func (n *kindNode) destroy(context.Context) error {

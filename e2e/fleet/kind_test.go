@@ -16,15 +16,15 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// TestKind takes minutes and some gigabytes, and is therefore behind a build tag: make e2e. The
-// variable FLEET_KIND_IMAGE names a node image other than the one that kind was released with.
+// TestKind takes minutes and some gigabytes, and is therefore behind a build tag: make e2e-kind. The
+// variable KIND_NODE_IMAGE names a node image other than the one that kind was released with.
 func TestKind(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "docker", "version").CombinedOutput(); err != nil {
 		t.Skipf("Docker is not available: %v: %s", err, out)
 	}
 	g := NewWithT(t)
 	ctx := t.Context()
-	f := fleettest.New(t, fleet.Options{Provider: fleet.Kind, Image: os.Getenv("FLEET_KIND_IMAGE")})
+	f := fleettest.New(t, fleet.Options{Provider: fleet.Kind, Image: os.Getenv("KIND_NODE_IMAGE")})
 	c, err := f.Create(ctx, "real")
 	g.Expect(err).NotTo(HaveOccurred())
 	client := clientFor(t, c.Config())

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !nodev
+
 package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 
@@ -15,12 +18,16 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 )
 
-// newDev returns the command dev, which runs this hub among clusters of its own.
-func newDev(p program) *cobra.Command {
-	return dev.Command(dev.Program{
+// newDev returns the command dev, which runs this hub among clusters of its own. A program that is built
+// with the tag nodev, as images are, has neither the command nor what it needs: the fleet, and kind.
+func newDev(p program) []*cobra.Command {
+	return []*cobra.Command{dev.Command(dev.Program{
 		Name: p.name(), Hub: p.prepareDev, Stdout: p.stdout, Stderr: p.stderr,
-	})
+	})}
 }
+
+// devHasSaid reports whether the command dev has ended with an error that it has printed.
+func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
 // prepareDev prepares a hub for remotes on this machine. It serves nothing, so that it never lacks a
 // port.

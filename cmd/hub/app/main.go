@@ -14,7 +14,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -73,7 +72,7 @@ func execute(ctx context.Context, p program) int {
 		return 0
 	case errors.As(err, &exit):
 		return int(exit)
-	case errors.Is(err, dev.ErrFailed):
+	case devHasSaid(err):
 		return 1
 	}
 	_, _ = fmt.Fprintln(p.stderr, "Error:", err)

@@ -21,11 +21,12 @@ func newRoot(p program) *cobra.Command {
 	}
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
 	root.AddCommand(
-		newRun(p), newDev(p),
+		newRun(p),
 		newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p),
 		newGet(p), newDescribe(p), newCheck(p), newGraph(p), newRBAC(p), newInstall(p),
 		newCompletion(p), newVersion(p),
 	)
+	root.AddCommand(newDev(p)...)
 	return root
 }
 

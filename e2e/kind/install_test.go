@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package kind_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+func (s *site) startClusters() string {
+	for _, name := range []string{"hub", first, second} {
+		if _, err := s.fleet.Create(s.t.Context(), name); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.hub = s.fleet.Cluster("hub")
+	s.summary.version("Go", runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
+	s.summary.version("Docker", s.run("docker", "version", "--format", "{{.Server.Version}}"))
+	s.summary.version("Kubernetes, all three", s.kubectl(s.hub, "get", "nodes", "-o", "jsonpath={.items[0].status.nodeInfo.kubeletVersion}"))
+	s.summary.version("container runtime", s.kubectl(s.hub, "get", "nodes", "-o", "jsonpath={.items[0].status.nodeInfo.containerRuntimeVersion}"))
+	s.summary.version("processors", fmt.Sprint(runtime.NumCPU()))
+	return ""
+}
+
+func (s *site) loadImages() string {
+	s.images[stock] = os.Getenv("HUB_IMAGE")
+	s.build(stock, "./cmd/hub")
+	s.build(own, "./examples/podcount")
+	for _, image := range s.images {
+		if err := s.hub.LoadImage(s.t.Context(), image); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.summary.version("hub", s.run(filepath.Join(s.dir, stock), "version"))
+	return fmt.Sprintf("%s, %s", s.images[stock], s.size(s.images[stock]))
+}
+
+// build makes a program for this machine and, unless there is one, an image with nothing else in it.
+func (s *site) build(name, pkg string) {
+	s.t.Helper()
+	binary := filepath.Join(s.dir, name)
+	s.run("env", "CGO_ENABLED=0", "go", "build", "-tags=nodev", "-trimpath", "-ldflags=-s -w", "-o", binary, pkg)
+	if s.images[name] != "" {
+		return
+	}
+	s.images[name] = "clusterfx.test/" + name + ":e2e"
+	context := s.t.TempDir()
+	if err := os.Link(binary, filepath.Join(context, name)); err != nil {
+		s.t.Fatal(err)
+	}
+	dockerfile := fmt.Sprintf("FROM scratch\nCOPY %s /hub\nUSER 65532:65532\nENTRYPOINT [\"/hub\"]\nCMD [\"run\"]\n", name)
+	write(s.t, filepath.Join(context, "Dockerfile"), dockerfile)
+	s.run("docker", "build", "-t", s.images[name], context)
+}
+
+func (s *site) size(image string) string {
+	s.t.Helper()
+	out := s.run("sh", "-c", "docker save "+image+" | gzip -9 | wc -c")
+	var n float64
+	if _, err := fmt.Sscan(out, &n); err != nil {
+		s.t.Fatal(err)
+	}
+	return fmt.Sprintf("%.1f MB compressed", n/1e6)
+}
+
+// overlay is what a user of the manifests writes: another image.
+func (s *site) overlay() string {
+	s.t.Helper()
+	dir := filepath.Join(s.dir, "overlay")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	base, err := filepath.Rel(dir, filepath.Join(s.root, "config", "default"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	name, tag := s.images[stock], "latest"
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name, tag = name[:i], name[i+1:]
+	}
+	write(s.t, filepath.Join(dir, "kustomization.yaml"), fmt.Sprintf(
+		"resources: [%s]\nimages:\n- name: ghcr.io/clusterfx/hub\n  newName: %s\n  newTag: %q\n", base, name, tag))
+	return dir
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) deploy() string {
+	s.kubectl(s.hub, "apply", "--server-side", "-k", s.overlay())
+	s.rollout()
+	s.summary.show("hub check", s.program(stock, "check"))
+	return s.kubectl(s.hub, "get", "deployment", "-n", namespace, "clusterfx-hub",
+		"-o", "jsonpath={.status.readyReplicas} of {.spec.replicas} Pods ready")
+}
+
+// rollout waits until all Pods of the hub are those of the last change.
+func (s *site) rollout() {
+	s.t.Helper()
+	s.kubectl(s.hub, "rollout", "status", "deployment/clusterfx-hub", "-n", namespace, "--timeout", soon.String())
+}
+
+func (s *site) register() string {
+	for _, name := range []string{first, second} {
+		remote := s.remote(name)
+		s.before[name] = s.accounts(remote)
+		s.registerWith(stock, remote)
+	}
+	s.ready()
+	s.summary.show("hub get clusters", s.program(stock, "get", "clusters"))
+	return ""
+}
+
+// registerWith registers a remote, or brings its rights to what the modules of another program need.
+func (s *site) registerWith(program string, remote *fleet.Cluster) {
+	s.t.Helper()
+	server, err := remote.InsideServer()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.program(program, "register", remote.Name(), "--yes", "--cluster-server", server, "--cluster-kubeconfig", kubeconfig(remote))
+}
+
+// accounts lists everything of a cluster that gives somebody a right.
+func (s *site) accounts(c *fleet.Cluster) string {
+	s.t.Helper()
+	return s.kubectl(c, "get", "serviceaccounts,secrets,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-o", "name")
+}
+
+// ready waits until all Clusters are Ready, as a script of a user does.
+func (s *site) ready() {
+	s.t.Helper()
+	s.kubectl(s.hub, "wait", "--for=condition=Ready", "clusters.clusterfx.dev", "--all", "--timeout", soon.String())
+}
+
+func (s *site) inventory() string {
+	for _, name := range []string{first, second} {
+		expect(s.t, "1 1", func() string { return s.field(name, "{.status.inventory.nodes} {.status.inventory.readyNodes}") })
+	}
+	return "status.inventory: nodes 1, readyNodes 1"
+}
+
+func (s *site) deregister() string {
+	for _, name := range []string{first, second} {
+		remote := s.remote(name)
+		s.program(own, "deregister", name, "--yes", "--cluster-kubeconfig", kubeconfig(remote))
+		if after := s.accounts(remote); after != s.before[name] {
+			s.t.Errorf("%s had\n%s\nand has\n%s", name, s.before[name], after)
+		}
+	}
+	if left := s.kubectl(s.hub, "get", "clusters.clusterfx.dev,secrets", "-n", namespace, "-o", "name"); left != "" {
+		s.t.Errorf("the hub keeps %s", left)
+	}
+	return "the same ServiceAccounts, Secrets, roles and bindings as before; no Cluster and no Secret in the hub"
+}
+
+func (s *site) remove() string {
+	s.kubectl(s.hub, "delete", "-k", s.overlay(), "--timeout", soon.String())
+	left := s.kubectl(s.hub, "get", "clusterroles,clusterrolebindings,customresourcedefinitions,namespaces", "-o", "name")
+	if strings.Contains(left, "clusterfx") {
+		s.t.Errorf("the management cluster keeps\n%s", left)
+	}
+	return ""
+}

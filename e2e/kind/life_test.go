@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package kind_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// upgrade replaces the stock hub by one with another module, whose rights are given first in the hub,
+// and then in the remotes.
+func (s *site) upgrade() string {
+	roles := filepath.Join(s.dir, "roles.yaml")
+	write(s.t, roles, s.run(filepath.Join(s.dir, own), "rbac", "--in=hub"))
+	s.kubectl(s.hub, "apply", "--server-side", "--force-conflicts", "-f", roles)
+	s.kubectl(s.hub, "set", "image", "-n", namespace, "deployment/clusterfx-hub", "hub="+s.images[own])
+	s.rollout()
+	expect(s.t, "False", func() string { return s.field(first, `{.status.conditions[?(@.type=="Authorized")].status}`) })
+	lacking := s.field(first, `{.status.conditions[?(@.type=="Authorized")].message}`)
+	for _, name := range []string{first, second} {
+		s.registerWith(own, s.remote(name))
+	}
+	s.ready()
+	s.summary.show("hub describe "+first, s.program(own, "describe", first))
+	return "before the remotes were registered again: " + lacking
+}
+
+func (s *site) podcount() string {
+	for _, name := range []string{first, second} {
+		s.expectCounted(s.remote(name))
+	}
+	s.kubectl(s.hub, "create", "configmap", "greeting", "-n", "default", "--from-literal=text=hello")
+	for _, name := range []string{first, second} {
+		expect(s.t, "hello", func() string { return s.greeting(s.remote(name)) })
+	}
+	return "Pods counted in the hub, a greeting copied into the remotes"
+}
+
+// greeting returns the greeting that has come to a remote.
+func (s *site) greeting(c *fleet.Cluster) string {
+	s.t.Helper()
+	return s.kubectl(c, "get", "configmap", "greeting", "-n", "default", "--ignore-not-found", "-o", "jsonpath={.data.text}")
+}
+
+// expectCounted waits until the hub says of a remote's Pods what kubectl says.
+func (s *site) expectCounted(c *fleet.Cluster) {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		pods := s.kubectl(c, "get", "pods", "-n", "kube-system", "-o", "name")
+		want := fmt.Sprint(strings.Count(pods, "\n"))
+		got := s.kubectl(s.hub, "get", "configmap", "podcount-"+c.Name(), "-n", "default", "--ignore-not-found",
+			"-o", "jsonpath={.data.kube-system}")
+		if got != want {
+			return fmt.Errorf("%s: %q Pods counted in kube-system, which has %s", c.Name(), got, want)
+		}
+		return nil
+	})
+}
+
+// token returns the token by which the hub goes to a remote.
+func (s *site) token(name string) string {
+	s.t.Helper()
+	text := s.kubectl(s.hub, "get", "secret", name, "-n", namespace, "-o", "jsonpath={.data.token}")
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(data)
+}
+
+func (s *site) rotate() string {
+	remote := s.remote(first)
+	old := s.token(first)
+	if err := whoami(s.t, remote, old); err != nil {
+		s.t.Fatalf("the token in use: %v", err)
+	}
+	s.program(own, "rotate", first, "--cluster-kubeconfig", kubeconfig(remote))
+	if s.token(first) == old {
+		s.t.Fatal("the token is the old one")
+	}
+	begin := time.Now()
+	eventually(s.t, func() error { // The API server remembers a token for ten seconds.
+		if err := whoami(s.t, remote, old); err == nil {
+			return errors.New("the old token is still good")
+		}
+		return nil
+	})
+	refused := time.Since(begin)
+	s.ready()
+	return fmt.Sprintf("%.0f s later, once the API server has forgotten it", refused.Seconds())
+}
+
+// freeze shows what a remote that does not answer does to the hub and to the other remote.
+func (s *site) freeze() string {
+	begin := time.Now()
+	if err := s.remote(second).Pause(); err != nil {
+		s.t.Fatal(err)
+	}
+	expectReady := func(name, status string) {
+		expect(s.t, status, func() string { return s.field(name, `{.status.conditions[?(@.type=="Ready")].status}`) })
+	}
+	notReady := func() string { return s.field(second, `{.status.conditions[?(@.type=="Ready")].status}`) }
+	eventually(s.t, func() error {
+		if got := notReady(); got == "True" {
+			return errors.New("the frozen remote is still Ready")
+		}
+		return nil
+	})
+	noticed := time.Since(begin)
+	reason := s.field(second, `{.status.conditions[?(@.type=="Ready")].reason}`)
+	expectReady(first, "True")
+	if ready := s.kubectl(s.hub, "get", "deployment", "-n", namespace, "clusterfx-hub", "-o", "jsonpath={.status.readyReplicas}"); ready != "2" {
+		s.t.Errorf("%s Pods of the hub are ready", ready)
+	}
+	s.kubectl(s.hub, "patch", "configmap", "greeting", "-n", "default", "-p", `{"data":{"text":"still here"}}`)
+	expect(s.t, "still here", func() string { return s.greeting(s.remote(first)) })
+	begin = time.Now()
+	if err := s.remote(second).Resume(); err != nil {
+		s.t.Fatal(err)
+	}
+	expectReady(second, "True")
+	back := time.Since(begin)
+	expect(s.t, "still here", func() string { return s.greeting(s.remote(second)) })
+	return fmt.Sprintf("%s after %.0f s, Ready again %.0f s after it goes on; the other one works meanwhile",
+		reason, noticed.Seconds(), back.Seconds())
+}
+
+// kill ends the process that holds the lease, without notice, and sees the other one take over.
+func (s *site) kill() string {
+	s.t.Helper()
+	holder := s.holder()
+	begin := time.Now()
+	s.killPod(strings.Split(holder, "_")[0])
+	s.kubectl(s.hub, "patch", "configmap", "greeting", "-n", "default", "-p", `{"data":{"text":"another hub"}}`)
+	for _, name := range []string{first, second} {
+		expect(s.t, "another hub", func() string { return s.greeting(s.remote(name)) })
+	}
+	took := time.Since(begin)
+	if now := s.holder(); now == holder {
+		s.t.Errorf("%s holds the lease still", now)
+	}
+	s.rollout()
+	s.ready()
+	for _, name := range []string{first, second} {
+		s.expectCounted(s.remote(name))
+	}
+	return fmt.Sprintf("the other one works %.0f s later; a lease lasts 15 s", took.Seconds())
+}
+
+// killPod kills the process of a Pod on its node: kubectl would send it SIGTERM first, also when forced.
+func (s *site) killPod(pod string) {
+	s.t.Helper()
+	server, err := s.hub.InsideServer()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	node, err := url.Parse(server)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.run("docker", "exec", node.Hostname(), "sh", "-c",
+		"kill -9 $(crictl inspect -o go-template --template '{{.info.pid}}' $(crictl ps -q --name hub --label io.kubernetes.pod.name="+pod+"))")
+}
+
+// holder says which Pod holds the lease.
+func (s *site) holder() string {
+	s.t.Helper()
+	return s.kubectl(s.hub, "get", "leases", "-n", namespace, "-o", "jsonpath={.items[0].spec.holderIdentity}")
+}

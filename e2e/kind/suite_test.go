@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package kind_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+const (
+	namespace = "clusterfx-system"
+	stock     = "hub"
+	own       = "podcount"
+	first     = "edge-one"
+	second    = "edge-two"
+
+	// soon is for what takes seconds on a machine with nothing else to do.
+	soon = 2 * time.Minute
+	// commandTimeout ends a program that hangs.
+	commandTimeout = 5 * time.Minute
+)
+
+// site is the installation that the steps build upon.
+type site struct {
+	t       *testing.T // of the step
+	root    string     // of the repository
+	dir     string     // for binaries, kubeconfigs and manifests
+	fleet   *fleet.Fleet
+	hub     *fleet.Cluster
+	images  map[string]string
+	before  map[string]string // by remote, what it had before it was registered
+	summary *summary
+	tool    string
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "docker", "version").CombinedOutput(); err != nil {
+		t.Fatalf("these tests need a Docker daemon that this user may talk to: %v: %s", err, out)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubectl, err := fleet.Binary("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{
+		root: root, dir: t.TempDir(), tool: kubectl, summary: &summary{},
+		fleet:  fleettest.New(t, fleet.Options{Provider: fleet.Kind, Image: os.Getenv("KIND_NODE_IMAGE")}),
+		images: map[string]string{}, before: map[string]string{},
+	}
+}
+
+// remote returns one of the clusters.
+func (s *site) remote(name string) *fleet.Cluster { return s.fleet.Cluster(name) }
+
+// kubeconfig returns the path of an administrator's kubeconfig.
+func kubeconfig(c *fleet.Cluster) string { return filepath.Join(c.Dir(), "admin.kubeconfig") }
+
+// run runs a program to its end and returns what it prints to stdout.
+func (s *site) run(program string, args ...string) string {
+	s.t.Helper()
+	out, err := s.try(program, args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// try is run for what may fail.
+func (s *site) try(program string, args ...string) (string, error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.root, &stdout, &stderr
+	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+s.dir)
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s%s",
+			filepath.Base(program), strings.Join(args, " "), err, stdout.String(), stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// kubectl asks a cluster as its administrator.
+func (s *site) kubectl(c *fleet.Cluster, args ...string) string {
+	s.t.Helper()
+	return s.run(s.tool, append([]string{"--kubeconfig", kubeconfig(c)}, args...)...)
+}
+
+// program runs one of our programs against the hub.
+func (s *site) program(name string, args ...string) string {
+	s.t.Helper()
+	return s.run(filepath.Join(s.dir, name), append(args, "--kubeconfig", kubeconfig(s.hub))...)
+}
+
+// field returns a field of the Cluster of a remote.
+func (s *site) field(name, path string) string {
+	s.t.Helper()
+	return s.kubectl(s.hub, "get", "clusters.clusterfx.dev", name, "-o", "jsonpath="+path)
+}
+
+// eventually waits until check returns nil.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("after %s: %v", soon, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// expect waits until something can be read that is as wanted.
+func expect(t *testing.T, want string, got func() string) {
+	t.Helper()
+	eventually(t, func() error {
+		if got := got(); got != want {
+			return fmt.Errorf("%q instead of %q", got, want)
+		}
+		return nil
+	})
+}
+
+// explain shows what the management cluster knows, after a step that failed.
+func (s *site) explain() {
+	s.t.Helper()
+	if !s.t.Failed() || s.hub == nil {
+		return
+	}
+	for _, args := range [][]string{
+		{"get", "pods", "-A", "-o", "wide"},
+		{"get", "clusters.clusterfx.dev", "-o", "yaml"},
+		{"get", "events", "-A"},
+		{"logs", "-n", namespace, "-l", "app.kubernetes.io/component=hub", "--tail=60", "--prefix"},
+	} {
+		out, err := s.try(s.tool, append([]string{"--kubeconfig", kubeconfig(s.hub)}, args...)...)
+		s.t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// whoami asks a cluster who the owner of a token is.
+func whoami(t *testing.T, c *fleet.Cluster, token string) error {
+	t.Helper()
+	config := rest.AnonymousClientConfig(c.Config())
+	config.BearerToken = token
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	return err
+}

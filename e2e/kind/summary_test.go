@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package kind_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// summary is the page that a run leaves behind.
+type summary struct {
+	versions []string
+	steps    []string
+	shown    []string
+}
+
+func (s *summary) version(what, version string) {
+	s.versions = append(s.versions, fmt.Sprintf("| %s | %s |", what, strings.TrimSpace(version)))
+}
+
+// step notes a step, how long it took and what was seen in it.
+func (s *summary) step(name string, took time.Duration, seen string) {
+	s.steps = append(s.steps, fmt.Sprintf("| %d | %s | %.1f s | %s |", len(s.steps)+1, name, took.Seconds(), seen))
+}
+
+// show keeps what a command has printed.
+func (s *summary) show(command, printed string) {
+	s.shown = append(s.shown, fmt.Sprintf("    $ %s\n%s", command, indent(printed)))
+}
+
+func indent(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, "    "+line)
+	}
+	return strings.Join(lines, "")
+}
+
+// write writes the page, also that of a run that failed, which says so.
+func (s *summary) write(t *testing.T, root string) {
+	t.Helper()
+	result := "Every step passed."
+	if t.Failed() {
+		result = "The last step failed."
+	}
+	page := strings.Join([]string{
+		result, "",
+		"| what | version |", "|---|---|", strings.Join(s.versions, "\n"), "",
+		"| | step | time | seen |", "|---|---|---|---|", strings.Join(s.steps, "\n"), "",
+		strings.Join(s.shown, "\n"),
+	}, "\n")
+	dir := filepath.Join(root, "dist")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "e2e-kind.md")
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s:\n%s", path, page)
+}
