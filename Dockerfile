@@ -12,8 +12,9 @@ ARG BASE=gcr.io/distroless/static-debian12:nonroot
 
 # Go builds for every platform on the one that it runs on, so nothing is emulated.
 FROM --platform=$BUILDPLATFORM ${GO} AS build
-ARG TARGETOS=linux
-ARG TARGETARCH=amd64
+# With a default the values of the platform that is asked for would not be seen.
+ARG TARGETOS
+ARG TARGETARCH
 WORKDIR /src
 # Modules change less often than code: they are a layer of their own.
 COPY go.mod go.sum ./

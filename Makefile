@@ -12,12 +12,14 @@ TIMEOUT ?= 10m
 ARGS    ?=
 # The image that make image builds and dist/install.yaml runs.
 IMG     ?= ghcr.io/clusterfx/hub:latest
+# For make e2e-kind: the image of kind's nodes (default: that of kind's release), and one of the hub.
+export KIND_NODE_IMAGE HUB_IMAGE
 # Which benchmarks make bench runs, and where.
 BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-config test-faults e2e bench demo dist image generate fmt lint verify
+.PHONY: help build controlplane test test-config test-faults e2e-kind bench demo dist image generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -40,9 +42,10 @@ test-config: ## Check the chart, the alerts and the dashboards with Helm and Pro
 test-faults: controlplane ## Run the whole fault suite; make test runs a fast part of it (about an hour).
 	CLUSTERFX_FAULTS=all go test -p 1 -timeout 90m ./registry ./reconcilers/... ./cmd/hub/... ./e2e/...
 
-e2e: ## Run the tests on real nodes (needs Docker; about 4 GB of memory).
-	@docker version >/dev/null 2>&1 || { echo 'make e2e needs a Docker daemon that this user may talk to' >&2; exit 1; }
-	go test -race -tags e2e -timeout 30m -run '^TestKind' ./e2e/...
+e2e-kind: controlplane ## Install a hub in kind and put it to the test (Docker, 4 GB; KIND_NODE_IMAGE, HUB_IMAGE: images).
+	@docker version >/dev/null 2>&1 || { echo 'make e2e-kind needs a Docker daemon that this user may talk to' >&2; exit 1; }
+	go test -tags e2e -count 1 -timeout 30m -run '^TestKind' ./e2e/fleet
+	go test -tags e2e -count 1 -timeout 30m -v ./e2e/kind
 
 bench: controlplane ## Measure what the README says about speed.
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m $(PACKAGE)
@@ -57,8 +60,10 @@ dist: ## Write dist/install.yaml, everything that a management cluster needs (IM
 image: ## Build the image of the hub for this machine (needs Docker; IMG: its name).
 	docker build -t $(IMG) .
 
-generate: ## Write deepcopy functions, apply configurations and the CRD, and copy what the chart needs.
+generate: ## Write deepcopy functions, apply configurations, the CRD and docs/api.md, and copy what the chart needs.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
+	$(TOOL) crd-ref-docs --config tools/apidocs/config.yaml --templates-dir tools/apidocs --renderer markdown \
+		--source-path api/v1alpha1 --output-path docs/api.md --log-level ERROR
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).

@@ -106,8 +106,8 @@ func (m *machine) blocked(l *line) *Facet {
 	case l.id == "":
 		return nil
 	case l.isHub:
-		return refuse(ReasonIsHub, "the credentials lead to the hub's own cluster; "+
-			"start the hub with --allow-hub-as-remote if that is meant")
+		return refuse(ReasonIsHub, "the credentials lead to the hub's own cluster; if that is meant, "+
+			"set the annotation clusterfx.dev/allow-hub=true, or start the hub with --allow-hub-as-remote")
 	case !m.expects(l.id):
 		return refuse(ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
 			"belongs to %s; mend the Secret, or accept the new cluster with the annotation "+

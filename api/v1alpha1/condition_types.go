@@ -23,12 +23,14 @@ const (
 	// before any module starts.
 	ConditionIdentityConfirmed = "IdentityConfirmed"
 
-	// ConditionModulesReady says whether the app has been built and started with every module that
-	// was selected for the remote.
+	// ConditionModulesReady says whether the app has been built and started with every module that was
+	// selected for the remote and can run there. One that waits for an API, a version or a right of the
+	// remote is left out of the app and does not make it False; status.modules says what it waits for.
 	ConditionModulesReady = "ModulesReady"
 
-	// ConditionAuthorized reports whether the credentials have the rights that the modules declare.
-	// It is no part of Ready: a missing right blocks the module that needs it, and no other.
+	// ConditionAuthorized reports whether the credentials have the rights that the modules declare, and
+	// exists only while one of them declares any. It is no part of Ready: a missing right blocks the
+	// module that needs it, and no other.
 	ConditionAuthorized = "Authorized"
 
 	// ConditionReconciling exists only while it is True: the hub is working towards the spec and
@@ -53,8 +55,8 @@ const (
 	// and of Ready while the Cluster is being deleted.
 	ReasonStopping = "Stopping"
 
-	// ReasonPaused, with Unknown, is the reason of Reachable, ModulesReady and Ready while spec.state
-	// is Paused: nothing runs, so nothing is known.
+	// ReasonPaused, with Unknown, is the reason of Reachable, Authorized, ModulesReady and Ready while
+	// spec.state is Paused: nothing runs, so nothing is known.
 	ReasonPaused = "Paused"
 
 	// ReasonForbidden means that the remote knows the credentials but denies the request. With False
@@ -85,8 +87,8 @@ const (
 	// itself or does not contain the named context.
 	ReasonInvalidKubeconfig = "InvalidKubeconfig"
 
-	// ReasonExecNotAllowed, with False: the kubeconfig runs a command to get a credential, and the
-	// operator has not allowed that command.
+	// ReasonExecNotAllowed, with False: the kubeconfig runs a command to get a credential. Nothing
+	// allows this.
 	ReasonExecNotAllowed = "ExecNotAllowed"
 
 	// ReasonInsecureTLSNotAllowed, with False: the kubeconfig turns off the verification of the
@@ -199,8 +201,9 @@ const (
 	// up to a day. A change of the spec, the Secret or AnnotationRetry ends it earlier.
 	ReasonQuarantined = "Quarantined"
 
-	// ReasonWaiting, with False: a module waits for something that the remote lacks, for example an
-	// API, or the app waits to be started again.
+	// ReasonWaiting, with False: a module of an app that starts watches what the remote does not serve,
+	// or cannot watch it, or spec.modules names a module that this hub does not have. In status.modules it
+	// is the reason of that module.
 	ReasonWaiting = "Waiting"
 )
 

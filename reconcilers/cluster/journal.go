@@ -103,7 +103,7 @@ func (j *Journal) NeedLeaderElection() bool { return true }
 
 // Begin notes that an app is about to start, and returns when the note would survive a crash. It
 // fails when ctx ends, when an attempt to write fails, and at once while that was so for the last
-// one: 3 s after the call at the latest. The note is then written as soon as that is possible.
+// one: 6 s after the call at the latest. The note is then written as soon as that is possible.
 func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*journalTimeout) // of an attempt before, and its own
 	defer cancel()

@@ -80,7 +80,7 @@ func explain(ctx context.Context, config *rest.Config, err error) error {
 			"kubectl apply --server-side -k config/crd: %w", config.Host, err)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the hub's cluster at %s denies the hub what it needs: check its credentials, "+
-			"and grant it the rights that the documentation of reconcilers/cluster lists: %w", config.Host, err)
+			"and grant it the rights that \"hub rbac --in hub\" prints: %w", config.Host, err)
 	case context.Cause(ctx) != nil:
 		err = context.Cause(ctx)
 	}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What an image runs has nothing of what the command dev needs.
+func TestNoDev(t *testing.T) {
+	t.Parallel()
+	for tags, want := range map[string]bool{"nodev": false, "": true} {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags="+tags, "..")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pkg := range []string{"sigs.k8s.io/kind/pkg/cluster", "github.com/clusterfx/clusterfx/e2e/fleet"} {
+			if got := strings.Contains(string(out), pkg+"\n"); got != want {
+				t.Errorf("with tags %q, the hub imports %s: %v", tags, pkg, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+var (
+	// called is a target of make that a page names, in a block of code or in a line.
+	called = regexp.MustCompile("(?m)(?:^|`|\\$ )make ([a-z][a-z0-9-]*)")
+	// target is one that there is.
+	target = regexp.MustCompile("(?m)^([a-z][a-z0-9-]*):")
+)
+
+func TestDocs_TargetsExist(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, used := namesIn(target, string(makefile)), 0
+	for page, text := range pages(t) {
+		for name := range namesIn(called, text) {
+			used++
+			if !targets[name] {
+				t.Errorf("%s names make %s, which is not in the Makefile", page, name)
+			}
+		}
+	}
+	if used == 0 {
+		t.Error("no page names a target of make")
+	}
+}
