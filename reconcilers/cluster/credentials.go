@@ -50,8 +50,12 @@ func (c credentials) lookAgain(at time.Time) credentials {
 	return c
 }
 
-// expiryWarning is how long before their end credentials should be renewed.
+// expiryWarning is how long before their end credentials should be renewed that live for long.
 const expiryWarning = 7 * 24 * time.Hour
+
+// expiryShare is the part of a shorter life that is left then. Whoever renews credentials by itself does so
+// before: this hub and cert-manager at two thirds of their life, kubelets at 80 % of a token's.
+const expiryShare = 6
 
 // Messages of CredentialsValid. Others come from kubeconfig, which does not repeat what it reads.
 const (
@@ -117,7 +121,8 @@ func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) 
 	if of.refusal != (registry.Facet{}) {
 		return credentials{valid: of.refusal, version: of.version}
 	}
-	found := judge(of.connection.Credential.Expires(), now, secret)
+	life := of.connection.Credential
+	found := judge(life.Expires(), warningOf(life.Issued(), life.Expires()), now, secret)
 	found.connection, found.version = of.connection, of.version
 	found.status = describe(of.connection.Credential, r.settings.HubID)
 	return found
@@ -131,10 +136,10 @@ func reasonOf(err error) string {
 	return hubv1.ReasonInvalidKubeconfig
 }
 
-// judge says what the time of their end makes of good credentials, and when that changes.
-func judge(expires, now time.Time, secret client.ObjectKey) credentials {
+// judge says what the time of their end makes of good credentials, and when that changes. They should be renewed
+// from warn on.
+func judge(expires, warn, now time.Time, secret client.ObjectKey) credentials {
 	end := expires.UTC().Format(time.RFC3339)
-	warn := expires.Add(-expiryWarning)
 	switch {
 	case expires.IsZero():
 		return accepted(hubv1.ReasonValid, messageValid, time.Time{})
@@ -144,6 +149,15 @@ func judge(expires, now time.Time, secret client.ObjectKey) credentials {
 		return accepted(hubv1.ReasonExpiringSoon, fmt.Sprintf(messageExpiring, end, secret), expires)
 	}
 	return accepted(hubv1.ReasonValid, messageValid, warn)
+}
+
+// warningOf returns from when on credentials should have been renewed.
+func warningOf(issued, expires time.Time) time.Time {
+	before := expiryWarning
+	if life := expires.Sub(issued); !issued.IsZero() && life > 0 {
+		before = min(before, life/expiryShare)
+	}
+	return expires.Add(-before)
 }
 
 func accepted(reason, message string, until time.Time) credentials {

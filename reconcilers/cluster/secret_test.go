@@ -110,7 +110,7 @@ func TestCluster_CredentialsExpire(t *testing.T) {
 			h := *h
 			h.t = t
 			name := h.name(strings.ToLower(string(kind)))
-			h.putKubeconfig(name, mint(t, remote, name, 8*time.Second))
+			h.putKubeconfig(name, mint(t, remote, name, 24*time.Second))
 			h.newCluster(name, nil)
 			c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpiringSoon)
 			if c.Status.Credentials.Type != kind || c.Status.Credentials.ExpirationTime.IsZero() {

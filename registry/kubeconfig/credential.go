@@ -45,7 +45,8 @@ type secret struct {
 	token   string
 	chain   []byte // client certificate and intermediates, PEM
 	key     []byte // PEM
-	expires time.Time
+	// issued and expires are its life; each is zero if it is not known.
+	issued, expires time.Time
 }
 
 func newCredential(s *secret) Credential { return Credential{hidden: &s} }
@@ -64,6 +65,10 @@ func (c Credential) Type() CredentialType { return c.secret().kind }
 // Expires returns when the credential ends: that of the certificate, or of a token that is a JWT
 // and says so. The zero time means that it is not known.
 func (c Credential) Expires() time.Time { return c.secret().expires }
+
+// Issued returns when the life of the credential began, as its certificate says or a token that is a JWT.
+// The zero time means that it is not known.
+func (c Credential) Issued() time.Time { return c.secret().issued }
 
 // Equal tells whether two credentials are the same.
 func (c Credential) Equal(other Credential) bool {
@@ -143,8 +148,8 @@ func tokenCredential(token string, at place) (Credential, error) {
 			return Credential{}, at.invalid("the token has a space, a line break or another character that no token has; store it without them")
 		}
 	}
-	_, expires := TokenLife(token)
-	return newCredential(&secret{kind: Token, token: token, expires: expires}), nil
+	issued, expires := TokenLife(token)
+	return newCredential(&secret{kind: Token, token: token, issued: issued, expires: expires}), nil
 }
 
 func (i identity) certificateCredential() (Credential, error) {
@@ -166,7 +171,8 @@ func (i identity) certificateCredential() (Credential, error) {
 		return Credential{}, i.inKey.invalid("the private key does not belong to the client certificate; store the two that were issued together")
 	}
 	return newCredential(&secret{
-		kind: ClientCertificate, chain: encodeCertificates(chain), key: key, expires: chain[0].NotAfter,
+		kind: ClientCertificate, chain: encodeCertificates(chain), key: key,
+		issued: chain[0].NotBefore, expires: chain[0].NotAfter,
 	}), nil
 }
 
