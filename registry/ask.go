@@ -87,7 +87,9 @@ func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byt
 		request.Header.Set("Content-Type", typeJSON)
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := withFewConnections(l.transport, request)
+	response, err := l.spans.of(l.name, toRemote).send(request, func(r *http.Request) (*http.Response, error) {
+		return withFewConnections(l.transport, r)
+	})
 	if err != nil {
 		return nil, err
 	}

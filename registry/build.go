@@ -23,16 +23,20 @@ import (
 )
 
 // build makes everything that the graph provides.
-func (e *epoch) build() error {
+func (e *epoch) build() error { return e.connect(e.ctx) }
+
+// connect is build with the context of the start, which the first questions to the remote are a part of. Later
+// ones are not.
+func (e *epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
 	config := e.configFor(e.ctx, limiter)
 	httpClient := &http.Client{Transport: config.Transport}
-	discover := func() (*mapping, error) { return e.mappings.discover(e.ctx, config, httpClient) }
-	mapping, err := discover()
+	discover := func(ctx context.Context) (*mapping, error) { return e.mappings.discover(ctx, config, httpClient) }
+	served, err := discover(ctx)
 	if err != nil {
 		return &remoteError{err}
 	}
-	e.mapper = newLiveMapper(mapping, discover)
+	e.mapper = newLiveMapper(served, func() (*mapping, error) { return discover(e.ctx) })
 	work := e.configFor(e.work, limiter)
 	mgr, err := ctrl.NewManager(config, e.managerOptions(work))
 	if err != nil {
@@ -60,7 +64,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Co
 	c := &chain{
 		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
 		limiter: limiter, timeout: e.config.Client.Timeout,
-		intake: e.intake, heard: e.heard, traffic: e.traffic,
+		intake: e.intake, heard: e.heard, traffic: e.traffic, spans: e.spans.of(e.name, toRemote),
 	}
 	if len(e.decorations) > 0 {
 		c.decorated = e.decorate(sender{c})
@@ -129,7 +133,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &chain{
 		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
-		intake: newIntake(e.shapes, int64(e.limits.MaxCacheBytes)),
+		intake: newIntake(e.shapes, int64(e.limits.MaxCacheBytes)), spans: e.spans.of(e.name, toHub),
 	}
 	config := rest.CopyConfig(e.hub)
 	config.QPS = -1

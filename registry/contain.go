@@ -135,10 +135,10 @@ func (m *moduleManager) Add(r manager.Runnable) error {
 	one := contained{Runnable: r, guard: m.guard}
 	if w, ok := r.(warmer); ok {
 		tracker := m.guard.epoch.tracker
-		tracker.controllerAdded(m.guard.module)
-		err := m.Manager.Add(&containedController{contained: one, warmer: w})
+		known := tracker.controllerAdded(m.guard.module, r)
+		err := m.Manager.Add(&containedController{contained: one, warmer: w, known: known})
 		if err != nil {
-			tracker.controllerRefused(m.guard.module)
+			tracker.controllerRefused(m.guard.module, known)
 		}
 		return err
 	}
@@ -208,6 +208,7 @@ func (g *guard) labels() pprof.LabelSet {
 type containedController struct {
 	contained
 	warmer warmer
+	known  *watcher
 }
 
 // Warmup waits until the controller has seen its initial objects. The controller's sources and queue
@@ -216,9 +217,10 @@ type containedController struct {
 func (c *containedController) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(c.guard.epoch.permission.ctx, cancel)
-	err := c.run(ctx, c.warmer.Warmup)
+	c.known.begin()
+	err := c.run(context.WithValue(ctx, watcherKey{}, c.known), c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
-		c.guard.epoch.tracker.controllerSynced(c.guard.module)
+		c.guard.epoch.tracker.controllerSynced(c.guard.module, c.known)
 	}
 	return err
 }

@@ -50,8 +50,8 @@ the old one is out of the way:
 informers need up to a minute and a half to notice that an API server is back, and never notice
 that it has gone silent, whereas a new epoch takes a fraction of a second. One that is lost again
 within a minute of its return has to answer twice as many probes in a row each time, up to thirty,
-before it is believed. Failed probes of a time in which the hub itself was starved, frozen or out of
-file descriptors count for nothing.
+before it is believed. A failed probe of a time in which the hub itself was starved, frozen or out of
+file descriptors counts for nothing, unless it is the second such in a row.
 
 An app that fails (a constructor, hook or runnable that returns an error or panics, a handler that
 panics, a manager that ends) is started again after 1 s, 2 s, 4 s and so on up to 2 min, jittered by

@@ -34,6 +34,7 @@ type environment struct {
 	decorations  []Decoration // sorted
 	metrics      prometheus.Registerer
 	figures      *figures
+	spans        *spans // nil for none
 	gate         func() error
 	limits       Limits
 	mappings     mappings
@@ -52,7 +53,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		impersonate: o.Impersonate,
 		replica:     o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
 		modules: modules, shared: o.Shared, decorations: sortedDecorations(o.Decorations),
-		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(),
+		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: newSpans(o.Traces),
 	}
 	root := o.Root
 	if root == nil {

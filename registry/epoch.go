@@ -145,7 +145,7 @@ func (e *epoch) run(ready func(), ended func(error)) {
 	pprof.SetGoroutineLabels(e.ctx) // and those of all goroutines that come of this one; see goroutines
 	var record record
 	defer record.close()
-	err := safely(func() error { return e.start(&record) })
+	err := safely(func() error { return e.startTraced(&record) })
 	if err == nil {
 		ready()
 		record.closeAfter(provenAfter)
@@ -170,10 +170,21 @@ func managerError(err error) error {
 	return fmt.Errorf("%w: %w", errManagerEnded, err)
 }
 
+// startTraced is start within a span.
+func (e *epoch) startTraced(r *record) (err error) {
+	ctx, span := e.spans.begin(e.ctx, "app.start", e.name, epochKey.Int64(e.number))
+	defer func() { endWith(span, err) }()
+	return e.start(ctx, r)
+}
+
 // start returns when the app is ready: every hook has run, and every controller has seen its
-// initial objects.
-func (e *epoch) start(r *record) error {
-	release, err := e.starts.take(e.ctx, e.rank)
+// initial objects. ctx is e.ctx, with the span of the start.
+func (e *epoch) start(ctx context.Context, r *record) error {
+	var release func()
+	err := e.stage(ctx, "app.turn", func(context.Context) (err error) {
+		release, err = e.starts.take(e.ctx, e.rank)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -186,20 +197,20 @@ func (e *epoch) start(r *record) error {
 		defer release()
 		r.open(end)
 	}
-	if err := e.build(); err != nil {
+	if err := e.stage(ctx, "app.connect", e.connect); err != nil {
 		return err
 	}
-	if err := e.waitForGraph(); err != nil {
+	if err := e.stage(ctx, "app.build", func(context.Context) error { return e.waitForGraph() }); err != nil {
 		return err
 	}
-	if err := e.startHooks(); err != nil {
+	if err := e.stage(ctx, "app.hooks", func(context.Context) error { return e.startHooks() }); err != nil {
 		return err
 	}
 	mgr := e.values.Manager
 	e.events.open()
 	e.manager = start(func() error { return mgr.Start(e.ctx) })
 	r.closeAfter(provenUnreadyAfter)
-	if err := e.waitUntilSynced(mgr); err != nil {
+	if err := e.stage(ctx, "app.sync", func(context.Context) error { return e.waitUntilSynced(mgr) }); err != nil {
 		return err
 	}
 	e.figures.starts.Observe(time.Since(began).Seconds())
@@ -258,6 +269,8 @@ func (e *epoch) waitUntilSynced(mgr ctrl.Manager) error {
 // hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
 func (e *epoch) cleanUp() {
 	e.stop(ErrStopped)
+	_, span := e.spans.begin(e.ctx, "app.stop", e.name, epochKey.Int64(e.number))
+	defer span.End()
 	defer e.metrics.end()
 	half := e.limits.StopTimeout / 2
 	e.manager.wait(half)

@@ -86,6 +86,9 @@ type ModuleInfo struct {
 	State string
 	// Reason and Message say why, when it does not run.
 	Reason, Message string
+	// Controllers are those that the module has added to the manager of its app, in that order. There are none
+	// while no app runs.
+	Controllers []ControllerInfo
 }
 
 // States of a module.

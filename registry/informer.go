@@ -29,18 +29,22 @@ func newModuleCache(c cache.Cache, g *guard) *moduleCache {
 
 // GetInformer returns the informer for the object's kind.
 func (c *moduleCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	c.budget.watchedBy(c.kindOf(obj), c.guard.module)
+	kind, what := c.kindOf(obj), typeOf(obj)
+	c.budget.watchedBy(kind, c.guard.module)
+	watcherOf(ctx).watches(kind, what)
 	informer, err := c.informer(ctx, obj, opts...)
-	return contain(informer, c.guard, c.budget), err
+	return containFor(watcherOf(ctx), what, contain(informer, c.guard, c.budget)), err
 }
 
 // GetInformerForKind returns the informer for the kind.
 func (c *moduleCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	c.budget.watchedBy(gvk.GroupKind().String(), c.guard.module)
+	kind, what := gvk.GroupKind().String(), gvk.String()
+	c.budget.watchedBy(kind, c.guard.module)
+	watcherOf(ctx).watches(kind, what)
 	informer, err := c.informerForKind(ctx, gvk, opts...)
-	return contain(informer, c.guard, c.budget), err
+	return containFor(watcherOf(ctx), what, contain(informer, c.guard, c.budget)), err
 }
 
 // IndexField adds an index to the informer for the object's kind.
@@ -65,6 +69,17 @@ type containedInformer struct {
 	cache.Informer
 	guard  *guard
 	budget *budget
+	// by is the controller that asked for it, if it was one, and what is what it asked for.
+	by   *watcher
+	what string
+}
+
+// containFor returns an informer that tells a controller of the handlers that are added to it.
+func containFor(by *watcher, what string, i cache.Informer) cache.Informer {
+	if one, ok := i.(*containedInformer); ok {
+		one.by, one.what = by, what
+	}
+	return i
 }
 
 func contain(i cache.Informer, g *guard, b *budget) cache.Informer {
@@ -112,6 +127,7 @@ func (i *containedInformer) added(
 		return nil, err
 	}
 	i.budget.watch(h)
+	i.by.hears(i.what, handle)
 	i.awaitFirstLook(handle)
 	return &containedRegistration{handle, h}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"go.opentelemetry.io/otel/trace"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
@@ -36,7 +37,12 @@ func (r *Registry) WithClient(
 // GetAPIReader for live reads.
 func (r *Registry) WithCluster(
 	ctx context.Context, name ClusterName, f func(ctx context.Context, remote cluster.Cluster) error,
-) error {
+) (err error) {
+	if r.spans != nil {
+		var span trace.Span
+		ctx, span = r.spans.begin(ctx, "WithClient", name)
+		defer func() { endWith(span, err) }()
+	}
 	a, err := r.actor(name)
 	if err != nil {
 		return r.unlessDeposed(err)

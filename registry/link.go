@@ -165,12 +165,15 @@ func (l *link) isFresh(last probeFact) bool {
 // probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
 // one that the fact describes.
 func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
+	ctx, span := l.spans.begin(ctx, "probe", l.name)
+	defer span.End()
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
 	err := l.question(ctx, &fact, last)
 	if err != nil {
 		reason, message := classify(err)
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		fact.fatal = reason == ReasonUnauthorized
+		failed(span, reason)
 		return fact, err
 	}
 	fact.ok = true

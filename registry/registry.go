@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -76,6 +77,9 @@ type Options struct {
 	// AggregateMetrics counts all remotes together in the registry's own metrics, for fleets so large that
 	// a series of each is too much. What modules register keeps its label. Default: a series of each.
 	AggregateMetrics bool
+	// Traces is where the spans of apps, probes, leases, reconciles and requests go. No header of a request
+	// carries them to a remote. Default: nowhere, at no cost.
+	Traces trace.TracerProvider
 	// Replica names this process in user agents. Default "hub".
 	Replica string
 	// Gate refuses every mutating request of every app while it returns an error. It is how a

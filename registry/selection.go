@@ -40,7 +40,7 @@ func choose(all catalog, c *Config, version string, found *findings) selection {
 			lacking = append(lacking, "module "+entry.name+": "+strings.Join(missing, ", "))
 		}
 		if reason, why := obstacle(entry.Module, version, found, missing); why != "" {
-			s.waiting = append(s.waiting, ModuleInfo{entry.name, ModuleWaiting, reason, clean(why)})
+			s.waiting = append(s.waiting, ModuleInfo{Name: entry.name, State: ModuleWaiting, Reason: reason, Message: clean(why)})
 			continue
 		}
 		s.run = append(s.run, choice{Module: entry.Module, overrides: entry.overridesFor(c.Labels)})

@@ -40,7 +40,7 @@ func (a *actor) noteUnknownModules(info *Info) {
 	}
 	const message = "this hub has no such module; correct the name, or deploy a hub that has it"
 	for _, name := range unknown {
-		info.Modules = append(info.Modules, ModuleInfo{name, ModuleWaiting, ReasonWaiting, message})
+		info.Modules = append(info.Modules, ModuleInfo{Name: name, State: ModuleWaiting, Reason: ReasonWaiting, Message: message})
 	}
 	slices.SortFunc(info.Modules, func(a, b ModuleInfo) int { return strings.Compare(a.Name, b.Name) })
 	if info.App.Status == metav1.ConditionTrue {

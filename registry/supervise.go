@@ -4,6 +4,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strconv"
@@ -48,6 +49,8 @@ type supervised[request comparable] struct {
 
 // Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
+	ctx, span := s.guard.beginReconcile(ctx)
+	defer func() { endReconcile(span, outcomeOf(result, err)) }()
 	patience := 2 * s.timeout(ctx)
 	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
 	defer watchdog.Stop()
@@ -68,15 +71,30 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 
 // count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
-	f, outcome := s.guard.epoch.figures, "success"
-	switch {
-	case err != nil:
-		outcome = "error"
-	case result.RequeueAfter > 0:
-		outcome = "requeue_after"
-	}
-	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, outcome).Inc()
+	f := s.guard.epoch.figures
+	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, outcomeOf(result, err)).Inc()
 	f.durations.WithLabelValues(s.guard.module).Observe(took.Seconds())
+}
+
+// Outcomes of a call, in metrics and traces.
+const (
+	outcomeSuccess = "success"
+	outcomeAgain   = "requeue_after"
+	outcomeError   = "error"
+	outcomePanic   = "panic"
+)
+
+func outcomeOf(result reconcile.Result, err error) string {
+	var panicked *panicError
+	switch {
+	case errors.As(err, &panicked):
+		return outcomePanic
+	case err != nil:
+		return outcomeError
+	case result.RequeueAfter > 0:
+		return outcomeAgain
+	}
+	return outcomeSuccess
 }
 
 // minRequeueAfter is how soon a request comes back at the earliest that a reconciler has asked for again.
@@ -94,7 +112,7 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panicError) error {
 	s.guard.countPanic()
 	f := s.guard.epoch.figures
-	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, "panic").Inc()
+	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, outcomePanic).Inc()
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // tracker knows how far the modules of one app have come.
@@ -34,8 +35,9 @@ type block struct {
 }
 
 type progress struct {
-	pending int // controllers that wait for their initial objects
-	failed  *moduleError
+	pending     int // controllers that wait for their initial objects
+	controllers []*watcher
+	failed      *moduleError
 }
 
 func newTracker(modules []choice, changed func()) *tracker {
@@ -71,9 +73,22 @@ func (t *tracker) update(change func()) {
 	t.changed()
 }
 
-func (t *tracker) controllerAdded(module string) { t.update(func() { t.modules[module].pending++ }) }
+// controllerAdded takes note of a controller, and returns what it has to be told of.
+func (t *tracker) controllerAdded(module string, r manager.Runnable) *watcher {
+	w := &watcher{}
+	t.update(func() {
+		p := t.modules[module]
+		w.name = uniqueName(r, p.controllers)
+		p.pending++
+		p.controllers = append(p.controllers, w)
+	})
+	return w
+}
 
-func (t *tracker) controllerSynced(module string) { t.update(func() { t.modules[module].pending-- }) }
+func (t *tracker) controllerSynced(module string, w *watcher) {
+	w.sync()
+	t.update(func() { t.modules[module].pending-- })
+}
 
 func (t *tracker) managerStarted() { t.update(func() { t.started = true }) }
 
@@ -107,7 +122,13 @@ func (t *tracker) isBroken() bool {
 }
 
 // controllerRefused takes back controllerAdded.
-func (t *tracker) controllerRefused(module string) { t.controllerSynced(module) }
+func (t *tracker) controllerRefused(module string, w *watcher) {
+	t.update(func() {
+		p := t.modules[module]
+		p.pending--
+		p.controllers = slices.DeleteFunc(p.controllers, func(one *watcher) bool { return one == w })
+	})
+}
 
 // timedOut returns an error that names the modules which have waited too long for their initial
 // objects, or nil if all that any of them waits for is an API that the remote does not serve.
@@ -119,14 +140,25 @@ func (t *tracker) timedOut(after time.Duration) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
 		if t.modules[name].pending > 0 {
-			why := "the initial objects of a controller did not come within " + after.String()
+			why := "the initial objects of a controller did not come within " + after.String() + t.modules[name].awaited()
 			if len(t.blocks) > 0 {
-				why += ": " + t.worst().message
+				why += ": " + t.worstFor(t.modules[name]).message
 			}
 			return &moduleError{module: name, reason: ReasonCacheSyncTimedOut, err: errors.New(why)}
 		}
 	}
 	return nil
+}
+
+// awaited names the controllers that wait for their initial objects, and the kinds of these.
+func (p *progress) awaited() string {
+	var all []string
+	for _, w := range p.controllers {
+		if one := w.info(nil); one.State != ModuleRunning {
+			all = append(all, one.Name+" "+one.Message)
+		}
+	}
+	return " (" + strings.Join(all, "; ") + ")"
 }
 
 func (t *tracker) allMissing() bool {
@@ -177,9 +209,12 @@ func (t *tracker) waiting() Facet {
 	}
 }
 
-// worst returns what an operator should look at first: something forbidden, then what is wrong in
+// worst returns what an operator should look at first of all that is in the way. The caller holds the lock.
+func (t *tracker) worst() block { return worstOf(t.blocks) }
+
+// worstOf returns what an operator should look at first: something forbidden, then what is wrong in
 // another way, then what is merely missing.
-func (t *tracker) worst() block {
+func worstOf(blocks map[string]block) block {
 	var worst block
 	rank := func(b block) int {
 		switch {
@@ -192,12 +227,29 @@ func (t *tracker) worst() block {
 		}
 		return 2
 	}
-	for _, what := range slices.Sorted(maps.Keys(t.blocks)) {
-		if rank(t.blocks[what]) > rank(worst) {
-			worst = t.blocks[what]
+	for _, what := range slices.Sorted(maps.Keys(blocks)) {
+		if rank(blocks[what]) > rank(worst) {
+			worst = blocks[what]
 		}
 	}
 	return worst
+}
+
+// worstFor returns what is in the way of a module that waits: of a kind that one of its controllers watches, or, if
+// that is not known, of any.
+func (t *tracker) worstFor(p *progress) block {
+	own := map[string]block{}
+	for _, w := range p.controllers {
+		for _, k := range w.missing() {
+			if b, known := t.blocks[k.what]; known {
+				own[k.what] = b
+			}
+		}
+	}
+	if len(own) == 0 {
+		return t.worst()
+	}
+	return worstOf(own)
 }
 
 // list returns the state of every module, sorted by name.
@@ -212,13 +264,20 @@ func (t *tracker) list() []ModuleInfo {
 }
 
 func (t *tracker) info(name string, p *progress) ModuleInfo {
+	one := ModuleInfo{Name: name}
+	for _, w := range p.controllers {
+		one.Controllers = append(one.Controllers, w.info(t.blocks))
+	}
 	switch {
 	case p.failed != nil:
-		return ModuleInfo{name, ModuleFailed, p.failed.reason, clean(p.failed.err.Error())}
+		one.State, one.Reason, one.Message = ModuleFailed, p.failed.reason, clean(p.failed.err.Error())
 	case p.pending > 0 && len(t.blocks) > 0:
-		return ModuleInfo{name, ModuleWaiting, t.worst().reason, clean(t.worst().message)}
+		worst := t.worstFor(p)
+		one.State, one.Reason, one.Message = ModuleWaiting, worst.reason, clean(worst.message)
 	case p.pending > 0 || !t.started:
-		return ModuleInfo{name, ModuleStarting, ReasonStarting, ""}
+		one.State, one.Reason = ModuleStarting, ReasonStarting
+	default:
+		one.State, one.Reason = ModuleRunning, ReasonRunning
 	}
-	return ModuleInfo{name, ModuleRunning, ReasonRunning, ""}
+	return one
 }

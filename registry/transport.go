@@ -40,11 +40,16 @@ type chain struct {
 	heard     *atomic.Int64 // when a list last brought something, in nanoseconds; may be nil
 	// decorated is send with the operator's decorations around it; nil without any.
 	decorated http.RoundTripper
-	traffic   *traffic // counts requests; nil counts nothing
+	traffic   *traffic      // counts requests; nil counts nothing
+	spans     *requestSpans // nil makes none
 }
 
 // RoundTrip sends the request through the layers.
 func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
+	return c.spans.send(r, c.roundTrip)
+}
+
+func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
 	kind := kindOf(r)
 	own := r.Context()
 	ctx, cancel := c.bound(own, kind)

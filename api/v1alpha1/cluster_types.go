@@ -25,6 +25,15 @@ const (
 	// MaxModuleMessageLength is the limit of the message of an entry of status.modules.
 	MaxModuleMessageLength = 1024
 
+	// MaxControllers is the limit of the entries of status.modules[].controllers.
+	MaxControllers = 16
+
+	// MaxControllerNameLength is the limit of a controller's name.
+	MaxControllerNameLength = 63
+
+	// MaxControllerMessageLength is the limit of the message of an entry of status.modules[].controllers.
+	MaxControllerMessageLength = 256
+
 	// MaxConditionMessageLength is the limit of the message of a condition.
 	MaxConditionMessageLength = 32768
 )
@@ -219,7 +228,7 @@ const (
 	// CredentialClientCertificate is a client certificate with its key.
 	CredentialClientCertificate CredentialType = "ClientCertificate"
 
-	// CredentialExec is the output of a command that the operator has allowed.
+	// CredentialExec is the output of a command. No hub accepts one yet.
 	CredentialExec CredentialType = "Exec"
 )
 
@@ -337,6 +346,38 @@ type ModuleStatus struct {
 	// message says to a human why the module is in its state, if that is not plain.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// controllers are the controllers that the module runs for the remote, in the order in which it has
+	// added them. Of more than 16, those that do not run are here first. There are none while no app runs,
+	// and in the first seconds of a start.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Controllers []ControllerStatus `json:"controllers,omitempty"`
+}
+
+// ControllerStatus is the state of one controller of a module in the app of a remote.
+type ControllerStatus struct {
+	// name is the name of the controller.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// state is how far the controller has come: Starting until it has seen the objects that were there at
+	// the start, Waiting if something is known to be in the way of them, and Running after that.
+	// +required
+	State ModuleState `json:"state,omitempty"`
+
+	// reason says in one word why the controller does not run.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason,omitempty"`
+
+	// message says to a human for which kinds of objects the controller waits, and why.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 }
 

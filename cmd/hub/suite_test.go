@@ -28,9 +28,10 @@ import (
 // detector, and without building anything.
 const (
 	asHub = "CLUSTERFX_TEST_AS_HUB"
-	// asStock is the stock hub, asWriter one whose only module is writer.
+	// asStock is the stock hub, asWriter one whose only module is writer, and asTalker one with talker.
 	asStock  = "stock"
 	asWriter = "writer"
+	asTalker = "talker"
 )
 
 // allFaults says that the long tests run in full length, as make test-faults wants it.
@@ -42,6 +43,8 @@ func TestMain(m *testing.M) {
 		main()
 	case asWriter:
 		os.Exit(app.Main(writer())) //nolint:forbidigo // This process is a hub and no test.
+	case asTalker:
+		os.Exit(app.Main(talker())) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))

@@ -43,6 +43,11 @@ func appliedCondition(c metav1.Condition) *metav1ac.ConditionApplyConfiguration 
 func appliedModule(m hubv1.ModuleStatus) *hubac.ModuleStatusApplyConfiguration {
 	a := hubac.ModuleStatus().WithName(m.Name).WithState(m.State)
 	a.Reason, a.Message = optional(m.Reason), optional(m.Message)
+	for _, c := range m.Controllers {
+		one := hubac.ControllerStatus().WithName(c.Name).WithState(c.State)
+		one.Reason, one.Message = optional(c.Reason), optional(c.Message)
+		a.WithControllers(one)
+	}
 	return a
 }
 

@@ -197,21 +197,25 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
-		expires time.Time
-		reason  string
-		next    time.Duration // until it is judged again
+		issued, expires time.Time
+		reason          string
+		next            time.Duration // until it is judged again
 	}{
-		"never":             {time.Time{}, hubv1.ReasonValid, 0},
-		"in a month":        {now.Add(30 * 24 * time.Hour), hubv1.ReasonValid, time.Hour},
-		"soon to be warned": {now.Add(expiryWarning + time.Minute), hubv1.ReasonValid, time.Minute},
-		"in a week":         {now.Add(expiryWarning), hubv1.ReasonExpiringSoon, time.Hour},
-		"in a second":       {now.Add(time.Second), hubv1.ReasonExpiringSoon, time.Second},
-		"now":               {now, hubv1.ReasonExpired, time.Hour}, // should the clock be set back
-		"some time ago":     {now.Add(-time.Hour), hubv1.ReasonExpired, time.Hour},
+		"never":                        {time.Time{}, time.Time{}, hubv1.ReasonValid, 0},
+		"in a month":                   {time.Time{}, now.Add(30 * 24 * time.Hour), hubv1.ReasonValid, time.Hour},
+		"soon to be warned":            {time.Time{}, now.Add(expiryWarning + time.Minute), hubv1.ReasonValid, time.Minute},
+		"in a week":                    {time.Time{}, now.Add(expiryWarning), hubv1.ReasonExpiringSoon, time.Hour},
+		"in a week, of a year":         {now.Add(-358 * 24 * time.Hour), now.Add(expiryWarning), hubv1.ReasonExpiringSoon, time.Hour},
+		"half of a day's life is over": {now.Add(-12 * time.Hour), now.Add(12 * time.Hour), hubv1.ReasonValid, time.Hour},
+		"a sixth of it is left":        {now.Add(-20 * time.Hour), now.Add(4 * time.Hour), hubv1.ReasonExpiringSoon, time.Hour},
+		"issued after its end":         {now.Add(48 * time.Hour), now.Add(time.Hour), hubv1.ReasonExpiringSoon, time.Hour},
+		"in a second":                  {time.Time{}, now.Add(time.Second), hubv1.ReasonExpiringSoon, time.Second},
+		"now":                          {time.Time{}, now, hubv1.ReasonExpired, time.Hour}, // should the clock be set back
+		"some time ago":                {time.Time{}, now.Add(-time.Hour), hubv1.ReasonExpired, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := judge(tc.expires, now, client.ObjectKey{Namespace: "ns", Name: "a"})
+			got := judge(tc.expires, warningOf(tc.issued, tc.expires), now, client.ObjectKey{Namespace: "ns", Name: "a"})
 			if got.valid.Reason != tc.reason || got.changesIn(now) != tc.next || got.usable() != (tc.reason != hubv1.ReasonExpired) {
 				t.Errorf("%+v, changes in %s", got.valid, got.changesIn(now))
 			}
@@ -412,6 +416,73 @@ func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 	message := meta.FindStatusCondition(status.Conditions, hubv1.ConditionModulesReady).Message
 	if n := len([]rune(message)); n != hubv1.MaxConditionMessageLength {
 		t.Errorf("a message of %d characters", n)
+	}
+}
+
+func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 1000)
+	var all []registry.ControllerInfo
+	for i := range 2 * hubv1.MaxControllers {
+		one := registry.ControllerInfo{Name: fmt.Sprint("runs-", i), State: registry.ModuleRunning}
+		if i%8 == 7 {
+			one = registry.ControllerInfo{Name: fmt.Sprint("waits-", i, long), State: registry.ModuleWaiting, Reason: long, Message: long}
+		}
+		all = append(all, one)
+	}
+	got := controllersOf(all)
+	var names []string
+	for _, c := range got {
+		name, _, _ := strings.Cut(c.Name, "ä")
+		names = append(names, name)
+		if len([]rune(c.Name)) > hubv1.MaxControllerNameLength || len([]rune(c.Reason)) > hubv1.MaxModuleReasonLength ||
+			len([]rune(c.Message)) > hubv1.MaxControllerMessageLength {
+			t.Errorf("too long: %+v", c)
+		}
+	}
+	want := []string{"waits-7", "waits-15", "waits-23", "waits-31"}
+	for i := range hubv1.MaxControllers - len(want) + 1 {
+		if i != 7 {
+			want = append(want, fmt.Sprint("runs-", i))
+		}
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	if all[0].Name != "runs-0" {
+		t.Error("what the registry knows was sorted")
+	}
+}
+
+func TestWithoutControllers(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		state  registry.State
+		ready  metav1.ConditionStatus
+		since  time.Duration
+		reason string
+		want   time.Duration // until they are reported
+	}{
+		"an app that runs":              {registry.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, 0},
+		"one that has begun to start":   {registry.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, 7 * time.Second},
+		"one that starts for long":      {registry.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, 0},
+		"one with something in its way": {registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := hubv1.ClusterStatus{
+				Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: tc.ready, Reason: tc.reason}},
+				Modules:    []hubv1.ModuleStatus{{Name: "a", Controllers: []hubv1.ControllerStatus{{Name: "b"}}}},
+			}
+			info := registry.Info{State: tc.state, Since: now.Add(-tc.since)}
+			if got := withoutControllers(&status, info, now); got != tc.want {
+				t.Errorf("look again in %s, want %s", got, tc.want)
+			}
+			if left := len(status.Modules[0].Controllers) == 0; left != (tc.want > 0) {
+				t.Errorf("left out: %t", left)
+			}
+		})
 	}
 }
 

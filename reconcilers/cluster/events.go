@@ -3,13 +3,17 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
@@ -22,13 +26,18 @@ const (
 	eventDeregistered       = "Deregistered"
 	eventAbandoned          = "Abandoned"
 	eventObserved           = "Observed"
+	eventResumed            = "Resumed"
+	eventModuleRunning      = "ModuleRunning"
 )
 
 // transition is a change that is worth an event.
 type transition struct{ kind, reason, note string }
 
 // recorder records events.
-type recorder struct{ events.EventRecorder }
+type recorder struct {
+	events.EventRecorder
+	scheme *runtime.Scheme
+}
 
 const (
 	// eventAction is what all events are about, in the words of the API of events.
@@ -39,7 +48,18 @@ const (
 
 // tell records an event about an object.
 func (r recorder) tell(about runtime.Object, t transition) {
-	r.Eventf(about, nil, t.kind, t.reason, eventAction, "%s", cut(t.note, maxNote))
+	r.Eventf(r.anyVersion(about), nil, t.kind, t.reason, eventAction, "%s", cut(t.note, maxNote))
+}
+
+// anyVersion returns a reference to an object in whichever of its versions. client-go makes a series only of
+// events that are about the same version, and each report makes another one.
+func (r recorder) anyVersion(about runtime.Object) runtime.Object {
+	to, err := reference.GetReference(r.scheme, about)
+	if err != nil {
+		return about
+	}
+	to.ResourceVersion = ""
+	return to
 }
 
 // transitions returns what happened between two reports. It is empty if they differ in details
@@ -56,12 +76,93 @@ func transitions(before, after hubv1.ClusterStatus) []transition {
 		all = append(all, transition{corev1.EventTypeNormal, eventIdentityAccepted, fmt.Sprintf(
 			"The Cluster now stands for cluster %s instead of %s", after.ID, before.ID)})
 	}
+	was, is := readyOf(before), readyOf(after)
+	if was.Reason == hubv1.ReasonPaused && is.Reason != hubv1.ReasonPaused {
+		all = append(all, transition{corev1.EventTypeNormal, eventResumed, "The Cluster is not paused any more"})
+	}
+	worse := worsened(before, after)
+	all = append(all, worse...)
+	if is.Status == metav1.ConditionTrue && was.Status != is.Status {
+		return all // which says that all is well
+	}
+	return append(all, details(before, after, len(worse) > 0)...)
+}
+
+// worsened returns what is wrong now and was not before, or in another way, and that a Cluster is Ready.
+func worsened(before, after hubv1.ClusterStatus) []transition {
+	var all []transition
 	for _, c := range after.Conditions {
-		if kind := worthTelling(c); kind != "" && !hadSame(before, c) {
+		if kind := worthTelling(c); kind != "" && (!hadSame(before, c) || blamesAnother(before, c)) {
 			all = append(all, transition{kind, c.Reason, c.Message})
 		}
 	}
 	return all
+}
+
+// details returns what happened between two reports that no change to Ready sums up, now or, where its status is
+// Unknown, in a moment. explained says that something has been told already that is worse than before.
+func details(before, after hubv1.ClusterStatus, explained bool) []transition {
+	var all []transition
+	stays := readyOf(after).Status == metav1.ConditionFalse // because of something else
+	for _, c := range after.Conditions {
+		mended := meta.IsStatusConditionFalse(before.Conditions, c.Type) && c.Status == metav1.ConditionTrue
+		if mended && (stays || c.Type == hubv1.ConditionAuthorized) {
+			all = append(all, transition{corev1.EventTypeNormal, c.Reason, c.Message})
+		}
+	}
+	return append(all, ofModules(before, after, explained)...)
+}
+
+// ofModules returns what happened to single modules while the others run. One that fails takes all down, and the
+// condition says so. explained says that something else has told already why a module waits.
+func ofModules(before, after hubv1.ClusterStatus, explained bool) []transition {
+	var all []transition
+	if !isTrue(after, hubv1.ConditionReady) {
+		return nil
+	}
+	for _, m := range after.Modules {
+		was := stateOf(before, m.Name)
+		switch {
+		case was == m.State:
+		case m.State == hubv1.ModuleWaiting && was == hubv1.ModuleRunning && !explained:
+			all = append(all, transition{corev1.EventTypeWarning, cmp.Or(m.Reason, string(m.State)), fmt.Sprintf("Module %s: %s", m.Name, m.Message)})
+		case m.State == hubv1.ModuleRunning && (was == hubv1.ModuleFailed || was == hubv1.ModuleWaiting):
+			all = append(all, transition{corev1.EventTypeNormal, eventModuleRunning, fmt.Sprintf("Module %s runs", m.Name)})
+		}
+	}
+	return all
+}
+
+// blamesAnother reports whether a condition that says that no module runs names another one as the cause than
+// before.
+func blamesAnother(before hubv1.ClusterStatus, c metav1.Condition) bool {
+	was := meta.FindStatusCondition(before.Conditions, c.Type)
+	return c.Type == hubv1.ConditionModulesReady && was != nil && culprit(was.Message) != culprit(c.Message)
+}
+
+// culprit returns the beginning of a message up to the name of the module that it is about, if it is about one.
+func culprit(message string) string {
+	if name, found := strings.CutPrefix(message, "module "); found {
+		quoted, _ := strconv.QuotedPrefix(name)
+		return quoted
+	}
+	return ""
+}
+
+func stateOf(status hubv1.ClusterStatus, module string) hubv1.ModuleState {
+	for _, m := range status.Modules {
+		if m.Name == module {
+			return m.State
+		}
+	}
+	return ""
+}
+
+func readyOf(status hubv1.ClusterStatus) metav1.Condition {
+	if c := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
 }
 
 // worthTelling returns the type of event that a condition deserves when it is new, or an empty

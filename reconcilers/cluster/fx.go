@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -23,6 +24,8 @@ type Params struct {
 	Journal *Journal `optional:"true"`
 	// Metrics is where the state of the Clusters is reported. Default: nowhere.
 	Metrics prometheus.Registerer `optional:"true"`
+	// Traces is where a span of each Reconcile of a Cluster goes. Default: nowhere.
+	Traces trace.TracerProvider `optional:"true"`
 	// Settings are what only the program knows. Default: those of the zero value.
 	Settings Settings `optional:"true"`
 }

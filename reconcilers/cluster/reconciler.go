@@ -41,14 +41,18 @@ type reconciler struct {
 	remotes       remotes
 	suspects      suspects
 	events        recorder
+	spans         spans
 	settings      Settings
 	memory        memory
 	removals      removals
 	order         order
+	older         older // the CRD
 }
 
 // Reconcile brings one Cluster and its remote together.
-func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+	ctx, end := r.spans.begin(ctx, request.Name)
+	defer func() { end(err) }()
 	return unlessStale(r.reconcile(ctx, request.Name))
 }
 
@@ -110,11 +114,12 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	if wait := settles(status, info, time.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	now := time.Now()
+	again := withoutControllers(&status, info, now)
 	if err := r.report(ctx, cluster, status); err != nil {
 		return ctrl.Result{}, err
 	}
-	now := time.Now()
-	return ctrl.Result{RequeueAfter: sooner(found.changesIn(now), r.weigh(runs.suspicion, info, now))}, nil
+	return ctrl.Result{RequeueAfter: sooner(again, sooner(found.changesIn(now), r.weigh(runs.suspicion, info, now)))}, nil
 }
 
 // sooner returns the shorter of two times, of which zero stands for never.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,7 +30,7 @@ func Setup(p Params) error {
 
 func setup(p Params, remotes remotes) error {
 	settings := p.Settings.withDefaults()
-	events := recorder{p.Manager.GetEventRecorder(FieldManager)}
+	events := recorder{p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()}
 	if p.Metrics != nil {
 		if err := p.Metrics.Register(newConditions(p.Manager.GetCache(), settings.AggregateMetrics)); err != nil {
 			return fmt.Errorf("register the metrics of Clusters: %w", err)
@@ -41,6 +42,7 @@ func setup(p Params, remotes remotes) error {
 		remotes:  remotes,
 		suspects: noSuspects{},
 		events:   events,
+		spans:    newSpans(p.Traces),
 		settings: settings,
 		removals: removals{remotes: remotes, within: settings.RemoveWithin},
 	}
@@ -62,6 +64,7 @@ func setup(p Params, remotes remotes) error {
 	return nil
 }
 
+// addTo adds the controller. The builder forgets what it was told before WithOptions.
 func (r *reconciler) addTo(mgr ctrl.Manager, changes source.Source) error {
 	if err := mgr.Add(&r.removals); err != nil {
 		return err
@@ -73,6 +76,12 @@ func (r *reconciler) addTo(mgr ctrl.Manager, changes source.Source) error {
 		WatchesRawSource(changes).
 		WatchesRawSource(r.removals.source()).
 		WithOptions(options[ctrl.Request](r.settings)).
+		WithLogConstructor(func(r *ctrl.Request) logr.Logger {
+			if r == nil {
+				return logFor(mgr, "cluster")
+			}
+			return logFor(mgr, "cluster").WithValues("cluster", r.Name)
+		}).
 		Complete(r)
 }
 
@@ -87,7 +96,19 @@ func (m *registrar) addTo(mgr ctrl.Manager) error {
 				predicate.LabelChangedPredicate{},
 			))).
 		WithOptions(options[registration](m.settings)).
+		WithLogConstructor(func(r *registration) logr.Logger {
+			if r == nil {
+				return logFor(mgr, "registration")
+			}
+			return logFor(mgr, "registration").WithValues("cluster", r.Cluster, "secret", r.Secret)
+		}).
 		Complete(m)
+}
+
+// logFor returns the logger of a controller. controller-runtime's own says which object a line is about with
+// other keys for each kind; all lines about a remote have the key "cluster".
+func logFor(mgr ctrl.Manager, controller string) logr.Logger {
+	return mgr.GetLogger().WithValues("controller", controller)
 }
 
 // Backoff of what failed because of the hub's API server. Its default maximum is a quarter of an

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,9 +59,57 @@ func modulesOf(infos []registry.ModuleInfo) []hubv1.ModuleStatus {
 			State:   hubv1.ModuleState(m.State),
 			Reason:  cut(m.Reason, hubv1.MaxModuleReasonLength),
 			Message: cut(m.Message, hubv1.MaxModuleMessageLength),
+
+			Controllers: controllersOf(m.Controllers),
 		})
 	}
 	return modules
+}
+
+// controllersOf returns the controllers of a module. Where there is no room for all, those that run are left out
+// first.
+func controllersOf(infos []registry.ControllerInfo) []hubv1.ControllerStatus {
+	if len(infos) > hubv1.MaxControllers {
+		infos = slices.Clone(infos)
+		slices.SortStableFunc(infos, func(a, b registry.ControllerInfo) int { return runs(a) - runs(b) })
+		infos = infos[:hubv1.MaxControllers]
+	}
+	var controllers []hubv1.ControllerStatus
+	for _, c := range infos {
+		controllers = append(controllers, hubv1.ControllerStatus{
+			Name:    cut(c.Name, hubv1.MaxControllerNameLength),
+			State:   hubv1.ModuleState(c.State),
+			Reason:  cut(c.Reason, hubv1.MaxModuleReasonLength),
+			Message: cut(c.Message, hubv1.MaxControllerMessageLength),
+		})
+	}
+	return controllers
+}
+
+// runs returns 1 for a controller that runs, and 0 for others.
+func runs(c registry.ControllerInfo) int {
+	if c.State == registry.ModuleRunning {
+		return 1
+	}
+	return 0
+}
+
+// longStart is how long an app starts before its controllers are reported one by one. Each of them that comes
+// through is a change, and most apps are there before anybody could read it.
+const longStart = 10 * time.Second
+
+// withoutControllers leaves the controllers of an app out that has begun to start, and returns when to look again,
+// or zero if they are in.
+func withoutControllers(status *hubv1.ClusterStatus, info registry.Info, now time.Time) time.Duration {
+	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
+	wait := longStart - now.Sub(info.Since)
+	if info.State != registry.StateStarting || ready.Status != metav1.ConditionUnknown || wait <= 0 {
+		return 0
+	}
+	for i := range status.Modules {
+		status.Modules[i].Controllers = nil
+	}
+	return wait
 }
 
 // settleTime is how long a state that leads to another one must last to be reported.
@@ -80,12 +129,23 @@ func settles(status hubv1.ClusterStatus, info registry.Info, now time.Time) time
 // report writes the status if it differs from what the Cluster has, and records what changed. It
 // returns a conflict if the Cluster is not the newest one.
 func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
+	known := r.older.is(time.Now())
+	if known {
+		status = withoutNewFields(status)
+	}
 	before := ours(cluster.Status)
 	if equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}
 	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(applied(status))
-	if err := r.Status().Apply(ctx, desired, client.FieldOwner(FieldManager), client.ForceOwnership); err != nil {
+	err := r.Status().Apply(ctx, desired, client.FieldOwner(FieldManager), client.ForceOwnership)
+	if refusesField(err) && !known {
+		r.older.note(time.Now())
+		log.FromContext(ctx).Error(err, "The CRD is older than the hub, which leaves out of the status what it does not have; "+
+			"apply the CRD of this version")
+		return r.report(ctx, cluster, status)
+	}
+	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	for _, t := range transitions(before, status) {

@@ -41,10 +41,10 @@ type Credential struct {
 
 // secret is what a Credential hides. It never changes.
 type secret struct {
-	kind    CredentialType
-	token   string
-	chain   []byte // client certificate and intermediates, PEM
-	key     []byte // PEM
+	kind  CredentialType
+	token string
+	chain []byte // client certificate and intermediates, PEM
+	key   []byte // PEM
 	// issued and expires are its life; each is zero if it is not known.
 	issued, expires time.Time
 }

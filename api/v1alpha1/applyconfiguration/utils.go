@@ -26,6 +26,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClusterSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):
 		return &apiv1alpha1.ClusterStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ControllerStatus"):
+		return &apiv1alpha1.ControllerStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CredentialsStatus"):
 		return &apiv1alpha1.CredentialsStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InventoryStatus"):

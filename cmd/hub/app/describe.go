@@ -19,8 +19,9 @@ func newDescribe(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe [cluster] NAME...",
 		Short: "Show Clusters in full, with their conditions, modules and last events",
-		Long: "Show Clusters in full, as a tree: what each is, its conditions, the modules of its app, and its last\n" +
-			"events.\n\n" + connectionHelp + "\n\n" + exitCodes,
+		Long: "Show Clusters in full, as a tree: what each is, its conditions, the modules of its app with their\n" +
+			"controllers, and its last events. A controller that does not run says for which objects it waits, and why;\n" +
+			"while an app starts, that is known after ten seconds.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(describeExample),
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -27,6 +27,7 @@ objects, and the hub part of every module. A hub part may ask for:
 	                       meta.RESTMapper, events.EventRecorder
 	logr.Logger            the hub's
 	prometheus.Registerer  what --metrics-bind-address serves
+	trace.TracerProvider   where spans go, if anywhere
 	fx.Shutdowner          ends the hub, with an exit code
 
 An unnamed value belongs to the cluster that the App runs against, here the hub, as in a remote's
@@ -101,6 +102,7 @@ Flags are the program's configuration, and a file may hold them together with th
 
 A flag on the command line goes before the file, the file before the default. The file is read once, when
 the program starts, and strictly: a field, a flag or a module that is not known is an error, and so is what
-a module refuses. Nothing below this package reads files or the environment.
+a module refuses. Nothing below this package reads files or the environment, but for the variables of
+OpenTelemetry (OTEL_*), which the command run leaves to internal/tracing.
 */
 package app

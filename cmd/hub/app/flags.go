@@ -105,6 +105,9 @@ func (f *flags) bindProcess() {
 		"Leave the names of clusters out of the hub's own metrics, for fleets of thousands (default false)")
 	f.set.StringVar(&f.options.HealthAddress, "health-probe-bind-address", ":8081",
 		"Address to serve /healthz and /readyz at, or 0 for nowhere. Neither depends on a remote")
+	f.set.StringVar(&f.options.DebugAddress, "debug-bind-address", nowhere,
+		"Address of loopback to serve profiles (/debug/pprof), /statusz and /flagz at, such as 127.0.0.1:6060, "+
+			"or 0 for nowhere. kubectl port-forward reaches it")
 	f.set.StringVar(&f.log.Level, "log-level", "info", "How much to log: debug, info or error")
 	f.set.StringVar(&f.format, "log-format", string(logging.Auto),
 		"json, console, or auto: console on a terminal and json elsewhere")
@@ -119,6 +122,7 @@ func (f *flags) complete(w io.Writer) (Options, error) {
 		return Options{}, err
 	}
 	o := f.options
+	o.flags = f.values
 	var err error
 	f.log.Format = logging.Format(f.format)
 	if o.Log, err = logging.New(w, f.log); err != nil {
@@ -129,6 +133,13 @@ func (f *flags) complete(w io.Writer) (Options, error) {
 	}
 	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, version())
 	return o, nil
+}
+
+// values are those of all flags, for /flagz.
+func (f *flags) values() map[string]string {
+	all := map[string]string{}
+	f.set.VisitAll(func(flag *pflag.Flag) { all[flag.Name] = flag.Value.String() })
+	return all
 }
 
 // readFile takes in what the configuration file says.

@@ -3,7 +3,7 @@
 package app
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,17 +13,21 @@ import (
 	"go.uber.org/fx"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
 const graphExample = `  # A picture of the hub's App
+  %s graph -o svg > hub.svg
+
+  # The same with Graphviz
   %s graph | dot -Tsvg > hub.svg
+
+  # What takes long when the app of a remote is built?
+  %s graph edge-eu-1 --timed --cluster-context edge-eu-1-admin -o svg > edge-eu-1.svg
 
   # For a page in Markdown
   %s graph -o mermaid
@@ -40,16 +44,19 @@ const sharedType = "registry.Shared[group=clusterfx-shared]"
 
 func newGraph(p program) *cobra.Command {
 	var language string
-	var validate, ofApp bool
+	var validate, ofApp, timed bool
+	var remote access.RemoteFlags
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "graph [CLUSTER]",
 		Short: "Draw the dependency graph of the hub or of an app, or check that of every module",
 		Long: "Draw the dependency graph of the hub's App, or of the app of a remote: which constructor of which\n" +
 			"module makes which types, and which ones it needs. The modules of a Cluster are those in its status; with\n" +
-			"--app they are all. With --validate, check instead that everything that the hub and the modules ask for is\n" +
-			"provided, in the hub and in the app of a remote. Nothing of an App runs, and no remote is contacted; the\n" +
-			"hub's cluster is asked for the status of a Cluster only.\n\n" +
+			"--app they are all. With --timed, the App is built besides, as at a start, and not started: the hub's API\n" +
+			"server is asked, and for an app the remote that --cluster-context leads to, what they serve; whatever would\n" +
+			"change something is refused. Then each function has the time that it took. With --validate, check instead that everything that the hub and the modules ask for is\n" +
+			"provided, in the hub and in the app of a remote. Without --timed nothing of an App runs, and no remote is\n" +
+			"contacted; the hub's cluster is asked for the status of a Cluster only.\n\n" +
 			"Exit status: 0 if all is well, 1 if something failed, 2 if a graph is not complete.",
 		Example: p.example(graphExample),
 		Args:    cobra.MaximumNArgs(1),
@@ -57,13 +64,13 @@ func newGraph(p program) *cobra.Command {
 			if validate {
 				return p.validateGraphs(s.terminal)
 			}
-			parts, err := p.hubParts()
-			if err != nil {
-				return err
+			look := look{session: s, remote: remote, timed: timed, name: "hub"}
+			if len(args) > 0 {
+				look.cluster, ofApp = args[0], true
 			}
-			g, err := graph.Of("hub", parts)
-			if err == nil && (ofApp || len(args) > 0) {
-				g, err = s.graphOfApp(cmd.Context(), args, g)
+			g, err := look.hub()
+			if err == nil && ofApp {
+				g, err = look.app(cmd.Context(), g)
 			}
 			if err != nil {
 				return err
@@ -71,62 +78,33 @@ func newGraph(p program) *cobra.Command {
 			return g.Write(p.stdout, graph.Language(language))
 		},
 	}
-	cmd.Flags().StringVarP(&language, "output", "o", string(graph.DOT), "dot, mermaid or json")
+	cmd.Flags().StringVarP(&language, "output", "o", string(graph.DOT), "dot, svg, mermaid or json")
 	cmd.Flags().BoolVar(&ofApp, "app", false, "Draw the app of a remote with all modules (default false)")
 	cmd.Flags().BoolVar(&validate, "validate", false, "Check that everything is provided, and draw nothing (default false)")
+	cmd.Flags().BoolVar(&timed, "timed", false, "Build the App, without starting it, and say how long each function took (default false)")
+	remote.Bind(cmd.Flags())
 	s = p.newSession(cmd)
 	s.bind(cmd.Flags())
+	remote.UserAgent = s.hub.UserAgent
 	cmd.ValidArgsFunction = s.completeClusters(false)
-	complete(cmd, "output", completeFixed(string(graph.DOT), string(graph.Mermaid), string(graph.JSON)))
+	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
+	})
+	complete(cmd, "output", completeFixed(string(graph.DOT), string(graph.SVG), string(graph.Mermaid), string(graph.JSON)))
 	return cmd
-}
-
-// graphOfApp returns the graph of the app of a Cluster, or, without a name, of one with all modules.
-func (s *session) graphOfApp(ctx context.Context, args []string, hub *graph.Graph) (*graph.Graph, error) {
-	title, modules := "app", s.program.modules
-	if len(args) > 0 {
-		c, err := s.hub.Hub()
-		if err != nil {
-			return nil, err
-		}
-		var cluster hubv1.Cluster
-		if err := c.Get(ctx, client.ObjectKey{Name: args[0]}, &cluster); err != nil {
-			return nil, c.Explain(err)
-		}
-		title = "app " + cluster.Name
-		modules = slices.DeleteFunc(slices.Clone(modules), func(m registry.Module) bool {
-			return !slices.ContainsFunc(cluster.Status.Modules, func(one hubv1.ModuleStatus) bool { return one.Name == m.Name() })
-		})
-	}
-	g, err := graph.Of(title, registry.AppOptions(modules...))
-	if err == nil {
-		g.Provided(hub.Needed(sharedType))
-	}
-	return g, err
-}
-
-// errNotRun is what the manager's constructor fails with that is in a graph and never called.
-var errNotRun = errors.New("a graph that is looked at is not run")
-
-// hubParts returns what the hub's App consists of, for somebody who looks at it and does not run it.
-func (p program) hubParts() (fx.Option, error) {
-	o, err := Options{Config: &rest.Config{}, Modules: p.modules}.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return parts(o, func() (ctrl.Manager, error) { return nil, errNotRun }), nil
 }
 
 // validateGraphs checks the hub's graph, that of the app of a remote with each module alone, and that with
 // all of them.
 func (p program) validateGraphs(t *terminal.Terminal) error {
-	parts, err := p.hubParts()
+	parts, err := p.partsToSee(&rest.Config{})
 	if err != nil {
 		return err
 	}
 	hub, err := graph.Of("hub", parts)
 	if err != nil {
-		return err
+		t.Say(terminal.Failure(), "%v", err)
+		return exitError(statusNotWell)
 	}
 	incomplete := fx.ValidateApp(parts)
 	if incomplete != nil {
@@ -180,6 +158,9 @@ func explainGraph(err error, g *graph.Graph) string {
 		}
 	}
 	if len(who) == 0 && problem.Function != "" {
+		if g != nil {
+			problem.Module = cmp.Or(problem.Module, g.Invoking(problem.Function, problem.Types))
+		}
 		who = []string{describeNeed(problem.Function, problem.Location, problem.Module)}
 	}
 	return "nobody provides " + strings.Join(problem.Types, ", ") + strings.Join(who, "") +

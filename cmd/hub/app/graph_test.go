@@ -17,6 +17,17 @@ type absent struct{}
 
 func needsAbsent(*absent) {}
 
+func needsNamed(struct {
+	fx.In
+	Value *absent `name:"main"`
+},
+) {
+}
+
+func makesAbsent() *absent { return nil }
+
+func makesItToo() *absent { return nil }
+
 func makesNothing(*absent) *strings.Builder { return nil }
 
 // The check of the graphs names what is missing, who needs it, where, and in which module.
@@ -43,6 +54,32 @@ func TestGraph_Validate(t *testing.T) {
 			`^error: the hub: nobody provides \*app\.absent\n  needed by  \S*app\.makesNothing\S*.*\n` +
 				`  in         .*graph_test\.go:\d+.*\n  module     mine\n`,
 		},
+		"a name in the app of a remote": {
+			registry.ModuleOptions{Remote: fx.Options(fx.Provide(makesAbsent), fx.Invoke(needsNamed))},
+			statusNotWell,
+			`nobody provides \*app\.absent\[name=main\]\n  needed by  \S+/app\.needsNamed\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+		},
+		"what is invoked in the hub": {
+			registry.ModuleOptions{Hub: fx.Invoke(needsAbsent)},
+			statusNotWell,
+			`^error: the hub: nobody provides \*app\.absent\n  needed by  \S+/app\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+		},
+		"the hub has it twice": {
+			registry.ModuleOptions{Hub: fx.Provide(makesAbsent, makesItToo)},
+			statusNotWell,
+			`^error: take in the options of the hub: module mine: (?s:.*)makesItToo \(\S+graph_test\.go:\d+\): ` +
+				`cannot provide \*app\.absent from \[0\]: already provided by \S+makesAbsent \(\S+graph_test\.go:\d+\)`,
+		},
+		"the app has it twice": {
+			registry.ModuleOptions{Remote: fx.Provide(makesAbsent, makesItToo)},
+			statusNotWell,
+			`^error: the app of a remote: check the modules: module "mine": (?s:.*)already provided by \S+makesAbsent \(\S+graph_test\.go:\d+\)`,
+		},
+		"no function": {
+			registry.ModuleOptions{Remote: fx.Invoke(3)},
+			statusNotWell,
+			`^error: the app of a remote: check the modules: module "mine": can't invoke non-function 3`,
+		},
 		"shared": {
 			registry.ModuleOptions{
 				Hub:    fx.Options(fx.Provide(func() *absent { return nil }), registry.Share[*absent]()),
@@ -60,5 +97,21 @@ func TestGraph_Validate(t *testing.T) {
 				t.Errorf("the exit status is %d, and it says:\n%s", status, out.String())
 			}
 		})
+	}
+}
+
+// A module that needs what another one makes is not complete: it may be alone in an app.
+func TestGraph_ValidateEachModuleAlone(t *testing.T) {
+	var out bytes.Buffer
+	status := execute(t.Context(), program{
+		args: []string{"hub", "graph", "--validate"}, stdout: &out, stderr: &out,
+		modules: []registry.Module{
+			registry.NewModule("maker", registry.ModuleOptions{Remote: fx.Provide(makesAbsent)}),
+			registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)}),
+		},
+	})
+	want := regexp.MustCompile(`nobody provides \*app\.absent\n  needed by  \S+/app\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     user\n`)
+	if status != statusNotWell || !want.MatchString(out.String()) {
+		t.Errorf("the exit status is %d, and it says:\n%s", status, out.String())
 	}
 }

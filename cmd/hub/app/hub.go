@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/dig"
 	"go.uber.org/fx"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/zpages"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
@@ -36,6 +38,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ports, err := serving.Listen(ctx, serving.Options{
 		Metrics: o.MetricsAddress, Health: o.HealthAddress, Gatherer: ctrlmetrics.Registry, Log: o.Log,
+		Debug: o.DebugAddress, Pages: zpages.Handler(zpages.Options{
+			Component: "hub", Version: version(), Started: time.Now(), Flags: o.flags,
+		}),
 	})
 	if err != nil {
 		return err
@@ -75,7 +80,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		}),
 		fx.Provide(
 			newManager,
-			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o.Registry.Metrics) },
+			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o) },
 		),
 		registry.FX,
 		cluster.Module,

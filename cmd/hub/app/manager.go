@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -121,12 +123,17 @@ type hubValues struct {
 	Mapper     meta.RESTMapper
 	Events     events.EventRecorder
 	Metrics    prometheus.Registerer
+	Traces     trace.TracerProvider
 }
 
-func newHubValues(mgr ctrl.Manager, metrics prometheus.Registerer) hubValues {
+func newHubValues(mgr ctrl.Manager, o Options) hubValues {
+	traces := o.Traces
+	if traces == nil {
+		traces = noop.NewTracerProvider()
+	}
 	return hubValues{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Connection: mgr, Cache: mgr.GetCache(),
 		Config: mgr.GetConfig(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: mgr.GetEventRecorder("clusterfx"), Metrics: metrics,
+		Events: mgr.GetEventRecorder("clusterfx"), Metrics: o.Registry.Metrics, Traces: traces,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 
@@ -38,12 +39,19 @@ type Options struct {
 	MetricsAddress string
 	// HealthAddress is where /healthz and /readyz are served, as host:port. Default: nowhere.
 	HealthAddress string
+	// DebugAddress is where profiles, /statusz and /flagz are served, as host:port of loopback. Default: nowhere.
+	DebugAddress string
+	// Traces is where spans go. Default: nowhere.
+	Traces trace.TracerProvider
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
 	Election Election
 	// Registry carries what the operator decides about remotes: Policy, Limits, Replica, AllowHub,
 	// AllowDuplicates, Impersonate, ModuleConfigs, and where Metrics go. The hub fills in the rest. Default:
 	// see there.
 	Registry registry.Options
+
+	// flags are those of the program, for /flagz.
+	flags func() map[string]string
 }
 
 // Election says how hubs agree on the one that works.
@@ -83,6 +91,8 @@ func (o Options) withDefaults() (Options, error) {
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	o.MetricsAddress = cmp.Or(o.MetricsAddress, nowhere)
 	o.HealthAddress = cmp.Or(o.HealthAddress, nowhere)
+	o.DebugAddress = cmp.Or(o.DebugAddress, nowhere)
+	o.Registry.Traces = o.Traces
 	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
 	o.Election.ID = cmp.Or(o.Election.ID, defaultElectionID)
 	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, defaultLeaseDuration)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -30,7 +31,9 @@ func newRun(p program) *cobra.Command {
 		Use:   "run",
 		Short: "Run the hub against a management cluster",
 		Long: "Run the hub against a management cluster, until SIGINT or SIGTERM stop it in good order.\n" +
-			"A second signal ends it at once.",
+			"A second signal ends it at once.\n\n" +
+			"Traces go where the environment variables of OpenTelemetry say, over OTLP; without\n" +
+			"OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER=otlp there are none.",
 		Example: p.example(runExample),
 		Args:    cobra.NoArgs,
 	}
@@ -45,6 +48,14 @@ func newRun(p program) *cobra.Command {
 		if p.isHub != nil {
 			p.isHub(o.Config)
 		}
+		traces, err := tracing.Start(cmd.Context(), tracing.Options{
+			Version: version(), Replica: o.Registry.Replica, Log: o.Log.WithName("tracing"),
+		})
+		if err != nil {
+			return err
+		}
+		defer traces.Stop(cmd.Context())
+		o.Traces = traces.Provider()
 		o.Log.Info("Starting the hub", "version", version(), "replica", o.Registry.Replica,
 			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
 		if err := Run(cmd.Context(), o); err != nil {
@@ -60,8 +71,8 @@ func newRun(p program) *cobra.Command {
 // advise adds the flags that help.
 func advise(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w; choose another address with --metrics-bind-address and "+
-			"--health-probe-bind-address, or 0 for nowhere", err)
+		return fmt.Errorf("%w; choose another address with --metrics-bind-address, "+
+			"--health-probe-bind-address and --debug-bind-address, or 0 for nowhere", err)
 	}
 	return err
 }

@@ -30,6 +30,7 @@ func (f *flags) validate() error {
 		checkReplica(o.Registry.Replica),
 		checkAddress("metrics-bind-address", o.MetricsAddress),
 		checkAddress("health-probe-bind-address", o.HealthAddress),
+		checkAddress("debug-bind-address", o.DebugAddress),
 		checkAddresses(o.MetricsAddress, o.HealthAddress),
 		o.Election.validate(),
 	)

@@ -154,6 +154,21 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: version
       type:
         scalar: string
+- name: com.github.clusterfx.clusterfx.api.v1alpha1.ControllerStatus
+  map:
+    fields:
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: state
+      type:
+        namedType: com.github.clusterfx.clusterfx.api.v1alpha1.ModuleState
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.CredentialType
   scalar: string
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.CredentialsStatus
@@ -197,6 +212,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.clusterfx.clusterfx.api.v1alpha1.ModuleStatus
   map:
     fields:
+    - name: controllers
+      type:
+        list:
+          elementType:
+            namedType: com.github.clusterfx.clusterfx.api.v1alpha1.ControllerStatus
+          elementRelationship: atomic
     - name: message
       type:
         scalar: string

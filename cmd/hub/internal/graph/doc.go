@@ -19,11 +19,13 @@ fx sends the events before it invokes anything. The first thing that it invokes 
 graph and fails on purpose. No constructor of the App is called, and no cluster is contacted.
 
 Functions that are invoked are in neither of the two. Their names and modules are taken from what options
-print of themselves. What they need is not known, so that they have no arrows.
+print of themselves, and what they need from the functions, which are found in the options by reflection: fx has no
+other way to them. Where a version of fx keeps them elsewhere, they have no arrows, and a test fails.
 
 # Considerations
 
-The time that a constructor takes is in events of an App that is started. Here nothing is, so it is not
-shown.
+The time that a function takes is in events of an App that is built. A Stopwatch takes it from there; whoever wants
+times builds the App besides, and enters them. The time of an invoke is without that of the constructors that were
+called for it, so that the times add up to that of the whole.
 */
 package graph

@@ -3,6 +3,7 @@
 package graph
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,6 +37,8 @@ type Constructor struct {
 	// Types are what it makes, and Needs what it takes for that.
 	Types []string `json:"types"`
 	Needs []Need   `json:"needs,omitempty"`
+	// Took is how long it ran. It is zero if it did not.
+	Took Time `json:"seconds,omitempty"`
 }
 
 // Need is a parameter of a constructor.
@@ -48,6 +51,10 @@ type Need struct {
 type Invoke struct {
 	Module string `json:"module,omitempty"`
 	Name   string `json:"name"`
+	// Needs are what it takes.
+	Needs []Need `json:"needs,omitempty"`
+	// Took is how long it ran, without the constructors that ran for it. It is zero if it did not run.
+	Took Time `json:"seconds,omitempty"`
 }
 
 // errSeen ends the App when everything is known that is wanted.
@@ -66,11 +73,14 @@ func Of(title string, options ...fx.Option) (*Graph, error) {
 	}, options...)
 	all = append(all, fx.WithLogger(func() fxevent.Logger { return seen }))
 	if err := fx.New(all...).Err(); !errors.Is(err, errSeen) {
+		if seen.refused != "" {
+			return nil, fmt.Errorf("take in the options of the %s: module %s: %w", title, seen.refused, err)
+		}
 		return nil, fmt.Errorf("take in the options of the %s: %w", title, err)
 	}
 	g := &Graph{Title: title, Constructors: seen.constructors}
 	for _, option := range options {
-		g.Invokes = append(g.Invokes, invokesOf(option.String())...)
+		g.Invokes = append(g.Invokes, invoked(option)...)
 	}
 	g.connect(parseDOT(string(dot)))
 	g.Missing = g.missing()
@@ -78,12 +88,18 @@ func Of(title string, options ...fx.Option) (*Graph, error) {
 }
 
 // recorder notes what is provided.
-type recorder struct{ constructors []*Constructor }
+type recorder struct {
+	constructors []*Constructor
+	refused      string // the first module of which fx did not accept something
+}
 
 // LogEvent implements fxevent.Logger.
 func (r *recorder) LogEvent(event fxevent.Event) {
 	switch e := event.(type) {
 	case *fxevent.Provided:
+		if e.Err != nil {
+			r.refused = cmp.Or(r.refused, e.ModuleName)
+		}
 		r.add(&Constructor{
 			Module: e.ModuleName, Name: shortName(e.ConstructorName), Location: locationOf(e.StackTrace),
 			Private: e.Private, Types: normal(e.OutputTypeNames),
@@ -151,14 +167,20 @@ func (g *Graph) makers(kind, module string) []*Constructor {
 // missing returns the types that nobody makes. A group may be empty.
 func (g *Graph) missing() []string {
 	var missing []string
-	for _, c := range g.Constructors {
-		for _, need := range c.Needs {
+	look := func(module string, needs []Need) {
+		for _, need := range needs {
 			fxs := strings.HasPrefix(need.Type, "fx.") // fx's own are left out
-			if need.Optional || fxs || strings.Contains(need.Type, "[group=") || len(g.makers(need.Type, c.Module)) > 0 {
+			if need.Optional || fxs || strings.Contains(need.Type, "[group=") || len(g.makers(need.Type, module)) > 0 {
 				continue
 			}
 			missing = append(missing, need.Type)
 		}
+	}
+	for _, c := range g.Constructors {
+		look(c.Module, c.Needs)
+	}
+	for _, i := range g.Invokes {
+		look(i.Module, i.Needs)
 	}
 	slices.Sort(missing)
 	return slices.Compact(missing)
@@ -188,9 +210,24 @@ func (g *Graph) Needed(kind string) []string {
 func (g *Graph) Needing(types []string) []*Constructor {
 	var all []*Constructor
 	for _, c := range g.Constructors {
-		if slices.ContainsFunc(c.Needs, func(n Need) bool { return slices.Contains(types, n.Type) }) {
+		if needsOne(c.Needs, types) {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+func needsOne(needs []Need, types []string) bool {
+	return slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(types, n.Type) })
+}
+
+// Invoking returns the module that invokes a function which needs one of some types, or nothing if there is none. The
+// function is named as in a Problem.
+func (g *Graph) Invoking(function string, types []string) string {
+	for _, i := range g.Invokes {
+		if plainName(i.Name) == shortName(function)+"()" && needsOne(i.Needs, types) {
+			return i.Module
+		}
+	}
+	return ""
 }

@@ -28,6 +28,7 @@ func newServer(*pool, plugs) *server { panic("a constructor was called") }
 func newPlug(*pool, *absent) *plug   { panic("a constructor was called") }
 func listen(*server) error           { panic("an invoke was called") }
 func watch(*pool, *plug)             { panic("an invoke was called") }
+func asks(*pool, plugs, maybe)       { panic("an invoke was called") }
 func again(*pool)                    { panic("an invoke was called") }
 func private(maybe) string           { panic("a constructor was called") }
 
@@ -45,7 +46,8 @@ func options() fx.Option {
 	return fx.Options(
 		fx.Provide(newPool),
 		fx.Module("web", fx.Provide(newServer), fx.Provide(private, fx.Private), fx.Invoke(listen, again)),
-		fx.Module("plugs", fx.Provide(fx.Annotate(newPlug, fx.ResultTags(`group:"plugs"`))), fx.Invoke(watch)),
+		fx.Module("plugs", fx.Provide(fx.Annotate(newPlug, fx.ResultTags(`group:"plugs"`))), fx.Invoke(watch),
+			fx.Options(fx.Invoke(fx.Annotate(asks, fx.ParamTags(`name:"main"`))))),
 	)
 }
 
@@ -80,11 +82,18 @@ func TestOf(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Error(diff)
 	}
-	wantInvokes := []graph.Invoke{{"web", "graph_test.listen()"}, {"web", "graph_test.again()"}, {"plugs", "graph_test.watch()"}}
+	wantInvokes := []graph.Invoke{
+		{Module: "web", Name: "graph_test.listen()", Needs: []graph.Need{{Type: "*graph_test.server"}}},
+		{Module: "web", Name: "graph_test.again()", Needs: []graph.Need{{Type: "*graph_test.pool"}}},
+		{Module: "plugs", Name: "graph_test.watch()", Needs: []graph.Need{{Type: "*graph_test.pool"}, {Type: "*graph_test.plug"}}},
+		{Module: "plugs", Name: "fx.Annotate(graph_test.asks(), fx.ParamTags([\"name:\\\"main\\\"\"]))", Needs: []graph.Need{
+			{Type: "*graph_test.pool[name=main]"}, {Type: "*graph_test.plug[group=plugs]"}, {Type: "*graph_test.pool", Optional: true},
+		}},
+	}
 	if diff := cmp.Diff(g.Invokes, wantInvokes); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(g.Missing, []string{"*graph_test.absent"}); diff != "" {
+	if diff := cmp.Diff(g.Missing, []string{"*graph_test.absent", "*graph_test.plug", "*graph_test.pool[name=main]"}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -123,8 +132,8 @@ func TestWrite(t *testing.T) {
 	if diff := cmp.Diff(&back, g); diff != "" {
 		t.Error(diff)
 	}
-	if err := g.Write(&out, "svg"); err == nil || err.Error() != `--output="svg": use dot, mermaid or json` {
-		t.Errorf("svg gives %v", err)
+	if err := g.Write(&out, "png"); err == nil || err.Error() != `--output="png": use dot, svg, mermaid or json` {
+		t.Errorf("png gives %v", err)
 	}
 }
 

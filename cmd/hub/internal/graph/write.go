@@ -19,6 +19,8 @@ const (
 	DOT Language = "dot"
 	// Mermaid is that of Markdown.
 	Mermaid Language = "mermaid"
+	// SVG is a picture.
+	SVG Language = "svg"
 	// JSON is for programs.
 	JSON Language = "json"
 )
@@ -36,8 +38,11 @@ func (g *Graph) Write(w io.Writer, in Language) error {
 	case Mermaid:
 		_, err := io.WriteString(w, g.mermaid())
 		return err
+	case SVG:
+		_, err := io.WriteString(w, g.svg())
+		return err
 	}
-	return fmt.Errorf("--output=%q: use %s, %s or %s", string(in), DOT, Mermaid, JSON)
+	return fmt.Errorf("--output=%q: use %s, %s, %s or %s", string(in), DOT, SVG, Mermaid, JSON)
 }
 
 // box is a node of a drawing.
@@ -62,12 +67,20 @@ func (g *Graph) boxes() (modules []string, of map[string][]box) {
 		of[module] = append(of[module], b)
 	}
 	for i, c := range g.Constructors {
-		add(c.Module, box{id: fmt.Sprint("c", i), label: c.Name + "\n" + strings.Join(c.Types, "\n")})
+		add(c.Module, box{id: fmt.Sprint("c", i), label: labelOf(c.Name, c.Took) + "\n" + strings.Join(c.Types, "\n")})
 	}
 	for i, one := range g.Invokes {
-		add(one.Module, box{id: fmt.Sprint("i", i), label: one.Name, invoked: true})
+		add(one.Module, box{id: fmt.Sprint("i", i), label: labelOf(one.Name, one.Took), invoked: true})
 	}
 	return modules, of
+}
+
+// labelOf returns the name of a function, and how long it ran.
+func labelOf(name string, took Time) string {
+	if took == 0 {
+		return name
+	}
+	return name + "  " + took.String()
 }
 
 func (g *Graph) arrows() []arrow {
@@ -76,15 +89,21 @@ func (g *Graph) arrows() []arrow {
 		ids[c] = fmt.Sprint("c", i)
 	}
 	var all []arrow
-	for _, c := range g.Constructors {
-		for _, need := range c.Needs {
-			for _, maker := range g.makers(need.Type, c.Module) {
-				all = append(all, arrow{ids[maker], ids[c], need.Type, need.Optional})
+	lead := func(to, module string, needs []Need) {
+		for _, need := range needs {
+			for _, maker := range g.makers(need.Type, module) {
+				all = append(all, arrow{ids[maker], to, need.Type, need.Optional})
 			}
 			if i := slices.Index(g.Missing, need.Type); i >= 0 {
-				all = append(all, arrow{fmt.Sprint("m", i), ids[c], need.Type, false})
+				all = append(all, arrow{fmt.Sprint("m", i), to, need.Type, false})
 			}
 		}
+	}
+	for _, c := range g.Constructors {
+		lead(ids[c], c.Module, c.Needs)
+	}
+	for i, one := range g.Invokes {
+		lead(fmt.Sprint("i", i), one.Module, one.Needs)
 	}
 	return all
 }

@@ -24,7 +24,8 @@ import (
 // maxEvents is how many of the last events are shown.
 const maxEvents = 10
 
-// Describe returns a Cluster as a tree: what it is, its conditions, its modules and its last events.
+// Describe returns a Cluster as a tree: what it is, its conditions, the modules of its app
+// with their controllers, and its last events.
 func Describe(ctx context.Context, hub *access.Cluster, name string) (*terminal.Node, error) {
 	var cluster hubv1.Cluster
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
@@ -124,24 +125,58 @@ func describeConditions(root *terminal.Node, conditions []metav1.Condition) {
 func describeModules(root *terminal.Node, c *hubv1.Cluster) {
 	node := root.Add(nil, "App: %s modules run", cmp.Or(c.Status.ModuleSummary, "no"))
 	for _, m := range c.Status.Modules {
-		mark := terminal.Unknown()
-		switch m.State {
-		case hubv1.ModuleRunning:
-			mark = terminal.OK()
-		case hubv1.ModuleFailed:
-			mark = terminal.Failure()
-		case hubv1.ModuleStarting:
-			mark = terminal.Step()
-		}
-		text := fmt.Sprintf("%-18s %s", m.Name, m.State)
-		if m.Reason != "" {
-			text += ": " + m.Reason
-		}
-		if m.Message != "" {
-			text += ": " + m.Message
-		}
-		node.Add(&mark, "%s", text)
+		mark := markOfState(m.State)
+		describeControllers(node.Add(&mark, "%-18s %s", m.Name, why(m.State, m.Reason, m.Message)), m.Controllers)
 	}
+}
+
+// describeControllers adds the controllers of a module: one by one if any of them does not run, and all in one
+// line otherwise.
+func describeControllers(node *terminal.Node, all []hubv1.ControllerStatus) {
+	var names []string
+	for _, c := range all {
+		if c.State == hubv1.ModuleRunning {
+			names = append(names, c.Name)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return
+	case len(names) == len(all) && len(all) < hubv1.MaxControllers:
+		node.Add(nil, "Controllers: %s", strings.Join(names, ", "))
+		return
+	case len(names) == len(all):
+		node.Add(nil, "Controllers: %s, and maybe more", strings.Join(names, ", "))
+		return
+	}
+	for _, c := range all {
+		mark := markOfState(c.State)
+		node.Add(&mark, "controller %-18s %s", c.Name, why(c.State, c.Reason, c.Message))
+	}
+}
+
+// why returns a state with what explains it. A reason that is the state says nothing new.
+func why(state hubv1.ModuleState, reason, message string) string {
+	text := string(state)
+	if reason != "" && reason != text {
+		text += ": " + reason
+	}
+	if message != "" {
+		text += ": " + message
+	}
+	return text
+}
+
+func markOfState(state hubv1.ModuleState) terminal.Mark {
+	switch state {
+	case hubv1.ModuleRunning:
+		return terminal.OK()
+	case hubv1.ModuleFailed:
+		return terminal.Failure()
+	case hubv1.ModuleStarting:
+		return terminal.Step()
+	}
+	return terminal.Unknown()
 }
 
 // describeEvents adds the last events. That somebody may not read them is said in their place.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,8 +48,8 @@ func podsConfig(t *testing.T, c client.Client, admin *rest.Config) *rest.Config 
 	return config
 }
 
-// startHub runs a hub, which is stopped when the test ends.
-func startHub(t *testing.T, config *rest.Config) {
+// startHub runs a hub. It is stopped when the test ends, or before.
+func startHub(t *testing.T, config *rest.Config) (stop func()) {
 	t.Helper()
 	o := app.Options{Config: config, Modules: modules.All(), Log: testr.New(t)}
 	o.Election.Enabled = true
@@ -58,12 +59,14 @@ func startHub(t *testing.T, config *rest.Config) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx, o) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the hub ended with %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // register creates a labelled Secret, and takes it and the Cluster away when the test ends.

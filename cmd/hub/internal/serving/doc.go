@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package serving serves a hub's metrics and its health.
+Package serving serves a hub's metrics, its health and, on loopback, what is for debugging.
 
 # Usage
 
@@ -22,6 +22,10 @@ site.
 
 A Site has the methods of a manager that add checks and handlers, and the same rule: they are added
 before it is shown.
+
+What is for debugging (profiles, flags) is served on loopback alone, where kubectl port-forward reaches it and
+nobody else in the cluster. It belongs to the process, too, so that a hub that stands by or starts over can be
+looked at.
 
 Neither /healthz nor /readyz knows of remotes: a hub whose remotes are down is a healthy hub.
 */

@@ -23,6 +23,10 @@ const Nowhere = "0"
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
+	// Debug is the address of Pages. It must be one of loopback, or Nowhere. Default: Nowhere.
+	Debug string
+	// Pages are served at Debug, whatever the site. Required with Debug.
+	Pages http.Handler
 	// Gatherer has the metrics. Required.
 	Gatherer prometheus.Gatherer
 	// Log gets the addresses, and what goes wrong. Default: discards.
@@ -31,9 +35,9 @@ type Options struct {
 
 // Ports are the addresses of a process.
 type Ports struct {
-	metrics, health server
-	gatherer        prometheus.Gatherer
-	shown           atomic.Pointer[Site]
+	metrics, health, debug server
+	gatherer               prometheus.Gatherer
+	shown                  atomic.Pointer[Site]
 }
 
 // server is one of the ports; without a listener it does nothing.
@@ -55,19 +59,40 @@ const (
 func Listen(ctx context.Context, o Options) (*Ports, error) {
 	p := &Ports{gatherer: o.Gatherer}
 	p.Show(nil)
-	var err error
-	if p.metrics.listener, err = listen(ctx, o.Metrics); err != nil {
-		return nil, fmt.Errorf("serve metrics: %w", err)
-	}
-	if p.health.listener, err = listen(ctx, o.Health); err != nil {
-		if p.metrics.listener != nil {
-			_ = p.metrics.listener.Close()
-		}
-		return nil, fmt.Errorf("serve health: %w", err)
+	if err := p.take(ctx, o); err != nil {
+		p.free()
+		return nil, err
 	}
 	p.metrics.serve(o.Log.WithValues("serves", "metrics"), func() http.Handler { return p.shown.Load().metrics })
 	p.health.serve(o.Log.WithValues("serves", "health"), func() http.Handler { return p.shown.Load().health })
+	p.debug.serve(o.Log.WithValues("serves", "debug"), func() http.Handler { return o.Pages })
 	return p, nil
+}
+
+// take takes the addresses, up to the first that it cannot have.
+func (p *Ports) take(ctx context.Context, o Options) (err error) {
+	if o.Debug, err = loopback(o.Debug); err != nil {
+		return fmt.Errorf("serve what is for debugging: %w", err)
+	}
+	if p.metrics.listener, err = listen(ctx, o.Metrics); err != nil {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	if p.health.listener, err = listen(ctx, o.Health); err != nil {
+		return fmt.Errorf("serve health: %w", err)
+	}
+	if p.debug.listener, err = listen(ctx, o.Debug); err != nil {
+		return fmt.Errorf("serve what is for debugging: %w", err)
+	}
+	return nil
+}
+
+// free gives back what take has taken.
+func (p *Ports) free() {
+	for _, s := range []*server{&p.metrics, &p.health, &p.debug} {
+		if s.listener != nil {
+			_ = s.listener.Close()
+		}
+	}
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
@@ -90,6 +115,7 @@ func (p *Ports) Show(s *Site) {
 func (p *Ports) Close() {
 	p.metrics.close()
 	p.health.close()
+	p.debug.close()
 }
 
 func (s *server) serve(log logr.Logger, shown func() http.Handler) {

@@ -19,6 +19,10 @@ type ModuleStatusApplyConfiguration struct {
 	Reason *string `json:"reason,omitempty"`
 	// message says to a human why the module is in its state, if that is not plain.
 	Message *string `json:"message,omitempty"`
+	// controllers are the controllers that the module runs for the remote, in the order in which it has
+	// added them. Of more than 16, those that do not run are here first. There are none while no app runs,
+	// and in the first seconds of a start.
+	Controllers []ControllerStatusApplyConfiguration `json:"controllers,omitempty"`
 }
 
 // ModuleStatusApplyConfiguration constructs a declarative configuration of the ModuleStatus type for use with
@@ -56,5 +60,18 @@ func (b *ModuleStatusApplyConfiguration) WithReason(value string) *ModuleStatusA
 // If called multiple times, the Message field is set to the value of the last call.
 func (b *ModuleStatusApplyConfiguration) WithMessage(value string) *ModuleStatusApplyConfiguration {
 	b.Message = &value
+	return b
+}
+
+// WithControllers adds the given value to the Controllers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Controllers field.
+func (b *ModuleStatusApplyConfiguration) WithControllers(values ...*ControllerStatusApplyConfiguration) *ModuleStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithControllers")
+		}
+		b.Controllers = append(b.Controllers, *values[i])
+	}
 	return b
 }

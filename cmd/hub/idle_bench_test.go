@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// idleTime is how long a hub has nothing to do before it is measured.
+const idleTime = 10 * time.Second
+
+// BenchmarkIdle runs the program as the image has it, with no Cluster and with some that are paused, waits until it is
+// ready and has done nothing for a while, and reports the memory that it holds and has ever held.
+func BenchmarkIdle(b *testing.B) {
+	binary := filepath.Join(b.TempDir(), "hub")
+	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("build the hub: %v\n%s", err, out)
+	}
+	hub := fleettest.Cluster(b, "idle")
+	_, err := envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}})
+	mustB(b, err)
+	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
+	mustB(b, os.WriteFile(kubeconfig, hub.Kubeconfig(), 0o600))
+	admin := adminOf(b, hub)
+	for _, clusters := range []int{0, 100} {
+		for i := range clusters {
+			mustB(b, admin.Create(b.Context(), &hubv1.Cluster{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("paused-%03d", i)},
+				Spec: hubv1.ClusterSpec{
+					KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: "paused"}, State: hubv1.ClusterPaused,
+				},
+			}))
+		}
+		b.Run(fmt.Sprintf("clusters=%d", clusters), func(b *testing.B) {
+			for b.Loop() {
+				resident, most := idle(b, admin, binary, "--kubeconfig="+kubeconfig)
+				b.ReportMetric(resident, "RSS-MB")
+				b.ReportMetric(most, "RSS-peak-MB")
+			}
+		})
+	}
+}
+
+func mustB(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func adminOf(b *testing.B, hub *fleet.Cluster) client.Client {
+	b.Helper()
+	scheme := runtime.NewScheme()
+	mustB(b, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	admin, err := client.New(hub.Config(), client.Options{Scheme: scheme})
+	mustB(b, err)
+	mustB(b, admin.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
+	for admin.List(b.Context(), &hubv1.ClusterList{}) != nil { // until discovery has it
+		<-time.After(100 * time.Millisecond)
+	}
+	return admin
+}
+
+// idle runs a hub until it has been idle for a while, and returns its memory in MB: now, and at most.
+func idle(b *testing.B, admin client.Client, binary string, args ...string) (resident, most float64) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	health := freeAddress(b)
+	var log bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, append([]string{
+		"run", "--leader-elect", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=" + health,
+	}, args...)...)
+	// As config/hub sets it, so that Go collects as it does there.
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "GOMEMLIMIT=920MiB"), &log, &log
+	mustB(b, cmd.Start())
+	defer func() { _ = cmd.Wait() }()
+	defer cancel()
+	for deadline := time.Now().Add(time.Minute); !ready(ctx, health) || !works(ctx, admin); {
+		if time.Now().After(deadline) {
+			cancel()
+			_ = cmd.Wait()
+			b.Fatalf("the hub is not ready:\n%s", log.String())
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	<-time.After(idleTime)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		b.Skipf("there is no /proc here: %v", err)
+	}
+	return megabytes(b, status, "VmRSS"), megabytes(b, status, "VmHWM")
+}
+
+func freeAddress(b *testing.B) string {
+	b.Helper()
+	listener, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
+	mustB(b, err)
+	defer func() { mustB(b, listener.Close()) }()
+	return listener.Addr().String()
+}
+
+func ready(ctx context.Context, address string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// works reports whether the hub is elected, and has reported on all Clusters.
+func works(ctx context.Context, admin client.Client) bool {
+	var lease coordinationv1.Lease
+	key := client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: "clusterfx-hub"}
+	if err := admin.Get(ctx, key, &lease); err != nil || lease.Spec.HolderIdentity == nil {
+		return false
+	}
+	var all hubv1.ClusterList
+	if err := admin.List(ctx, &all); err != nil {
+		return false
+	}
+	for _, c := range all.Items {
+		ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
+		if ready == nil || ready.Reason != hubv1.ReasonPaused {
+			return false
+		}
+	}
+	return true
+}
+
+func megabytes(b *testing.B, status []byte, name string) float64 {
+	b.Helper()
+	found := regexp.MustCompile(`(?m)^` + name + `:\s+(\d+) kB$`).FindSubmatch(status)
+	if found == nil {
+		b.Fatalf("no %s in %s", name, status)
+	}
+	kilobytes, err := strconv.ParseFloat(string(found[1]), 64)
+	mustB(b, err)
+	return kilobytes * 1024 / 1e6
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// cut ends a command at one of its requests, to whichever cluster it is: before it is sent, or when it was done and the
+// answer is on its way. Without an end it only counts.
+type cut struct {
+	at   int // the number of the request; 0 for none
+	lost bool
+	end  context.CancelFunc
+
+	mu    sync.Mutex // protects count
+	count int
+}
+
+func (c *cut) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		c.mu.Lock()
+		c.count++
+		hit := c.count == c.at
+		c.mu.Unlock()
+		if !hit {
+			return next.RoundTrip(request)
+		}
+		defer c.end()
+		if c.lost {
+			response, err := next.RoundTrip(request)
+			if err == nil {
+				err = response.Body.Close()
+			}
+			return nil, errors.Join(err, context.Canceled)
+		}
+		return nil, context.Canceled
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func eachItem(list client.ObjectList, do func(client.Object)) error {
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		object, ok := o.(client.Object)
+		if !ok {
+			return errUnexpected
+		}
+		do(object)
+		return nil
+	})
+}
+
+// stride is the distance between the requests at which commands are ended. make test-faults ends them at each.
+func stride() int {
+	if os.Getenv("CLUSTERFX_FAULTS") == "all" {
+		return 1
+	}
+	return 9
+}
+
+// interruptEverywhere runs a command that is ended at one request after the other, and each time once more, which has
+// to finish. before prepares each round, and after looks at what is there.
+func interruptEverywhere(t *testing.T, make func(*testing.T, *cut) command, before, after func(*testing.T)) {
+	t.Helper()
+	for _, lost := range []bool{false, true} {
+		first := 1
+		if lost && stride() > 1 {
+			first = 5 // others than before
+		}
+		for at, ended := first, true; ended; at += stride() {
+			name := fmt.Sprintf("request %d, lost=%t", at, lost)
+			before(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			c := &cut{at: at, lost: lost, end: cancel}
+			err := run(ctx, make(t, c))
+			ended = c.count >= at
+			if ended && !errors.Is(err, context.Canceled) || !ended && err != nil {
+				t.Fatalf("%s: of %d: the command ends with %v", name, c.count, err)
+			}
+			cancel()
+			if err := run(t.Context(), make(t, &cut{})); err != nil && !alreadyGone(err) {
+				t.Fatalf("%s: the same command does not finish: %v", name, err)
+			}
+			after(t)
+			if t.Failed() {
+				t.Fatalf("after %s", name)
+			}
+		}
+	}
+}
+
+// alreadyGone reports whether deregister says that there is nothing left to do.
+func alreadyGone(err error) bool {
+	return strings.Contains(err.Error(), "there is no Cluster edge in hub, and nothing that register has made for it")
+}
+
+// Wherever register, rotate and deregister are interrupted, the same command finishes on the next try, and leaves
+// nothing behind that it does not leave without an interruption.
+func TestCommands_InterruptedAtEachRequest(t *testing.T) {
+	s := newSite(t)
+	nothing := func(*testing.T) {}
+	var empty []string
+	settled := func(t *testing.T) {
+		t.Helper()
+		must(t, run(t.Context(), s.register(t, &cut{})))
+	}
+	oneToken := func(t *testing.T) {
+		t.Helper()
+		var cluster hubv1.Cluster
+		must(t, s.admin["hub"].Get(t.Context(), client.ObjectKey{Name: "edge"}, &cluster))
+		if tokens := s.tokens(t); len(tokens) != 1 || !meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionReady) {
+			t.Errorf("tokens %v; the Cluster is %+v", tokens, cluster.Status.Conditions)
+		}
+	}
+	asBefore := func(t *testing.T) {
+		t.Helper()
+		if diff := cmp.Diff(empty, s.contents(t)); diff != "" {
+			t.Errorf("something is left behind, or missing: %s", diff)
+		}
+	}
+	must(t, run(t.Context(), s.register(t, &cut{}))) // and what the hub makes for itself once
+	must(t, run(t.Context(), s.deregister(t, &cut{})))
+	empty = s.contents(t)
+
+	t.Run("register", func(t *testing.T) {
+		interruptEverywhere(t, s.register, nothing, func(t *testing.T) {
+			t.Helper()
+			oneToken(t)
+			must(t, run(t.Context(), s.deregister(t, &cut{})))
+			asBefore(t)
+		})
+	})
+	t.Run("rotate", func(t *testing.T) {
+		settled(t)
+		interruptEverywhere(t, s.rotate, nothing, oneToken)
+		must(t, run(t.Context(), s.deregister(t, &cut{})))
+		asBefore(t)
+	})
+	t.Run("deregister", func(t *testing.T) {
+		interruptEverywhere(t, s.deregister, settled, asBefore)
+	})
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/modules"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleettest.Main(m))
+}
+
+// site is a hub that runs, and a remote.
+type site struct {
+	hub, remote *fleet.Cluster
+	admin       map[string]*access.Cluster // of both, by name
+	entry       *clientcmdapi.Cluster      // of the remote
+}
+
+// newSite starts a hub that knows no remote yet. It is stopped when the test ends.
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{hub: fleettest.Cluster(t, "hub"), remote: fleettest.Cluster(t, "remote"), admin: map[string]*access.Cluster{}}
+	_, err := envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
+	must(t, err)
+	for _, c := range []*fleet.Cluster{s.hub, s.remote} {
+		s.admin[c.Name()], err = access.New(c.Name(), c.Config())
+		must(t, err)
+	}
+	raw, err := clientcmd.Load(s.remote.Kubeconfig())
+	must(t, err)
+	s.entry = raw.Clusters[raw.Contexts[raw.CurrentContext].Cluster]
+	must(t, s.admin["hub"].Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
+	o := app.Options{Config: s.hub.Config(), Modules: modules.All()}
+	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- app.Run(ctx, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the hub ended with %v", err)
+		}
+	})
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// place is where a command works whose requests go through a cut.
+func (s *site) place(t *testing.T, c *cut) enroll.Place {
+	t.Helper()
+	clients := map[string]*access.Cluster{}
+	for _, one := range []*fleet.Cluster{s.hub, s.remote} {
+		config := one.Config()
+		config.Wrap(c.wrap)
+		var err error
+		clients[one.Name()], err = access.New(one.Name(), config)
+		must(t, err)
+	}
+	return enroll.Place{
+		Terminal: terminal.New(strings.NewReader(""), io.Discard, io.Discard), Hub: clients["hub"], Remote: clients["remote"],
+		Namespace: hubv1.DefaultNamespace, Name: "edge", Yes: true, Timeout: 30 * time.Second,
+	}
+}
+
+// command is what a command does after it has read its flags.
+type command interface {
+	Prepare(ctx context.Context) error
+	RequireRights(ctx context.Context) error
+	Run(ctx context.Context) error
+}
+
+func run(ctx context.Context, c command) error {
+	if err := c.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := c.RequireRights(ctx); err != nil {
+		return err
+	}
+	return c.Run(ctx)
+}
+
+func (s *site) register(t *testing.T, c *cut) command {
+	t.Helper()
+	return &enroll.Registration{
+		Place: s.place(t, c), Entry: s.entry, Token: enroll.Requested, Lifetime: time.Hour,
+		Account: enroll.Account{Namespace: metav1.NamespaceSystem, Rules: registry.RemoteRules(modules.All()...)},
+	}
+}
+
+func (s *site) rotate(t *testing.T, c *cut) command {
+	t.Helper()
+	return &enroll.Rotation{Place: s.place(t, c), Lifetime: time.Hour}
+}
+
+func (s *site) deregister(t *testing.T, c *cut) command {
+	t.Helper()
+	return &enroll.Deregistration{Place: s.place(t, c)}
+}
+
+// contents names everything in both clusters that registering has to do with, with its UID.
+func (s *site) contents(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, name := range []string{"hub", "remote"} {
+		lists := []client.ObjectList{
+			&corev1.SecretList{}, &corev1.ServiceAccountList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
+			&rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		}
+		if name == "hub" {
+			lists = append(lists, &hubv1.ClusterList{})
+		}
+		for _, list := range lists {
+			must(t, s.admin[name].List(t.Context(), list))
+			must(t, eachItem(list, func(o client.Object) {
+				all = append(all, fmt.Sprintf("%s %T %s/%s %s", name, o, o.GetNamespace(), o.GetName(), o.GetUID()))
+			}))
+		}
+	}
+	return all
+}
+
+// tokens returns the names of the Secrets that keep tokens of the hub alive in the remote.
+func (s *site) tokens(t *testing.T) []string {
+	t.Helper()
+	var all corev1.SecretList
+	must(t, s.admin["remote"].List(t.Context(), &all, client.MatchingLabels{"app.kubernetes.io/managed-by": "clusterfx"}))
+	var names []string
+	for _, one := range all.Items {
+		names = append(names, one.Name)
+	}
+	return names
+}
+
+var errUnexpected = errors.New("not an object")

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"reflect"
+	"strings"
+
+	"go.uber.org/fx"
+)
+
+// signaturesOf returns what each function needs that an option invokes, in the order in which invokesOf names them.
+// fx keeps the functions in fields that have no accessors. Where they are not what they were in the version that this
+// was written for, nothing is known, and the graph has fewer arrows.
+func signaturesOf(option reflect.Value) [][]Need {
+	for option.Kind() == reflect.Interface || option.Kind() == reflect.Pointer {
+		option = option.Elem()
+	}
+	var all [][]Need
+	switch option.Kind() {
+	case reflect.Slice: // fx.Options
+		for i := range option.Len() {
+			all = append(all, signaturesOf(option.Index(i))...)
+		}
+	case reflect.Struct:
+		if inner := option.FieldByName("options"); inner.IsValid() { // fx.Module
+			return signaturesOf(inner)
+		}
+		if option.Type().Name() != "invokeOption" {
+			return nil
+		}
+		targets := option.FieldByName("Targets")
+		if targets.Kind() != reflect.Slice {
+			return nil
+		}
+		for i := range targets.Len() {
+			all = append(all, needsOf(targets.Index(i)))
+		}
+	}
+	return all
+}
+
+// needsOf returns the parameters of a function, or of one that fx.Annotate has wrapped.
+func needsOf(target reflect.Value) []Need {
+	var tags []string
+	for target.Kind() == reflect.Interface {
+		target = target.Elem()
+	}
+	if target.Kind() == reflect.Struct {
+		list := target.FieldByName("ParamTags")
+		for i := 0; list.Kind() == reflect.Slice && i < list.Len(); i++ {
+			tags = append(tags, list.Index(i).String())
+		}
+		if target = target.FieldByName("Target"); target.Kind() == reflect.Interface {
+			target = target.Elem()
+		}
+	}
+	if target.Kind() != reflect.Func {
+		return nil
+	}
+	var needs []Need
+	for i := range target.Type().NumIn() {
+		tag := reflect.StructTag("")
+		if i < len(tags) {
+			tag = reflect.StructTag(tags[i])
+		}
+		needs = append(needs, needsOfParameter(target.Type().In(i), tag)...)
+	}
+	return needs
+}
+
+// needsOfParameter returns what a parameter asks for. A struct with fx.In asks for its fields.
+func needsOfParameter(kind reflect.Type, tag reflect.StructTag) []Need {
+	if kind.Kind() == reflect.Struct && embedsIn(kind) {
+		var needs []Need
+		for i := range kind.NumField() {
+			if field := kind.Field(i); field.Type != reflect.TypeFor[fx.In]() {
+				needs = append(needs, needsOfParameter(field.Type, field.Tag)...)
+			}
+		}
+		return needs
+	}
+	one := Need{Type: kind.String(), Optional: tag.Get("optional") == "true"}
+	if group, _, _ := strings.Cut(tag.Get("group"), ","); group != "" && kind.Kind() == reflect.Slice {
+		one.Type = kind.Elem().String() + "[group=" + group + "]"
+	} else if name := tag.Get("name"); name != "" {
+		one.Type += "[name=" + name + "]"
+	}
+	return []Need{one}
+}
+
+func embedsIn(kind reflect.Type) bool {
+	for i := range kind.NumField() {
+		if field := kind.Field(i); field.Anonymous && (field.Type == reflect.TypeFor[fx.In]() ||
+			field.Type.Kind() == reflect.Struct && embedsIn(field.Type)) {
+			return true
+		}
+	}
+	return false
+}
+
+// invoked returns what an option invokes, and what that needs.
+func invoked(option fx.Option) []Invoke {
+	all := invokesOf(option.String())
+	if needs := signaturesOf(reflect.ValueOf(option)); len(needs) == len(all) {
+		for i := range all {
+			all[i].Needs = needs[i]
+		}
+	}
+	return all
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
+
+// hubOf returns a client for an API server that knows Clusters, and that no hub runs on.
+func hubOf(t *testing.T) *access.Cluster {
+	t.Helper()
+	config := fleettest.Cluster(t, "hub").Config()
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		Paths: []string{"../../../../config/crd"}, ErrorIfPathMissing: true,
+	})
+	must(t, err)
+	hub, err := access.New("the hub's cluster", config)
+	must(t, err)
+	return hub
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Controllers are below their modules: in one line if they all run, and each with its reason if one does not.
+func TestDescribe_Controllers(t *testing.T) {
+	hub := hubOf(t)
+	c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+	c.Spec.KubeconfigSecretRef.Name = "edge"
+	must(t, hub.Create(t.Context(), c))
+	running := func(names ...string) (all []hubv1.ControllerStatus) {
+		for _, name := range names {
+			all = append(all, hubv1.ControllerStatus{Name: name, State: hubv1.ModuleRunning})
+		}
+		return all
+	}
+	c.Status = hubv1.ClusterStatus{ModuleSummary: "1/3", Modules: []hubv1.ModuleStatus{
+		{Name: "quota", State: hubv1.ModuleRunning, Reason: "Running", Controllers: running("count", "enforce")},
+		{
+			Name: "scanner", State: hubv1.ModuleWaiting, Reason: "Forbidden", Message: "grant list and watch: pods",
+			Controllers: append(running("nodes"), hubv1.ControllerStatus{
+				Name: "pods", State: hubv1.ModuleWaiting, Reason: "Forbidden", Message: "grant list and watch: pods",
+			}, hubv1.ControllerStatus{
+				Name: "images", State: hubv1.ModuleStarting, Reason: "Starting", Message: "waits for the initial objects of Image.example.com",
+			}),
+		},
+		{Name: "stopped", State: hubv1.ModuleStopped},
+	}}
+	must(t, hub.Status().Update(t.Context(), c))
+	tree, err := inspect.Describe(t.Context(), hub, "edge")
+	must(t, err)
+	var out bytes.Buffer
+	must(t, terminal.New(strings.NewReader(""), &out, &out).Tree(tree))
+	want := `|- App: 1/3 modules run
+|  |- ok quota              Running
+|  |  ` + "`" + `- Controllers: count, enforce
+|  |- unknown: scanner            Waiting: Forbidden: grant list and watch: pods
+|  |  |- ok controller nodes              Running
+|  |  |- unknown: controller pods               Waiting: Forbidden: grant list and watch: pods
+|  |  ` + "`" + `- > controller images             Starting: waits for the initial objects of Image.example.com
+|  ` + "`" + `- unknown: stopped            Stopped
+`
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("the tree is\n%s\nand not\n%s", out.String(), want)
+	}
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// before are the manifests of an earlier version, as kubectl kustomize config/default made them of it. A version that
+// changes the CRD or the rights leaves its own next to it.
+const before = "testdata/install-before-controllers.yaml"
+
+// Of the Clusters of the test, these are Ready.
+var readyOnes = []string{"from-a-secret", "of-its-own"}
+
+// A hub of this version works with the manifests of the one before, and says less; when the new ones have been applied
+// it says all. Every Cluster stays Ready, nothing that was there is lost or made anew, and what is stored is valid.
+func TestUpgrade(t *testing.T) {
+	config := fleettest.Cluster(t, "upgraded").Config()
+	admin := clientFor(t, config)
+	text, err := os.ReadFile(before)
+	must(t, err)
+	old := parse(t, string(text))
+	must(t, install.Apply(t.Context(), admin, old, install.ApplyOptions{}))
+	eventually(t, func() error { return admin.List(t.Context(), &hubv1.ClusterList{}) })
+	stop := startHub(t, podsConfig(t, admin, config))
+	register(t, admin, readyOnes[0], fleettest.Cluster(t, "remote").Kubeconfig())
+	registerInFull(t, admin, readyOnes[1], fleettest.Cluster(t, "remote-too").Kubeconfig())
+	for _, name := range readyOnes {
+		awaitWork(t, admin, name)
+	}
+	expectControllers(t, admin, "")
+	was := inventory(t, admin, old)
+	unready := watchReady(t, config)
+
+	stop()
+	must(t, install.Apply(t.Context(), admin, objects(t, install.Options{}), install.ApplyOptions{}))
+	startHub(t, podsConfig(t, admin, config))
+	eventually(t, func() error { return nameControllers(t.Context(), admin) })
+	expectControllers(t, admin, "inventory")
+	now := inventory(t, admin, old)
+	for key := range now {
+		if _, known := was[key]; !known {
+			delete(now, key) // New objects are no loss.
+		}
+	}
+	if diff := gocmp.Diff(was, now); diff != "" {
+		t.Errorf("the upgrade has lost or made anew: %s", diff)
+	}
+	expectValid(t, admin)
+	if seen := unready(); len(seen) > 0 {
+		t.Errorf("Clusters were not Ready during the upgrade: %v", seen)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// registerInFull creates a Cluster with every field that the manifests of before know, and one that is paused.
+func registerInFull(t *testing.T, c client.Client, name string, kubeconfig []byte) {
+	t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: hubv1.DefaultNamespace},
+		Data:       map[string][]byte{"access": kubeconfig},
+	}
+	spec := hubv1.ClusterSpec{
+		KubeconfigSecretRef: hubv1.KubeconfigSecretRef{Name: name, Key: "access"},
+		State:               hubv1.ClusterActive,
+		Probe:               hubv1.ProbeSpec{PeriodSeconds: 2, TimeoutSeconds: 2, FailureThreshold: 2, SuccessThreshold: 1},
+		Client:              hubv1.ClientSpec{QPS: 20, Burst: 40, TimeoutSeconds: 5},
+		Modules:             []string{"inventory"},
+	}
+	paused := spec
+	paused.State, paused.Server, paused.TLSServerName = hubv1.ClusterPaused, "https://10.4.0.11:6443", "kubernetes"
+	paused.ProxyURL, paused.Namespaces = "socks5://proxy.example.com", []string{"team-a"}
+	must(t, errors.Join(
+		c.Create(t.Context(), secret),
+		c.Create(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "eu"}}, Spec: spec}),
+		c.Create(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "paused"}, Spec: paused}),
+	))
+}
+
+// expectControllers fails the test unless the Clusters that are Ready name this controller, or none.
+func expectControllers(t *testing.T, c client.Client, want string) {
+	t.Helper()
+	for _, name := range readyOnes {
+		var cluster hubv1.Cluster
+		must(t, c.Get(t.Context(), client.ObjectKey{Name: name}, &cluster))
+		if got := controllersOf(&cluster); got != want {
+			t.Errorf("the controllers of %s are %q, want %q", name, got, want)
+		}
+	}
+}
+
+func controllersOf(c *hubv1.Cluster) (names string) {
+	for _, m := range c.Status.Modules {
+		for _, one := range m.Controllers {
+			names += one.Name
+		}
+	}
+	return names
+}
+
+// nameControllers returns an error unless all Clusters that are Ready name their controllers.
+func nameControllers(ctx context.Context, c client.Client) error {
+	var missing error
+	for _, name := range readyOnes {
+		var cluster hubv1.Cluster
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+			return err
+		}
+		if controllersOf(&cluster) == "" {
+			missing = fmt.Errorf("%s names no controllers: %+v", name, cluster.Status.Modules)
+		}
+	}
+	return missing
+}
+
+// inventory names what is in the hub's cluster that must survive: all objects of the old manifests, the Clusters with
+// what people wrote in them, and the Secrets with their data.
+func inventory(t *testing.T, c client.Client, manifests []*unstructured.Unstructured) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, object := range manifests {
+		now := object.DeepCopy()
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(object), now))
+		found[id(now)] = string(now.GetUID())
+	}
+	var clusters hubv1.ClusterList
+	must(t, c.List(t.Context(), &clusters))
+	for _, one := range clusters.Items {
+		found["Cluster/"+one.Name] = fmt.Sprintf("%s, generation %d, %+v, %v, %v, finalizers %v, id %s", one.UID, one.Generation,
+			one.Spec, one.Labels, one.Annotations, one.Finalizers, one.Status.ID)
+	}
+	var secrets corev1.SecretList
+	must(t, c.List(t.Context(), &secrets, client.InNamespace(hubv1.DefaultNamespace)))
+	for _, one := range secrets.Items {
+		found["Secret/"+one.Name] = fmt.Sprintf("%s %v %d", one.UID, slices.Sorted(maps.Keys(one.Data)), len(one.Data["access"]))
+	}
+	return found
+}
+
+// watchReady watches the Clusters until its result is called, which says which of those that are Ready were not. Where
+// an app takes longer than a second to start Ready is Unknown for a while, which is no failure.
+func watchReady(t *testing.T, config *rest.Config) (unready func() []string) {
+	t.Helper()
+	c, err := client.NewWithWatch(config, client.Options{Scheme: clientFor(t, config).Scheme()})
+	must(t, err)
+	events, err := c.Watch(t.Context(), &hubv1.ClusterList{})
+	must(t, err)
+	var watching sync.WaitGroup
+	var seen []string
+	count := 0
+	watching.Go(func() {
+		for event := range events.ResultChan() {
+			cluster, ok := event.Object.(*hubv1.Cluster)
+			if !ok || !slices.Contains(readyOnes, cluster.Name) {
+				continue
+			}
+			count++
+			ready := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionReady)
+			if ready == nil || ready.Status == metav1.ConditionFalse || event.Type == "DELETED" {
+				seen = append(seen, fmt.Sprintf("%s %s: %+v", event.Type, cluster.Name, ready))
+			}
+		}
+	})
+	return func() []string {
+		events.Stop()
+		watching.Wait()
+		if count < len(readyOnes) {
+			t.Errorf("only %d events were seen", count)
+		}
+		return seen
+	}
+}
+
+// expectValid fails the test unless the API server would take every stored Cluster, as it is, for a new one, and its
+// status for one that was written now.
+func expectValid(t *testing.T, c client.Client) {
+	t.Helper()
+	var all hubv1.ClusterList
+	must(t, c.List(t.Context(), &all))
+	if len(all.Items) != len(readyOnes)+1 {
+		t.Errorf("there are %d Clusters", len(all.Items))
+	}
+	for _, one := range all.Items {
+		anew := &hubv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "copy-of-" + one.Name, Labels: one.Labels, Annotations: one.Annotations},
+			Spec:       one.Spec,
+		}
+		if err := c.Create(t.Context(), anew, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+			t.Errorf("%s would not be valid if it was new: %v", one.Name, err)
+		}
+		status := one.DeepCopy()
+		status.Status.Server += " " // Something has to change, or nothing is checked.
+		if err := c.Status().Update(t.Context(), status, client.DryRunAll); err != nil {
+			t.Errorf("the status of %s is not valid: %v", one.Name, err)
+		}
+	}
+}

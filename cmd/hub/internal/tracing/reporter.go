@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// reporter is an exporter that says when it stops working, and when it works again.
+type reporter struct {
+	sdktrace.SpanExporter
+	log logr.Logger
+
+	mu   sync.Mutex // protects lost; not held during an export
+	lost int        // spans since the last export that worked
+}
+
+// ExportSpans exports spans. It returns no error: what there is to say, it has logged.
+func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := r.SpanExporter.ExportSpans(ctx, spans)
+	r.mu.Lock()
+	before := r.lost
+	if r.lost = 0; err != nil {
+		r.lost = before + len(spans)
+	}
+	r.mu.Unlock()
+	switch {
+	case err != nil && before == 0:
+		r.log.Info("Traces cannot be exported; they are dropped until the collector takes them again", "error", short(err))
+	case err == nil && before > 0:
+		r.log.Info("Traces are exported again", "lost", before)
+	}
+	return nil
+}
+
+// maxError bounds the text of an error in bytes; a collector may answer with a page.
+const maxError = 256
+
+func short(err error) string {
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxError)], "")
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zpages
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// hidden stands for what nobody shall see.
+const hidden = "[hidden]"
+
+func (o Options) writeFlags(w io.Writer) {
+	flags := o.Flags()
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		_, _ = fmt.Fprintf(w, "%s=%s\n", name, shown(name, flags[name]))
+	}
+}
+
+// shown returns the value of a flag as it may be seen, on one line.
+func shown(name, value string) string {
+	if holdsSecret(name) && value != "" {
+		return hidden
+	}
+	value = inURL().ReplaceAllStringFunc(value, func(text string) string {
+		if u, err := url.Parse(text); err == nil {
+			u.User, u.RawQuery = nil, ""
+			return u.String()
+		}
+		return hidden
+	})
+	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(value)
+}
+
+// inURL returns what matches a URL with a user or a query, of which either may be secret.
+func inURL() *regexp.Regexp {
+	return regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s,]*[@?][^\s,]*`)
+}
+
+// holdsSecret reports whether the name of a flag says that its value is secret. One that ends with what a
+// place is called by names the place.
+func holdsSecret(name string) bool {
+	name = strings.ToLower(name)
+	for _, place := range []string{"-file", "-dir", "-path", "-name", "-namespace", "-ref"} {
+		if strings.HasSuffix(name, place) {
+			return false
+		}
+	}
+	return slices.ContainsFunc([]string{"token", "password", "passwd", "secret", "private", "credential"}, func(word string) bool {
+		return strings.Contains(name, word)
+	}) || strings.HasSuffix(name, "-key") || name == "key"
+}

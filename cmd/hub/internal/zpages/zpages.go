@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zpages
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Options say what the pages are about.
+type Options struct {
+	// Component is the name in the first line of each page, and Version that of the program. Required.
+	Component, Version string
+	// Started is when the program was started. Required.
+	Started time.Time
+	// Flags returns the names and values of all flags. Default: none.
+	Flags func() map[string]string
+}
+
+// Paths of the pages.
+const (
+	pprofPath   = "/debug/pprof/"
+	statuszPath = "/statusz"
+	flagzPath   = "/flagz"
+)
+
+// Handler returns what answers requests for the pages, if they are made by GET and for loopback.
+func Handler(o Options) http.Handler {
+	if o.Flags == nil {
+		o.Flags = func() map[string]string { return nil }
+	}
+	pages := http.NewServeMux()
+	pages.HandleFunc(pprofPath, pprof.Index)
+	pages.HandleFunc(pprofPath+"cmdline", pprof.Cmdline)
+	pages.HandleFunc(pprofPath+"profile", pprof.Profile)
+	pages.HandleFunc(pprofPath+"symbol", pprof.Symbol)
+	pages.HandleFunc(pprofPath+"trace", pprof.Trace)
+	pages.Handle(statuszPath, o.page("statusz", o.writeStatus))
+	pages.Handle(flagzPath, o.page("flagz", o.writeFlags))
+	return forLoopback(pages)
+}
+
+// header is what the pages of Kubernetes begin with.
+const header = "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, " +
+	"has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
+
+func (o Options) page(name string, write func(io.Writer)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			http.Error(w, "only GET is answered", http.StatusMethodNotAllowed)
+			return
+		case !takesText(r.Header.Get("Accept")):
+			http.Error(w, "there is text/plain only", http.StatusNotAcceptable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = fmt.Fprintf(w, header, o.Component, name)
+		write(w)
+	})
+}
+
+func takesText(accept string) bool {
+	for form := range strings.SplitSeq(accept, ",") {
+		switch kind, _, _ := mime.ParseMediaType(strings.TrimSpace(form)); kind {
+		case "", "*/*", "text/*", "text/plain":
+			return true
+		}
+	}
+	return false
+}
+
+func (o Options) writeStatus(w io.Writer) {
+	up := time.Since(o.Started).Round(time.Second)
+	_, _ = fmt.Fprintf(w, "Started: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\nPaths: %s\n",
+		o.Started.Format(time.UnixDate), int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60,
+		runtime.Version(), o.Version, strings.Join([]string{strings.TrimSuffix(pprofPath, "/"), flagzPath, statuszPath}, " "))
+}
+
+// forLoopback refuses requests that are for another host than this one.
+func forLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if host != "localhost" && (err != nil || !address.IsLoopback()) {
+			http.Error(w, "these pages are for localhost only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

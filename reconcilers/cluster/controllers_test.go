@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// The status names the controllers of every module, and what the one waits for that does not run. Becoming Ready is
+// still one write.
+func TestCluster_StatusNamesControllers(t *testing.T) {
+	t.Parallel()
+	remote := fleettest.Cluster(t, "one")
+	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{undeclared(), idle("other")} })
+	name := h.name("a")
+	h.putKubeconfig(name, withRights(t, remote, "controllers", withoutNodes))
+	h.newCluster(name, nil)
+	h.expect(name, hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonForbidden)
+	expect := func(state hubv1.ModuleState, reason, says string) {
+		h.eventually(func() error {
+			modules := h.get(name).Status.Modules
+			at := slices.IndexFunc(modules, func(m hubv1.ModuleStatus) bool { return m.Name == "undeclared" })
+			if at < 0 || len(modules[at].Controllers) != 1 || len(modules[1-at].Controllers) != 0 {
+				return fmt.Errorf("modules = %+v", modules)
+			}
+			one := modules[at].Controllers[0]
+			if one.Name != "undeclared" || one.State != state || one.Reason != reason || !strings.Contains(one.Message, says) {
+				return fmt.Errorf("the controller is %+v", one)
+			}
+			return nil
+		})
+	}
+	expect(hubv1.ModuleWaiting, hubv1.ReasonForbidden, `cannot list resource "nodes"`)
+	withRights(t, remote, "controllers", everything)
+	h.expectReady(name)
+	expect(hubv1.ModuleRunning, "", "")
+}

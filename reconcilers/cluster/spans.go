@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
+
+// spans makes a span of each Reconcile of a Cluster. The zero one makes none.
+type spans struct{ tracer trace.Tracer }
+
+func newSpans(p trace.TracerProvider) spans {
+	if p == nil {
+		return spans{}
+	}
+	return spans{p.Tracer("github.com/clusterfx/clusterfx/reconcilers/cluster")}
+}
+
+// begin begins a span, which end ends with what came of it. The text of an error stays in the log, where the
+// reconcileID leads to it.
+func (s spans) begin(ctx context.Context, cluster string) (spanned context.Context, end func(error)) {
+	if s.tracer == nil {
+		return ctx, func(error) {}
+	}
+	ctx, span := s.tracer.Start(ctx, "reconcile", trace.WithAttributes(
+		attribute.String("cluster", cluster), attribute.String("controller", "cluster"),
+		attribute.String("reconcileID", string(controller.ReconcileIDFromContext(ctx))),
+	))
+	return ctx, func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, "error")
+		}
+		span.End()
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// What a change of Ready sums up is not told a second time; what it does not is told.
+func TestTransitions_OfDetails(t *testing.T) {
+	t.Parallel()
+	status := func(change func(*registry.Info), modules ...hubv1.ModuleStatus) hubv1.ClusterStatus {
+		one := statusOf(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, good, but(allWell, change))
+		one.Modules = modules
+		return one
+	}
+	nothing := func(*registry.Info) {}
+	app := func(status metav1.ConditionStatus, reason string) func(*registry.Info) {
+		return func(i *registry.Info) { i.App = facet(status, reason) }
+	}
+	authorized := func(status metav1.ConditionStatus, reason string) func(*registry.Info) {
+		return func(i *registry.Info) { i.Authorized = facet(status, reason) }
+	}
+	module := func(name string, state hubv1.ModuleState, reason string) hubv1.ModuleStatus {
+		return hubv1.ModuleStatus{Name: name, State: state, Reason: reason, Message: "why"}
+	}
+	a, b := module("a", hubv1.ModuleRunning, ""), module("b", hubv1.ModuleRunning, "")
+	failedA, failedB := module("a", hubv1.ModuleFailed, "ModuleFailed"), module("b", hubv1.ModuleFailed, "ModuleFailed")
+	waitingB := module("b", hubv1.ModuleWaiting, "APIMissing")
+	because := func(module string) func(*registry.Info) {
+		return func(i *registry.Info) {
+			i.App = facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed)
+			i.App.Message = "module " + strconv.Quote(module) + ": oh"
+		}
+	}
+	failed := because("a")
+	paused := status(nothing)
+	meta.SetStatusCondition(&paused.Conditions, metav1.Condition{
+		Type: hubv1.ConditionReady, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPaused,
+	})
+	for name, tc := range map[string]struct {
+		before, after hubv1.ClusterStatus
+		want          []string
+	}{
+		"a module fails":              {status(nothing, a, b), status(failed, failedA, b), []string{"Warning ModuleFailed"}},
+		"another one fails after it":  {status(failed, failedA, b), status(because("b"), failedA, failedB), []string{"Warning ModuleFailed"}},
+		"its state comes early":       {status(nothing, a, b), status(nothing, failedA, b), nil},
+		"its state comes late":        {status(failed, a, b), status(failed, failedA, b), nil},
+		"it fails on and on":          {status(failed, failedA, b), status(failed, failedA, b), nil},
+		"all run again":               {status(failed, failedA, b), status(nothing, a, b), []string{"Normal Ready"}},
+		"a module's API goes":         {status(nothing, a, b), status(nothing, a, waitingB), []string{"Warning APIMissing"}},
+		"a module's API comes":        {status(nothing, a, waitingB), status(nothing, a, b), []string{"Normal ModuleRunning"}},
+		"a new module waits":          {status(nothing, a), status(nothing, a, waitingB), nil},
+		"a right is missing":          {status(nothing), status(authorized(metav1.ConditionFalse, hubv1.ReasonRightsMissing)), []string{"Warning RightsMissing"}},
+		"the right is granted":        {status(authorized(metav1.ConditionFalse, hubv1.ReasonRightsMissing)), status(authorized(metav1.ConditionTrue, hubv1.ReasonAllowed)), []string{"Normal Allowed"}},
+		"the app is quarantined":      {status(nothing), status(app(metav1.ConditionFalse, hubv1.ReasonQuarantined)), []string{"Warning Quarantined"}},
+		"another app takes its place": {status(nothing), status(app(metav1.ConditionUnknown, hubv1.ReasonStarting)), nil},
+		"the hub starts":              {status(nothing), status(func(i *registry.Info) { i.Reachable = facet(metav1.ConditionUnknown, hubv1.ReasonPending) }), nil},
+		"it is resumed":               {paused, status(nothing), []string{"Normal Resumed", "Normal Ready"}},
+		"it is paused":                {status(nothing), paused, []string{"Normal Paused"}},
+		"a remote is back, but not its app": {
+			status(func(i *registry.Info) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }),
+			status(app(metav1.ConditionUnknown, hubv1.ReasonStarting)),
+			nil,
+		},
+		"a remote is back, and its app fails": {
+			status(func(i *registry.Info) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }),
+			status(failed, failedA),
+			[]string{"Warning ModuleFailed", "Normal ProbeSucceeded"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, one := range transitions(tc.before, tc.after) {
+				got = append(got, one.kind+" "+one.reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

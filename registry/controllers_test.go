@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// deaf is a source that never has all of its initial objects.
+type deaf struct{}
+
+var _ source.SyncingSource = deaf{}
+
+func (deaf) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return nil
+}
+
+func (deaf) WaitForSync(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// watchingModule is a module with controllers that do nothing, and watch these types.
+func watchingModule(name string, watch func(ctrl.Manager, reconcile.Reconciler) error) registry.Module {
+	nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
+		return watch(mgr, nothing)
+	})})
+}
+
+func watchEach(objects ...client.Object) func(ctrl.Manager, reconcile.Reconciler) error {
+	return func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
+		for _, object := range objects {
+			if err := ctrl.NewControllerManagedBy(mgr).For(object).Complete(nothing); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// statesOf writes the controllers of a module in one line each, and whether a message names some words.
+func statesOf(info registry.Info, module string, words ...string) []string {
+	var all []string
+	for _, m := range info.Modules {
+		for _, c := range m.Controllers {
+			line := fmt.Sprintf("%s %s %s", c.Name, c.State, c.Reason)
+			for _, word := range words {
+				if strings.Contains(c.Message, word) {
+					line += " " + word
+				}
+			}
+			if m.Name == module {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
+}
+
+func expectControllers(t *testing.T, r *registry.Registry, name registry.ClusterName, module string, words, want []string) registry.Info {
+	t.Helper()
+	var info registry.Info
+	eventually(t, func() error {
+		info, _ = r.Info(name)
+		if diff := cmp.Diff(want, statesOf(info, module, words...)); diff != "" {
+			return fmt.Errorf("the controllers of module %s: %s\n%+v", module, diff, info.Modules)
+		}
+		return nil
+	})
+	return info
+}
+
+// Of every controller it is known which kind it waits for, and what is in the way; of two modules that wait, each
+// says what is in its own way.
+func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
+	t.Parallel()
+	pods := watchingModule("pods", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
+		return ctrl.NewControllerManagedBy(mgr).Named("both").For(&corev1.ConfigMap{}).
+			Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}).Complete(nothing)
+	})
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{watchingModule("mixed", watchEach(&corev1.ConfigMap{}, &corev1.Node{}, &corev1.Node{})), pods}
+	})
+	one := fleettest.Cluster(t, "one")
+	clerk := fleet.User{Name: "clerk-of-maps", Rules: []rbacv1.PolicyRule{rights("configmaps")}}
+	minted, err := one.MintCertificate(t.Context(), clerk)
+	if err != nil {
+		t.Fatalf("mint: %v", err)
+	}
+	if err := r.Ensure("some-rights", configFor(t, minted.Kubeconfig())); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	words := []string{"nodes", "pods", "configmaps"}
+	expectControllers(t, r, "some-rights", "mixed", words, []string{
+		"configmap Running ", "node Waiting Forbidden nodes", "node-2 Waiting Forbidden nodes",
+	})
+	info := expectControllers(t, r, "some-rights", "pods", words, []string{"both Waiting Forbidden pods"})
+	for i, want := range []string{"nodes", "pods"} {
+		if m := info.Modules[i]; m.State != registry.ModuleWaiting || !strings.Contains(m.Message, `resource "`+want+`"`) {
+			t.Errorf("module %s does not wait for %s: %+v", m.Name, want, m)
+		}
+	}
+	clerk.Rules = append(clerk.Rules, rights("nodes"), rights("pods"))
+	if _, err := one.MintCertificate(t.Context(), clerk); err != nil {
+		t.Fatalf("grant: %v", err)
+	}
+	expectState(t, r, "some-rights", registry.StateReady, registry.ReasonReady)
+	expectControllers(t, r, "some-rights", "mixed", words, []string{"configmap Running ", "node Running ", "node-2 Running "})
+}
+
+func rights(resource string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch"}}
+}
+
+// A start that takes too long says which controller has waited, and for what.
+func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Limits = registry.Limits{SyncTimeout: 2 * time.Second}
+		o.Modules = []registry.Module{watchingModule("deaf", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
+			return ctrl.NewControllerManagedBy(mgr).Named("patient").For(&corev1.Node{}).
+				WatchesRawSource(deaf{}).Complete(nothing)
+		})}
+	})
+	_, config := remote(t, "one")
+	if err := r.Ensure("deaf", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	expectControllers(t, r, "deaf", "deaf", []string{"a source of its own"}, []string{"patient Starting Starting a source of its own"})
+	info := expectState(t, r, "deaf", registry.StateFailed, registry.ReasonCacheSyncTimedOut)
+	if !strings.Contains(info.Message, "patient waits for a source of its own") {
+		t.Errorf("message = %q, want it to name the controller", info.Message)
+	}
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+)
+
+func TestTargetOf(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string][2]string{
+		"/api/v1/pods":                                    {"pods", ""},
+		"/api/v1/namespaces/x/pods/y":                     {"pods", "x"},
+		"/api/v1/namespaces/x/pods/y/log":                 {"pods/log", "x"},
+		"/api/v1/namespaces":                              {"namespaces", ""},
+		"/api/v1/namespaces/x":                            {"namespaces", ""},
+		"/api/v1/namespaces/x/finalize":                   {"namespaces/finalize", ""},
+		"/apis/apps/v1/namespaces/x/deployments/y/scale":  {"deployments.apps/scale", "x"},
+		"/apis/example.com/v1/widgets/secret-name":        {"widgets.example.com", ""},
+		"/k8s/clusters/c-1/apis/apps/v1/deployments":      {"deployments.apps", ""},
+		"/k8s/clusters/c-1/api/v1/namespaces/kube-system": {"namespaces", ""},
+		"/apis/apps/v1":                                   {"discovery", ""},
+		"/apis/apps":                                      {"discovery", ""},
+		"/api/v1":                                         {"discovery", ""},
+		"/apis":                                           {"discovery", ""},
+		"/api":                                            {"discovery", ""},
+		"/readyz":                                         {"readyz", ""},
+		"/k8s/clusters/c-1/version":                       {"version", ""},
+		"/openapi/v3/secret-name":                         {"other", ""},
+		"":                                                {"other", ""},
+		"/api/":                                           {"discovery", ""},
+		"/apis/":                                          {"discovery", ""},
+		"//api//":                                         {"discovery", ""},
+		"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews": {"selfsubjectrulesreviews.authorization.k8s.io", ""},
+	} {
+		resource, namespace := targetOf(path)
+		if got := [2]string{resource, namespace}; got != want {
+			t.Errorf("targetOf(%s) = %v, want %v", path, got, want)
+		}
+	}
+}
+
+// traced returns spans that are recorded.
+func traced(t *testing.T) (*spans, *tracetest.SpanRecorder) {
+	t.Helper()
+	recorder := tracetest.NewSpanRecorder()
+	return newSpans(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))), recorder
+}
+
+// told returns what the spans that have ended say.
+func told(recorder *tracetest.SpanRecorder) map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for _, s := range recorder.Ended() {
+		about := map[string]string{"status": s.Status().Code.String()}
+		for _, a := range s.Attributes() {
+			about[string(a.Key)] = fmt.Sprint(a.Value.AsInterface())
+		}
+		all[s.Name()] = about
+	}
+	return all
+}
+
+// A span says which resource a request was about, and neither where the remote is, nor what the query said, nor
+// which object it was. The remote is sent nothing of it.
+func TestRequestSpans(t *testing.T) {
+	t.Parallel()
+	s, recorder := traced(t)
+	var sent http.Header
+	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		sent = r.Header
+		return answer(http.StatusNotFound, nil, "")(r)
+	})
+	response, err := send(t, &chain{base: base, spans: s.of("one", toRemote)}, http.MethodPatch,
+		"/api/v1/namespaces/x/secrets/sesame?fieldManager=sesame")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(recorder.Ended()) != 0 {
+		t.Error("the span has ended before the answer was read")
+	}
+	response.Body.Close()
+	want := map[string]map[string]string{"PATCH secrets": {
+		"cluster": "one", "to": "remote", "http.request.method": "PATCH", "k8s.resource": "secrets",
+		"k8s.namespace.name": "x", "http.response.status_code": "404", "error.type": "404", "status": codes.Error.String(),
+	}}
+	if diff := cmp.Diff(want, told(recorder)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(http.Header{"User-Agent": {""}}, sent); diff != "" {
+		t.Errorf("the remote was sent: %s", diff)
+	}
+}
+
+// The span of a watch is that of its beginning.
+func TestRequestSpans_OfAWatch(t *testing.T) {
+	t.Parallel()
+	s, recorder := traced(t)
+	header := http.Header{"Content-Type": {typeJSON}}
+	_, err := send(t, &chain{base: answer(http.StatusOK, header, "{}"), spans: s.of("one", toRemote)}, http.MethodGet, "/api/v1/pods?watch=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := told(recorder)["GET pods"]; got["watch"] != "true" || got["http.response.status_code"] != "200" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestRequestSpans_OfWhatFails(t *testing.T) {
+	t.Parallel()
+	closed, closeFence := context.WithCancelCause(t.Context())
+	closeFence(ErrStopped)
+	for want, c := range map[string]*chain{
+		reasonCanceled: {base: answer(http.StatusOK, nil, ""), fence: closed},
+		"NotHealthy": {base: roundTrip(func(*http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("sesame: %w", errConnections)
+		})},
+	} {
+		s, recorder := traced(t)
+		c.spans = s.of("one", toRemote)
+		if _, err := send(t, c, http.MethodGet, "/api/v1/pods"); err == nil {
+			t.Errorf("%s: it was answered", want)
+		}
+		ended := told(recorder)["GET pods"]
+		if ended["error.type"] != want || ended["status"] != codes.Error.String() {
+			t.Errorf("%s: got %v", want, ended)
+		}
+	}
+}
+
+// Where nobody collects traces, a request is sent as it is.
+func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
+	var off *spans
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://remote/api/v1/pods", nil)
+	response := &http.Response{Body: http.NoBody}
+	same := func(got *http.Request) (*http.Response, error) {
+		if got != r {
+			t.Error("it is another request")
+		}
+		return response, nil
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		_, _ = off.of("one", toRemote).send(r, same)
+		ctx, span := off.begin(r.Context(), "WithClient", "one")
+		if ctx != r.Context() {
+			t.Error("it is another context")
+		}
+		endWith(span, errors.New("x"))
+	}); n > 1 { // the error
+		t.Errorf("%v allocations", n)
+	}
+	if newSpans(nil) != nil {
+		t.Error("no provider makes spans")
+	}
+}
