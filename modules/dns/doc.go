@@ -81,7 +81,7 @@ deleted from the zone is made anew, by another attempt.
 
 	clusters.clusterfx.dev         get, list, watch, patch
 	clusters.clusterfx.dev/status  patch
-	leases.coordination.k8s.io     get, list, create, update, delete
+	leases.coordination.k8s.io     get, create, update, delete
 
 Besides these the module uses what every hub has in the credentials namespace: get on the Secret, and events.
 

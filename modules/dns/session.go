@@ -53,8 +53,9 @@ func (z zone) do(ctx context.Context, f func(*session) error) error {
 	if err != nil {
 		return z.unreachable("does not answer", err)
 	}
-	defer func() { _ = conn.Close() }() // There is nothing left to say on it.
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	hangUp := func() { _ = conn.Close() } // There is nothing left to say on it.
+	defer hangUp()
+	stop := context.AfterFunc(ctx, hangUp) // A deadline would be moved again by the next request.
 	defer stop()
 	return f(&session{z, c, conn.Conn})
 }

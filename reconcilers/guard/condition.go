@@ -3,11 +3,10 @@
 package guard
 
 import (
-	"regexp"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Reasons of conditions besides those of providers.
@@ -28,8 +27,8 @@ const (
 )
 
 const (
-	maxReason  = 1024
-	maxMessage = 4096 // bytes; the API server takes 32 KiB
+	maxIntent  = 1024 // bytes
+	maxMessage = 4096 // the API server takes 32 KiB
 )
 
 // set changes the condition. LastTransitionTime moves with the status only. What the API server would refuse is
@@ -38,12 +37,15 @@ func (e *entry) set(status metav1.ConditionStatus, reason, message string, gener
 	if status != metav1.ConditionTrue && status != metav1.ConditionFalse {
 		status = metav1.ConditionUnknown
 	}
+	if !object.IsReason(reason) {
+		reason = ReasonNone
+	}
 	var conditions []metav1.Condition
 	if e.condition.Type != "" {
 		conditions = append(conditions, e.condition)
 	}
 	meta.SetStatusCondition(&conditions, metav1.Condition{
-		Type: e.lock.Type, Status: status, Reason: reasonable(reason), Message: shortened(message, maxMessage),
+		Type: e.lock.Type, Status: status, Reason: reason, Message: object.Shortened(message, maxMessage),
 		ObservedGeneration: generation,
 	})
 	e.condition = conditions[0]
@@ -56,21 +58,4 @@ func (e *entry) fail(class Class, err error, generation int64) {
 		reason = ReasonTerminalError
 	}
 	e.set(metav1.ConditionFalse, reason, err.Error(), generation)
-}
-
-// reasonable returns the reason, or the next best one that the API server takes.
-func reasonable(reason string) string {
-	if len(reason) <= maxReason && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(reason) {
-		return reason
-	}
-	return ReasonNone
-}
-
-// shortened cuts a text to a number of bytes.
-func shortened(text string, most int) string {
-	const more = " ..."
-	if len(text) > most {
-		text = text[:most-len(more)] + more
-	}
-	return strings.ToValidUTF8(text, "")
 }

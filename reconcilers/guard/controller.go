@@ -11,6 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Controller is what a provider changes the world with: the external system in Guard, the object and what
@@ -61,18 +64,19 @@ func (c *Controller[O]) List(ctx context.Context, list client.ObjectList, opts .
 	return c.host.client.List(ctx, list, opts...)
 }
 
-// Eventf records an event about the object. reason and action are CamelCase words.
+// Eventf records an event about the object. reason and action are CamelCase words. A note of more than 1 KiB is cut.
 //
 //nolint:revive // the parameters are those of an EventRecorder, without the objects
 func (c *Controller[O]) Eventf(eventType, reason, action, note string, args ...any) {
 	if c.host.options.Events != nil {
-		c.host.options.Events.Eventf(c.object, nil, eventType, reason, action, note, args...)
+		text := object.Shortened(fmt.Sprintf(note, args...), object.MaxNote)
+		c.host.options.Events.Eventf(c.object, nil, eventType, reason, action, "%s", text)
 	}
 }
 
 // UpdateCondition sets the condition of the controller's type. It writes nothing if the condition is so already.
 // Within a task it says how far the task is; the lock stays. Outside of one the reason is what Settled returns
-// from then on; then the error is ErrLocked if there is a task of another process, and ErrStale if the
+// from then on; then the error is ErrLocked if there is a task of somebody else, and ErrStale if the
 // condition has changed since the object was read.
 func (c *Controller[O]) UpdateCondition(
 	ctx context.Context, status metav1.ConditionStatus, reason, message string,
@@ -83,22 +87,38 @@ func (c *Controller[O]) UpdateCondition(
 	if c.gone || c.seen.condition == wanted.condition && (c.running != nil || c.seen.lock.Settled == settled) {
 		return nil
 	}
-	s, err := c.change(ctx, func(s *snapshot[O]) error {
-		if err := c.mayChange(s); err != nil {
-			return err
-		}
+	err := c.changeEntry(ctx, func(e *entry) {
 		if c.running == nil {
-			s.lock.Settled = settled
+			e.lock.Settled = settled
 		}
-		s.set(status, reason, message, c.basis.generation)
-		return nil
+		e.set(status, reason, message, c.basis.generation)
 	})
 	if err != nil {
 		return fmt.Errorf("set condition %s of %s: %w", c.key.kind, c.object.GetName(), err)
 	}
 	c.progressed = c.progressed || c.running == nil
-	c.refresh(s)
 	return nil
+}
+
+// changeEntry changes the entry, within our task or while there is none.
+func (c *Controller[O]) changeEntry(ctx context.Context, f func(*entry)) error {
+	if c.running == nil {
+		if !c.host.turns.take(c.key) {
+			return c.host.busy()
+		}
+		defer c.host.turns.leave(c.key)
+	}
+	s, err := c.change(ctx, func(s *snapshot[O]) error {
+		if err := c.mayChange(s); err != nil {
+			return err
+		}
+		f(&s.entry)
+		return nil
+	})
+	if err == nil {
+		c.refresh(s)
+	}
+	return err
 }
 
 // UpdateStatus has mutate change the status of the object as the API server has it, and writes what is different.
@@ -163,13 +183,22 @@ func (c *Controller[O]) mayChange(s *snapshot[O]) error {
 		}
 		return nil
 	}
-	if l := s.lock; l.Holder != "" && l.Holder != c.host.holder {
-		if d := c.host.others.remaining(c.key, l, c.host.clock.now()); d > 0 {
-			return &LockedError{Holder: l.Holder, RetryAfter: d}
-		}
+	if err := c.isFree(s.lock); err != nil {
+		return err
 	}
 	if !c.basis.isThatOf(s.object) || c.seen.differs(s.entry) {
 		return ErrStale
+	}
+	return nil
+}
+
+// isFree returns a LockedError if another process holds the lock, which was read just now.
+func (c *Controller[O]) isFree(l lock.Record) error {
+	if l.Holder == "" || l.Holder == c.host.holder {
+		return nil
+	}
+	if d := c.host.others.remaining(c.key, l, c.host.clock.now()); d > 0 {
+		return &LockedError{Holder: l.Holder, RetryAfter: d}
 	}
 	return nil
 }

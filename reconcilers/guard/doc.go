@@ -21,8 +21,8 @@ In an App, of the hub or of a remote, with any number of modules that contribute
 		guard.AsFactory[*v1.Tunnel]("tunnels", newCloudflare), // func(...) (guard.Factory[*v1.Tunnel], error)
 	)
 
-Without fx, AddTo adds the controller to a manager, and NewReconciler is for those who build the controller
-themselves. A reconciler of another make has a Host, and asks it for a Controller when it needs one.
+Without fx, AddTo adds the controller to a manager. A reconciler of another make has a Host, and asks it for a
+Controller when it needs one.
 
 A provider does what changes the external system in Controller.Guard:
 
@@ -43,8 +43,8 @@ A provider does what changes the external system in Controller.Guard:
 The lock is one condition's of one object. With it is written what the task is about to do (Attempt.Intent) and
 under which name (Attempt.ID), before it does anything. Meanwhile the condition is Unknown, with the reason Locked.
 
-An attempt is open from the first lock to an outcome that is written, or to a Terminal error, with which a task
-says that the system has refused the change. All Guards of the condition in between, whoever runs them and whatever
+An attempt is open from the first lock to an outcome that is written, or to a Terminal error of its first run, with
+which a task says that the system has refused the change. All Guards of the condition in between, whoever runs them and whatever
 for, are runs of the same attempt: they get the same ID, and Recovering is true. So a task that deletes finds
 what one that was to create may have left. A system that remembers an ID together with the request, and answers
 the second with what it answered the first, needs a key for each operation, such as ID + "/delete".
@@ -105,7 +105,7 @@ does not look at its context, or a process that is frozen in the middle of a req
 something. So may a request that is on its way when the process dies. That is what Attempt.ID is for: it is still
 the same attempt.
 
-The property is tested in virtual time with thousands of random histories of two replicas whose clocks differ by
+The property is tested in virtual time with hundreds of random histories of two replicas whose clocks differ by
 an hour and run at different speed, whose requests are slow, lost, answered late or not at all, and who are killed at
 any time; and on real API servers by killing the hub at each single step.
 
@@ -131,8 +131,14 @@ The status of a kind, or a Lease, is where this package knows from what was done
 rule that status is never read to decide; an external system that gives no names leaves no other way. Who deletes
 it by hand makes the count of attempts begin anew, with the same IDs.
 
-A finalizer in a remote stays when the remote leaves the hub, and then nobody removes it. A module whose providers
-work on objects of remotes has a registry.CleanupStep that takes care of them, or deletes them.
+When the Cluster of a remote is deleted, a step removes the finalizer from the objects in the remote (Cleanup), since
+nobody would do it later. Module adds the step. What the providers have made stays. A remote that cannot be reached
+then keeps the finalizers; an event on the Cluster names the step, and somebody has to remove them by hand.
+Deselecting a module is no farewell: the finalizers stay.
+
+An object that no factory handles any more keeps its finalizer, too, as does one with a condition that something was
+done for and no factory handles. An event says so. Its module has gone or has changed its mind, and what it has made
+would be forgotten.
 
 Secrets belong into Secrets (Controller.Create), never into a condition, a status, an intent or an error.
 
@@ -151,7 +157,7 @@ The chain owns a finalizer, so that no provider can forget to have one, or remov
 RemoveFinalizer within a task waits for the outcome for the same reason.
 
 A failed task writes its condition with each try. The watch would bring the object back at once, and no backoff
-would ever be seen; Host.Predicate drops these events. What a provider has to be woken up for it asks for with
+would ever be seen; a predicate drops these events. What a provider has to be woken up for it asks for with
 RequeueAfter, or adds a watch for in Options.Build. A provider that has settled a step and returns an empty result is
 called again, as the watch would have done it.
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // entry is what one condition type has of an object: its lock and its condition. Both are always written
@@ -39,7 +40,7 @@ func (e *entry) begin(uid types.UID, intent, holder string, ttl time.Duration) A
 	if l.Runs == 0 {
 		l.Attempt++
 		l.AttemptID = attemptID(uid, l.Type, l.Attempt)
-		l.Intent = shortened(intent, maxReason)
+		l.Intent = object.Shortened(intent, maxIntent)
 	}
 	l.Runs++
 	l.Holder, l.TTLSeconds = holder, int32(ttl/time.Second)

@@ -23,12 +23,14 @@ var (
 	// ErrLockLost is the cause of the end of a task's context when the lock could not be renewed in time, and
 	// in the error of a Guard whose task somebody else has taken over. The attempt is theirs now.
 	ErrLockLost = errors.New("the lock is lost")
-	// ErrAmbiguousProvider is in the error of a reconciler if several factories handle one object for the
-	// same condition type.
-	ErrAmbiguousProvider = errors.New("several providers handle the object")
 
-	errUnchanged = errors.New("nothing to write")
-	errPanicked  = errors.New("the task panicked")
+	// errAmbiguousProvider: several factories handle one object for the same condition type.
+	errAmbiguousProvider = errors.New("several providers handle the object")
+	// errNoProvider: an object that is being deleted has the finalizer, and no factory handles it any more, or none
+	// does for a condition that something was done for. The finalizer stays.
+	errNoProvider = errors.New("no provider handles the object")
+	errUnchanged  = errors.New("nothing to write")
+	errPanicked   = errors.New("the task panicked")
 )
 
 // LockedError says who holds a lock and when to ask again. It matches ErrLocked.
@@ -53,9 +55,10 @@ type Class string
 const (
 	// Retryable errors are tried again with backoff. A task keeps its attempt, so it may find what it left.
 	Retryable Class = "Retryable"
-	// Terminal errors are not tried again before the object changes: somebody has to do something. The
-	// attempt ends, because a task says with it that the external system has refused the change. While an
-	// object is being deleted they are tried again with backoff, for the object would stay forever.
+	// Terminal errors are not tried again before the object changes: somebody has to do something. With one a task
+	// says that the external system has refused the change, so the attempt ends; but not if it was Recovering, for
+	// what became of the run before nobody has said. While an object is being deleted they are tried again with
+	// backoff, for the object would stay forever.
 	Terminal Class = "Terminal"
 	// Conflict errors come from knowing an older state. They are tried again a second later without a word.
 	Conflict Class = "Conflict"

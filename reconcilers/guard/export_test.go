@@ -6,7 +6,21 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
+
+// Errors of reconcilers, which nobody but a queue gets.
+var (
+	ErrAmbiguousProvider = errAmbiguousProvider
+	ErrNoProvider        = errNoProvider
+)
+
+// NewReconciler returns the reconciler that AddTo adds, for tests that call it by hand.
+func NewReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
+	return newReconciler(h, factories...)
+}
 
 // TestClock is a clock that can be ahead, and that waits for nothing once it is stopped.
 type TestClock struct {

@@ -4,14 +4,11 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // SetFinalizer adds a finalizer to the object, if it is not there. A reconciler of this package has one of its
@@ -48,8 +45,8 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 	}
 	deleting := !c.object.GetDeletionTimestamp().IsZero()
 	if deleting && len(has) == 1 {
-		if err := c.place.discard(ctx); err != nil {
-			return fmt.Errorf("delete the lock %s of %s: %w", c.key.kind, c.object.GetName(), err)
+		if err := c.Forget(ctx); err != nil {
+			return err
 		}
 	}
 	err := c.changeFinalizers(ctx, func(has []string) []string {
@@ -68,21 +65,17 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 
 // Forget deletes what the lock is kept in, if that is not the object: a Lease. The next Guard begins to count attempts
 // anew. It is for those who have finalizers of their own, and do not remove them with RemoveFinalizer: to be called
-// when the object goes, and there is nothing left to lock. It must not be called within a task.
+// when the object goes, and there is nothing left to lock. The error is ErrLocked if there is a task of another
+// process. It must not be called within a task.
 func (c *Controller[O]) Forget(ctx context.Context) error {
-	if err := c.place.discard(ctx); err != nil {
+	if err := c.place.discard(ctx, c.isFree); err != nil {
 		return fmt.Errorf("delete the lock %s of %s: %w", c.key.kind, c.object.GetName(), err)
 	}
 	return nil
 }
 
-// removeLater removes what was to be removed in a task.
-func (c *Controller[O]) removeLater(ctx context.Context, done bool) error {
-	finalizers := c.letGo
-	c.letGo = nil
-	if !done {
-		return nil
-	}
+// removeLater removes what was to be removed in a task that has succeeded.
+func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) error {
 	for _, f := range finalizers {
 		if err := c.RemoveFinalizer(ctx, f); err != nil {
 			return err
@@ -93,47 +86,29 @@ func (c *Controller[O]) removeLater(ctx context.Context, done bool) error {
 
 // changeFinalizers patches nothing but the finalizers, of the object that we know and no other of its name. If
 // somebody else was faster it begins anew with theirs, since theirs are none of our business.
-//
-// This is no server-side apply: that would leave a finalizer which somebody else owns, too, as after a restore
-// from a backup.
 func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) []string) error {
-	var live client.Object = c.object
+	var live metav1.Object = c.object
 	for conflicts := 0; ; conflicts++ {
-		finalizers := f(slices.Clone(live.GetFinalizers()))
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": c.key.uid, "resourceVersion": live.GetResourceVersion(), "finalizers": finalizers,
-		}})
-		if err != nil {
-			return err
+		known := &metav1.ObjectMeta{
+			Namespace: live.GetNamespace(), Name: live.GetName(), UID: c.key.uid, ResourceVersion: live.GetResourceVersion(),
 		}
-		target := c.metadata()
-		err = c.host.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch),
-			client.FieldOwner(c.host.options.identity()))
+		written, err := c.host.finalizers.Set(ctx, known, f(slices.Clone(live.GetFinalizers())))
 		switch {
 		case err == nil:
-			c.object.SetFinalizers(target.GetFinalizers())
+			c.object.SetFinalizers(written.GetFinalizers())
 			if conflicts == 0 {
-				c.object.SetResourceVersion(target.GetResourceVersion())
-				c.basis.resourceVersion = target.GetResourceVersion()
+				c.object.SetResourceVersion(written.GetResourceVersion())
+				c.basis.resourceVersion = written.GetResourceVersion()
 			}
 			return nil
 		case !apierrors.IsConflict(err) || conflicts == maxConflicts:
 			return err
 		}
-		live = c.metadata()
-		if err := c.host.live.Get(ctx, client.ObjectKeyFromObject(c.object), live); err != nil {
+		if live, err = c.host.finalizers.Read(ctx, c.host.live, known); err != nil {
 			return err
 		}
 		if live.GetUID() != c.key.uid {
 			return apierrors.NewNotFound(c.host.resource(), c.object.GetName())
 		}
 	}
-}
-
-func (c *Controller[O]) metadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(c.host.gvk)
-	m.SetNamespace(c.object.GetNamespace())
-	m.SetName(c.object.GetName())
-	return m
 }

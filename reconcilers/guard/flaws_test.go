@@ -23,8 +23,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
-// The tests of this file and of flaws_chain_test.go are named after the known flaws of the ProviderController that
-// this package follows.
+// The tests of this file, and D6 and D12 in reconciler_test.go, are named after the known flaws of the
+// ProviderController that this package follows.
 
 // D1: Create was renamed by mistake, and an embedded one was called that knows of no owner, label and namespace.
 func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
@@ -35,7 +35,7 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 	c := s.controller(s.host(inStatus()), long)
 	belongs := func(obj client.Object) {
 		t.Helper()
-		must(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: obj.GetName()}, obj))
+		must(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: obj.GetName()}, obj))
 		owners := obj.GetOwnerReferences()
 		if len(owners) != 1 || owners[0].UID != c.Object().UID || owners[0].Kind != "Tunnel" || !*owners[0].Controller {
 			t.Errorf("owners: %+v", owners)
@@ -71,24 +71,6 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestCreate_ForAClusterScopedObject(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	h, err := guard.NewHost[*corev1.Namespace](s, s, guard.Options[*corev1.Namespace]{Name: "spaces"})
-	must(t, err)
-	space := &corev1.Namespace{}
-	must(t, s.Get(t.Context(), client.ObjectKey{Name: s.namespace}, space))
-	c, err := h.Controller(t.Context(), space, kind)
-	must(t, err)
-	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child", Namespace: s.namespace}}
-	must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
-		return done, c.Create(ctx, child)
-	}))
-	if child.Namespace != s.namespace || child.OwnerReferences[0].Kind != "Namespace" || c.Namespace() != "" {
-		t.Errorf("created: %+v", child)
-	}
 }
 
 // D2: after a crash in a task, or a write that failed, the condition stayed locked for good.
@@ -133,7 +115,10 @@ func TestD3_OutcomesAreMadeFit(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
 		s.newTunnel("a")
+		events := &recorder{}
+		o.Events = events
 		h := s.host(o)
+		s.controller(h, "a").Eventf("Normal", "Dug", "Dig", "%s", strings.Repeat("deep ", 500))
 		for _, bad := range []guard.Outcome{
 			{},
 			{Status: "Completed", Reason: "in prose, with a full stop."},
@@ -149,6 +134,9 @@ func TestD3_OutcomesAreMadeFit(t *testing.T) {
 		s.guard(h, "a", guard.Outcome{}, errors.New(strings.Repeat("long ", 20_000)))
 		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.HasPrefix(has.Message, "long long") {
 			t.Errorf("condition: %+v", has)
+		}
+		if last := events.all(); len(last) != 1 || len(last[0]) != len("Normal Dug Dig: ")+1024 {
+			t.Errorf("events: %q", last) // The API server takes 1024 bytes.
 		}
 		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "Fine", "of course", ""))
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonNone)
@@ -193,26 +181,26 @@ func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 
 // expectIntent checks what is written down about an attempt.
 func (s *site) expectIntent(o options, name, intent, id string) {
-	s.t.Helper()
+	s.T.Helper()
 	text := ""
 	if o.Locks != nil {
 		has := s.get(name).Status.Locks
-		text = marshaled(s.t, has)
+		text = marshaled(s.T, has)
 	} else {
-		text = marshaled(s.t, s.leases())
+		text = marshaled(s.T, s.leases())
 	}
 	if !strings.Contains(text, intent) || !strings.Contains(text, id) {
-		s.t.Errorf("no intent %s of attempt %s in %s", intent, id, text)
+		s.T.Errorf("no intent %s of attempt %s in %s", intent, id, text)
 	}
 }
 
 // leases returns those of the Tunnels of the site.
 func (s *site) leases() []coordinationv1.Lease {
-	s.t.Helper()
+	s.T.Helper()
 	var all coordinationv1.LeaseList
-	must(s.t, s.List(s.t.Context(), &all, client.InNamespace("default")))
+	must(s.T, s.List(s.T.Context(), &all, client.InNamespace("default")))
 	return slices.DeleteFunc(all.Items, func(l coordinationv1.Lease) bool {
-		return !strings.Contains(l.Annotations["guard.clusterfx.dev/object"], " "+s.namespace+"/")
+		return !strings.Contains(l.Annotations["guard.clusterfx.dev/object"], " "+s.Namespace+"/")
 	})
 }
 
@@ -336,7 +324,7 @@ func TestD9_SecretsAreInSecrets(t *testing.T) {
 		p := &process{}
 		must(t, s.byHand(o, p, digs(p, &c)).settle("a"))
 		var secrets corev1.SecretList
-		must(t, s.List(t.Context(), &secrets, client.InNamespace(s.namespace)))
+		must(t, s.List(t.Context(), &secrets, client.InNamespace(s.Namespace)))
 		if len(secrets.Items) != 1 || string(secrets.Items[0].Data["token"]) != secretToken {
 			t.Errorf("Secrets: %+v", secrets.Items)
 		}
@@ -393,7 +381,7 @@ func TestD11_GeneratedNamesAreAlwaysTheSame(t *testing.T) {
 		names = append(names, other.Name)
 	}
 	t.Run("what is there, and belongs to somebody else, stays theirs", func(t *testing.T) {
-		must(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: s.namespace}}))
+		must(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: s.Namespace}}))
 		err := s.controller(h, "a").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}})
 		if !apierrors.IsAlreadyExists(err) {
 			t.Errorf("error = %v", err)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +21,7 @@ import (
 func TestModule_CollectsFactories(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	mgr := s.manager()
+	mgr := s.Manager()
 	var one, two cloud
 	company := func(name string, c *cloud) func() (factory, error) {
 		return func() (factory, error) {
@@ -36,7 +37,7 @@ func TestModule_CollectsFactories(t *testing.T) {
 		fx.Module("one", guard.AsFactory[*Tunnel](name, company("one", &one))), // modules that know nothing of each other
 		fx.Module("two", guard.AsFactory[*Tunnel](name, company("two", &two))),
 	).Err())
-	s.run(mgr)
+	s.Run(mgr)
 	s.newTunnel("a", func(o *Tunnel) { o.Spec.Company = "one" })
 	s.newTunnel("b", func(o *Tunnel) { o.Spec.Company = "two" })
 	s.expectSoon("a", metav1.ConditionTrue, "Completed")
@@ -74,7 +75,7 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 	} {
 		o := inStatus()
 		change(&o)
-		if err := guard.AddTo(s.manager(), o, digger); !errors.Is(err, guard.ErrInvalidConfig) {
+		if err := guard.AddTo(s.Manager(), o, digger); !errors.Is(err, guard.ErrInvalidConfig) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -83,12 +84,16 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 	for what, factories := range map[string][]factory{
 		"none": {}, "twice the same": {digger, digger}, "no name": {nameless}, "no type": {typeless}, "no New": {empty},
 	} {
-		if err := guard.AddTo(s.manager(), inStatus(), factories...); !errors.Is(err, guard.ErrInvalidConfig) {
+		if err := guard.AddTo(s.Manager(), inStatus(), factories...); !errors.Is(err, guard.ErrInvalidConfig) {
 			t.Errorf("factories: %s: %v", what, err)
 		}
 	}
 	if _, err := guard.NewHost[client.Object](s, s, guard.Options[client.Object]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {
 		t.Errorf("an interface: %v", err)
+	}
+	_, err := guard.NewHost[*unstructured.Unstructured](s, s, guard.Options[*unstructured.Unstructured]{Name: name})
+	if !errors.Is(err, guard.ErrInvalidConfig) || !strings.Contains(err.Error(), "write a Go type") {
+		t.Errorf("unstructured objects: %v", err)
 	}
 	type stranger struct{ *corev1.Pod }
 	if _, err := guard.NewHost[*stranger](s, s, guard.Options[*stranger]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {

@@ -65,7 +65,7 @@ func (r *run) owns(e entry) bool { return e.isRun(r.holder, r.attempt, r.number)
 // condition is a recovery: its task has the same Attempt.ID.
 func (c *Controller[O]) Guard(ctx context.Context, intent string, task Task) (err error) {
 	if !c.host.turns.take(c.key) {
-		return &LockedError{Holder: c.host.holder, RetryAfter: time.Second}
+		return c.host.busy()
 	}
 	defer c.host.turns.leave(c.key)
 	r, err := c.acquire(ctx, intent)
@@ -111,10 +111,19 @@ func (c *Controller[O]) acquire(ctx context.Context, intent string) (*run, error
 	return r, nil
 }
 
+// ending is how a run ended.
+type ending struct {
+	outcome     Outcome
+	result      error
+	interrupted bool // the reconcile was to end before it did
+}
+
 // settle writes how a run ended, and gives the lock back. It returns the result of the run.
 func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result error) error {
-	interrupted := ctx.Err() != nil
+	end := ending{outcome: o, result: result, interrupted: ctx.Err() != nil}
 	c.failed = result != nil
+	finalizers := c.letGo
+	c.letGo = nil
 	ctx, cancel := c.host.clock.within(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	written := int64(0)
@@ -125,7 +134,7 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 		if !r.owns(s.entry) {
 			return ErrLockLost
 		}
-		c.conclude(&s.entry, o, result, interrupted)
+		c.conclude(&s.entry, r.attempt, end)
 		written = s.lock.Revision + 1
 		return nil
 	})
@@ -135,12 +144,16 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 		}
 		return fmt.Errorf("%w; and the lock %s is not given back: %w", result, c.key.kind, err)
 	}
-	return errors.Join(result, c.removeLater(ctx, result == nil))
+	if result != nil {
+		return result
+	}
+	return c.removeLater(ctx, finalizers)
 }
 
-// conclude changes the entry to how a run ended.
-func (c *Controller[O]) conclude(e *entry, o Outcome, result error, interrupted bool) {
-	generation := c.basis.generation
+// conclude changes the entry to how a run ended. A Terminal error says that the system has refused this run. What
+// became of an earlier one nobody knows, so its attempt stays open.
+func (c *Controller[O]) conclude(e *entry, a Attempt, end ending) {
+	generation, o, result := c.basis.generation, end.outcome, end.result
 	switch {
 	case result == nil:
 		e.end()
@@ -150,12 +163,12 @@ func (c *Controller[O]) conclude(e *entry, o Outcome, result error, interrupted 
 		return
 	case errors.Is(result, errPanicked):
 		e.set(metav1.ConditionUnknown, ReasonPanicked, "The task panicked", generation)
-	case interrupted:
+	case end.interrupted:
 		e.set(metav1.ConditionUnknown, ReasonInterrupted, result.Error(), generation)
 	default:
 		class := c.host.options.Classify(result)
 		e.fail(class, result, generation)
-		if class == Terminal {
+		if class == Terminal && !a.Recovering {
 			e.end()
 			return
 		}

@@ -67,8 +67,15 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 					t.Errorf("a Guard %s: %v", whose, err)
 				}
 			}
-			if err := s.controller(there, "a").UpdateCondition(ctx, "True", "Done", ""); !errors.Is(err, guard.ErrLocked) {
-				t.Errorf("UpdateCondition: %v", err)
+			for whose, h := range map[string]*host{"ours": here, "of another replica": there} {
+				if err := s.controller(h, "a").UpdateCondition(ctx, "True", "Done", ""); !errors.Is(err, guard.ErrLocked) {
+					t.Errorf("UpdateCondition %s: %v", whose, err)
+				}
+			}
+			if o.Locks == nil {
+				if err := s.controller(there, "a").Forget(ctx); !errors.Is(err, guard.ErrLocked) || len(s.leases()) != 1 {
+					t.Errorf("Forget: %v, Leases %+v", err, s.leases())
+				}
 			}
 			return done, nil
 		}))
@@ -90,7 +97,7 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 		"it is deleted": func(s *site, _ options) { s.remove("a") },
 		"another of it": func(s *site, _ options) { s.removeNow("a"); s.newTunnel("a") },
 		"the condition": func(s *site, o options) {
-			must(s.t, s.controller(s.host(o), "a").UpdateCondition(s.t.Context(), "True", "X", ""))
+			must(s.T, s.controller(s.host(o), "a").UpdateCondition(s.T.Context(), "True", "X", ""))
 		},
 		"another attempt": func(s *site, o options) { s.guard(s.host(o), "a", done, nil) },
 	} {
@@ -112,7 +119,7 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 	t.Run("of a kind without a generation", func(t *testing.T) {
 		t.Parallel()
 		s := newSite(t)
-		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: s.namespace}}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: s.Namespace}}
 		must(t, s.Create(t.Context(), cm))
 		h, err := guard.NewHost[*corev1.ConfigMap](s, s, guard.Options[*corev1.ConfigMap]{Name: "maps"})
 		must(t, err)
@@ -137,20 +144,20 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 
 // guard runs a Guard with that outcome and returns its attempt.
 func (s *site) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
-	s.t.Helper()
-	err := s.controller(h, name).Guard(s.t.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
+	s.T.Helper()
+	err := s.controller(h, name).Guard(s.T.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 		attempt = a
 		return o, result
 	})
 	if !errors.Is(err, result) {
-		s.t.Errorf("Guard returned %v, want %v", err, result)
+		s.T.Errorf("Guard returned %v, want %v", err, result)
 	}
 	return attempt
 }
 
 // removeNow deletes a Tunnel with its finalizers.
 func (s *site) removeNow(name string) {
-	s.t.Helper()
+	s.T.Helper()
 	s.change(name, func(o *Tunnel) { o.Finalizers = nil })
 	s.remove(name)
 	s.expectGone(name)
@@ -173,12 +180,20 @@ func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 		if settled := s.controller(h, "a").Settled(); settled != "" {
 			t.Errorf("settled: %s", settled)
 		}
-		t.Run("but a terminal error ends it", func(t *testing.T) {
+		t.Run("a terminal error, too, for it says nothing of the run before", func(t *testing.T) {
 			s.guard(h, "a", guard.Outcome{}, reconcile.TerminalError(errBroken))
 			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
 			third := s.guard(h, "a", done, nil)
-			if third.ID == first.ID || third.Recovering || third.Number != 2 {
+			if third.ID != first.ID || !third.Recovering || third.Number != 1 {
 				t.Errorf("attempts: %+v, %+v", first, third)
+			}
+		})
+		t.Run("but a terminal error of the first run ends it", func(t *testing.T) {
+			refused := s.guard(h, "a", guard.Outcome{}, reconcile.TerminalError(errBroken))
+			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
+			next := s.guard(h, "a", done, nil)
+			if next.ID == refused.ID || next.Recovering || next.Number != 3 {
+				t.Errorf("attempts: %+v, %+v", refused, next)
 			}
 		})
 		t.Run("as one does that Classify says is one", func(t *testing.T) {
@@ -236,13 +251,15 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
 		s.newTunnel("a")
-		o.TTL = 3 * time.Second
+		o.TTL = 2 * time.Second
 		var p process
 		h := newHost(t, p.client(s), o)
+		alive, die := context.WithCancel(t.Context())
+		h.SetClock(alive)
 		began := time.Now()
 		err := s.controller(h, "a").Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
-			s.eventually(func() error { // renewed
-				if time.Since(began) < 2*o.TTL {
+			s.Eventually(func() error { // renewed
+				if time.Since(began) < 3*o.TTL/2 {
 					return errors.New("too early")
 				}
 				return ctx.Err()
@@ -252,6 +269,7 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 			if cause := context.Cause(ctx); !errors.Is(cause, guard.ErrLockLost) {
 				t.Errorf("cause: %v", cause)
 			}
+			die() // or it would go on trying to write the outcome
 			return guard.Outcome{}, context.Cause(ctx)
 		})
 		if !errors.Is(err, guard.ErrLockLost) {

@@ -9,40 +9,40 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Host is what a replica of a reconciler has one of, for all its objects: who it is in the locks, and since when
 // the locks of other replicas have not changed. It may be used by several goroutines.
 type Host[O client.Object] struct {
-	client  client.Client
-	live    client.Reader
-	options Options[O]
-	gvk     schema.GroupVersionKind
-	holder  string
-	clock   clock
-	others  observations
-	turns   turns
+	client     client.Client
+	live       client.Reader
+	options    Options[O]
+	gvk        schema.GroupVersionKind
+	finalizers object.Finalizers
+	holder     string
+	clock      clock
+	others     observations
+	turns      turns
 }
 
 // NewHost returns a host. The client writes objects, their status, what belongs to them, and Leases. The reader
 // reads the same cluster past any cache, as a manager's GetAPIReader does: locks are decided on with it. O is a
-// pointer to a struct that the client's scheme knows. It contacts nobody. The error is ErrInvalidConfig.
+// pointer to a struct that the client's scheme knows, and so no unstructured object. It contacts nobody. The error is
+// ErrInvalidConfig.
 func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O]) (*Host[O], error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	kind := reflect.TypeFor[O]()
-	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%w: guard %s: %v is no pointer to a struct", ErrInvalidConfig, o.Name, kind)
-	}
-	gvk, err := c.GroupVersionKindFor(newObject[O]())
+	gvk, err := object.KindOf[O](c)
 	if err != nil {
 		return nil, fmt.Errorf("%w: guard %s: %w", ErrInvalidConfig, o.Name, err)
 	}
@@ -52,6 +52,7 @@ func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O])
 	}
 	return &Host[O]{
 		client: c, live: live, options: o, gvk: gvk, clock: realClock{},
+		finalizers: object.Finalizers{Client: c, Kind: gvk, Owner: o.identity()},
 		// Two processes must never take each other's locks for their own, whatever they are called.
 		holder: cmp.Or(o.Holder, fit(name, maxManager)) + "_" + strings.ToLower(rand.Text()),
 	}, nil
@@ -74,6 +75,9 @@ func (h *Host[O]) Controller(ctx context.Context, obj O, conditionType string) (
 	return c, nil
 }
 
+// busy is the error for a lock that this process holds itself, for another caller.
+func (h *Host[O]) busy() error { return &LockedError{Holder: h.holder, RetryAfter: time.Second} }
+
 func (h *Host[O]) placeFor(obj O, conditionType string) place[O] {
 	name := client.ObjectKeyFromObject(obj)
 	if h.options.Locks != nil {
@@ -83,10 +87,6 @@ func (h *Host[O]) placeFor(obj O, conditionType string) place[O] {
 		Namespace: h.options.LeaseNamespace,
 		Name:      fmt.Sprintf("guard-%s-%s-%s", h.options.Name, obj.GetUID(), digest(conditionType)),
 	}, conditionType}
-}
-
-func newObject[O client.Object]() O {
-	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
 }
 
 // digest returns eight characters that stand for a text.

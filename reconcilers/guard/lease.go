@@ -14,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Annotations of Leases.
@@ -43,7 +46,7 @@ func (p leasePlace[O]) view(ctx context.Context, obj O) (entry, error) {
 }
 
 func (p leasePlace[O]) read(ctx context.Context) (snapshot[O], error) {
-	s := snapshot[O]{object: newObject[O]()}
+	s := snapshot[O]{object: object.New[O]()}
 	if err := p.live.Get(ctx, p.name, s.object); err != nil {
 		return s, err
 	}
@@ -147,7 +150,14 @@ func isSame(a, b metav1.Condition) bool {
 	return same && a == b
 }
 
-func (p leasePlace[O]) discard(ctx context.Context) error {
-	return client.IgnoreNotFound(p.client.Delete(ctx,
-		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: p.lease.Namespace, Name: p.lease.Name}}))
+func (p leasePlace[O]) discard(ctx context.Context, may func(lock.Record) error) error {
+	var s snapshot[O]
+	if err := p.readLease(ctx, &s); err != nil || s.lease == nil {
+		return err
+	}
+	if err := may(s.lock); err != nil {
+		return err
+	}
+	is := client.Preconditions{UID: &s.lease.UID, ResourceVersion: &s.lease.ResourceVersion}
+	return client.IgnoreNotFound(p.client.Delete(ctx, s.lease, is))
 }

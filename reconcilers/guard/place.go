@@ -10,6 +10,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
 // place is where the entry of one condition of one object is kept.
@@ -21,8 +23,8 @@ type place[O client.Object] interface {
 	// write replaces the entry, and returns the object with it. If anything has changed since the snapshot
 	// was read the error is a conflict, and nothing was written.
 	write(ctx context.Context, s snapshot[O]) (O, error)
-	// discard removes what would stay behind when the object goes.
-	discard(ctx context.Context) error
+	// discard removes what would stay behind when the object goes, unless the lock, as it is, must stay.
+	discard(ctx context.Context, may func(lock.Record) error) error
 }
 
 // snapshot is an object and an entry as they were at one time.

@@ -13,10 +13,10 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// Predicate drops the events of changes that are Guards' own: of locks, and of conditions of those types. A failed task changes them
-// with each try, so without it an object whose task fails would be tried again at once, whatever the backoff. AddTo
-// uses it; who builds a controller for NewReconciler does, too. What is released by another replica is let through.
-func (h *Host[O]) Predicate(conditionTypes ...string) predicate.Predicate {
+// predicate drops the events of changes that are Guards' own: of locks, and of conditions of those types. A failed task
+// changes them with each try, so without it an object whose task fails would be tried again at once, whatever the
+// backoff. What is released by another replica is let through.
+func (h *Host[O]) predicate(conditionTypes ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(O)
 		is, also := e.ObjectNew.(O)

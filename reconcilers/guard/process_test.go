@@ -31,6 +31,13 @@ func (p *process) kill() {
 	p.die()
 }
 
+// revive lets it go on, as one that was cut off from the API server for a while.
+func (p *process) revive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = false
+}
+
 func (p *process) die() {
 	p.dead = true
 	if p.bury != nil {
@@ -42,6 +49,14 @@ func (p *process) isDead() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dead
+}
+
+// look does what nobody else sees, so that it is no step.
+func (p *process) look(f func() error) error {
+	if p.isDead() {
+		return errKilled
+	}
+	return f()
 }
 
 // do does one step that others see, unless the process is dead.
@@ -69,7 +84,7 @@ func (p *process) do(f func() error) error {
 func (p *process) client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			return p.do(func() error { return c.Get(ctx, key, obj, opts...) })
+			return p.look(func() error { return c.Get(ctx, key, obj, opts...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			return p.do(func() error { return c.Create(ctx, obj, opts...) })

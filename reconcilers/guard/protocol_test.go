@@ -21,8 +21,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// The property test of this file is about the lock alone, in virtual time: thousands of histories in which requests
-// are slow, answers get lost, and processes die would take days against an API server. What an API server
+// The property test of this file is about the lock alone, in virtual time: hundreds of histories in which requests
+// are slow, answers get lost, and processes die would take hours against an API server. What an API server
 // contributes is a register that is written only if it has not changed, and that is easy to be sure of. The same
 // property against real API servers is in crash_test.go.
 
@@ -39,29 +39,36 @@ var errDead = errors.New("the process is dead")
 // arrive long after whoever sent them has given up; replicas are cut off; processes die at any time and begin anew.
 func TestProtocol_OneTaskAtATimeAndEveryChangeOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		w := &world{
-			seed: rapid.Uint64().Draw(rt, "seed"),
-			slow: rapid.SampledFrom([]time.Duration{10 * time.Millisecond, time.Second, protocolTTL}).Draw(rt, "slow"),
-			loss: rapid.Float64Range(0, 0.3).Draw(rt, "loss"),
-			work: rapid.SampledFrom([]time.Duration{time.Second, 3 * protocolTTL}).Draw(rt, "work"),
-			made: map[string]bool{},
-		}
-		var replicas []*replica
-		for i := range 2 {
-			replicas = append(replicas, &replica{
-				world: w, number: i,
-				offset: time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(rt, "offset")),
-				speed:  rapid.Float64Range(0.9, 1.1).Draw(rt, "speed"),
-				cuts:   rapid.SliceOfN(rapid.Int64Range(0, int64(storm)), 0, 10).Draw(rt, "cuts"),
-				deaths: rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 0, 6).Draw(rt, "deaths"),
-			})
-		}
-		synctest.Test(t, func(t *testing.T) { w.live(t.Context(), replicas) })
-		for _, v := range w.violations {
-			rt.Error(v)
+	rapid.Check(t, func(rt *rapid.T) { // which is ten times
+		for range 30 {
+			w, replicas := drawHistory(rt)
+			synctest.Test(t, func(t *testing.T) { w.live(t.Context(), replicas) })
+			for _, v := range w.violations {
+				rt.Error(v)
+			}
 		}
 	})
+}
+
+// drawHistory draws what becomes of two replicas, and of what they ask for.
+func drawHistory(rt *rapid.T) (w *world, replicas []*replica) {
+	w = &world{
+		seed: rapid.Uint64().Draw(rt, "seed"),
+		slow: rapid.SampledFrom([]time.Duration{10 * time.Millisecond, time.Second, protocolTTL}).Draw(rt, "slow"),
+		loss: rapid.Float64Range(0, 0.3).Draw(rt, "loss"),
+		work: rapid.SampledFrom([]time.Duration{time.Second, 3 * protocolTTL}).Draw(rt, "work"),
+		made: map[string]bool{},
+	}
+	for i := range 2 {
+		replicas = append(replicas, &replica{
+			world: w, number: i,
+			offset: time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(rt, "offset")),
+			speed:  rapid.Float64Range(0.9, 1.1).Draw(rt, "speed"),
+			cuts:   rapid.SliceOfN(rapid.Int64Range(0, int64(storm)), 0, 10).Draw(rt, "cuts"),
+			deaths: rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 0, 6).Draw(rt, "deaths"),
+		})
+	}
+	return w, replicas
 }
 
 // world is the register, the external system, and who works on it.
@@ -96,6 +103,8 @@ func (w *world) live(ctx context.Context, replicas []*replica) {
 	w.mu.Unlock()
 	synctest.Wait()
 	<-time.After(time.Hour) // What is still on its way arrives, and changes nothing.
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if len(w.made) != changes || w.entry.lock.Holder != "" {
 		w.violations = append(w.violations, fmt.Sprintf("later: %d changes, holder %q", len(w.made), w.entry.lock.Holder))
 	}
@@ -272,7 +281,7 @@ func (l *life) request(ctx context.Context, f func()) error {
 }
 
 func (l *life) view(context.Context, *corev1.ConfigMap) (entry, error) { return entry{}, nil }
-func (l *life) discard(context.Context) error                          { return nil }
+func (l *life) discard(context.Context, func(lock.Record) error) error { return nil }
 
 func (l *life) read(ctx context.Context) (s snapshot[*corev1.ConfigMap], err error) {
 	var found snapshot[*corev1.ConfigMap]

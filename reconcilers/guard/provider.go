@@ -74,7 +74,7 @@ func chosen[O client.Object](factories []Factory[O], obj O) ([]Factory[O], error
 		for _, other := range handling {
 			if other.ConditionType == f.ConditionType {
 				return nil, reconcile.TerminalError(fmt.Errorf("%w: %s and %s for condition %s",
-					ErrAmbiguousProvider, other.Name, f.Name, f.ConditionType))
+					errAmbiguousProvider, other.Name, f.Name, f.ConditionType))
 			}
 		}
 		handling = append(handling, f)

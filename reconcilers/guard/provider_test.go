@@ -94,17 +94,17 @@ type hand struct {
 }
 
 func (s *site) byHand(o options, p *process, factories ...factory) *hand {
-	s.t.Helper()
-	h := newHost(s.t, p.client(s), o)
+	s.T.Helper()
+	h := newHost(s.T, p.client(s), o)
 	r, err := guard.NewReconciler(h, factories...)
-	must(s.t, err)
-	ctx, cancel := context.WithCancel(s.t.Context())
+	must(s.T, err)
+	ctx, cancel := context.WithCancel(s.T.Context())
 	p.bury = cancel
 	return &hand{s, p, h.SetClock(ctx), r}
 }
 
 func (h *hand) pass(name string) (reconcile.Result, error) {
-	return h.Reconcile(h.t.Context(), reconcile.Request{NamespacedName: h.key(name)})
+	return h.Reconcile(h.T.Context(), reconcile.Request{NamespacedName: h.Key(name)})
 }
 
 // settle runs reconciles until there is nothing more to do, or the process dies.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 const (
@@ -24,11 +26,10 @@ const (
 	lockPoll = 5 * time.Second
 )
 
-// NewReconciler returns a reconciler that has one provider after the other settle its condition of an object. It
+// newReconciler returns a reconciler that has one provider after the other settle its condition of an object. It
 // gives each object that a factory handles a finalizer before the first provider is called, and removes it when all
-// providers have settled after a deletion. It is for those who build their controller themselves, with Host.Predicate
-// for the objects; AddTo and Module build one. The error is ErrInvalidConfig.
-func NewReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
+// providers have settled after a deletion. The error is ErrInvalidConfig.
+func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
 	sorted, err := checked(factories, h.options.Order)
 	if err != nil {
 		return nil, fmt.Errorf("guard %s: %w", h.options.Name, err)
@@ -56,7 +57,7 @@ func (r *chain[O]) Reconcile(ctx context.Context, obj O) (reconcile.Result, erro
 	controllers := make([]*Controller[O], len(handling))
 	for i, f := range handling {
 		if controllers[i], err = r.host.Controller(ctx, obj, f.ConditionType); err != nil {
-			return reconcile.Result{}, err
+			return r.host.conclude(err, deleting)
 		}
 	}
 	for i, f := range handling {
@@ -73,10 +74,10 @@ func (r *chain[O]) Reconcile(ctx context.Context, obj O) (reconcile.Result, erro
 			return controllers[i].next(*result), nil
 		}
 	}
-	if deleting {
-		return reconcile.Result{}, r.release(ctx, obj, controllers)
+	if !deleting {
+		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, nil
+	return r.host.conclude(r.release(ctx, obj, controllers), deleting)
 }
 
 // settle has one provider do its work, and says so if it cannot.
@@ -99,49 +100,69 @@ func (r *chain[O]) settle(
 		return result, err
 	}
 	c.host.warn(c.object, action, err)
-	if c.failed {
-		return nil, err
-	}
-	if err := c.reportFailure(ctx, err); err != nil {
-		return nil, err
+	if !c.failed {
+		err = c.reportFailure(ctx, err)
 	}
 	return nil, err
 }
 
-// reportFailure sets the condition to an error that no Guard has reported. What Settled returns stays.
+// reportFailure sets the condition to an error that no Guard has reported, and returns the error. What Settled
+// returns stays.
 func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error {
-	wanted := c.seen
-	wanted.fail(c.host.options.Classify(failure), failure, c.basis.generation)
+	class, wanted := c.host.options.Classify(failure), c.seen
+	wanted.fail(class, failure, c.basis.generation)
 	if c.gone || wanted.condition == c.seen.condition {
-		return nil
+		return failure
 	}
-	s, err := c.change(ctx, func(s *snapshot[O]) error {
-		if err := c.mayChange(s); err != nil {
-			return err
-		}
-		s.fail(c.host.options.Classify(failure), failure, c.basis.generation)
-		return nil
-	})
+	err := c.changeEntry(ctx, func(e *entry) { e.fail(class, failure, c.basis.generation) })
 	if err != nil {
 		return fmt.Errorf("%w; and it is not reported: %w", failure, err)
 	}
-	c.refresh(s)
-	return nil
+	return failure
 }
 
 // release lets an object go that all providers are done with.
 func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller[O]) error {
+	if err := r.checkAbandoned(ctx, obj, controllers); err != nil {
+		r.host.warn(obj, "Terminate", err)
+		return err
+	}
 	for _, c := range controllers {
-		if err := c.place.discard(ctx); err != nil {
-			return fmt.Errorf("delete the lock %s of %s: %w", c.key.kind, obj.GetName(), err)
+		if err := c.Forget(ctx); err != nil {
+			return err
 		}
 	}
 	c := &Controller[O]{host: r.host, object: obj, key: lockKey{uid: obj.GetUID()}, place: r.host.placeFor(obj, "")}
 	return c.RemoveFinalizer(ctx, r.host.options.identity())
 }
 
-// conclude returns what an error means for the queue.
+// checkAbandoned returns an error if nobody is left who could undo what was done for an object. It has the finalizer,
+// so a provider has been at work, and a factory may have gone with its module, or changed its mind.
+func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Controller[O]) error {
+	const help = "bring the module back, or undo what it has made by hand, and remove the finalizer "
+	if len(controllers) == 0 {
+		return fmt.Errorf("%w: %s%s", errNoProvider, help, r.host.options.identity())
+	}
+	for _, f := range r.factories {
+		if slices.ContainsFunc(controllers, func(c *Controller[O]) bool { return c.key.kind == f.ConditionType }) {
+			continue
+		}
+		c, err := r.host.Controller(ctx, obj, f.ConditionType)
+		if err != nil {
+			return err
+		}
+		if c.seen.lock.Attempt > 0 || c.Settled() != "" {
+			return fmt.Errorf("%w for its condition %s: %s%s", errNoProvider, f.ConditionType, help, r.host.options.identity())
+		}
+	}
+	return nil
+}
+
+// conclude returns what an error means for the queue. There may be none.
 func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
+	if err == nil {
+		return reconcile.Result{}, nil
+	}
 	if locked, ok := errors.AsType[*LockedError](err); ok {
 		return reconcile.Result{RequeueAfter: min(locked.RetryAfter+time.Millisecond, lockPoll)}, nil
 	}
@@ -179,7 +200,7 @@ func (h *Host[O]) warn(obj O, action string, err error) {
 	if h.options.Classify(err) == Terminal {
 		reason = ReasonTerminalError
 	}
-	h.options.Events.Eventf(obj, nil, corev1.EventTypeWarning, reason, action, "%s", shortened(err.Error(), maxReason))
+	h.options.Events.Eventf(obj, nil, corev1.EventTypeWarning, reason, action, "%s", object.Shortened(err.Error(), object.MaxNote))
 }
 
 func (h *Host[O]) resource() schema.GroupResource {

@@ -21,41 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 )
 
 // scripted is a provider that is two functions, and notes when it is called.
 type scripted struct {
-	journal              *journal
+	journal              *sitetest.Journal
 	name                 string
 	reconcile, terminate func(context.Context, *controller) (*reconcile.Result, error)
-}
-
-// journal is what happened, in order.
-type journal struct {
-	mu      sync.Mutex
-	entries []string
-}
-
-func (j *journal) note(entry string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.entries = append(j.entries, entry)
-}
-
-func (j *journal) all() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.entries)
-}
-
-func (j *journal) count(entry string) int {
-	n := 0
-	for _, e := range j.all() {
-		if e == entry {
-			n++
-		}
-	}
-	return n
 }
 
 // provider returns a factory of the condition type for which the script is.
@@ -73,7 +46,7 @@ type called struct {
 }
 
 func (p *called) Reconcile(ctx context.Context) (*reconcile.Result, error) {
-	p.journal.note("reconcile " + p.name)
+	p.journal.Note("reconcile %s", p.name)
 	if p.reconcile == nil {
 		return nil, nil
 	}
@@ -81,7 +54,7 @@ func (p *called) Reconcile(ctx context.Context) (*reconcile.Result, error) {
 }
 
 func (p *called) Terminate(ctx context.Context) (*reconcile.Result, error) {
-	p.journal.note("terminate " + p.name)
+	p.journal.Note("terminate %s", p.name)
 	if p.terminate == nil {
 		return nil, nil
 	}
@@ -114,7 +87,7 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.newTunnel("a")
-	var j journal
+	var j sitetest.Journal
 	waiting := true
 	wait := func(context.Context, *controller) (*reconcile.Result, error) {
 		if waiting {
@@ -128,10 +101,10 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 		scripted{journal: &j, reconcile: wait, terminate: wait}.factory("Second"), scripted{journal: &j}.factory("First"))
 	pass := func(after time.Duration, want ...string) {
 		t.Helper()
-		j.entries = nil
+		j.Clear()
 		result, err := h.pass("a")
-		if err != nil || result.RequeueAfter != after || !slices.Equal(j.all(), want) {
-			t.Errorf("%v, %v, %v", result, err, j.all())
+		if err != nil || result.RequeueAfter != after || !slices.Equal(j.All(), want) {
+			t.Errorf("%v, %v, %v", result, err, j.All())
 		}
 	}
 	pass(42*time.Second, "reconcile First", "reconcile Second")
@@ -178,7 +151,7 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 			o := inStatus()
 			o.Events = events
 			fails := func(context.Context, *controller) (*reconcile.Result, error) { return nil, test.err }
-			h := s.byHand(o, &process{}, scripted{journal: &journal{}, reconcile: fails, terminate: fails}.factory(kind))
+			h := s.byHand(o, &process{}, scripted{journal: &sitetest.Journal{}, reconcile: fails, terminate: fails}.factory(kind))
 			for range 2 {
 				result, err := h.pass("a")
 				if result.RequeueAfter != test.after || (err == nil) != (test.after > 0) ||
@@ -208,7 +181,7 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
-		var j journal
+		var j sitetest.Journal
 		var mu sync.Mutex
 		result := errBroken
 		set := func(err error) {
@@ -232,14 +205,14 @@ func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 		s.start(o, scripted{journal: &j, reconcile: once, terminate: works}.factory(kind))
 		began := time.Now()
 		s.newTunnel("a")
-		s.eventually(func() error {
-			if time.Since(began) < 4*time.Second {
+		s.Eventually(func() error {
+			if time.Since(began) < 2*time.Second {
 				return errors.New("wait")
 			}
 			return check(s.get("a"), "False", guard.ReasonFailed)
 		})
 		// With backoff from 100 ms on it is tried after 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s.
-		if n := j.count("reconcile " + kind); n < 3 || n > 8 {
+		if n := j.Count("reconcile " + kind); n < 3 || n > 7 {
 			t.Errorf("tried %d times in %v", n, time.Since(began))
 		}
 		set(nil)
@@ -249,8 +222,8 @@ func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 		s.newTunnel("b")
 		s.expectSoon("b", metav1.ConditionFalse, guard.ReasonTerminalError)
 		s.remove("b")
-		s.eventually(func() error {
-			if j.count("terminate "+kind) < 3 {
+		s.Eventually(func() error {
+			if j.Count("terminate "+kind) < 3 {
 				return errors.New("the deletion is not tried again")
 			}
 			return nil
@@ -267,7 +240,7 @@ func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	s.newTunnel("a", func(o *Tunnel) { o.Spec.Company = "both" })
 	s.newTunnel("b", func(o *Tunnel) { o.Spec.Company = "other" })
 	s.newTunnel("c", func(o *Tunnel) { o.Spec.Company = "neither" })
-	var j journal
+	var j sitetest.Journal
 	of := func(company string) factory {
 		f := scripted{journal: &j}.factory(kind)
 		f.Name = company
@@ -282,9 +255,54 @@ func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	must(t, err)
 	_, err = h.pass("c")
 	must(t, err)
-	if all := j.all(); len(all) != 1 || len(s.get("a").Finalizers)+len(s.get("c").Finalizers) > 0 {
+	if all := j.All(); len(all) != 1 || len(s.get("a").Finalizers)+len(s.get("c").Finalizers) > 0 {
 		t.Errorf("called: %v", all)
 	}
+}
+
+// In operatorkit the finalizer went when nobody handled an object any more. Here a provider can be missed, too.
+func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		events := &recorder{}
+		o.Events = events
+		var j sitetest.Journal
+		var c cloud
+		digger, other := digs(&process{}, &c), scripted{journal: &j}.factory("Other")
+		digger.Handles = func(o *Tunnel) bool { return o.Spec.Company == "" }
+		other.Handles = func(o *Tunnel) bool { return o.Spec.Company != "nobody" }
+		h := s.byHand(o, &process{}, other, digger)
+		for name, company := range map[string]string{"a": "nobody", "b": "another"} {
+			s.newTunnel(name)
+			must(t, h.settle(name))
+			s.change(name, func(o *Tunnel) { o.Spec.Company = company })
+			s.remove(name)
+			if _, err := h.pass(name); !errors.Is(err, guard.ErrNoProvider) || errors.Is(err, reconcile.TerminalError(nil)) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !slices.Contains(s.get(name).Finalizers, finalizer) {
+				t.Errorf("%s: the finalizer is gone", name)
+			}
+		}
+		if all := events.all(); c.left() != 2 || len(all) != 2 || !strings.Contains(all[0], finalizer) {
+			t.Errorf("%d left, events: %q", c.left(), all)
+		}
+		for _, name := range []string{"a", "b"} { // Its provider is there again.
+			s.change(name, func(o *Tunnel) { o.Spec.Company = "" })
+			must(t, h.settle(name))
+			s.expectGone(name)
+		}
+		if c.left() != 0 {
+			t.Errorf("%d left", c.left())
+		}
+		t.Run("one that nothing was done for may go", func(t *testing.T) {
+			s.newTunnel("c", func(o *Tunnel) { o.Spec.Company = "another" })
+			must(t, h.settle("c"))
+			s.remove("c")
+			must(t, h.settle("c"))
+			s.expectGone("c")
+		})
+	})
 }
 
 func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
@@ -310,7 +328,7 @@ func TestReconciler_WatchesWhatBelongsToTheObject(t *testing.T) {
 	s.newTunnel("a")
 	o := inStatus()
 	o.Build = func(b *ctrl.Builder) { b.Owns(&corev1.ConfigMap{}) }
-	s.start(o, scripted{journal: &journal{}, reconcile: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+	s.start(o, scripted{journal: &sitetest.Journal{}, reconcile: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
 		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "child"}}
 		if err := c.Create(ctx, child); err != nil {
 			return nil, err
@@ -322,7 +340,7 @@ func TestReconciler_WatchesWhatBelongsToTheObject(t *testing.T) {
 	}}.factory(kind))
 	s.expectSoon("a", metav1.ConditionFalse, "Waiting")
 	child := &corev1.ConfigMap{}
-	must(t, s.Get(t.Context(), s.key("child"), child))
+	must(t, s.Get(t.Context(), s.Key("child"), child))
 	child.Data = map[string]string{"up": "yes"}
 	must(t, s.Update(t.Context(), child))
 	s.expectSoon("a", metav1.ConditionTrue, "Up")
@@ -340,7 +358,7 @@ func TestReconciler_ManyConditions(t *testing.T) {
 		}
 		var factories []factory
 		for _, one := range []string{"Tunneled", "Routed", "example.com/Named"} {
-			factories = append(factories, scripted{journal: &journal{}, reconcile: settle}.factory(one))
+			factories = append(factories, scripted{journal: &sitetest.Journal{}, reconcile: settle}.factory(one))
 		}
 		s.newTunnel("a")
 		must(t, s.byHand(o, &process{}, factories...).settle("a"))

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
 // lateAnswers is a place whose writes are done at once, and whose answers come late, the longer the more there
@@ -23,7 +25,7 @@ type lateAnswers struct {
 }
 
 func (p *lateAnswers) view(context.Context, *corev1.ConfigMap) (entry, error) { return p.entry, nil }
-func (p *lateAnswers) discard(context.Context) error                          { return nil }
+func (p *lateAnswers) discard(context.Context, func(lock.Record) error) error { return nil }
 
 func (p *lateAnswers) read(context.Context) (snapshot[*corev1.ConfigMap], error) {
 	return snapshot[*corev1.ConfigMap]{entry: p.entry, object: p.object.DeepCopy()}, nil

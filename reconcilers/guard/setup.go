@@ -3,26 +3,23 @@
 package guard
 
 import (
-	"fmt"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// Backoff of an object whose reconcile returned an error.
-const (
-	retryBase = 100 * time.Millisecond // it may be an external system that is asked again
-	retryMax  = 5 * time.Minute
-)
+// retryBase is the pause after the first error of an object, since it may be an external system that is asked again.
+// The longest one is 5 minutes.
+const retryBase = 100 * time.Millisecond
 
 // AddTo adds a controller that reconciles objects with the factories to a manager, that of the hub or that of a
-// remote's app. It contacts nobody. The error is ErrInvalidConfig, or the manager's.
+// remote's app. It contacts nobody. In a remote's app Cleanup belongs to it. The error is ErrInvalidConfig, or the
+// manager's.
 func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory[O]) error {
 	if o.Events == nil {
 		o.Events = mgr.GetEventRecorder(o.Name)
@@ -31,7 +28,7 @@ func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory
 	if err != nil {
 		return err
 	}
-	r, err := NewReconciler(h, factories...)
+	r, err := newReconciler(h, factories...)
 	if err != nil {
 		return err
 	}
@@ -39,29 +36,9 @@ func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory
 	for i, f := range factories {
 		kinds[i] = f.ConditionType
 	}
-	b := ctrl.NewControllerManagedBy(mgr).Named(o.Name).WithOptions(h.options.controller(mgr)).
-		For(newObject[O](), builder.WithPredicates(h.Predicate(kinds...)))
-	if o.Build != nil {
-		o.Build(b)
-	}
-	if err := b.Complete(registry.Supervise(mgr, r)); err != nil {
-		return fmt.Errorf("add the controller of guard %s: %w", o.Name, err)
-	}
-	return nil
-}
-
-func (o Options[O]) controller(mgr ctrl.Manager) controller.Options {
-	if o.Timeout == 0 {
-		o.Timeout = mgr.GetControllerOptions().ReconciliationTimeout
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	yes := true
-	return controller.Options{
-		MaxConcurrentReconciles: o.Concurrency,
-		ReconciliationTimeout:   o.Timeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryBase, retryMax),
-		SkipNameValidation:      &yes, // A name is never given back, and an App may be built anew.
-	}
+	o = h.options
+	return assembly.Controller{
+		Name: o.Name, Concurrency: o.Concurrency, Timeout: o.Timeout, DefaultTimeout: defaultTimeout,
+		RetryBase: retryBase, Predicates: []predicate.Predicate{h.predicate(kinds...)}, Build: o.Build,
+	}.AddTo(mgr, object.New[O](), r)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // statusPlace keeps the lock in status.locks, next to the condition in status.conditions.
@@ -36,7 +37,7 @@ func (p statusPlace[O]) view(_ context.Context, obj O) (entry, error) {
 }
 
 func (p statusPlace[O]) read(ctx context.Context) (snapshot[O], error) {
-	s := snapshot[O]{object: newObject[O]()}
+	s := snapshot[O]{object: object.New[O]()}
 	if err := p.live.Get(ctx, p.name, s.object); err != nil {
 		return s, err
 	}
@@ -51,7 +52,7 @@ func (p statusPlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	})
 }
 
-func (statusPlace[O]) discard(context.Context) error { return nil }
+func (statusPlace[O]) discard(context.Context, func(lock.Record) error) error { return nil }
 
 // apply makes the fields those that the status has of the condition type's field manager, if obj is what the API
 // server has. It returns the object as it is then.
@@ -71,7 +72,7 @@ func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[stri
 	if err != nil {
 		return obj, err
 	}
-	fresh := newObject[O]()
+	fresh := object.New[O]()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, fresh); err != nil {
 		return obj, fmt.Errorf("convert %s: %w", h.gvk.Kind, err)
 	}

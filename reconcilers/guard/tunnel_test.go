@@ -108,9 +108,10 @@ func crd() *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	date := apiextensionsv1.JSONSchemaProps{Type: "string", Format: "date-time"}
 	number := apiextensionsv1.JSONSchemaProps{Type: "integer"}
-	most, least := int64(1024), int64(1)
+	most, least, long := int64(1024), int64(1), int64(32768)
 	condition := object(properties{
-		"type": text, "status": text, "message": text, "lastTransitionTime": date, "observedGeneration": number,
+		"type": text, "status": text, "lastTransitionTime": date, "observedGeneration": number,
+		"message": {Type: "string", MaxLength: &long},
 		"reason": {
 			Type: "string", MaxLength: &most, MinLength: &least, Pattern: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`,
 		},

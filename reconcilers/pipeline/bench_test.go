@@ -71,8 +71,8 @@ func BenchmarkReconcile(b *testing.B) {
 // benchCache returns a client that reads from a cache.
 func (s *site) benchCache(b *testing.B) client.Client {
 	b.Helper()
-	mgr := s.manager()
-	s.run(mgr)
+	mgr := s.Manager()
+	s.Run(mgr)
 	_, err := mgr.GetCache().GetInformer(b.Context(), &Widget{})
 	must(b, err)
 	return mgr.GetClient()
@@ -84,7 +84,7 @@ func (s *site) benchObjects(b *testing.B, r reconcile.Reconciler) []ctrl.Request
 	requests, all := make([]ctrl.Request, benchObjects), errgroup.Group{}
 	all.SetLimit(benchWorkers)
 	for i := range requests {
-		requests[i].NamespacedName = s.key(fmt.Sprintf("w-%d", i))
+		requests[i].NamespacedName = s.Key(fmt.Sprintf("w-%d", i))
 		all.Go(func() error {
 			s.newWidget(requests[i].Name)
 			for range 2 {

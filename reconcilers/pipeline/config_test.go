@@ -5,12 +5,16 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -18,7 +22,7 @@ import (
 func TestInvalidConfig(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	good := every(&part{name: "p", journal: &journal{}})
+	good := every(&part{name: "p", journal: &sitetest.Journal{}})
 	newRouter := func(change func(*pipeline.Set[*Widget])) error {
 		set := good
 		change(&set)
@@ -48,6 +52,8 @@ func TestInvalidConfig(t *testing.T) {
 		"no router":                  failure(pipeline.NewReconciler(s, nil, pipeline.Options[*Widget]{Name: name})),
 		"a kind nobody knows":        strange[*unknown](s),
 		"a type that is not one":     strange[client.Object](s),
+		"objects without a type":     strange[*unstructured.Unstructured](s),
+		"objects in part":            strange[*metav1.PartialObjectMetadata](s),
 		"a CRUD resource of nothing": failure(pipeline.NewCRUDResource[*Widget, int, string](nil, 0)),
 		"a CRUD resource, no name":   newCRUD(&machine{}, 0),
 		"an order that is none":      newCRUD(&machine{name: "m"}, 2),
@@ -58,17 +64,26 @@ func TestInvalidConfig(t *testing.T) {
 	}
 }
 
+// Functions on an object find its fields by its Go type; an unstructured object has neither.
+func TestInvalidConfig_UnstructuredObjects(t *testing.T) {
+	t.Parallel()
+	err := strange[*unstructured.Unstructured](newSite(t))
+	if err == nil || !strings.Contains(err.Error(), "write a Go type") {
+		t.Errorf("error = %v", err)
+	}
+}
+
 type unknown struct{ corev1.ConfigMap }
 
 func failure[T any](_ T, err error) error { return err }
 
 // strange makes a pipeline for objects of another type.
 func strange[O client.Object](s *site) error {
-	s.t.Helper()
+	s.T.Helper()
 	r, err := pipeline.NewRouter(pipeline.Set[O]{
 		Name: "set", Handles: func(O) bool { return true }, Resources: []pipeline.Resource[O]{anything[O]{}},
 	})
-	must(s.t, err)
+	must(s.T, err)
 	return failure(pipeline.NewReconciler(s, r, pipeline.Options[O]{Name: name}))
 }
 
@@ -80,7 +95,7 @@ func (anything[O]) EnsureDeleted(context.Context, O) error { return nil }
 
 func TestRouter(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}}}
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
 	asked := 0
 	r := router(
 		t,
@@ -115,5 +130,5 @@ func TestRouter(t *testing.T) {
 }
 
 func set1() []pipeline.Resource[*Widget] {
-	return []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}}}
+	return []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
 }

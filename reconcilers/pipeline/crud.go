@@ -50,8 +50,8 @@ const (
 
 // NewCRUDResource returns a Resource that reads both states, has a Patch made of them, and applies the
 // changes in it, in this order. An error ends the resource. Before each of these steps it looks at the
-// Flow, and goes no further if the resource or the reconciliation was canceled; so a Patch is applied
-// only as far as nobody cancels. The error is ErrInvalidConfig.
+// Flow and the context, and goes no further if the resource or the reconciliation was canceled, or the context
+// has ended; so a Patch is applied only as far as nobody cancels. The error is ErrInvalidConfig.
 func NewCRUDResource[O client.Object, S, C any](ops CRUD[O, S, C], order Order) (Resource[O], error) {
 	switch {
 	case ops == nil:
@@ -119,6 +119,9 @@ func (r *crudResource[O, S, C]) steps(ctx context.Context, steps ...step) error 
 	for _, s := range steps {
 		if flow.stopped() {
 			return nil
+		}
+		if err := ctx.Err(); err != nil { // Not every operation looks at it, and there may be nobody to act for any more.
+			return fmt.Errorf("%s: not started: %w", s.operation, err)
 		}
 		if err := r.run(ctx, call{resource: r.Name(), step: s}); err != nil {
 			return fmt.Errorf("%s: %w", s.operation, err)

@@ -19,9 +19,9 @@ In an App, of the hub or of a remote, with any number of modules that contribute
 		pipeline.AsSet[*v1.Database]("databases", newMySQL),
 	)
 
-Without fx, NewRouter takes the sets, and AddTo adds the controller to a manager; NewReconciler is for those
-who build the controller themselves. ProcessUpdate and ProcessDelete run a list of resources in a
-reconciler of your own, and nothing else.
+Without fx, NewRouter takes the sets, and AddTo adds the controller to a manager; what the controller watches besides
+is added in Options.Build. ProcessUpdate and ProcessDelete run a list of resources in a reconciler of your own, and
+nothing else.
 
 A resource that compares two states is written as a CRUD: it reads what there is, computes what there is to
 be, decides on a Patch, and applies it. NewCRUDResource runs these steps one by one, so that they can be
@@ -77,8 +77,10 @@ on CustomResourceDefinitions.
 
 # Considerations
 
-A finalizer in a remote stays when the remote leaves the hub, and then nobody removes it. A module whose pipeline
-works on objects of remotes has a registry.CleanupStep that takes care of them, or deletes them.
+When the Cluster of a remote is deleted, a step removes the finalizer from the objects in the remote (Cleanup), since
+nobody would do it later. Module adds the step. What the resources have made stays, also for objects that were being
+deleted in that moment. A remote that cannot be reached then keeps the finalizers; an event on the Cluster names the
+step, and somebody has to remove them by hand. Deselecting a module is no farewell: the finalizers stay.
 
 A resource that changes the object itself, but not the value that it was given, makes the write of the
 conditions fail once with a conflict; the next pass makes it good.

@@ -4,7 +4,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -55,23 +54,13 @@ func (r *reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Re
 }
 
 // setFinalizers changes the finalizers of an object as it was read, and of no other.
-//
-// This is no server-side apply: that would leave a finalizer which somebody else owns, too, as after a
-// restore from a backup, and would create an object that is gone.
 func (r *reconciler[O]) setFinalizers(ctx context.Context, s subject[O], finalizers []string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.uid, "resourceVersion": s.obj.GetResourceVersion(), "finalizers": finalizers,
-	}})
-	if err != nil {
-		return err
+	known := &metav1.ObjectMeta{
+		Namespace: s.key.Namespace, Name: s.key.Name, UID: s.uid, ResourceVersion: s.obj.GetResourceVersion(),
 	}
-	target := &metav1.PartialObjectMetadata{}
-	target.SetGroupVersionKind(r.gvk)
-	target.SetNamespace(s.key.Namespace)
-	target.SetName(s.key.Name)
-	err = r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(r.options.identity()))
+	written, err := r.finalizers.Set(ctx, known, finalizers)
 	if err == nil {
-		s.obj.SetResourceVersion(target.GetResourceVersion())
+		s.obj.SetResourceVersion(written.GetResourceVersion())
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -26,21 +27,21 @@ func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.newWidget("w")
-	s.byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &journal{}})).passes("w", 1)
+	s.byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &sitetest.Journal{}})).passes("w", 1)
 
 	tries := make(chan time.Time, 7)
-	set := every(&part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+	set := every(&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
 		tries <- time.Now()
 		if len(tries) < cap(tries) {
 			return errBroken
 		}
 		return nil
 	}})
-	mgr := s.manager()
+	mgr := s.Manager()
 	// Without conditions nothing changes the object, so that no event makes a try.
 	must(t, pipeline.AddTo(mgr, router(t, set), pipeline.Options[*Widget]{Name: name}))
-	s.run(mgr)
-	s.eventually(func() error {
+	s.Run(mgr)
+	s.Eventually(func() error {
 		if len(tries) < cap(tries) {
 			return fmt.Errorf("%d tries", len(tries))
 		}
@@ -59,7 +60,7 @@ func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
 // D3: what was deleted while the operator was down was never cleaned up, or created again.
 func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	s := newSite(t)
 	set := every(&part{name: "p", journal: &j})
 	stop := s.start(pipeline.Options[*Widget]{}, set)
@@ -67,19 +68,19 @@ func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	stop()
 	s.remove("w")
-	created := j.count("create p")
+	created := j.Count("create p")
 
 	s.start(pipeline.Options[*Widget]{Resync: 50 * time.Millisecond}, set)
 	s.expectGone("w")
 	s.newWidget("after") // and its passes show that the resyncs go on
-	s.eventually(func() error {
-		if n := j.count("create p") - created; n < 5 {
+	s.Eventually(func() error {
+		if n := j.Count("create p") - created; n < 5 {
 			return fmt.Errorf("%d passes", n)
 		}
 		return nil
 	})
-	entries := j.all()
-	if i := slices.Index(entries, "delete p"); i != created || j.count("delete p") != 1 {
+	entries := j.All()
+	if i := slices.Index(entries, "delete p"); i != created || j.Count("delete p") != 1 {
 		t.Errorf("want one deletion at %d, have %q", created, entries)
 	}
 }
@@ -87,7 +88,7 @@ func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
 // D4: one deletion was executed twice.
 func TestD4_OneSuccessfulDeletion(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	s := newSite(t)
 	view := &oldView{WithWatch: s.WithWatch}
 	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &j}))}
@@ -105,7 +106,7 @@ func TestD4_OneSuccessfulDeletion(t *testing.T) {
 	h.change("w", func(w *Widget) { w.Finalizers = nil })
 	h.expectGone("w")
 	h.passes("w", 2)
-	j.expect(t, "create p", "delete p")
+	j.Expect(t, "create p", "delete p")
 
 	t.Run("the next object of that name is another one", func(t *testing.T) {
 		h.newWidget("w")
@@ -113,7 +114,7 @@ func TestD4_OneSuccessfulDeletion(t *testing.T) {
 		h.remove("w")
 		h.passes("w", 1)
 		h.expectGone("w")
-		j.expect(t, "create p", "delete p", "create p", "delete p")
+		j.Expect(t, "create p", "delete p", "create p", "delete p")
 	})
 }
 
@@ -145,7 +146,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			p := &part{name: "p", journal: &journal{}, deleted: c.deleted}
+			p := &part{name: "p", journal: &sitetest.Journal{}, deleted: c.deleted}
 			h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(p))
 			h.newWidget("w")
 			h.passes("w", 2)
@@ -164,7 +165,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 	}
 	t.Run("no set handles the object any more", func(t *testing.T) {
 		t.Parallel()
-		var j journal
+		var j sitetest.Journal
 		set := every(&part{name: "p", journal: &j})
 		set.Handles = func(w *Widget) bool { return w.Spec.Size < 2 }
 		h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
@@ -176,17 +177,17 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 			t.Errorf("error = %v", err)
 		}
 		h.expect("w", metav1.ConditionFalse, pipeline.ReasonNoResourceSet, "Stalled")
-		j.expect(t, "create p")
+		j.Expect(t, "create p")
 		h.change("w", func(w *Widget) { w.Spec.Size = 1 })
 		h.passes("w", 1)
 		h.expectGone("w")
-		j.expect(t, "create p", "delete p")
+		j.Expect(t, "create p", "delete p")
 	})
 	t.Run("an object that no set has ever handled is left alone", func(t *testing.T) {
 		t.Parallel()
 		h := newSite(t).byHand(pipeline.Options[*Widget]{}, pipeline.Set[*Widget]{
 			Name: "other", Labels: map[string]string{"a": "b"},
-			Resources: []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}}},
+			Resources: []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}},
 		})
 		version := h.newWidget("w").ResourceVersion
 		h.passes("w", 2)
@@ -197,7 +198,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 	t.Run("a canceled resource counts as deleted", func(t *testing.T) {
 		t.Parallel()
 		h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(&part{
-			name: "p", journal: &journal{}, deleted: cancel(func(f *pipeline.Flow) { f.CancelResource("the tenant is gone") }),
+			name: "p", journal: &sitetest.Journal{}, deleted: cancel(func(f *pipeline.Flow) { f.CancelResource("the tenant is gone") }),
 		}))
 		h.newWidget("w")
 		h.passes("w", 2)
@@ -212,7 +213,7 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "outages")
 	s := siteIn(t, cluster)
-	var j journal
+	var j sitetest.Journal
 	var broken atomic.Bool
 	s.start(pipeline.Options[*Widget]{Resync: 20 * time.Millisecond}, every(&part{
 		name: "p", journal: &j, created: func(context.Context, *Widget) error {
@@ -226,9 +227,9 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	must(t, cluster.Kill())
 	broken.Store(true) // From now on every pass has something to write, and cannot.
-	before := j.count("create p")
-	s.eventually(func() error {
-		if n := j.count("create p") - before; n < 10 {
+	before := j.Count("create p")
+	s.Eventually(func() error {
+		if n := j.Count("create p") - before; n < 10 {
 			return fmt.Errorf("%d passes", n)
 		}
 		return nil
@@ -242,7 +243,7 @@ func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start(pipeline.Options[*Widget]{Concurrency: 3, Timeout: time.Second}, every(&part{
-		name: "p", journal: &journal{}, created: func(ctx context.Context, w *Widget) error {
+		name: "p", journal: &sitetest.Journal{}, created: func(ctx context.Context, w *Widget) error {
 			if w.Name == "fast" {
 				return nil
 			}
@@ -270,7 +271,7 @@ func TestD9_TheEndMakesNoEvents(t *testing.T) {
 		}
 		return nil
 	}
-	set := every(&part{name: "p", journal: &journal{}, created: check, deleted: check})
+	set := every(&part{name: "p", journal: &sitetest.Journal{}, created: check, deleted: check})
 	stop := s.start(pipeline.Options[*Widget]{}, set)
 	for i := range 30 {
 		s.newWidget(fmt.Sprintf("w-%d", i))
@@ -303,7 +304,7 @@ func TestD13_ErrorsOfInit(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			var j journal
+			var j sitetest.Journal
 			set := every(&part{name: "p", journal: &j})
 			set.Init = c.init
 			h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
@@ -312,7 +313,7 @@ func TestD13_ErrorsOfInit(t *testing.T) {
 			if _, err := h.pass("w"); !errors.Is(err, c.want) {
 				t.Errorf("error = %v", err)
 			}
-			j.expect(t)
+			j.Expect(t)
 			h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -31,7 +32,7 @@ import (
 // D2: a canceled resource made all CRUD resources after it be left out.
 func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	first := &machine{name: "first", journal: &j, at: map[string]func(context.Context) error{
 		"GetDesiredState": func(ctx context.Context) error {
 			pipeline.FlowFrom(ctx).CancelResource("not yet")
@@ -44,11 +45,11 @@ func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 		"second GetCurrentState", "second GetDesiredState", "second NewUpdatePatch",
 	}
 	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, resources))
-	j.expect(t, want...)
+	j.Expect(t, want...)
 
 	first.at = nil // The next pass tries it again.
 	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, resources))
-	j.expect(t, append(want,
+	j.Expect(t, append(want,
 		"first GetCurrentState", "first GetDesiredState", "first NewUpdatePatch",
 		"second GetCurrentState", "second GetDesiredState", "second NewUpdatePatch")...)
 }
@@ -57,7 +58,7 @@ func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	suffix := strings.TrimPrefix(s.namespace, "pipeline-")
+	suffix := strings.TrimPrefix(s.Namespace, "pipeline-")
 	kind := "Gadget" + suffix // is wanted by both
 	first, second := crd("gadgets"+suffix, kind), crd("gizmos"+suffix, kind)
 	must(t, pipeline.EnsureCRD(t.Context(), s, first))
@@ -89,7 +90,7 @@ func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 // D10: wrapping changed the resource that was wrapped.
 func TestD10_DecoratorsArePure(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	shared := []pipeline.Resource[*Widget]{(&machine{name: "crud", journal: &j}).crud(t), &part{name: "part", journal: &j}}
 	measured := func(service string, reg prometheus.Registerer) []pipeline.Resource[*Widget] {
 		rs, err := pipeline.WithMetrics(pipeline.WithRetry(shared, wait.Backoff{Steps: 3}), reg, service)
@@ -150,16 +151,16 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 	})
 	t.Run("a CRUD resource that is called by itself can be canceled", func(t *testing.T) {
 		t.Parallel()
-		var j journal
+		var j sitetest.Journal
 		m := &machine{name: "m", journal: &j, at: map[string]func(context.Context) error{
 			"GetCurrentState": func(ctx context.Context) error { pipeline.FlowFrom(ctx).CancelResource("no"); return nil },
 		}}
 		must(t, m.crud(t).EnsureCreated(t.Context(), &Widget{}))
-		j.expect(t, "m GetCurrentState")
+		j.Expect(t, "m GetCurrentState")
 	})
 	t.Run("canceling a resource where there is none is an error", func(t *testing.T) {
 		t.Parallel()
-		set := every(&part{name: "p", journal: &journal{}})
+		set := every(&part{name: "p", journal: &sitetest.Journal{}})
 		set.Init = func(ctx context.Context, _ *Widget) (context.Context, error) {
 			pipeline.FlowFrom(ctx).CancelResource("which one?")
 			return ctx, nil
@@ -177,14 +178,14 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 		flow.AllowDeletion()
 		flow.CancelReconciliation("of another pass")
 		asked := 0
-		ask := &part{name: "ask", journal: &journal{}, created: func(ctx context.Context, _ *Widget) error {
+		ask := &part{name: "ask", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 			asked++
 			if f := pipeline.FlowFrom(ctx); !f.UpdateAllowed() || !f.DeletionAllowed() || f.UpdateNecessary() {
 				t.Error("what was allowed is not")
 			}
 			return nil
 		}}
-		allow := &part{name: "allow", journal: &journal{}, created: func(ctx context.Context, w *Widget) error {
+		allow := &part{name: "allow", journal: &sitetest.Journal{}, created: func(ctx context.Context, w *Widget) error {
 			pipeline.FlowFrom(ctx).AllowUpdate()
 			return pipeline.ProcessUpdate(ctx, w, []pipeline.Resource[*Widget]{ask})
 		}}
@@ -198,7 +199,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 // D12: metrics were registered with the process, by importing the package.
 func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
 		return errBroken
 	}}}
 	reg := prometheus.NewPedanticRegistry()
@@ -236,7 +237,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 		for i := 0; i < len(labels); i += 2 {
 			s.Labels[labels[i]] = labels[i+1]
 		}
-		s.Resources = []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}}}
+		s.Resources = []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}}}
 		return s
 	}
 	t.Run("found when the router is made, with labels", func(t *testing.T) {
@@ -274,7 +275,7 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 // D15: all calls of a wrapper shared one backoff, which was not safe for that and knew no context.
 func TestD15_EachCallHasItsBackoff(t *testing.T) {
 	t.Parallel()
-	failing := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error { return errBroken }}
+	failing := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error { return errBroken }}
 	resources := func(steps int, d time.Duration) []pipeline.Resource[*Widget] {
 		return pipeline.WithRetry([]pipeline.Resource[*Widget]{failing}, wait.Backoff{Steps: steps, Duration: d, Factor: 2})
 	}
@@ -289,7 +290,7 @@ func TestD15_EachCallHasItsBackoff(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		if n := failing.journal.count("create p"); n != 40 {
+		if n := failing.journal.Count("create p"); n != 40 {
 			t.Errorf("%d tries", n)
 		}
 		if took := time.Since(begin); took != 7*time.Second {

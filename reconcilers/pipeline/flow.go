@@ -23,7 +23,7 @@ type Flow struct {
 type pass struct {
 	canceled, kept reason
 	permissions    *permissions
-	at             string   // the resource at hand; only the goroutine of the pass uses it
+	at             string   // the resource at hand, none in Init; only the goroutine of the pass uses it
 	skipped        []string // resources that were canceled, and why; the same
 }
 
@@ -106,6 +106,14 @@ func (f *Flow) stopped() bool { return f.ReconciliationCanceled() || f.ResourceC
 
 // keeps reports whether a pass that deleted without an error did not finish.
 func (p *pass) keeps() bool { return p.canceled.isSet() || p.kept.isSet() }
+
+// place says where the pass is.
+func (p *pass) place() string {
+	if p.at == "" {
+		return "Init"
+	}
+	return "resource " + p.at
+}
 
 // reason is a text that is set at most once.
 type reason struct{ text atomic.Pointer[string] }

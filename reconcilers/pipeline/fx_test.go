@@ -3,9 +3,7 @@
 package pipeline_test
 
 import (
-	"context"
 	"errors"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -13,18 +11,16 @@ import (
 	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // version returns a constructor of the set for the Widgets with that label.
-func version(v string, j *journal) func() (pipeline.Set[*Widget], error) {
+func version(v string, j *sitetest.Journal) func() (pipeline.Set[*Widget], error) {
 	return func() (pipeline.Set[*Widget], error) {
 		return pipeline.Set[*Widget]{
 			Name: v, Labels: map[string]string{"version": v},
@@ -39,9 +35,9 @@ func labeled(v string) func(*Widget) {
 
 func TestModule_InTheHub(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	s := newSite(t)
-	mgr := s.manager()
+	mgr := s.Manager()
 	other := named(pipeline.Options[*Widget]{ConditionPrefix: "Other"})
 	other.Name = "others"
 	must(t, fx.New(
@@ -55,14 +51,14 @@ func TestModule_InTheHub(t *testing.T) {
 		pipeline.Module(other),
 		pipeline.AsSet[*Widget]("others", version("v3", &j)),
 	).Err())
-	s.run(mgr)
+	s.Run(mgr)
 	s.newWidget("a", labeled("v1"))
 	s.newWidget("b", labeled("v2"))
 	s.newWidget("c", labeled("v3"))
 	s.expectSoon("a", metav1.ConditionTrue, pipeline.ReasonReady)
 	s.expectSoon("b", metav1.ConditionTrue, pipeline.ReasonReady)
-	s.eventually(func() error {
-		if j.count("create v3") == 0 {
+	s.Eventually(func() error {
+		if j.Count("create v3") == 0 {
 			return errors.New("the other pipeline has done nothing")
 		}
 		return nil
@@ -74,7 +70,7 @@ func TestModule_InTheHub(t *testing.T) {
 
 func TestModule_InARemote(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "remote")
 	s := siteIn(t, remote)
 	newSet := func(p registry.Remote) (pipeline.Set[*Widget], error) {
@@ -85,9 +81,8 @@ func TestModule_InARemote(t *testing.T) {
 		return set, err
 	}
 	metrics := prometheus.NewPedanticRegistry()
-	r := newRegistry(t, hub.Config(), registry.Options{
-		Scheme: scheme(t), AllowDuplicates: true, Metrics: metrics,
-		Policy: kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	r := sitetest.NewRegistry(t, hub.Config(), registry.Options{
+		Scheme: scheme(t), Metrics: metrics,
 		Modules: []registry.Module{registry.NewModule("widgets", registry.ModuleOptions{
 			Remote: fx.Options(
 				pipeline.Module(named(pipeline.Options[*Widget]{})),
@@ -95,15 +90,7 @@ func TestModule_InARemote(t *testing.T) {
 			),
 		})},
 	})
-	data := map[string][]byte{"kubeconfig": remote.Kubeconfig()}
-	connection, err := kubeconfig.Parse(data, kubeconfig.Options{}, kubeconfig.Policy{
-		AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-	})
-	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	must(t, r.Spawn(ctx, "edge", registry.Config{Endpoint: connection.Endpoint, Credential: connection.Credential}))
-
+	sitetest.Spawn(t, r, "edge", remote.Kubeconfig())
 	s.newWidget("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	if gathered(t, metrics, "clusterfx_pipeline_operations_total")["widgets edge EnsureCreated"] == 0 {
@@ -111,36 +98,16 @@ func TestModule_InARemote(t *testing.T) {
 	}
 	s.remove("w")
 	s.expectGone("w")
-	if n := j.count("delete edge"); n != 1 {
+	if n := j.Count("delete edge"); n != 1 {
 		t.Errorf("deleted %d times", n)
 	}
-}
-
-func newRegistry(t *testing.T, hub *rest.Config, o registry.Options) *registry.Registry {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(hub)
-	must(t, err)
-	t.Cleanup(httpClient.CloseIdleConnections)
-	mapper, err := apiutil.NewDynamicRESTMapper(hub, httpClient)
-	must(t, err)
-	o.Hub, o.HubMapper = hub, mapper
-	r, err := registry.New(o)
-	must(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		if err := r.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
 }
 
 func TestModule_Mistakes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	err := func(parts ...fx.Option) error {
-		return fx.New(append(parts, fx.NopLogger, fx.Provide(s.manager))...).Err()
+		return fx.New(append(parts, fx.NopLogger, fx.Provide(s.Manager))...).Err()
 	}
 	noSets := err(pipeline.Module(named(pipeline.Options[*Widget]{})))
 	if noSets == nil || !strings.Contains(noSets.Error(), "needs a set") {

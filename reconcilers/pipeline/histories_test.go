@@ -53,7 +53,7 @@ type history struct {
 func (h *history) restart() {
 	set := every(&stage{h, 0}, &stage{h, 1})
 	set.Handles = func(w *Widget) bool { return w.Spec.Size < 10 }
-	h.reconciler = newReconciler(h.t, h.site, pipeline.Options[*Widget]{}, set)
+	h.reconciler = newReconciler(h.T, h.site, pipeline.Options[*Widget]{}, set)
 	clear(h.deleted)
 }
 
@@ -67,7 +67,7 @@ func (s *stage) Name() string { return fmt.Sprint("step-", s.index) }
 
 func (s *stage) EnsureCreated(ctx context.Context, w *Widget) error {
 	live := &Widget{}
-	if err := s.Get(ctx, s.key(s.name), live); err != nil || !slices.Contains(live.Finalizers, finalizer) {
+	if err := s.Get(ctx, s.Key(s.name), live); err != nil || !slices.Contains(live.Finalizers, finalizer) {
 		s.rt.Errorf("EnsureCreated of an object without the finalizer: %v, %v", live.Finalizers, err)
 	}
 	return s.act(ctx, w, false)
@@ -97,10 +97,10 @@ func (s *stage) act(ctx context.Context, w *Widget, deleting bool) error {
 func (h *history) step() {
 	switch rapid.IntRange(0, 12).Draw(h.rt, "event") {
 	case 0, 1:
-		w := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name}}
-		_ = h.Create(h.t.Context(), w) // or there is one
+		w := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.name}}
+		_ = h.Create(h.T.Context(), w) // or there is one
 	case 2:
-		_ = client.IgnoreNotFound(h.Delete(h.t.Context(), &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name}}))
+		_ = client.IgnoreNotFound(h.Delete(h.T.Context(), &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.name}}))
 	case 3:
 		h.alter(func(w *Widget) { w.Spec.Size = rapid.SampledFrom([]int{1, 2, 10}).Draw(h.rt, "size") })
 	case 4:
@@ -128,11 +128,11 @@ func (h *history) step() {
 // alter changes the object, if there is one.
 func (h *history) alter(change func(*Widget)) {
 	w := &Widget{}
-	if err := h.Get(h.t.Context(), h.key(h.name), w); err != nil {
+	if err := h.Get(h.T.Context(), h.Key(h.name), w); err != nil {
 		return
 	}
 	change(w)
-	if err := h.Update(h.t.Context(), w); client.IgnoreNotFound(err) != nil {
+	if err := h.Update(h.T.Context(), w); client.IgnoreNotFound(err) != nil {
 		h.rt.Fatal(err)
 	}
 }
@@ -155,13 +155,13 @@ func (h *history) pass() {
 			h.deleted[before.UID] = true
 		}
 	}()
-	_, err := h.reconciler.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: h.key(h.name)})
+	_, err := h.reconciler.Reconcile(h.T.Context(), ctrl.Request{NamespacedName: h.Key(h.name)})
 	returned = err == nil
 }
 
 func (h *history) live() *Widget {
 	w := &Widget{}
-	if err := h.Get(h.t.Context(), h.key(h.name), w); err != nil {
+	if err := h.Get(h.T.Context(), h.Key(h.name), w); err != nil {
 		return nil
 	}
 	return w

@@ -6,13 +6,14 @@ import (
 	"context"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 // machine is a CRUD resource that notes which of its operations are called, and does there what a test wants.
 type machine struct {
 	name    string
-	journal *journal
+	journal *sitetest.Journal
 	at      map[string]func(context.Context) error
 	order   pipeline.Order
 	patch   func() *pipeline.Patch[string] // nil: no patch
@@ -26,7 +27,7 @@ func (m *machine) crud(t testing.TB) pipeline.Resource[*Widget] {
 }
 
 func (m *machine) step(ctx context.Context, operation string) error {
-	m.journal.note("%s %s", m.name, operation)
+	m.journal.Note("%s %s", m.name, operation)
 	if do := m.at[operation]; do != nil {
 		return do(ctx)
 	}
@@ -53,7 +54,7 @@ func (m *machine) NewDeletePatch(ctx context.Context, _ *Widget, current, desire
 
 func (m *machine) newPatch(ctx context.Context, operation string, current, desired int) (*pipeline.Patch[string], error) {
 	if current != 1 || desired != 2 {
-		m.journal.note("wrong states %d and %d", current, desired)
+		m.journal.Note("wrong states %d and %d", current, desired)
 	}
 	var patch *pipeline.Patch[string]
 	if m.patch != nil {

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -86,7 +87,7 @@ func (p plan) perform(ctx context.Context, operation string) error {
 }
 
 // build makes the resource that does what the plan says.
-func (p plan) build(t *rapid.T, j *journal) pipeline.Resource[*Widget] {
+func (p plan) build(t *rapid.T, j *sitetest.Journal) pipeline.Resource[*Widget] {
 	if !p.crud {
 		return &part{
 			name: p.name, journal: j,
@@ -196,7 +197,7 @@ func predict(plans []plan, deleting bool) (m model) {
 func TestProcess_IsItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var j journal
+		var j sitetest.Journal
 		var plans []plan
 		var resources []pipeline.Resource[*Widget]
 		for i := range rapid.IntRange(1, 4).Draw(t, "resources") {
@@ -206,7 +207,7 @@ func TestProcess_IsItsModel(t *testing.T) {
 		deleting := rapid.Bool().Draw(t, "deleting")
 		keep, err, panicked := process(t, resources, deleting)
 		want := predict(plans, deleting)
-		if got := j.all(); !slices.Equal(got, want.trace) {
+		if got := j.All(); !slices.Equal(got, want.trace) {
 			t.Errorf("called %q, want %q", got, want.trace)
 		}
 		if !errors.Is(err, want.err) || !errors.Is(panicked, want.panicked) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -34,26 +35,43 @@ func TestProcess_NoResources(t *testing.T) {
 
 func TestProcess_EndOfContext(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	ctx, cancel := context.WithCancel(t.Context())
 	first := &part{name: "first", journal: &j, created: func(context.Context, *Widget) error { cancel(); return nil }}
 	err := pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{first, &part{name: "second", journal: &j}})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "second") {
 		t.Errorf("error = %v", err)
 	}
-	j.expect(t, "create first")
+	j.Expect(t, "create first")
+}
+
+// A change is not begun for a hub that has ended while it was decided on.
+func TestCRUD_EndOfContext(t *testing.T) {
+	t.Parallel()
+	var j sitetest.Journal
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &machine{
+		name: "m", journal: &j,
+		at:    map[string]func(context.Context) error{"NewUpdatePatch": func(context.Context) error { cancel(); return nil }},
+		patch: func() *pipeline.Patch[string] { p := &pipeline.Patch[string]{}; p.SetCreateChange("c"); return p },
+	}
+	err := pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{m.crud(t)})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "ApplyCreateChange: not started") {
+		t.Errorf("error = %v", err)
+	}
+	j.Expect(t, "m GetCurrentState", "m GetDesiredState", "m NewUpdatePatch")
 }
 
 func TestProcess_LogsTheResource(t *testing.T) {
 	t.Parallel()
-	var lines journal
-	log := funcr.New(func(_, args string) { lines.note("%s", args) }, funcr.Options{})
-	say := &part{name: "speaker", journal: &journal{}, created: func(ctx context.Context, _ *Widget) error {
+	var lines sitetest.Journal
+	log := funcr.New(func(_, args string) { lines.Note("%s", args) }, funcr.Options{})
+	say := &part{name: "speaker", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 		logr.FromContextOrDiscard(ctx).Info("Hello")
 		return nil
 	}}
 	must(t, pipeline.ProcessUpdate(logr.NewContext(t.Context(), log), &Widget{}, []pipeline.Resource[*Widget]{say}))
-	lines.expect(t, `"level"=0 "msg"="Hello" "resource"="speaker"`)
+	lines.Expect(t, `"level"=0 "msg"="Hello" "resource"="speaker"`)
 }
 
 func TestCRUD_Order(t *testing.T) {
@@ -62,7 +80,7 @@ func TestCRUD_Order(t *testing.T) {
 		pipeline.CreateDeleteUpdate: {"Create", "Delete", "Update"},
 		pipeline.CreateUpdateDelete: {"Create", "Update", "Delete"},
 	} {
-		var j journal
+		var j sitetest.Journal
 		m := &machine{name: "m", journal: &j, order: order, patch: func() *pipeline.Patch[string] {
 			var p pipeline.Patch[string] // the zero value can be used
 			p.SetUpdateChange("u")
@@ -75,14 +93,14 @@ func TestCRUD_Order(t *testing.T) {
 		for _, w := range want {
 			expected = append(expected, fmt.Sprintf("m Apply%sChange %s", w, map[string]string{"Update": "u", "Delete": "d"}[w]))
 		}
-		j.expect(t, expected...)
+		j.Expect(t, expected...)
 	}
 }
 
 func TestWithRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j sitetest.Journal
 		left := map[string]int{"GetDesiredState": 2, "ApplyCreateChange c": 1}
 		fail := func(operation string) func(context.Context) error {
 			return func(context.Context) error {
@@ -102,7 +120,7 @@ func TestWithRetry(t *testing.T) {
 		begin := time.Now()
 		rs := pipeline.WithRetry([]pipeline.Resource[*Widget]{m.crud(t)}, wait.Backoff{}) // three times, after a second
 		must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, rs))
-		j.expect(t, "m GetCurrentState", "m GetDesiredState", "m GetDesiredState", "m GetDesiredState",
+		j.Expect(t, "m GetCurrentState", "m GetDesiredState", "m GetDesiredState", "m GetDesiredState",
 			"m NewUpdatePatch", "m ApplyCreateChange c", "m ApplyCreateChange c")
 		if took := time.Since(begin); took != 3*time.Second {
 			t.Errorf("took %s", took)
@@ -110,13 +128,13 @@ func TestWithRetry(t *testing.T) {
 	})
 	t.Run("a terminal error is not tried again", func(t *testing.T) {
 		t.Parallel()
-		p := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+		p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
 			return fmt.Errorf("say so: %w", reconcile.TerminalError(errBroken))
 		}}
 		err := pipeline.ProcessUpdate(t.Context(), &Widget{},
 			pipeline.WithRetry([]pipeline.Resource[*Widget]{p}, wait.Backoff{Steps: 5}))
-		if !errors.Is(err, errBroken) || len(p.journal.all()) != 1 {
-			t.Errorf("error = %v, tries = %q", err, p.journal.all())
+		if !errors.Is(err, errBroken) || len(p.journal.All()) != 1 {
+			t.Errorf("error = %v, tries = %q", err, p.journal.All())
 		}
 	})
 }
@@ -124,7 +142,7 @@ func TestWithRetry(t *testing.T) {
 // Which of the two is applied last decides what is measured: a call, or each of its tries.
 func TestWithMetrics_AndRetry(t *testing.T) {
 	t.Parallel()
-	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
 		return errBroken
 	}}}
 	backoff, reg := wait.Backoff{Steps: 3}, prometheus.NewPedanticRegistry()
@@ -147,7 +165,7 @@ func TestWithMetrics_AndRetry(t *testing.T) {
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
-	p := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error { panic("drawn") }}
+	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error { panic("drawn") }}
 	rs, err := pipeline.WithMetrics([]pipeline.Resource[*Widget]{p}, reg, "s")
 	must(t, err)
 	set := every(rs...)

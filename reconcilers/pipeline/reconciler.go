@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -17,43 +16,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// NewReconciler returns a reconciler that runs the pipeline for the objects that it is asked for. It is for
-// those who build their controller themselves; AddTo and Module build one. The client reads the objects,
-// normally from a cache, and writes their finalizers and status. O is a pointer to a struct that the
-// client's scheme knows. The error is ErrInvalidConfig.
-func NewReconciler[O client.Object](
+// newReconciler returns a reconciler that runs the pipeline for the objects that it is asked for. The client reads
+// them, normally from a cache, and writes their finalizers and status. The error is ErrInvalidConfig.
+func newReconciler[O client.Object](
 	c client.Client, router *Router[O], o Options[O],
 ) (reconcile.Reconciler, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	kind := reflect.TypeFor[O]()
-	if kind.Kind() != reflect.Pointer || kind.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%w: pipeline %s: %v is no pointer to a struct", ErrInvalidConfig, o.Name, kind)
-	}
 	if router == nil {
 		return nil, fmt.Errorf("%w: pipeline %s needs a router", ErrInvalidConfig, o.Name)
 	}
-	r := &reconciler[O]{client: c, router: router, options: o}
-	if r.gvk, err = c.GroupVersionKindFor(newObject[O]()); err != nil {
+	kind, err := object.KindOf[O](c)
+	if err != nil {
 		return nil, fmt.Errorf("%w: pipeline %s: %w", ErrInvalidConfig, o.Name, err)
 	}
-	return r, nil
-}
-
-func newObject[O client.Object]() O {
-	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
+	return &reconciler[O]{
+		client: c, router: router, options: o, gvk: kind,
+		finalizers: object.Finalizers{Client: c, Kind: kind, Owner: o.identity()},
+	}, nil
 }
 
 type reconciler[O client.Object] struct {
-	client  client.Client
-	router  *Router[O]
-	options Options[O]
-	gvk     schema.GroupVersionKind
-	done    deletions
+	client     client.Client
+	router     *Router[O]
+	options    Options[O]
+	gvk        schema.GroupVersionKind
+	finalizers object.Finalizers
+	done       deletions
 }
 
 // subject is an object as it was when its turn came. Resources may change or refresh the object itself.
@@ -68,7 +63,7 @@ type subject[O client.Object] struct {
 
 // Reconcile runs one pass for an object, or finds out why it must not.
 func (r *reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	obj := newObject[O]()
+	obj := object.New[O]()
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.done.forget(req.NamespacedName)

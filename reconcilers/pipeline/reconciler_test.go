@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,12 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
 func TestReconciler_Life(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	first, second := &part{name: "first", journal: &j}, &part{name: "second", journal: &j}
 	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(first, second))
 	first.created = func(_ context.Context, w *Widget) error {
@@ -35,11 +37,11 @@ func TestReconciler_Life(t *testing.T) {
 	h.newWidget("w")
 
 	h.passes("w", 1)
-	j.expect(t)
+	j.Expect(t)
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
 
 	h.passes("w", 1)
-	j.expect(t, "create first", "create second")
+	j.Expect(t, "create first", "create second")
 	version := h.expect("w", metav1.ConditionTrue, pipeline.ReasonReady).ResourceVersion
 
 	h.passes("w", 1)
@@ -54,13 +56,13 @@ func TestReconciler_Life(t *testing.T) {
 	h.remove("w")
 	h.passes("w", 1)
 	h.expectGone("w")
-	j.expect(t, "create first", "create second", "create first", "create second",
+	j.Expect(t, "create first", "create second", "create first", "create second",
 		"create first", "create second", "delete first", "delete second")
 }
 
 func TestReconciler_Resync(t *testing.T) {
 	t.Parallel()
-	h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(&part{name: "p", journal: &journal{}}))
+	h := newSite(t).byHand(pipeline.Options[*Widget]{Resync: time.Hour}, every(&part{name: "p", journal: &sitetest.Journal{}}))
 	h.newWidget("w")
 	h.passes("w", 1)
 	for range 20 {
@@ -74,14 +76,14 @@ func TestReconciler_Resync(t *testing.T) {
 
 func TestReconciler_ReverseOnDelete(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	h := newSite(t).byHand(pipeline.Options[*Widget]{ReverseOnDelete: true},
 		every(&part{name: "a", journal: &j}, &part{name: "b", journal: &j}))
 	h.newWidget("w")
 	h.passes("w", 2)
 	h.remove("w")
 	h.passes("w", 1)
-	j.expect(t, "create a", "create b", "delete b", "delete a")
+	j.Expect(t, "create a", "create b", "delete b", "delete a")
 }
 
 func TestReconciler_Pause(t *testing.T) {
@@ -91,7 +93,7 @@ func TestReconciler_Pause(t *testing.T) {
 	} {
 		t.Run(annotation, func(t *testing.T) {
 			t.Parallel()
-			var j journal
+			var j sitetest.Journal
 			h := newSite(t).byHand(pipeline.Options[*Widget]{PauseAnnotations: []string{"example.com/stop"}},
 				every(&part{name: "p", journal: &j}))
 			h.newWidget("w", func(w *Widget) { w.Annotations = map[string]string{annotation: "true"} })
@@ -104,7 +106,7 @@ func TestReconciler_Pause(t *testing.T) {
 			h.change("w", func(w *Widget) { w.Annotations[annotation] = "true" })
 			h.remove("w")
 			h.passes("w", 2)
-			j.expect(t, "create p")
+			j.Expect(t, "create p")
 			h.change("w", func(w *Widget) { w.Annotations = nil })
 			h.passes("w", 1)
 			h.expectGone("w")
@@ -114,7 +116,7 @@ func TestReconciler_Pause(t *testing.T) {
 
 func TestReconciler_ForeignFinalizer(t *testing.T) {
 	t.Parallel()
-	var j journal
+	var j sitetest.Journal
 	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &j}))
 	h.newWidget("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
 
@@ -122,12 +124,12 @@ func TestReconciler_ForeignFinalizer(t *testing.T) {
 		h.newWidget("early", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
 		h.remove("early")
 		h.passes("early", 2)
-		j.expect(t)
+		j.Expect(t)
 	})
 	h.passes("w", 2)
 	h.remove("w")
 	h.passes("w", 3)
-	j.expect(t, "create p", "delete p")
+	j.Expect(t, "create p", "delete p")
 	if left := h.get("w").Finalizers; !slices.Equal(left, []string{foreign}) {
 		t.Errorf("finalizers = %v", left)
 	}
@@ -138,7 +140,7 @@ func TestReconciler_OldView(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	view := &oldView{WithWatch: s.WithWatch}
-	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &journal{}}))}
+	h := hand{s, newReconciler(t, view, pipeline.Options[*Widget]{}, every(&part{name: "p", journal: &sitetest.Journal{}}))}
 	view.widget = h.newWidget("w")
 	h.change("w", func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
 	result, err := h.pass("w")
@@ -196,6 +198,12 @@ func TestReconciler_Conditions(t *testing.T) {
 			created: func(context.Context, *Widget) error { return reconcile.TerminalError(errBroken) },
 			reason:  pipeline.ReasonFailed, message: "resource p: terminal error: broken", also: "Stalled", err: errBroken,
 		},
+		"an error that is a book": {
+			created: func(context.Context, *Widget) error {
+				return &pipeline.ReasonError{Message: strings.Repeat("é", 20_000)}
+			},
+			reason: pipeline.ReasonFailed, message: strings.Repeat("é", 510) + " ...", also: "Reconciling", err: errBroken,
+		},
 		"an error with words": {
 			created: func(context.Context, *Widget) error { return told },
 			reason:  "QuotaExceeded", message: "The quota of 3 is used up", also: "Reconciling", err: errBroken,
@@ -221,7 +229,7 @@ func TestReconciler_Conditions(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			p := &part{name: "p", journal: &journal{}, created: c.created}
+			p := &part{name: "p", journal: &sitetest.Journal{}, created: c.created}
 			h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
 			h.newWidget("w")
 			h.passes("w", 1)
@@ -240,9 +248,33 @@ func TestReconciler_Conditions(t *testing.T) {
 	}
 }
 
+func TestReconciler_InitCancels(t *testing.T) {
+	t.Parallel()
+	var j sitetest.Journal
+	set := every(&part{name: "p", journal: &j})
+	set.Init = func(ctx context.Context, _ *Widget) (context.Context, error) {
+		pipeline.FlowFrom(ctx).CancelReconciliation("the tenant is away")
+		return ctx, nil
+	}
+	h := newSite(t).byHand(pipeline.Options[*Widget]{}, set)
+	h.newWidget("w")
+	h.passes("w", 2)
+	for _, reason := range []string{pipeline.ReasonCanceled, pipeline.ReasonDeleting} {
+		w := h.expect("w", metav1.ConditionFalse, reason, "Reconciling")
+		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; m != "Init: the tenant is away" {
+			t.Errorf("message = %q", m)
+		}
+		if w.DeletionTimestamp == nil {
+			h.remove("w")
+			h.passes("w", 1)
+		}
+	}
+	j.Expect(t)
+}
+
 func TestReconciler_ConditionPrefix(t *testing.T) {
 	t.Parallel()
-	h := newSite(t).byHand(pipeline.Options[*Widget]{ConditionPrefix: "DNS"}, every(&part{name: "p", journal: &journal{}}))
+	h := newSite(t).byHand(pipeline.Options[*Widget]{ConditionPrefix: "DNS"}, every(&part{name: "p", journal: &sitetest.Journal{}}))
 	w := h.newWidget("w")
 	w.Status.Conditions = []metav1.Condition{{
 		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Mine", LastTransitionTime: metav1.Now(),
@@ -259,7 +291,7 @@ func TestReconciler_ConditionPrefix(t *testing.T) {
 func TestReconciler_Events(t *testing.T) {
 	t.Parallel()
 	recorded := events.NewFakeRecorder(10)
-	p := &part{name: "p", journal: &journal{}}
+	p := &part{name: "p", journal: &sitetest.Journal{}}
 	h := newSite(t).byHand(pipeline.Options[*Widget]{Events: recorded}, every(p))
 	h.newWidget("w")
 	h.passes("w", 1)
@@ -273,20 +305,21 @@ func TestReconciler_Events(t *testing.T) {
 	for range 3 {   // is told of once
 		fail(&pipeline.ReasonError{Reason: "QuotaExceeded", Message: "100% used up"})
 	}
+	fail(&pipeline.ReasonError{Reason: "TooLong", Message: strings.Repeat("long ", 500)})
 	close(recorded.Events)
 	var all []string
 	for e := range recorded.Events {
 		all = append(all, e)
 	}
-	if !slices.Equal(all, []string{"Warning QuotaExceeded 100% used up"}) {
-		t.Errorf("events = %q", all)
+	if len(all) != 2 || all[0] != "Warning QuotaExceeded 100% used up" || len(all[1]) != len("Warning TooLong ")+1024 {
+		t.Errorf("events = %q", all) // The API server takes 1024 bytes.
 	}
 }
 
 // What ran out of time has a few seconds to say so; who is shut down leaves it to the next one.
 func TestReconciler_EndOfContext(t *testing.T) {
 	t.Parallel()
-	p := &part{name: "p", journal: &journal{}, created: func(ctx context.Context, _ *Widget) error {
+	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
@@ -296,7 +329,7 @@ func TestReconciler_EndOfContext(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
-	_, err := h.Reconcile(ctx, reconcile.Request{NamespacedName: h.key("w")})
+	_, err := h.Reconcile(ctx, reconcile.Request{NamespacedName: h.Key("w")})
 	if err == nil {
 		t.Error("a pass that was shut down succeeded")
 	}
@@ -304,7 +337,7 @@ func TestReconciler_EndOfContext(t *testing.T) {
 
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err = h.Reconcile(ctx, reconcile.Request{NamespacedName: h.key("w")}); err == nil {
+	if _, err = h.Reconcile(ctx, reconcile.Request{NamespacedName: h.Key("w")}); err == nil {
 		t.Error("a pass that ran out of time succeeded")
 	}
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
@@ -314,7 +347,7 @@ func TestReconciler_EndOfContext(t *testing.T) {
 func TestReconciler_AnotherOfItsName(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	p := &part{name: "p", journal: &journal{}}
+	p := &part{name: "p", journal: &sitetest.Journal{}}
 	h := s.byHand(pipeline.Options[*Widget]{}, every(p))
 	old := s.newWidget("w")
 	h.passes("w", 1)
@@ -335,7 +368,7 @@ func TestReconciler_AnotherOfItsName(t *testing.T) {
 // A conflict is over before anybody has read of it.
 func TestReconciler_ConflictOfAResource(t *testing.T) {
 	t.Parallel()
-	p := &part{name: "p", journal: &journal{}, created: func(context.Context, *Widget) error {
+	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "others"}, "o", errBroken)
 	}}
 	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
@@ -350,7 +383,7 @@ func TestReconciler_ConflictOfAResource(t *testing.T) {
 // A terminal error that could not be reported is tried again, or nobody would ever know.
 func TestReconciler_UnreportedTerminalError(t *testing.T) {
 	t.Parallel()
-	p := &part{name: "p", journal: &journal{}}
+	p := &part{name: "p", journal: &sitetest.Journal{}}
 	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(p))
 	h.newWidget("w")
 	h.passes("w", 1)

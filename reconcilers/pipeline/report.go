@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 const (
@@ -58,7 +59,8 @@ func (r *reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 func (r *reconciler[O]) tell(s subject[O], v verdict) {
 	told, ok := errors.AsType[*ReasonError](v.err)
 	if ok && r.options.Events != nil {
-		r.options.Events.Eventf(s.obj, nil, corev1.EventTypeWarning, v.reason, "Reconcile", "%s", told.Message)
+		r.options.Events.Eventf(s.obj, nil, corev1.EventTypeWarning, v.reason, "Reconcile", "%s",
+			object.Shortened(told.Message, object.MaxNote))
 	}
 }
 
@@ -66,7 +68,7 @@ func (r *reconciler[O]) tell(s subject[O], v verdict) {
 func (r *reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
 	ready := metav1.Condition{
 		Type: r.options.ConditionPrefix + conditionReady, Status: v.ready,
-		Reason: v.reason, Message: shortened(v.message),
+		Reason: v.reason, Message: object.Shortened(v.message, maxMessage),
 		ObservedGeneration: s.generation, LastTransitionTime: metav1.Now(),
 	}
 	wanted := []metav1.Condition{ready}
@@ -113,13 +115,4 @@ func (r *reconciler[O]) writeStatus(ctx context.Context, s subject[O], condition
 	applied.SetResourceVersion(s.obj.GetResourceVersion())
 	return r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner(r.options.identity()), client.ForceOwnership)
-}
-
-// shortened cuts a text to what fits into a condition.
-func shortened(text string) string {
-	const more = " ..."
-	if len(text) > maxMessage {
-		text = text[:maxMessage-len(more)] + more
-	}
-	return strings.ToValidUTF8(text, "")
 }

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
@@ -19,7 +20,7 @@ func TestAddTo_Build(t *testing.T) {
 	s := newSite(t)
 	s.start(pipeline.Options[*Widget]{Build: func(b *ctrl.Builder) {
 		b.WithEventFilter(predicate.GenerationChangedPredicate{})
-	}}, every(&part{name: "p", journal: &journal{}}))
+	}}, every(&part{name: "p", journal: &sitetest.Journal{}}))
 	s.newWidget("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	s.remove("w")
@@ -30,11 +31,11 @@ func TestAddTo_Build(t *testing.T) {
 func TestAddTo_Twice(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	set := every(&part{name: "p", journal: &journal{}})
+	set := every(&part{name: "p", journal: &sitetest.Journal{}})
 	for range 2 {
-		must(t, pipeline.AddTo(s.manager(), router(t, set), named(pipeline.Options[*Widget]{})))
+		must(t, pipeline.AddTo(s.Manager(), router(t, set), named(pipeline.Options[*Widget]{})))
 	}
-	err := pipeline.AddTo(s.manager(), router(t, set), pipeline.Options[*Widget]{})
+	err := pipeline.AddTo(s.Manager(), router(t, set), pipeline.Options[*Widget]{})
 	if !errors.Is(err, pipeline.ErrInvalidConfig) {
 		t.Errorf("without a name: %v", err)
 	}

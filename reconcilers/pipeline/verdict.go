@@ -4,12 +4,13 @@ package pipeline
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Reasons of the conditions, besides those of a ReasonError.
@@ -57,7 +58,7 @@ func judge(p *pass, err error) verdict {
 	case err != nil:
 		return failed(err)
 	case p.canceled.isSet():
-		return reconciling(ReasonCanceled, "resource "+p.at+": "+p.canceled.get())
+		return reconciling(ReasonCanceled, p.place()+": "+p.canceled.get())
 	case len(p.skipped) > 0:
 		return reconciling(ReasonCanceled, strings.Join(p.skipped, "; "))
 	}
@@ -70,7 +71,7 @@ func judgeDeletion(p *pass, err error) verdict {
 	case err != nil:
 		return failed(err)
 	case p.canceled.isSet():
-		return reconciling(ReasonDeleting, "resource "+p.at+": "+p.canceled.get())
+		return reconciling(ReasonDeleting, p.place()+": "+p.canceled.get())
 	}
 	return reconciling(ReasonDeleting, p.kept.get())
 }
@@ -84,7 +85,7 @@ func failed(err error) verdict {
 	}
 	if told, ok := errors.AsType[*ReasonError](err); ok {
 		v.message = told.Message
-		if isReason(told.Reason) {
+		if object.IsReason(told.Reason) {
 			v.reason = told.Reason
 		}
 	}
@@ -102,10 +103,7 @@ func unroutable(err error) verdict {
 
 // panicked is the verdict on a pass that panics just now.
 func panicked(p *pass) verdict {
-	if p.at == "" {
-		return reconciling(ReasonPanicked, "Init panicked")
-	}
-	return reconciling(ReasonPanicked, "resource "+p.at+" panicked")
+	return reconciling(ReasonPanicked, p.place()+" panicked")
 }
 
 func reconciling(reason, message string) verdict {
@@ -121,9 +119,4 @@ func pending() verdict {
 
 func paused() verdict {
 	return verdict{ready: metav1.ConditionUnknown, reason: ReasonPaused, message: "An annotation pauses the object"}
-}
-
-// isReason reports whether the API server takes the text as a condition's reason.
-func isReason(text string) bool {
-	return len(text) <= 1024 && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(text)
 }

@@ -83,13 +83,16 @@ func must(t testing.TB, err error) {
 // crd returns a CRD of the group with that plural.
 func crd(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 	listType := "map"
+	most, least, long := int64(1024), int64(1), int64(32768) // as of a metav1.Condition
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	condition := apiextensionsv1.JSONSchemaProps{
 		Type:     "object",
 		Required: []string{"type", "status", "reason", "message", "lastTransitionTime"},
 		Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"type": text, "status": text, "message": text,
-			"reason":             {Type: "string", Pattern: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`},
+			"type": text, "status": text, "message": {Type: "string", MaxLength: &long},
+			"reason": {
+				Type: "string", Pattern: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`, MinLength: &least, MaxLength: &most,
+			},
 			"lastTransitionTime": {Type: "string", Format: "date-time"},
 			"observedGeneration": {Type: "integer"},
 		},

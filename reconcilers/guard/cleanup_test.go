@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"slices"
+	"testing"
+
+	"go.uber.org/fx"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A remote that is deregistered goes on living without a hub. What was made outside of it stays known by its locks.
+func TestCleanup_LetsObjectsGo(t *testing.T) {
+	t.Parallel()
+	// The hub is its own remote, which saves an API server. The app sees all namespaces, and works in one.
+	cluster, s := fleettest.Cluster(t, "hub"), newSite(t)
+	var c cloud
+	o := inStatus()
+	o.Name = "farewell"
+	r := sitetest.NewRegistry(t, cluster.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
+		registry.NewModule("tunnels", registry.ModuleOptions{Remote: fx.Options(
+			guard.Module(o),
+			guard.AsFactory[*Tunnel](o.Name, func() factory {
+				f := digs(&process{}, &c)
+				f.Handles = func(t *Tunnel) bool { return t.Namespace == s.Namespace }
+				return f
+			}),
+		)}),
+	}})
+	sitetest.Spawn(t, r, "edge", cluster.Kubeconfig())
+	s.newTunnel("a")
+	s.expectSoon("a", metav1.ConditionTrue, "Completed")
+	if has := s.get("a").Finalizers; !slices.Equal(has, []string{guard.Prefix + o.Name}) {
+		t.Errorf("finalizers: %v", has)
+	}
+	sitetest.Remove(t, r, "edge")
+	left := s.get("a")
+	if len(left.Finalizers) > 0 || len(left.Status.Locks) != 1 || left.Status.Locks[0].Settled != "Completed" {
+		t.Errorf("after the removal: %v, %+v", left.Finalizers, left.Status)
+	}
+	s.remove("a")
+	s.expectGone("a")
+	if c.left() != 1 {
+		t.Errorf("%d tunnels are left", c.left())
+	}
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package assembly
+
+import (
+	"fmt"
+	"reflect"
+
+	"go.uber.org/fx"
+)
+
+// Group is the name of a value group to which modules contribute.
+type Group string
+
+// Tag returns the tag with which a parameter or a result is the group's.
+func (g Group) Tag() string { return fmt.Sprintf("group:%q", string(g)) }
+
+// Contribute returns what adds the result of a constructor to a group. The constructor is a function that returns a T,
+// or one and an error; the error is about one that does not.
+func Contribute[T any](to Group, constructor any) (fx.Option, error) {
+	kind := reflect.TypeOf(constructor)
+	if kind == nil || kind.Kind() != reflect.Func || kind.NumOut() == 0 || kind.Out(0) != reflect.TypeFor[T]() {
+		return nil, fmt.Errorf("a constructor of %v is needed, not %v", reflect.TypeFor[T](), kind)
+	}
+	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(to.Tag()))), nil
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// New returns an empty object. O is a pointer to a struct.
+func New[O client.Object]() O {
+	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
+}
+
+// KindOf returns the kind of the objects, which the client's scheme must know. The error says why they cannot be
+// reconciled. One reason is that they have no Go type of their own: functions on an object are to find its fields
+// where its author has put them, and a new object must know what it is.
+func KindOf[O client.Object](c client.Client) (schema.GroupVersionKind, error) {
+	t := reflect.TypeFor[O]()
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return schema.GroupVersionKind{}, fmt.Errorf("%v is no pointer to a struct", t)
+	}
+	obj := New[O]()
+	_, isMap := any(obj).(runtime.Unstructured)
+	_, isPart := any(obj).(*metav1.PartialObjectMetadata)
+	if isMap || isPart {
+		return schema.GroupVersionKind{}, fmt.Errorf(
+			"%v has no kind; write a Go type with the fields that are needed, and add it to the scheme", t)
+	}
+	return c.GroupVersionKindFor(obj)
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+const (
+	// pageSize is how many objects are asked for at once.
+	pageSize = 500
+	// maxConflicts bounds how often an object is looked at that others change all the time.
+	maxConflicts = 20
+	// concurrency is how many objects are written at once.
+	concurrency = 8
+)
+
+// Release returns the step that removes a finalizer from all objects of a type in a remote that leaves the hub. It is
+// named after its owner, and the last one: objects that another step deletes go with it. An object that cannot be
+// changed does not keep the others.
+func Release[O client.Object](mgr ctrl.Manager, owner, finalizer string) registry.CleanupStep {
+	return registry.CleanupStep{Name: owner + "/finalizers", Order: math.MaxInt, Run: func(ctx context.Context) error {
+		kind, err := KindOf[O](mgr.GetClient())
+		if err != nil {
+			return err
+		}
+		r := release{
+			Finalizers: Finalizers{Client: mgr.GetClient(), Kind: kind, Owner: finalizer},
+			finalizer:  finalizer, live: mgr.GetAPIReader(), cached: mgr.GetClient(),
+		}
+		return r.all(ctx)
+	}}
+}
+
+// release removes a finalizer from objects.
+type release struct {
+	Finalizers
+	finalizer string
+	live      client.Reader
+	cached    client.Client
+}
+
+// all goes through the objects in pages, as the API server has them. Credentials that may see some namespaces only
+// cannot ask for that; then the objects are those in the app's cache.
+func (r release) all(ctx context.Context) error {
+	var failed failures
+	for token, more := "", true; more && ctx.Err() == nil; {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(r.listKind())
+		err := r.live.List(ctx, page, client.Limit(pageSize), client.Continue(token))
+		if apierrors.IsForbidden(err) {
+			page, err = r.seen(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("list the %s objects with the finalizer %s: %w", r.Kind.Kind, r.finalizer, err)
+		}
+		for _, err := range r.each(ctx, page.Items) {
+			failed.note(err)
+		}
+		token, more = page.Continue, page.Continue != ""
+	}
+	failed.note(ctx.Err())
+	return failed.err()
+}
+
+// each lets objects go, several at once: a remote may be far away, and the time of a step is short.
+func (r release) each(ctx context.Context, objects []metav1.PartialObjectMetadata) []error {
+	var all errgroup.Group
+	all.SetLimit(concurrency)
+	errs := make([]error, len(objects))
+	for i := range objects {
+		all.Go(func() error {
+			errs[i] = r.one(ctx, &objects[i])
+			return nil
+		})
+	}
+	_ = all.Wait() // The errors are in errs.
+	return errs
+}
+
+// seen returns what the app's cache has.
+func (r release) seen(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
+	empty, err := r.cached.Scheme().New(r.listKind())
+	if err != nil {
+		return nil, err
+	}
+	list, ok := empty.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("%T is no list of objects", empty)
+	}
+	if err := r.cached.List(ctx, list); err != nil {
+		return nil, err
+	}
+	all := &metav1.PartialObjectMetadataList{}
+	return all, meta.EachListItem(list, func(item runtime.Object) error {
+		obj, err := meta.Accessor(item)
+		if err == nil {
+			all.Items = append(all.Items, *meta.AsPartialObjectMetadata(obj))
+		}
+		return err
+	})
+}
+
+func (r release) listKind() schema.GroupVersionKind {
+	return r.Kind.GroupVersion().WithKind(r.Kind.Kind + "List")
+}
+
+// one removes the finalizer from an object as the API server has it.
+func (r release) one(ctx context.Context, found *metav1.PartialObjectMetadata) error {
+	for conflicts := 0; ; conflicts++ {
+		if !slices.Contains(found.Finalizers, r.finalizer) {
+			return nil
+		}
+		without := slices.DeleteFunc(slices.Clone(found.Finalizers), func(f string) bool { return f == r.finalizer })
+		_, err := r.Set(ctx, found, without)
+		if !apierrors.IsConflict(err) || conflicts == maxConflicts {
+			return ignoreGone(err, found)
+		}
+		if found, err = r.Read(ctx, r.live, found); err != nil {
+			return ignoreGone(err, found)
+		}
+	}
+}
+
+func ignoreGone(err error, obj metav1.Object) error {
+	if client.IgnoreNotFound(err) == nil {
+		return nil
+	}
+	return fmt.Errorf("remove the finalizer of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+}
+
+// failures are errors of which the first one says enough.
+type failures struct {
+	first error
+	count int
+}
+
+func (f *failures) note(err error) {
+	if err == nil {
+		return
+	}
+	f.count++
+	if f.first == nil {
+		f.first = err
+	}
+}
+
+func (f *failures) err() error {
+	if f.count > 1 {
+		return fmt.Errorf("%d objects keep their finalizer, the first one: %w", f.count, f.first)
+	}
+	return f.first
+}

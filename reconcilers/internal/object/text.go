@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"regexp"
+	"strings"
+)
+
+// MaxReason is how long the reason of a condition may be, in bytes.
+const MaxReason = 1024
+
+// MaxNote is how long the note of an event may be, in bytes. The API server refuses the event otherwise.
+const MaxNote = 1024
+
+// IsReason reports whether the API server takes the text as the reason of a condition.
+func IsReason(text string) bool {
+	return len(text) <= MaxReason && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(text)
+}
+
+// Shortened cuts a text to a number of bytes, and drops what is no text.
+func Shortened(text string, most int) string {
+	const more = " ..."
+	if len(text) > most {
+		text = text[:most-len(more)] + more
+	}
+	return strings.ToValidUTF8(text, "")
+}

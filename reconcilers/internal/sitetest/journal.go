@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sitetest
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// Journal is what has happened, in order. Several goroutines may write it.
+type Journal struct {
+	mu      sync.Mutex // protects entries
+	entries []string
+}
+
+// Note adds an entry.
+func (j *Journal) Note(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, fmt.Sprintf(format, args...))
+}
+
+// All returns the entries.
+func (j *Journal) All() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.entries)
+}
+
+// Clear begins anew.
+func (j *Journal) Clear() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = nil
+}
+
+// Count returns how often something happened.
+func (j *Journal) Count(entry string) int {
+	n := 0
+	for _, e := range j.All() {
+		if e == entry {
+			n++
+		}
+	}
+	return n
+}
+
+// Expect checks that this is all that has happened.
+func (j *Journal) Expect(t testing.TB, entries ...string) {
+	t.Helper()
+	if got := j.All(); !slices.Equal(got, entries) {
+		t.Errorf("want %q, have %q", entries, got)
+	}
+}

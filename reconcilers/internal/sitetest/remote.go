@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sitetest
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// NewRegistry returns a registry for remotes on this machine, which ends with the test. The hub is the API server at
+// that address. Options need a scheme and modules.
+func NewRegistry(t testing.TB, hub *rest.Config, o registry.Options) *registry.Registry {
+	t.Helper()
+	httpClient, err := rest.HTTPClientFor(hub)
+	Must(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	mapper, err := apiutil.NewDynamicRESTMapper(hub, httpClient)
+	Must(t, err)
+	o.Hub, o.HubMapper, o.AllowDuplicates, o.Policy = hub, mapper, true, loopback()
+	r, err := registry.New(o)
+	Must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
+		defer cancel()
+		if err := r.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// Spawn starts the app of a remote, and waits until it is ready.
+func Spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, config []byte) {
+	t.Helper()
+	data := map[string][]byte{"kubeconfig": config}
+	connection, err := kubeconfig.Parse(data, kubeconfig.Options{}, loopback())
+	Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	Must(t, r.Spawn(ctx, name, registry.Config{Endpoint: connection.Endpoint, Credential: connection.Credential}))
+}
+
+// Remove deregisters a remote, with its cleanup steps.
+func Remove(t testing.TB, r *registry.Registry, name registry.ClusterName) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	Must(t, r.Remove(ctx, name))
+}
+
+func loopback() kubeconfig.Policy {
+	return kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sitetest is what the tests of package pipeline and package guard have in common: a namespace of a real API
+// server for each test, managers that work in it, waiting, and a journal of what has happened. The API server is the
+// tests' own business, and so are the kinds that it knows.
+package sitetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Patience is how long tests wait for what should come within a second or two.
+const Patience = time.Minute
+
+// Site is a namespace of an API server, with a client that reads live.
+type Site struct {
+	client.WithWatch
+
+	T         testing.TB
+	Namespace string
+	config    *rest.Config
+}
+
+// New returns a client for the API server at that address, in a namespace of its own.
+func New(t testing.TB, config *rest.Config, scheme *runtime.Scheme) *Site {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	httpClient, err := rest.HTTPClientFor(config)
+	Must(t, err)
+	t.Cleanup(httpClient.CloseIdleConnections)
+	direct, err := client.NewWithWatch(config, client.Options{HTTPClient: httpClient, Scheme: scheme})
+	Must(t, err)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "site-"}}
+	Must(t, direct.Create(t.Context(), namespace))
+	return &Site{WithWatch: direct, T: t, Namespace: namespace.Name, config: config}
+}
+
+// Key returns the name of an object in the namespace.
+func (s *Site) Key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.Namespace, Name: name}
+}
+
+// Eventually waits until f returns no error.
+func (s *Site) Eventually(f func() error) {
+	s.T.Helper()
+	gomega.NewWithT(s.T).Eventually(f).WithTimeout(Patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// Manager returns a manager whose cache has the objects of the namespace.
+func (s *Site) Manager() ctrl.Manager {
+	s.T.Helper()
+	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
+		Scheme: s.Scheme(), Logger: logr.Discard(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{s.Namespace: {}}},
+	})
+	Must(s.T, err)
+	return mgr
+}
+
+// As returns the site with managers that are somebody else, who has the rights that the test gives them.
+func (s *Site) As(user string) *Site {
+	other := *s
+	other.config = rest.CopyConfig(s.config)
+	other.config.Impersonate.UserName = user
+	return &other
+}
+
+// Run runs a manager until the test ends or stop is called.
+func (s *Site) Run(mgr ctrl.Manager) (stop func()) {
+	s.T.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.T.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := mgr.Start(ctx); err != nil {
+			s.T.Errorf("the manager ended: %v", err)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+	})
+	s.T.Cleanup(stop)
+	return stop
+}
+
+// Must ends the test if there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A remote that is deregistered goes on living without a hub: nothing in it may wait for one.
+func TestCleanup_LetsObjectsGo(t *testing.T) {
+	t.Parallel()
+	for way, newPart := range map[string]func(*site, pipeline.Set[*Widget]) fx.Option{
+		"by itself, with Module": func(_ *site, set pipeline.Set[*Widget]) fx.Option {
+			return fx.Options(
+				pipeline.Module(named(pipeline.Options[*Widget]{})),
+				pipeline.AsSet[*Widget](name, func() pipeline.Set[*Widget] { return set }),
+			)
+		},
+		"as a step of the module's own, with AddTo": func(s *site, set pipeline.Set[*Widget]) fx.Option {
+			return fx.Options(
+				fx.Invoke(func(mgr ctrl.Manager) error {
+					return pipeline.AddTo(mgr, router(s.T, set), named(pipeline.Options[*Widget]{}))
+				}),
+				fx.Provide(registry.AsCleanup(func(mgr ctrl.Manager) registry.CleanupStep {
+					return pipeline.Cleanup[*Widget](mgr, name)
+				})),
+			)
+		},
+	} {
+		t.Run(way, func(t *testing.T) { // one after the other: the remote has one app
+			hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "deregistered")
+			s := siteIn(t, remote)
+			var j sitetest.Journal
+			keep := func(ctx context.Context, _ *Widget) error {
+				pipeline.FlowFrom(ctx).KeepFinalizer("not yet")
+				return nil
+			}
+			r := sitetest.NewRegistry(t, hub.Config(), registry.Options{Scheme: scheme(t), Modules: []registry.Module{
+				registry.NewModule("widgets", registry.ModuleOptions{
+					Remote: newPart(s, every(&part{name: "p", journal: &j, deleted: keep})),
+				}),
+			}})
+			sitetest.Spawn(t, r, "edge", remote.Kubeconfig())
+			for i := range 12 {
+				s.newWidget(fmt.Sprint("w-", i), func(w *Widget) { controllerutil.AddFinalizer(w, foreign) })
+			}
+			for i := range 12 {
+				s.expectSoon(fmt.Sprint("w-", i), metav1.ConditionTrue, pipeline.ReasonReady)
+			}
+			s.remove("w-0") // It is being deleted when the remote leaves.
+			s.expectSoon("w-0", metav1.ConditionFalse, pipeline.ReasonDeleting, "Reconciling")
+
+			sitetest.Remove(t, r, "edge")
+			for i := range 12 {
+				name := fmt.Sprint("w-", i)
+				if left := s.get(name).Finalizers; !slices.Equal(left, []string{foreign}) {
+					t.Errorf("%s: finalizers %v", name, left)
+				}
+				s.change(name, func(w *Widget) { w.Finalizers = nil })
+				if i > 0 {
+					s.remove(name)
+				}
+				s.expectGone(name)
+			}
+			if j.Count("delete p") == 0 {
+				t.Error("nothing was deleted while there was a hub")
+			}
+		})
+	}
+}
+
+// Credentials for one namespace cannot list the objects of all of them.
+func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const user = "limited"
+	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: user}
+	must(t, s.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"get", "list", "watch", "patch"}},
+	}}))
+	must(t, s.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}))
+	s.newWidget("w", func(w *Widget) { w.Finalizers = []string{finalizer, foreign} })
+	mgr := s.As(user).Manager()
+	s.Run(mgr)
+	s.Eventually(func() error { return mgr.GetClient().Get(t.Context(), s.Key("w"), &Widget{}) })
+	err := mgr.GetAPIReader().List(t.Context(), &WidgetList{})
+	if !apierrors.IsForbidden(err) {
+		t.Fatalf("it may list all: %v", err)
+	}
+	must(t, pipeline.Cleanup[*Widget](mgr, name).Run(t.Context()))
+	if left := s.get("w").Finalizers; !slices.Equal(left, []string{foreign}) {
+		t.Errorf("finalizers: %v", left)
+	}
+}
+
+// An object that cannot be changed is named, and does not keep the others.
+func TestCleanup_SaysWhatItLeaves(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const reader = "reader"
+	meta := metav1.ObjectMeta{Name: reader + "-" + s.Namespace}
+	must(t, s.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"list"}},
+		{
+			APIGroups: []string{widgets.Group}, Resources: []string{"widgets"}, Verbs: []string{"patch"},
+			ResourceNames: []string{"b"},
+		},
+	}}))
+	must(t, s.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: meta.Name}},
+	}))
+	const own = "says-what-it-leaves" // The step goes through all namespaces.
+	for _, name := range []string{"a", "b", "c"} {
+		s.newWidget(name, func(w *Widget) { w.Finalizers = []string{pipeline.Prefix + own} })
+	}
+	err := pipeline.Cleanup[*Widget](s.As(meta.Name).Manager(), own).Run(t.Context())
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "2 objects keep their finalizer") ||
+		!strings.Contains(err.Error(), s.Namespace+"/a") {
+		t.Errorf("error = %v", err)
+	}
+	for name, left := range map[string]int{"a": 1, "b": 0, "c": 1} {
+		if has := s.get(name).Finalizers; len(has) != left {
+			t.Errorf("%s: finalizers %v", name, has)
+		}
+	}
+}
