@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Controller is what a provider changes the world with: the external system in Guard, the object and what
@@ -68,10 +67,7 @@ func (c *Controller[O]) List(ctx context.Context, list client.ObjectList, opts .
 //
 //nolint:revive // the parameters are those of an EventRecorder, without the objects
 func (c *Controller[O]) Eventf(eventType, reason, action, note string, args ...any) {
-	if c.host.options.Events != nil {
-		text := object.Shortened(fmt.Sprintf(note, args...), object.MaxNote)
-		c.host.options.Events.Eventf(c.object, nil, eventType, reason, action, "%s", text)
-	}
+	c.host.record(c.object, eventType, reason, action, fmt.Sprintf(note, args...))
 }
 
 // UpdateCondition sets the condition of the controller's type. It writes nothing if the condition is so already.

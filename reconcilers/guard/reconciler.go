@@ -193,14 +193,19 @@ func (h *Host[O]) isSilent(err error) bool {
 
 // warn records an event about an error.
 func (h *Host[O]) warn(obj O, action string, err error) {
-	if h.options.Events == nil {
-		return
-	}
 	reason := ReasonFailed
 	if h.options.Classify(err) == Terminal {
 		reason = ReasonTerminalError
 	}
-	h.options.Events.Eventf(obj, nil, corev1.EventTypeWarning, reason, action, "%s", object.Shortened(err.Error(), object.MaxNote))
+	h.record(obj, corev1.EventTypeWarning, reason, action, err.Error())
+}
+
+// record records an event about an object.
+func (h *Host[O]) record(obj O, eventType, reason, action, note string) { //nolint:revive // argument-limit: an event has as many
+	if h.options.Events != nil {
+		h.options.Events.Eventf(object.InAnyVersion(h.client.Scheme(), obj), nil, eventType, reason, action,
+			"%s", object.Shortened(note, object.MaxNote))
+	}
 }
 
 func (h *Host[O]) resource() schema.GroupResource {

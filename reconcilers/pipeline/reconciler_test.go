@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -285,34 +284,6 @@ func TestReconciler_ConditionPrefix(t *testing.T) {
 	if ours, theirs := meta.FindStatusCondition(has, "DNSReady"), meta.FindStatusCondition(has, "Ready"); ours == nil ||
 		ours.Reason != pipeline.ReasonReady || theirs == nil || theirs.Reason != "Mine" || len(has) != 2 {
 		t.Errorf("conditions = %+v", has)
-	}
-}
-
-func TestReconciler_Events(t *testing.T) {
-	t.Parallel()
-	recorded := events.NewFakeRecorder(10)
-	p := &part{name: "p", journal: &sitetest.Journal{}}
-	h := newSite(t).byHand(pipeline.Options[*Widget]{Events: recorded}, every(p))
-	h.newWidget("w")
-	h.passes("w", 1)
-	fail := func(err error) {
-		p.created = func(context.Context, *Widget) error { return err }
-		if _, err := h.pass("w"); err == nil {
-			t.Error("there is no error")
-		}
-	}
-	fail(errBroken) // has no words for people
-	for range 3 {   // is told of once
-		fail(&pipeline.ReasonError{Reason: "QuotaExceeded", Message: "100% used up"})
-	}
-	fail(&pipeline.ReasonError{Reason: "TooLong", Message: strings.Repeat("long ", 500)})
-	close(recorded.Events)
-	var all []string
-	for e := range recorded.Events {
-		all = append(all, e)
-	}
-	if len(all) != 2 || all[0] != "Warning QuotaExceeded 100% used up" || len(all[1]) != len("Warning TooLong ")+1024 {
-		t.Errorf("events = %q", all) // The API server takes 1024 bytes.
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -143,5 +144,5 @@ func accountOf(secret *corev1.Secret) (*corev1.ServiceAccount, error) {
 const maxNote = 500
 
 func (r *reconciler) tell(cluster *hubv1.Cluster, kind, reason, note string) {
-	r.events.Eventf(cluster, nil, kind, reason, "Renew", "%.*s", maxNote, note)
+	r.events.Eventf(object.InAnyVersion(r.hub.Scheme(), cluster), nil, kind, reason, "Renew", "%.*s", maxNote, note)
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+func TestReconciler_Events(t *testing.T) {
+	t.Parallel()
+	recorded := events.NewFakeRecorder(10)
+	p := &part{name: "p", journal: &sitetest.Journal{}}
+	h := newSite(t).byHand(pipeline.Options[*Widget]{Events: recorded}, every(p))
+	h.newWidget("w")
+	h.passes("w", 1)
+	fail := func(err error) {
+		p.created = func(context.Context, *Widget) error { return err }
+		if _, err := h.pass("w"); err == nil {
+			t.Error("there is no error")
+		}
+	}
+	fail(errBroken) // has no words for people
+	for range 3 {   // is told of once
+		fail(&pipeline.ReasonError{Reason: "QuotaExceeded", Message: "100% used up"})
+	}
+	fail(&pipeline.ReasonError{Reason: "TooLong", Message: strings.Repeat("long ", 500)})
+	close(recorded.Events)
+	var all []string
+	for e := range recorded.Events {
+		all = append(all, e)
+	}
+	if len(all) != 2 || all[0] != "Warning QuotaExceeded 100% used up" || len(all[1]) != len("Warning TooLong ")+1024 {
+		t.Errorf("events = %q", all) // The API server takes 1024 bytes.
+	}
+}
+
+// What fails in the same way again is a series of one event, although every report makes another version of the object.
+func TestReconciler_EventsAreSeries(t *testing.T) {
+	t.Parallel()
+	site := newSite(t)
+	mgr := site.Manager()
+	p := &part{name: "p", journal: &sitetest.Journal{}}
+	h := site.byHand(pipeline.Options[*Widget]{Events: mgr.GetEventRecorder("series")}, every(p))
+	site.Run(mgr)
+	h.newWidget("w")
+	h.passes("w", 1)
+	for n := range 3 {
+		p.created = func(context.Context, *Widget) error {
+			return &pipeline.ReasonError{Reason: "QuotaExceeded", Message: fmt.Sprintf("%d too many", n)}
+		}
+		if _, err := h.pass("w"); err == nil {
+			t.Error("there is no error")
+		}
+	}
+	h.Eventually(func() error {
+		var all eventsv1.EventList
+		if err := h.List(t.Context(), &all, client.InNamespace(h.Namespace)); err != nil {
+			return err
+		}
+		if len(all.Items) != 1 || all.Items[0].Series == nil {
+			return fmt.Errorf("%d events, the first a series: %v", len(all.Items), len(all.Items) > 0 && all.Items[0].Series != nil)
+		}
+		return nil
+	})
+}
