@@ -192,6 +192,10 @@ func (h *hub) createAtOnce(c *hubv1.Cluster) time.Time {
 	return began
 }
 
+// inFlight is how late an API server that shares its processors with many others may look at a request that was
+// sent before. Whoever sent it does not wait for that when it ends.
+const inFlight = 250 * time.Millisecond
+
 // checkLives checks what the audit logs say of the lives of one name, and returns in how many of them its
 // app has sent anything.
 func checkLives(t *testing.T, name registry.ClusterName, lives []life) int {
@@ -207,6 +211,9 @@ func checkLives(t *testing.T, name registry.ClusterName, lives []life) int {
 				i++
 			}
 			_, epoch, _ := agentOf(e)
+			if i > 0 && lives[i].where != where && e.Received.Sub(lives[i].began) < inFlight {
+				i-- // It was sent before, and given up on.
+			}
 			if i < 0 || lives[i].where != where {
 				t.Errorf("in life %d, which does not lead to %s: %s", i, where, e)
 				continue
