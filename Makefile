@@ -7,7 +7,7 @@ TOOL    := go tool -modfile="$(CURDIR)/tools/go.mod"
 MODULES := . $(filter-out config/test,$(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*')))
 # The modules with code of ours; tools only names other people's.
 CODE    := $(filter-out tools,$(MODULES))
-TIMEOUT ?= 10m
+TIMEOUT ?= 20m
 # Arguments for the hub of make demo, as in: make demo ARGS='--clusters 3'.
 ARGS    ?=
 # The image that make image builds and dist/install.yaml runs.
