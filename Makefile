@@ -60,10 +60,11 @@ dist: ## Write dist/install.yaml, everything that a management cluster needs (IM
 image: ## Build the image of the hub for this machine (needs Docker; IMG: its name).
 	docker build -t $(IMG) .
 
-generate: ## Write deepcopy functions, apply configurations, the CRD and docs/api.md, and copy what the chart needs.
+generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.md and docs/cli, and copy what the chart needs.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
 	$(TOOL) crd-ref-docs --config tools/apidocs/config.yaml --templates-dir tools/apidocs --renderer markdown \
 		--source-path api/v1alpha1 --output-path docs/api.md --log-level ERROR
+	go test ./cmd/hub/app -count 1 -run '^TestDocs_AreFresh$$' -update
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).

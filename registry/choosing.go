@@ -149,9 +149,14 @@ func (a *actor) moduleInfos() []ModuleInfo {
 
 // modulesIn returns the states of the modules of an app. After a failure, one that has failed stays Failed with the
 // reason until it runs, so that what is tried every few seconds does not look well in between, and the others are
-// Stopped when the app is.
+// Stopped when the app is. An app that does not run has no controllers.
 func (a *actor) modulesIn(e *epoch) []ModuleInfo {
 	infos := e.tracker.list()
+	for i := range infos {
+		if !a.machine.app.runs() {
+			infos[i].Controllers = nil
+		}
+	}
 	if a.machine.failure == nil {
 		return infos
 	}
@@ -163,6 +168,7 @@ func (a *actor) modulesIn(e *epoch) []ModuleInfo {
 		switch {
 		case m.State == ModuleStarting && last >= 0 && a.modules[last].State == ModuleFailed:
 			infos[i] = a.modules[last]
+			infos[i].Controllers = m.Controllers
 		case !a.machine.app.runs():
 			infos[i] = ModuleInfo{Name: m.Name, State: ModuleStopped}
 		}

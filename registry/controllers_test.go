@@ -136,19 +136,28 @@ func rights(resource string) rbacv1.PolicyRule {
 func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Limits = registry.Limits{SyncTimeout: 2 * time.Second}
+		o.Limits = registry.Limits{SyncTimeout: 4 * time.Second}
 		o.Modules = []registry.Module{watchingModule("deaf", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
 			return ctrl.NewControllerManagedBy(mgr).Named("patient").For(&corev1.Node{}).
 				WatchesRawSource(deaf{}).Complete(nothing)
 		})}
 	})
 	_, config := remote(t, "one")
+	config.Probe.Period = 200 * time.Millisecond // Each is a reason to look how far the controllers are.
 	if err := r.Ensure("deaf", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectControllers(t, r, "deaf", "deaf", []string{"a source of its own"}, []string{"patient Starting Starting a source of its own"})
+	words, want := []string{"a source of its own"}, []string{"patient Starting Starting a source of its own"}
+	expectControllers(t, r, "deaf", "deaf", words, want)
 	info := expectState(t, r, "deaf", registry.StateFailed, registry.ReasonCacheSyncTimedOut)
 	if !strings.Contains(info.Message, "patient waits for a source of its own") {
 		t.Errorf("message = %q, want it to name the controller", info.Message)
+	}
+	if left := statesOf(info, "deaf"); len(left) != 0 {
+		t.Errorf("no app runs, and it has controllers: %q", left)
+	}
+	again := expectControllers(t, r, "deaf", "deaf", words, want)
+	if state := again.Modules[0].State; state != registry.ModuleFailed {
+		t.Errorf("the module is %s while it is tried again, want it to stay Failed", state)
 	}
 }

@@ -49,11 +49,7 @@ func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Res
 	ctx, span := s.start(r)
 	response, err := send(r.WithContext(ctx))
 	if err != nil {
-		reason, _ := classify(err)
-		if isCanceled(err) {
-			reason = reasonCanceled
-		}
-		failed(span, reason)
+		failed(span, reasonOfRequest(err))
 		span.End()
 		return nil, err
 	}
@@ -109,17 +105,15 @@ const (
 )
 
 // targetOf returns the resource that an API path is about, such as "deployments.apps/scale", and its
-// namespace. It leaves the name of the object out, and every path that it does not know.
+// namespace. It leaves the name of the object out, every path that it does not know, and what is behind a
+// proxy of the API server, where a name may be anywhere.
 func targetOf(path string) (resource, namespace string) {
 	group := ""
-	_, rest, found := strings.Cut(path, "/apis/")
-	switch {
-	case found:
-		group, rest, _ = strings.Cut(rest, "/")
-	default:
-		if _, rest, found = strings.Cut(path, "/api/"); !found {
-			return pageOf(path), ""
-		}
+	before, rest, found := strings.Cut(path, "/api/")
+	if beforeGroup, afterGroup, grouped := strings.Cut(path, "/apis/"); grouped && (!found || len(beforeGroup) < len(before)) {
+		group, rest, _ = strings.Cut(afterGroup, "/")
+	} else if !found {
+		return pageOf(path), ""
 	}
 	parts := strings.Split(strings.Trim(rest, "/"), "/")[1:] // without the version
 	if len(parts) > 2 && parts[0] == "namespaces" && !isNamespacePart(parts[2]) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // spans begins the spans of a registry. A nil one begins none: where nobody collects traces they cost a
@@ -65,9 +66,11 @@ func endWith(span trace.Span, err error) {
 	span.End()
 }
 
-// failed notes why what a span is about has failed.
+// failed notes why what a span is about has failed, or that it was ended from outside.
 func failed(span trace.Span, reason string) {
-	span.SetStatus(codes.Error, reason)
+	if reason != reasonCanceled {
+		span.SetStatus(codes.Error, reason)
+	}
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
@@ -81,14 +84,22 @@ func reasonOf(err error) string {
 	case errors.As(err, &ofModule), errors.Is(err, errManagerEnded):
 		return describe(err).reason
 	case errors.As(err, &ofRemote):
-		reason, _ := classify(ofRemote)
-		return reason
+		return reasonOfRequest(ofRemote)
 	case errors.Is(err, ErrNotReady):
 		return "NotReady"
 	case errors.Is(err, ErrNotFound):
 		return "NotFound"
 	}
 	return "Error"
+}
+
+// reasonOfRequest is reasonOf for the error of a request to a remote.
+func reasonOfRequest(err error) string {
+	if isCanceled(err) {
+		return reasonCanceled
+	}
+	reason, _ := classify(err)
+	return reason
 }
 
 // reasonCanceled is that of what did not fail, but was not wanted any more.
@@ -109,9 +120,14 @@ func (g *guard) beginReconcile(ctx context.Context) (context.Context, trace.Span
 }
 
 // endReconcile ends it with the outcome that the metrics have, too.
-func endReconcile(span trace.Span, outcome string) {
+func endReconcile(span trace.Span, result reconcile.Result, err error) {
+	if !span.IsRecording() {
+		span.End()
+		return
+	}
+	outcome := outcomeOf(result, err)
 	span.SetAttributes(resultKey.String(outcome))
-	if outcome == outcomeError || outcome == outcomePanic {
+	if err != nil {
 		failed(span, outcome)
 	}
 	span.End()

@@ -50,7 +50,7 @@ type supervised[request comparable] struct {
 // Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
 	ctx, span := s.guard.beginReconcile(ctx)
-	defer func() { endReconcile(span, outcomeOf(result, err)) }()
+	defer func() { endReconcile(span, result, err) }()
 	patience := 2 * s.timeout(ctx)
 	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
 	defer watchdog.Stop()
@@ -85,16 +85,16 @@ const (
 )
 
 func outcomeOf(result reconcile.Result, err error) string {
-	var panicked *panicError
 	switch {
-	case errors.As(err, &panicked):
-		return outcomePanic
-	case err != nil:
-		return outcomeError
-	case result.RequeueAfter > 0:
+	case err == nil && result.RequeueAfter > 0:
 		return outcomeAgain
+	case err == nil:
+		return outcomeSuccess
 	}
-	return outcomeSuccess
+	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
+		return outcomePanic
+	}
+	return outcomeError
 }
 
 // minRequeueAfter is how soon a request comes back at the earliest that a reconciler has asked for again.

@@ -38,7 +38,7 @@ const idleTime = 10 * time.Second
 // ready and has done nothing for a while, and reports the memory that it holds and has ever held.
 func BenchmarkIdle(b *testing.B) {
 	binary := filepath.Join(b.TempDir(), "hub")
-	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
+	build := exec.CommandContext(b.Context(), "go", "build", "-tags=nodev", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("build the hub: %v\n%s", err, out)

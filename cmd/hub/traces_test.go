@@ -143,16 +143,19 @@ func TestRun_TracesNobodyTakes(t *testing.T) {
 	p.expect(&p.stderr, "The last traces were not exported")
 }
 
-// What is wrong with the variables is said when the hub starts, without what may be secret in them.
+// What is wrong with the variables is said when the hub starts, without what may be secret in them. It goes on.
 func TestRun_TracesThatCannotBe(t *testing.T) {
 	t.Parallel()
-	kubeconfig := write(t, fleettest.Cluster(t, "bare"))
+	kubeconfig := install(t, fleettest.Cluster(t, "traced"))
 	for variable, says := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=:sesame@collector": "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL",
-		"OTEL_TRACES_EXPORTER=zipkin":                   `OTEL_TRACES_EXPORTER="zipkin": use otlp or none`,
+		"OTEL_TRACES_EXPORTER=zipkin":                   ": use otlp or none",
 	} {
 		p := startTalker(t, []string{variable}, quiet(kubeconfig)...)
-		p.expectExit(1)
+		p.expect(&p.stderr, "There are no traces")
+		p.expect(&p.stderr, "Starting workers")
+		p.signal(syscall.SIGTERM)
+		p.expectExit(0)
 		p.expect(&p.stderr, says)
 		if strings.Contains(p.stderr.String(), "sesame") {
 			t.Errorf("the value is repeated: %s", p.stderr.String())

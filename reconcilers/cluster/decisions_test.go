@@ -462,18 +462,22 @@ func TestWithoutControllers(t *testing.T) {
 		ready  metav1.ConditionStatus
 		since  time.Duration
 		reason string
-		want   time.Duration // until they are reported
+		itself hubv1.ModuleState // of the controller
+		want   time.Duration     // until they are reported
 	}{
-		"an app that runs":              {registry.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, 0},
-		"one that has begun to start":   {registry.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, 7 * time.Second},
-		"one that starts for long":      {registry.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, 0},
-		"one with something in its way": {registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, 0},
+		"an app that runs":              {registry.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, hubv1.ModuleRunning, 0},
+		"one that has begun to start":   {registry.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
+		"one that starts for long":      {registry.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 0},
+		"one with something in its way": {registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, hubv1.ModuleWaiting, 0},
+		"one that failed, and starts again": {
+			registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonStartFailed, hubv1.ModuleStarting, 9 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status := hubv1.ClusterStatus{
 				Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: tc.ready, Reason: tc.reason}},
-				Modules:    []hubv1.ModuleStatus{{Name: "a", Controllers: []hubv1.ControllerStatus{{Name: "b"}}}},
+				Modules:    []hubv1.ModuleStatus{{Name: "a", Controllers: []hubv1.ControllerStatus{{Name: "b", State: tc.itself}}}},
 			}
 			info := registry.Info{State: tc.state, Since: now.Add(-tc.since)}
 			if got := withoutControllers(&status, info, now); got != tc.want {

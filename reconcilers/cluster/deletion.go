@@ -48,7 +48,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	}
 	end, err := endOf(removing)
 	if removing == nil && cluster.Annotations[hubv1.AnnotationID] != "" {
-		end = transition{corev1.EventTypeWarning, eventAbandoned, fmt.Sprintf(noteAbandoned, noteRestarted)}
+		end = transition{corev1.EventTypeWarning, eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteRestarted)}
 	}
 	if err != nil {
 		r.removals.forget(cluster.Name) // Another try is another removal.
@@ -120,12 +120,12 @@ const (
 // endOf says how a removal ended; nil stands for one of which nothing was left to do. An error means
 // that it must be begun anew.
 func endOf(removing *removal) (transition, error) {
-	deregistered := transition{corev1.EventTypeNormal, eventDeregistered, noteDeregistered}
+	deregistered := transition{corev1.EventTypeNormal, eventDeregistered, "", noteDeregistered}
 	if removing == nil {
 		return deregistered, nil
 	}
 	abandoned := func(what string) transition {
-		return transition{corev1.EventTypeWarning, eventAbandoned, fmt.Sprintf(noteAbandoned, what)}
+		return transition{corev1.EventTypeWarning, eventAbandoned, "", fmt.Sprintf(noteAbandoned, what)}
 	}
 	var left *registry.AbandonedError
 	switch err := removing.err; {

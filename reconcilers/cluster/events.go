@@ -31,7 +31,15 @@ const (
 )
 
 // transition is a change that is worth an event.
-type transition struct{ kind, reason, note string }
+type transition struct {
+	kind, reason string
+	part         string // of the object, that it is about; empty for all of it
+	note         string
+}
+
+// Parts of a Cluster, in the form of the field path of an object reference.
+func conditionPart(kind string) string { return "status.conditions{" + kind + "}" }
+func modulePart(name string) string    { return "status.modules{" + name + "}" }
 
 // recorder records events.
 type recorder struct {
@@ -48,17 +56,18 @@ const (
 
 // tell records an event about an object.
 func (r recorder) tell(about runtime.Object, t transition) {
-	r.Eventf(r.anyVersion(about), nil, t.kind, t.reason, eventAction, "%s", cut(t.note, maxNote))
+	r.Eventf(r.anyVersion(about, t.part), nil, t.kind, t.reason, eventAction, "%s", cut(t.note, maxNote))
 }
 
-// anyVersion returns a reference to an object in whichever of its versions. client-go makes a series only of
-// events that are about the same version, and each report makes another one.
-func (r recorder) anyVersion(about runtime.Object) runtime.Object {
+// anyVersion returns a reference to a part of an object in whichever of its versions. client-go makes a series only
+// of events that are about the same version, and each report makes another one. Nor does it look at the note, which
+// is that of the first event: what is about two modules has to be about two parts.
+func (r recorder) anyVersion(about runtime.Object, part string) runtime.Object {
 	to, err := reference.GetReference(r.scheme, about)
 	if err != nil {
 		return about
 	}
-	to.ResourceVersion = ""
+	to.ResourceVersion, to.FieldPath = "", part
 	return to
 }
 
@@ -67,18 +76,18 @@ func (r recorder) anyVersion(about runtime.Object) runtime.Object {
 func transitions(before, after hubv1.ClusterStatus) []transition {
 	var all []transition
 	if before.ObservedGeneration <= 0 {
-		all = append(all, transition{corev1.EventTypeNormal, eventRegistered, "The hub has taken the Cluster on"})
+		all = append(all, transition{corev1.EventTypeNormal, eventRegistered, "", "The hub has taken the Cluster on"})
 	}
 	if rotated(before.Credentials, after.Credentials) {
-		all = append(all, transition{corev1.EventTypeNormal, eventCredentialsRotated, "New credentials are in use"})
+		all = append(all, transition{corev1.EventTypeNormal, eventCredentialsRotated, "", "New credentials are in use"})
 	}
 	if before.ID != "" && before.ID != after.ID && isTrue(after, hubv1.ConditionIdentityConfirmed) {
-		all = append(all, transition{corev1.EventTypeNormal, eventIdentityAccepted, fmt.Sprintf(
+		all = append(all, transition{corev1.EventTypeNormal, eventIdentityAccepted, "", fmt.Sprintf(
 			"The Cluster now stands for cluster %s instead of %s", after.ID, before.ID)})
 	}
 	was, is := readyOf(before), readyOf(after)
 	if was.Reason == hubv1.ReasonPaused && is.Reason != hubv1.ReasonPaused {
-		all = append(all, transition{corev1.EventTypeNormal, eventResumed, "The Cluster is not paused any more"})
+		all = append(all, transition{corev1.EventTypeNormal, eventResumed, "", "The Cluster is not paused any more"})
 	}
 	worse := worsened(before, after)
 	all = append(all, worse...)
@@ -93,7 +102,7 @@ func worsened(before, after hubv1.ClusterStatus) []transition {
 	var all []transition
 	for _, c := range after.Conditions {
 		if kind := worthTelling(c); kind != "" && (!hadSame(before, c) || blamesAnother(before, c)) {
-			all = append(all, transition{kind, c.Reason, c.Message})
+			all = append(all, transition{kind, c.Reason, partOf(c), c.Message})
 		}
 	}
 	return all
@@ -107,7 +116,7 @@ func details(before, after hubv1.ClusterStatus, explained bool) []transition {
 	for _, c := range after.Conditions {
 		mended := meta.IsStatusConditionFalse(before.Conditions, c.Type) && c.Status == metav1.ConditionTrue
 		if mended && (stays || c.Type == hubv1.ConditionAuthorized) {
-			all = append(all, transition{corev1.EventTypeNormal, c.Reason, c.Message})
+			all = append(all, transition{corev1.EventTypeNormal, c.Reason, partOf(c), c.Message})
 		}
 	}
 	return append(all, ofModules(before, after, explained)...)
@@ -125,9 +134,11 @@ func ofModules(before, after hubv1.ClusterStatus, explained bool) []transition {
 		switch {
 		case was == m.State:
 		case m.State == hubv1.ModuleWaiting && was == hubv1.ModuleRunning && !explained:
-			all = append(all, transition{corev1.EventTypeWarning, cmp.Or(m.Reason, string(m.State)), fmt.Sprintf("Module %s: %s", m.Name, m.Message)})
+			all = append(all, transition{
+				corev1.EventTypeWarning, cmp.Or(m.Reason, string(m.State)), modulePart(m.Name), fmt.Sprintf("Module %s: %s", m.Name, m.Message),
+			})
 		case m.State == hubv1.ModuleRunning && (was == hubv1.ModuleFailed || was == hubv1.ModuleWaiting):
-			all = append(all, transition{corev1.EventTypeNormal, eventModuleRunning, fmt.Sprintf("Module %s runs", m.Name)})
+			all = append(all, transition{corev1.EventTypeNormal, eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s runs", m.Name)})
 		}
 	}
 	return all
@@ -140,13 +151,22 @@ func blamesAnother(before hubv1.ClusterStatus, c metav1.Condition) bool {
 	return c.Type == hubv1.ConditionModulesReady && was != nil && culprit(was.Message) != culprit(c.Message)
 }
 
-// culprit returns the beginning of a message up to the name of the module that it is about, if it is about one.
+// culprit returns the name of the module that a message is about, if it is about one.
 func culprit(message string) string {
 	if name, found := strings.CutPrefix(message, "module "); found {
 		quoted, _ := strconv.QuotedPrefix(name)
-		return quoted
+		name, _ = strconv.Unquote(quoted)
+		return name
 	}
 	return ""
+}
+
+// partOf returns what the event of a condition is about.
+func partOf(c metav1.Condition) string {
+	if name := culprit(c.Message); c.Type == hubv1.ConditionModulesReady && name != "" {
+		return modulePart(name)
+	}
+	return conditionPart(c.Type)
 }
 
 func stateOf(status hubv1.ClusterStatus, module string) hubv1.ModuleState {

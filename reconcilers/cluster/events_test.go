@@ -37,7 +37,7 @@ type stage struct {
 	moods  *moods
 }
 
-// moods make the module "moody" of a remote fail.
+// moods make a module of a remote fail.
 type moods struct{ of sync.Map }
 
 func (m *moods) fail(name string) {
@@ -45,8 +45,8 @@ func (m *moods) fail(name string) {
 	mood.(chan error) <- errors.New("in a bad mood")
 }
 
-func (m *moods) module() registry.Module {
-	return registry.NewModule("moody", registry.ModuleOptions{Remote: fx.Invoke(func(name registry.ClusterName, mgr ctrl.Manager) error {
+func (m *moods) module(name string) registry.Module {
+	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Invoke(func(name registry.ClusterName, mgr ctrl.Manager) error {
 		mood, _ := m.of.LoadOrStore(string(name), make(chan error))
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			select {
@@ -124,7 +124,7 @@ func changes() map[string]change {
 func TestCluster_EventsOfTransitions(t *testing.T) {
 	t.Parallel()
 	moody := &moods{}
-	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{moody.module()} })
+	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{moody.module("moody")} })
 	remote := fleettest.Cluster(t, "one")
 	number := 0
 	for name, c := range changes() {
@@ -163,19 +163,35 @@ func TestCluster_EventsOfWhatFlaps(t *testing.T) {
 	}
 	kinds := []string{"Normal Registered", "Normal Ready", "Normal Paused", "Normal Resumed", "Warning Unreachable"}
 	h.eventually(func() error {
-		return sameEvents(distinct(s.told()), kinds)
-	})
-	if all := s.told(); len(all) != len(kinds) {
-		t.Errorf("%d objects for %d kinds of events: %v", len(all), len(kinds), all)
-	}
-	repeated := 0
-	for _, e := range s.told() {
-		if e.Series != nil {
-			repeated++
+		all, repeated := s.told(), 0
+		for _, e := range all {
+			if e.Series != nil {
+				repeated++
+			}
 		}
-	}
-	if repeated != len(kinds)-1 {
-		t.Errorf("%d of the events are series, want all but the first registration", repeated)
+		if len(all) != len(kinds) || repeated != len(kinds)-1 {
+			return fmt.Errorf("%d objects for %d kinds of events, of which %d are series; want all but the first registration",
+				len(all), len(kinds), repeated)
+		}
+		return sameEvents(distinct(all), kinds)
+	})
+}
+
+// What happens to another module is an event of its own, though it is of the same kind and comes soon after.
+func TestCluster_EventsOfModules(t *testing.T) {
+	t.Parallel()
+	all := map[string]*moods{"moody": {}, "grumpy": {}}
+	h := newHub(t, func(o *hubOptions) {
+		for name, one := range all {
+			o.modules = append(o.modules, one.module(name))
+		}
+	})
+	s := newStage(h, h.name("a"), fleettest.Cluster(t, "one"))
+	for name, one := range all {
+		one.fail(s.name)
+		s.expect(s.name, hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonModuleFailed)
+		s.expectReady(s.name)
+		h.expectNote(s.name, hubv1.ReasonModuleFailed, `module "`+name+`": in a bad mood`)
 	}
 }
 

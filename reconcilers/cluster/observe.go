@@ -117,6 +117,6 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	if err := o.clusters.Get(ctx, client.ObjectKey{Name: o.cluster}, &cluster); err != nil {
 		return // It is being deleted, and nobody looks at its events any more.
 	}
-	o.events.Eventf(o.events.anyVersion(&cluster), where.reference(), corev1.EventTypeNormal, eventObserved, method, "%s",
+	o.events.Eventf(o.events.anyVersion(&cluster, ""), where.reference(), corev1.EventTypeNormal, eventObserved, method, "%s",
 		cut("Would "+method+" "+where.String()+", which the remote accepts", maxNote))
 }

@@ -132,7 +132,7 @@ func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *
 	}
 	if _, missing := missingSince(before); missing {
 		note := fmt.Sprintf(noteSecretReturned, secret.Name)
-		m.events.tell(cluster, transition{corev1.EventTypeNormal, eventSecretReturned, note})
+		m.events.tell(cluster, transition{corev1.EventTypeNormal, eventSecretReturned, "", note})
 	}
 	return nil
 }
@@ -173,5 +173,5 @@ func (m *registrar) noteMissing(ctx context.Context, pair registration, cluster 
 }
 
 func (m *registrar) warn(about client.Object, reason, note string) {
-	m.events.tell(about, transition{corev1.EventTypeWarning, reason, note})
+	m.events.tell(about, transition{corev1.EventTypeWarning, reason, "", note})
 }

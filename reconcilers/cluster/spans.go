@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
@@ -15,7 +16,7 @@ import (
 type spans struct{ tracer trace.Tracer }
 
 func newSpans(p trace.TracerProvider) spans {
-	if p == nil {
+	if _, nowhere := p.(noop.TracerProvider); nowhere || p == nil {
 		return spans{}
 	}
 	return spans{p.Tracer("github.com/clusterfx/clusterfx/reconcilers/cluster")}

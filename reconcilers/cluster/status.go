@@ -95,21 +95,27 @@ func runs(c registry.ControllerInfo) int {
 }
 
 // longStart is how long an app starts before its controllers are reported one by one. Each of them that comes
-// through is a change, and most apps are there before anybody could read it.
+// through is a change, and most apps are there, or have failed once more, before anybody could read it.
 const longStart = 10 * time.Second
 
-// withoutControllers leaves the controllers of an app out that has begun to start, and returns when to look again,
-// or zero if they are in.
+// withoutControllers leaves the controllers of an app out that has begun to start, unless something is known to be
+// in the way of one, and returns when to look again, or zero if they are in.
 func withoutControllers(status *hubv1.ClusterStatus, info registry.Info, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
+	blocked := ready.Status == metav1.ConditionFalse && slices.ContainsFunc(status.Modules, hasBlocked)
 	wait := longStart - now.Sub(info.Since)
-	if info.State != registry.StateStarting || ready.Status != metav1.ConditionUnknown || wait <= 0 {
+	if info.State != registry.StateStarting || blocked || wait <= 0 {
 		return 0
 	}
 	for i := range status.Modules {
 		status.Modules[i].Controllers = nil
 	}
 	return wait
+}
+
+// hasBlocked reports whether something is in the way of a controller of a module.
+func hasBlocked(m hubv1.ModuleStatus) bool {
+	return slices.ContainsFunc(m.Controllers, func(c hubv1.ControllerStatus) bool { return c.State == hubv1.ModuleWaiting })
 }
 
 // settleTime is how long a state that leads to another one must last to be reported.

@@ -89,10 +89,7 @@ func (f *checkFlags) run(ctx context.Context, args []string) error {
 	default:
 		return fmt.Errorf("--output=%q: use json or yaml", f.format.String())
 	}
-	if len(args) == 2 && args[0] == "cluster" {
-		args = args[1:]
-	}
-	if len(args) > 1 || len(args) == 1 && f.remote.Given() {
+	if len(args) > 0 && f.remote.Given() {
 		return errors.New("one thing is checked at a time: NAME, secret/NAME, or --cluster-context")
 	}
 	report, err := f.report(ctx, args)
@@ -122,7 +119,8 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 	if len(args) == 0 {
 		return diagnose.Installation{Hub: hub, Namespace: f.session.hub.Namespace, Lease: f.lease}.Check(ctx), nil
 	}
-	if name, ok := strings.CutPrefix(args[0], "secret/"); ok {
+	what := strings.Join(args, "/") // "secret NAME" is secret/NAME
+	if name, ok := strings.CutPrefix(what, "secret/"); ok {
 		cluster, err := clusterOf(ctx, hub, name)
 		if err != nil {
 			return nil, err
@@ -130,7 +128,10 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 		return f.secret(ctx, hub, name, cluster)
 	}
 	var cluster hubv1.Cluster
-	name := strings.TrimPrefix(args[0], "cluster/")
+	name, err := oneCluster([]string{what})
+	if err != nil {
+		return nil, err
+	}
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
 		return nil, hub.Explain(err)
 	}
@@ -185,7 +186,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	key := client.ObjectKey{Namespace: f.session.hub.Namespace, Name: name}
 	err := hub.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
-		return diagnose.Refused(fmt.Errorf("there is no Secret %s", key)), nil
+		return diagnose.NoSecret(key), nil
 	}
 	if err != nil {
 		return nil, hub.Explain(err)

@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -14,12 +15,16 @@ import (
 const deregisterExample = `  # Undo a registration
   %s deregister edge-eu-1 --cluster-context edge-eu-1-admin
 
+  # What would be deleted
+  %s deregister edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=server
+
   # The remote is gone
   %s deregister edge-eu-1 --force --yes`
 
 func newDeregister(p program) *cobra.Command {
 	var remote access.RemoteFlags
 	var todo enroll.Deregistration
+	var dry string
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "deregister NAME",
@@ -29,25 +34,30 @@ func newDeregister(p program) *cobra.Command {
 			"else has made loses the Cluster only, and the Secret if the hub has made the Cluster from it.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(deregisterExample),
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			if err := s.placeHub(&todo.Place, args[0]); err != nil {
+			mode, bad := parseDryRun(dry)
+			name, err := oneCluster(args)
+			if err := errors.Join(bad, err); err != nil {
+				return err
+			}
+			if err := s.placeHub(&todo.Place, name); err != nil {
 				return err
 			}
 			if remote.Given() {
-				var err error
 				if todo.Remote, err = remote.Remote(); err != nil {
 					return err
 				}
 			}
-			return deregister(ctx, s, &todo)
+			return deregister(ctx, s, &todo, mode)
 		},
 	}
 	set := cmd.Flags()
 	remote.Bind(set)
 	set.BoolVar(&todo.Force, "force", false, "Leave the account in the remote if that cannot be reached (default false)")
 	bindPlace(cmd, &todo.Place, nil)
+	bindDryRun(cmd, &dry)
 	s = p.newSession(cmd)
 	s.hub.BindNamespace(set)
 	s.bind(set)
@@ -59,12 +69,18 @@ func newDeregister(p program) *cobra.Command {
 	return cmd
 }
 
-func deregister(ctx context.Context, s *session, todo *enroll.Deregistration) error {
+func deregister(ctx context.Context, s *session, todo *enroll.Deregistration, mode dryRun) error {
 	if err := todo.Prepare(ctx); err != nil {
 		return err
 	}
-	if err := todo.RequireRights(ctx); err != nil {
-		return err
+	if mode != dryRunClient {
+		if err := todo.RequireRights(ctx); err != nil {
+			return err
+		}
+	}
+	if mode != dryRunNone {
+		todo.Plan()
+		return s.terminal.Print("cluster.clusterfx.dev/%s deregistered (dry run)", todo.Name)
 	}
 	if err := todo.Run(ctx); err != nil {
 		return err

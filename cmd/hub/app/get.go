@@ -5,6 +5,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,9 +43,14 @@ func newGet(p program) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
+			if names, err := inspect.NamesOf(args); err == nil && names[0] != args[0] {
+				return fmt.Errorf("say of which kind they are first: %s clusters %s", cmd.CommandPath(), strings.Join(names, " "))
+			}
 			return fmt.Errorf("%q is not a kind of thing that can be had: use clusters or modules", args[0])
 		},
 	}
+	// Those of the commands below it: what is wrong is the kind.
+	cmd.FParseErrWhitelist.UnknownFlags = true
 	cmd.AddCommand(newGetClusters(p), newGetModules(p))
 	return cmd
 }
@@ -106,7 +112,11 @@ func (f *getFlags) clusters(cmd *cobra.Command, s *session, args []string) error
 	}
 	err = list.Print(cmd.Context(), f.Form, s.terminal.Out)
 	if errors.Is(err, inspect.ErrNone) {
-		s.terminal.Text("No Clusters found. %s register makes one.", s.program.name())
+		if f.selector != "" || f.status != "" {
+			s.terminal.Text("No Clusters found that match.")
+		} else {
+			s.terminal.Text("No Clusters found. %s register makes one.", s.program.name())
+		}
 		return nil
 	}
 	return err

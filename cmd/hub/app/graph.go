@@ -54,19 +54,28 @@ func newGraph(p program) *cobra.Command {
 			"module makes which types, and which ones it needs. The modules of a Cluster are those in its status; with\n" +
 			"--app they are all. With --timed, the App is built besides, as at a start, and not started: the hub's API\n" +
 			"server is asked, and for an app the remote that --cluster-context leads to, what they serve; whatever would\n" +
-			"change something is refused. Then each function has the time that it took. With --validate, check instead that everything that the hub and the modules ask for is\n" +
-			"provided, in the hub and in the app of a remote. Without --timed nothing of an App runs, and no remote is\n" +
-			"contacted; the hub's cluster is asked for the status of a Cluster only.\n\n" +
+			"change something is refused. Then each function has the time that it took.\n\n" +
+			"With --validate, check instead that everything that the hub and the modules ask for is provided, in the\n" +
+			"hub and in the app of a remote.\n\n" +
+			"Without --timed nothing of an App runs, and no remote is contacted; the hub's cluster is asked for the\n" +
+			"status of a Cluster only.\n\n" +
 			"Exit status: 0 if all is well, 1 if something failed, 2 if a graph is not complete.",
 		Example: p.example(graphExample),
-		Args:    cobra.MaximumNArgs(1),
+		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if validate && len(args) > 0 {
+				return errors.New("--validate is about all modules, and goes without the name of a Cluster")
+			}
 			if validate {
 				return p.validateGraphs(s.terminal)
 			}
 			look := look{session: s, remote: remote, timed: timed, name: "hub"}
 			if len(args) > 0 {
-				look.cluster, ofApp = args[0], true
+				name, err := oneCluster(args)
+				if err != nil {
+					return err
+				}
+				look.cluster, ofApp = name, true
 			}
 			g, err := look.hub()
 			if err == nil && ofApp {
@@ -117,7 +126,7 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 	if errors.Join(incomplete, apps) != nil {
 		return exitError(statusNotWell)
 	}
-	return t.Print("the hub and %d modules are complete: %s", len(p.modules), strings.Join(names(p.modules), ", "))
+	return t.Print("the hub and its modules are complete: %s", strings.Join(names(p.modules), ", "))
 }
 
 // validateApps has the registry check the modules, as it does when the hub starts. What the hub part of a

@@ -40,7 +40,7 @@ func TestGraph_Validate(t *testing.T) {
 		"complete": {
 			registry.ModuleOptions{Remote: fx.Invoke(func(registry.Remote) {})},
 			0,
-			`^the hub and 1 modules are complete: mine\n$`,
+			`^the hub and its modules are complete: mine\n$`,
 		},
 		"the app of a remote": {
 			registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)},
@@ -84,7 +84,7 @@ func TestGraph_Validate(t *testing.T) {
 			registry.ModuleOptions{
 				Hub:    fx.Options(fx.Provide(func() *absent { return nil }), registry.Share[*absent]()),
 				Remote: fx.Invoke(needsAbsent),
-			}, 0, `^the hub and 1 modules are complete`,
+			}, 0, `^the hub and its modules are complete`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

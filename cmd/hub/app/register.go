@@ -112,6 +112,11 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
+	modules, err := pick(f.session.program.modules, r.Granted())
+	if err != nil {
+		return fmt.Errorf("the modules of Cluster %s: %w", name, err)
+	}
+	r.Account.Rules = registry.RemoteRules(modules...)
 	if mode == dryRunClient {
 		return f.print(r)
 	}
@@ -135,6 +140,9 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	if err != nil {
 		return mode, err
 	}
+	if err := f.checkOutput(mode); err != nil {
+		return mode, err
+	}
 	if r.Token, err = parseToken(f.token); err != nil {
 		return mode, err
 	}
@@ -144,11 +152,9 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return mode, fmt.Errorf("%q is not a name for a Cluster: %s", name, strings.Join(problems, "; "))
 	}
-	modules, err := pick(p.modules, r.Modules)
-	if err != nil {
+	if _, err := pick(p.modules, r.Modules); err != nil {
 		return mode, err
 	}
-	r.Account.Rules = registry.RemoteRules(modules...)
 	if !f.wait {
 		r.Timeout = 0
 	}
@@ -157,6 +163,20 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	}
 	r.Entry, _, err = f.remote.Raw()
 	return mode, err
+}
+
+// checkOutput returns an error unless the flag --output says how to print a dry run.
+func (f *registerFlags) checkOutput(mode dryRun) error {
+	switch f.format.String() {
+	case output.Table:
+		return nil
+	case output.JSON, output.YAML:
+		if mode == dryRunNone {
+			return errors.New("--output goes with --dry-run: what is made is printed then, and not made")
+		}
+		return nil
+	}
+	return fmt.Errorf("--output=%q: use json or yaml", f.format.String())
 }
 
 // place fills in where a command works. A remote that nobody has said how to reach is an error.
@@ -181,9 +201,12 @@ func parseToken(text string) (enroll.TokenKind, error) {
 func (f *registerFlags) print(r *enroll.Registration) error {
 	remote, hub := r.Objects()
 	if f.format.Tabular() {
+		printer, err := f.format.Done("created (dry run)")
+		if err != nil {
+			return err
+		}
 		for _, o := range append(remote, hub...) {
-			kind := strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind)
-			if err := f.session.terminal.Print("%s/%s created (dry run)", kind, o.GetName()); err != nil {
+			if err := printer.PrintObj(o, f.session.terminal.Out); err != nil {
 				return err
 			}
 		}

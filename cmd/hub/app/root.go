@@ -20,14 +20,20 @@ func newRoot(p program) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
-	root.AddCommand(
-		newRun(p),
-		newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p),
-		newGet(p), newDescribe(p), newCheck(p), newGraph(p), newRBAC(p), newInstall(p),
-		newCompletion(p), newVersion(p),
-	)
-	root.AddCommand(newDev(p)...)
+	addGroup(root, "Remotes:", newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p))
+	addGroup(root, "What is there, and what is wrong:", newGet(p), newDescribe(p), newCheck(p), newGraph(p))
+	addGroup(root, "The hub:", append(newDev(p), newInstall(p), newRBAC(p), newRun(p))...)
+	root.AddCommand(newCompletion(p), newVersion(p))
 	return root
+}
+
+// addGroup adds commands that help texts list under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // pluginPrefix is what the name of a program begins with that kubectl takes for a command of its own.

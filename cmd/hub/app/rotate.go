@@ -27,9 +27,13 @@ func newRotate(p program) *cobra.Command {
 			"until the hub reports that it uses it, and revoke the old one. The app of the remote goes on without a gap.\n" +
 			"Until the hub uses the new token the old one stays good.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			name, err := oneCluster(args)
+			if err != nil {
+				return err
+			}
 			if token != "" {
 				if todo.Token, err = parseToken(token); err != nil {
 					return err
@@ -38,7 +42,7 @@ func newRotate(p program) *cobra.Command {
 			if todo.Lifetime < 10*time.Minute {
 				return fmt.Errorf("--token-lifetime=%s: Kubernetes issues tokens for ten minutes or longer", todo.Lifetime)
 			}
-			if err := s.place(&todo.Place, args[0], &remote); err != nil {
+			if err := s.place(&todo.Place, name, &remote); err != nil {
 				return err
 			}
 			if err := todo.Prepare(ctx); err != nil {

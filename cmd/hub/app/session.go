@@ -16,6 +16,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 )
 
@@ -76,6 +77,18 @@ func (s *session) end(ctx context.Context, err error) error {
 		return exitError(statusNotWell)
 	}
 	return err
+}
+
+// oneCluster returns the name in the arguments of a command for one Cluster: NAME, cluster/NAME or cluster NAME.
+func oneCluster(args []string) (string, error) {
+	names, err := inspect.NamesOf(args)
+	if err == nil && len(names) > 1 {
+		err = fmt.Errorf("one Cluster at a time, not %s", strings.Join(names, " and "))
+	}
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
 }
 
 // completionTimeout bounds what a completion asks the hub's cluster: nobody waits longer for a Tab.

@@ -57,8 +57,7 @@ func (t Target) lookUp(ctx context.Context, host string, r *Report) ([]netip.Add
 	}
 	for _, addr := range found {
 		if err := t.Policy.CheckAddr(addr.Unmap()); err != nil {
-			r.fail(checkAddress, "use an address that the hub may dial, or run it, and this command, with --allow-cidr",
-				"%s: a hub does not dial it: %v", host, err)
+			r.fail(checkAddress, "give this command the --allow-cidr of the hub, if it has one", "a hub refuses %s: %v", host, err)
 			return nil, false
 		}
 	}

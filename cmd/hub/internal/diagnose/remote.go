@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -62,7 +63,14 @@ const expiryWarning = 7 * 24 * time.Hour
 // Refused returns the report on data that a hub does not accept.
 func Refused(err error) Report {
 	var r Report
-	r.fail(checkCredentials, "mend the data of the Secret", "a hub refuses them: %v", err)
+	r.fail(checkCredentials, "mend the data of the Secret, or give this command the flags of the hub that allow it", "a hub refuses them: %v", err)
+	return r
+}
+
+// NoSecret returns the report on a Secret that is not there.
+func NoSecret(key client.ObjectKey) Report {
+	var r Report
+	r.fail(checkCredentials, "create it, or look for it in another namespace with --credentials-namespace", "there is no Secret %s", key)
 	return r
 }
 
@@ -160,10 +168,17 @@ func (t Target) identity(ctx context.Context, r *Report) {
 		r.fail(checkIdentity, "mend the Secret; or, if the cluster was rebuilt, set the annotation clusterfx.dev/accept-id to "+id,
 			"this is cluster %s, and %s is recorded", id, t.Known)
 	case len(t.Others[id]) > 0:
-		r.fail(checkIdentity, "deregister all names but one", "cluster %s is registered as %s, too", id, strings.Join(t.Others[id], ", "))
+		r.fail(checkIdentity, t.duplicateAdvice(), "cluster %s is registered already, as %s", id, strings.Join(t.Others[id], ", "))
 	case t.Known == "":
 		r.ok(checkIdentity, "cluster %s, which is not recorded yet", id)
 	default:
 		r.ok(checkIdentity, "cluster %s, as recorded", id)
 	}
+}
+
+func (t Target) duplicateAdvice() string {
+	if t.Known == "" {
+		return "use that Cluster, or deregister it before you register this"
+	}
+	return "deregister all names but one"
 }

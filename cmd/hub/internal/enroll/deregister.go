@@ -102,7 +102,7 @@ func (d *Deregistration) RequireRights(ctx context.Context) error {
 // Run undoes the registration: it says what it will do, asks, deletes the Cluster, waits until the hub has
 // ended its app, and deletes the account and the Secret.
 func (d *Deregistration) Run(ctx context.Context) error {
-	d.plan()
+	d.Plan()
 	if !d.Yes {
 		if err := d.Terminal.Ask(ctx, "Deregister the remote?"); err != nil {
 			return err
@@ -126,7 +126,8 @@ func (d *Deregistration) Run(ctx context.Context) error {
 	return d.removeRecord(ctx)
 }
 
-func (d *Deregistration) plan() {
+// Plan says what Run deletes.
+func (d *Deregistration) Plan() {
 	t := d.Terminal
 	t.Text("In %s, %s:", d.Hub.What, d.Hub.Config.Host)
 	if d.source != "" {

@@ -94,6 +94,7 @@ func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) 
 		return nil, nil
 	}
 	r.account = Account{Namespace: namespace, Name: name, Owner: r.secret.Annotations[annotationOwner]}
+	_, r.account.Renews = r.secret.Annotations[hubv1.AnnotationRenewToken]
 	return &r, nil
 }
 

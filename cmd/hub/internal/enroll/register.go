@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +53,7 @@ type Registration struct {
 	AllowHub bool
 
 	endpoint *clientcmdapi.Cluster
+	known    *hubv1.Cluster // that of the name, if an earlier try has made it
 }
 
 // placeholder is in place of a token that was not minted.
@@ -99,6 +103,9 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 		return r.Hub.Explain(err)
 	}
 	for _, c := range list.Items {
+		if c.Name == r.Name {
+			r.known = &c
+		}
 		known := c.Annotations[hubv1.AnnotationID]
 		switch {
 		case c.Name != r.Name && known == id:
@@ -111,6 +118,38 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 		}
 	}
 	return nil
+}
+
+// Granted returns the modules whose rights the account is to have, all if there are none: those that were asked for,
+// or those of the Cluster if that is there already. Prepare has to come first.
+func (r *Registration) Granted() []string {
+	if len(r.Modules) == 0 && r.known != nil {
+		return r.known.Spec.Modules
+	}
+	return r.Modules
+}
+
+// checkKnown returns an error if a Cluster that is there has other labels or modules than those that were asked
+// for: Run leaves it as it is, and would give the account the rights of modules that it does not name.
+func (r *Registration) checkKnown() error {
+	if r.known == nil {
+		return nil
+	}
+	var differs []string
+	for name, value := range r.Labels {
+		if now, ok := r.known.Labels[name]; !ok || now != value {
+			differs = append(differs, "label "+name+"="+value)
+		}
+	}
+	slices.Sort(differs)
+	if len(r.Modules) > 0 && !slices.Equal(slices.Sorted(slices.Values(r.Modules)), slices.Sorted(slices.Values(r.known.Spec.Modules))) {
+		differs = append(differs, "modules "+strings.Join(r.Modules, ","))
+	}
+	if len(differs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the name is taken: Cluster %s is registered already, without the %s: change it with kubectl edit clusters.%s %s, or deregister it first",
+		r.Name, strings.Join(differs, ", "), hubv1.GroupName, r.Name)
 }
 
 // RequireRights returns an error that names what somebody may not do, in the hub or in the remote.
@@ -137,7 +176,7 @@ func (r *Registration) Objects() (remote, hub []client.Object) {
 
 // DryRun has both API servers check what is to be made. It changes nothing.
 func (r *Registration) DryRun(ctx context.Context) error {
-	errs := []error{r.Account.make(ctx, r.Remote, client.DryRunAll)}
+	errs := []error{r.checkKnown(), r.Account.make(ctx, r.Remote, client.DryRunAll)}
 	_, hub := r.Objects()
 	for _, o := range hub {
 		err := r.Hub.Create(ctx, o, client.DryRunAll, fieldOwner)
@@ -151,6 +190,9 @@ func (r *Registration) DryRun(ctx context.Context) error {
 // Run registers the remote: it says what it will do, asks, makes what is missing and waits until the
 // Cluster is Ready. An error that matches ErrNotReady means that only the last step is open.
 func (r *Registration) Run(ctx context.Context) error {
+	if err := r.checkKnown(); err != nil {
+		return err
+	}
 	r.plan()
 	if !r.Yes {
 		if err := r.Terminal.Ask(ctx, "Register the remote?"); err != nil {
@@ -203,7 +245,7 @@ func (r *Registration) plan() {
 	if r.Token == Lasting {
 		t.Text("  create a token for it that does not expire")
 	} else {
-		t.Text("  create a token for it that expires in %s, or earlier if the remote says so; the hub renews it", r.Lifetime)
+		t.Text("  create a token for it that expires in %s, or earlier if the remote says so; the hub renews it", duration.HumanDuration(r.Lifetime))
 	}
 	t.Text("In %s, %s:", r.Hub.What, r.Hub.Config.Host)
 	t.Text("  create secret %s/%s, with the token and the address %s", r.Namespace, r.Name, r.endpoint.Server)

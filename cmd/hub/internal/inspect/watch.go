@@ -19,13 +19,16 @@ import (
 )
 
 // Watch prints the Clusters, and then a row for each change, until ctx ends, which is no error. Names are
-// one at most.
+// one at most, and that of a Cluster that is there.
 func (c Clusters) Watch(ctx context.Context, form Form, w io.Writer) error {
 	if len(c.Names) > 1 {
 		return errors.New("--watch goes with one name, or with none and a selector")
 	}
 	show, accept, err := c.shower(form, w)
 	if err != nil {
+		return err
+	}
+	if err := c.exist(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	version := ""
@@ -44,6 +47,14 @@ func (c Clusters) Watch(ctx context.Context, form Form, w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// exist returns an error unless the Cluster with the name is there, which a watch would wait for without a word.
+func (c Clusters) exist(ctx context.Context) error {
+	if len(c.Names) == 0 {
+		return nil
+	}
+	return c.each(ctx, jsonType, func([]byte) error { return nil })
 }
 
 // watchPause is the least time between two watches.

@@ -55,6 +55,9 @@ func (f *Format) Printer() (printers.ResourcePrinter, error) {
 	case Name:
 		return &printers.NamePrinter{ShortOutput: true}, nil
 	}
+	if f.text == jsonPathPrefix || f.text == templatePrefix {
+		return nil, fmt.Errorf("--output=%q: put a template after it, as in jsonpath={.metadata.name}", f.text)
+	}
 	if template, ok := strings.CutPrefix(f.text, jsonPathPrefix); ok {
 		p, err := printers.NewJSONPathPrinter(template)
 		if err != nil {

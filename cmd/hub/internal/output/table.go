@@ -24,20 +24,25 @@ func (t *Tables) Bind(set *pflag.FlagSet) {
 func (t *Tables) Printer(w io.Writer, wide bool) *TablePrinter {
 	options := t.options
 	options.Wide = wide
-	return &TablePrinter{w: w, table: printers.NewTablePrinter(options)}
+	return &TablePrinter{tabs: printers.GetNewTabWriter(w), table: printers.NewTablePrinter(options)}
 }
 
 // TablePrinter prints tables. It is made by Tables.Printer.
 type TablePrinter struct {
-	w     io.Writer
+	tabs  flusher // remembers how wide the columns are
 	table printers.ResourcePrinter
 }
 
-// Print writes the rows of a table, in lines that are complete.
+// Print writes the rows of a table, in lines that are complete, below the columns of those before them.
 func (p *TablePrinter) Print(t *metav1.Table) error {
-	tabs := printers.GetNewTabWriter(p.w)
-	if err := p.table.PrintObj(t, tabs); err != nil {
+	if err := p.table.PrintObj(t, p.tabs); err != nil {
 		return err
 	}
-	return tabs.Flush()
+	return p.tabs.Flush()
+}
+
+// flusher is what is used of a writer that aligns columns.
+type flusher interface {
+	io.Writer
+	Flush() error
 }

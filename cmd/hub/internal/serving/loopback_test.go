@@ -25,8 +25,10 @@ func TestPorts_Debug(t *testing.T) {
 		options.Debug = elsewhere
 		ports, err := serving.Listen(t.Context(), options)
 		if err == nil || !strings.Contains(err.Error(), "debugging") {
+			t.Errorf("%s is served: %v", elsewhere, err)
+		}
+		if err == nil {
 			ports.Close()
-			t.Fatalf("%s is served: %v", elsewhere, err)
 		}
 	}
 	address := freeAddress(t)

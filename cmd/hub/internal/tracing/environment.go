@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"unicode"
 )
 
 // Variables that are read here. All others are the SDK's to read.
@@ -18,6 +19,8 @@ const (
 	tracesEndpointVar = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	protocolVar       = "OTEL_EXPORTER_OTLP_PROTOCOL"
 	tracesProtocolVar = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+	headersVar        = "OTEL_EXPORTER_OTLP_HEADERS"
+	tracesHeadersVar  = "OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 )
 
 // Values of exporterVar and of the protocols.
@@ -50,6 +53,11 @@ func fromEnvironment() (environment, error) {
 			return off, err
 		}
 	}
+	for _, name := range []string{headersVar, tracesHeadersVar} {
+		if err := checkHeaders(name, os.Getenv(name)); err != nil {
+			return off, err
+		}
+	}
 	wanted := environment{true, cmp.Or(os.Getenv(tracesProtocolVar), os.Getenv(protocolVar), protocolHTTP)}
 	if wanted.protocol != protocolHTTP && wanted.protocol != protocolGRPC {
 		return off, fmt.Errorf("%s or %s is %q: use %s or %s",
@@ -68,4 +76,27 @@ func checkEndpoint(name, value string) error {
 		return fmt.Errorf("%s is not a URL: write it as http://collector:4318, or https://collector:4318", name)
 	}
 	return nil
+}
+
+// checkHeaders refuses what the SDK would leave out, and would write to stderr, with the secret that it mostly holds.
+func checkHeaders(name, value string) error {
+	for header := range strings.SplitSeq(value, ",") {
+		if strings.TrimSpace(header) == "" {
+			continue
+		}
+		key, text, found := strings.Cut(header, "=")
+		_, err := url.PathUnescape(text)
+		if !found || err != nil || !isHeaderKey(strings.TrimSpace(key)) {
+			return fmt.Errorf("%s is not a list of headers: write it as name=value,name=value, "+
+				"with what is no letter or digit in a value as in a URL (%%20 for a space)", name)
+		}
+	}
+	return nil
+}
+
+func isHeaderKey(key string) bool {
+	strange := func(r rune) bool {
+		return r <= ' ' || r > unicode.MaxASCII || strings.ContainsRune(`"(),/:;<=>?@[\]{}`+"\x7f", r)
+	}
+	return key != "" && !strings.ContainsFunc(key, strange)
 }

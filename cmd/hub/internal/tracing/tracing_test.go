@@ -31,6 +31,7 @@ func environment(t *testing.T, set map[string]string) {
 	for _, name := range []string{
 		"OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 		"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_RESOURCE_ATTRIBUTES",
+		"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
 	} {
 		t.Setenv(name, set[name])
 	}
@@ -72,8 +73,20 @@ func TestStart_Refuses(t *testing.T) {
 			map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
 			"use http/protobuf or grpc",
 		},
-		"what is no URL":         {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"}, "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL"},
-		"what is no attribute":   {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": somewhere, "OTEL_RESOURCE_ATTRIBUTES": "sesame"}, "OTEL_RESOURCE_ATTRIBUTES"},
+		"what is no URL":       {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"}, "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL"},
+		"what is no attribute": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": somewhere, "OTEL_RESOURCE_ATTRIBUTES": "sesame"}, "OTEL_RESOURCE_ATTRIBUTES"},
+		"a header without a value": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": somewhere, "OTEL_EXPORTER_OTLP_HEADERS": "a=b,Bearer open"},
+			"OTEL_EXPORTER_OTLP_HEADERS is not a list of headers",
+		},
+		"a header without a name": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": somewhere, "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "Bearer open="},
+			"OTEL_EXPORTER_OTLP_TRACES_HEADERS is not a list of headers",
+		},
+		"a header that is badly encoded": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": somewhere, "OTEL_EXPORTER_OTLP_HEADERS": "key=open%zz"},
+			"OTEL_EXPORTER_OTLP_HEADERS is not a list of headers",
+		},
 		"another kind of server": {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "unix:///sesame"}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +95,26 @@ func TestStart_Refuses(t *testing.T) {
 			if err == nil || traces != nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v, %v", traces, err)
 			}
+			if err != nil && strings.Contains(err.Error(), "open") {
+				t.Errorf("it repeats what may be secret: %v", err)
+			}
+			traces.Stop(t.Context())
 		})
 	}
+}
+
+// Headers that are good are no reason to refuse anything.
+//
+//nolint:paralleltest // It sets variables.
+func TestStart_TakesHeaders(t *testing.T) {
+	environment(t, map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": somewhere, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20a=, x-tenant = b,",
+	})
+	traces, err := tracing.Start(t.Context(), tracing.Options{})
+	if err != nil || traces == nil {
+		t.Errorf("got %v, %v", traces, err)
+	}
+	traces.Stop(t.Context())
 }
 
 // grpcCollector counts spans, or refuses them.

@@ -24,8 +24,8 @@ time, and can make it spend time. So the port is on loopback (package serving re
 port-forward reaches it, and a request must be for loopback by name, too: otherwise a web page that somebody on
 the same machine looks at could read it under a name of its own (DNS rebinding).
 
-A flag whose name says that it holds a secret, and a password in a URL, are not shown. No flag of the hub does
-either; the hubs of others may.
+A flag whose name says that it holds a secret, and the user, the password and the query of a URL, are not
+shown. No flag of the hub holds any; those of others' hubs may. /debug/pprof/cmdline shows what was typed as it is.
 
 There is no /configz. What a configuration file holds besides flags is the configuration of modules, of which
 nobody but a module knows what is secret.

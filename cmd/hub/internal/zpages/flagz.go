@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,20 +26,15 @@ func shown(name, value string) string {
 	if holdsSecret(name) && value != "" {
 		return hidden
 	}
-	value = inURL().ReplaceAllStringFunc(value, func(text string) string {
-		if u, err := url.Parse(text); err == nil {
-			u.User, u.RawQuery = nil, ""
-			return u.String()
-		}
-		return hidden
-	})
+	value = userInURL().ReplaceAllString(value, "://"+hidden+"@")
+	value = queryInURL().ReplaceAllString(value, "${1}?"+hidden)
 	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(value)
 }
 
-// inURL returns what matches a URL with a user or a query, of which either may be secret.
-func inURL() *regexp.Regexp {
-	return regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s,]*[@?][^\s,]*`)
-}
+// userInURL and queryInURL return what matches the part of a URL that may be secret. A password and a query may
+// hold a comma, so that the rest of a list is hidden with it.
+func userInURL() *regexp.Regexp  { return regexp.MustCompile(`://[^\s/]*@`) }
+func queryInURL() *regexp.Regexp { return regexp.MustCompile(`(://[^\s?]*)\?\S*`) }
 
 // holdsSecret reports whether the name of a flag says that its value is secret. One that ends with what a
 // place is called by names the place.

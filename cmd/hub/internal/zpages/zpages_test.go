@@ -22,6 +22,7 @@ func newServer(t *testing.T) string {
 				"concurrency": "50", "api-token": "sesame", "tls-private-key": "sesame", "empty-password": "",
 				"token-file": "/etc/token", "credentials-namespace": "clusterfx-system",
 				"webhook": "https://me:sesame@example.com/hook?key=sesame", "two-lines": "a\nflag=b",
+				"proxies": "[http://a.example.com,http://me:open,sesame@b.example.com/x?key=sesame,open&a=b,http://c.example.com]",
 			}
 		},
 	}))
@@ -71,10 +72,11 @@ func TestHandler_Flagz(t *testing.T) {
 concurrency=50
 credentials-namespace=clusterfx-system
 empty-password=
+proxies=[http://a.example.com,http://[hidden]@b.example.com/x?[hidden]
 tls-private-key=[hidden]
 token-file=/etc/token
 two-lines=a\nflag=b
-webhook=https://example.com/hook
+webhook=https://[hidden]@example.com/hook?[hidden]
 `
 	if code != http.StatusOK || flags != want {
 		t.Errorf("%d: %s", code, text)

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The rows of a watch come one by one, and are below the header of the first all the same.
+func TestTablePrinter_AlignsRowsThatComeLater(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	var tables Tables
+	printer := tables.Printer(&out, false)
+	for _, name := range []string{"a-long-name", "b"} {
+		err := printer.Print(&metav1.Table{
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}},
+			Rows:              []metav1.TableRow{{Cells: []any{name, "True"}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("not a header and two rows:\n%s", out.String())
+	}
+	column := strings.Index(lines[0], "READY")
+	for _, line := range lines[1:] {
+		if strings.Index(line, "True") != column {
+			t.Errorf("the columns are not below each other:\n%s", out.String())
+		}
+	}
+}
