@@ -37,7 +37,7 @@ test: controlplane ## Run all tests against real API servers, with the race dete
 	done
 
 test-config: ## Check the chart, the alerts and the dashboards with Helm and Prometheus (some minutes to compile).
-	cd config/test && $(TOOL) golangci-lint run ./... && go test ./... && go mod tidy -diff
+	cd config/test && $(TOOL) golangci-lint run ./... && go test -count 1 ./... && go mod tidy -diff
 
 test-faults: controlplane ## Run the whole fault suite; make test runs a fast part of it (about an hour).
 	CLUSTERFX_FAULTS=all go test -p 1 -timeout 90m ./registry ./reconcilers/... ./cmd/hub/... ./e2e/...

@@ -157,7 +157,7 @@ func TestChart_Values(t *testing.T) {
 		"tag":            {map[string]any{"image": map[string]any{"tag": "v9"}}, "image: ghcr.io/clusterfx/hub:v9"},
 		"pull policy":    {map[string]any{"image": map[string]any{"pullPolicy": "Always"}}, "imagePullPolicy: Always"},
 		"pull secrets":   {map[string]any{"imagePullSecrets": []any{map[string]any{"name": "own"}}}, "imagePullSecrets:\n      - name: own"},
-		"args":           {map[string]any{"args": []any{"--log-level=debug"}}, "- --credentials-namespace=$(POD_NAMESPACE)\n        - --log-level=debug"},
+		"args":           {map[string]any{"args": []any{"--log-level=debug"}}, "- --debug-bind-address=127.0.0.1:6060\n        - --log-level=debug"},
 		"rules":          {map[string]any{"extraRules": []any{map[string]any{"apiGroups": []any{"own"}, "resources": []any{"things"}, "verbs": []any{"get"}}}}, "- things"},
 		"resources":      {map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "7"}}}, "cpu: \"7\""},
 		"memory":         {map[string]any{"goMemLimit": "7GiB"}, "value: 7GiB"},

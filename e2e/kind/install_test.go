@@ -39,7 +39,7 @@ func (s *site) loadImages() string {
 			s.t.Fatal(err)
 		}
 	}
-	s.summary.version("hub", s.run(filepath.Join(s.dir, stock), "version"))
+	s.summary.version("hub", s.run("docker", "run", "--rm", s.images[stock], "version"))
 	return fmt.Sprintf("%s, %s", s.images[stock], s.size(s.images[stock]))
 }
 
