@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/reference"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Reasons of Kubernetes events about a Cluster, besides those of its conditions.
@@ -56,19 +56,7 @@ const (
 
 // tell records an event about an object.
 func (r recorder) tell(about runtime.Object, t transition) {
-	r.Eventf(r.anyVersion(about, t.part), nil, t.kind, t.reason, eventAction, "%s", cut(t.note, maxNote))
-}
-
-// anyVersion returns a reference to a part of an object in whichever of its versions. client-go makes a series only
-// of events that are about the same version, and each report makes another one. Nor does it look at the note, which
-// is that of the first event: what is about two modules has to be about two parts.
-func (r recorder) anyVersion(about runtime.Object, part string) runtime.Object {
-	to, err := reference.GetReference(r.scheme, about)
-	if err != nil {
-		return about
-	}
-	to.ResourceVersion, to.FieldPath = "", part
-	return to
+	r.Eventf(object.InAnyVersion(r.scheme, about, t.part), nil, t.kind, t.reason, eventAction, "%s", cut(t.note, maxNote))
 }
 
 // transitions returns what happened between two reports. It is empty if they differ in details

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -117,6 +118,6 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	if err := o.clusters.Get(ctx, client.ObjectKey{Name: o.cluster}, &cluster); err != nil {
 		return // It is being deleted, and nobody looks at its events any more.
 	}
-	o.events.Eventf(o.events.anyVersion(&cluster, ""), where.reference(), corev1.EventTypeNormal, eventObserved, method, "%s",
+	o.events.Eventf(object.InAnyVersion(o.events.scheme, &cluster, ""), where.reference(), corev1.EventTypeNormal, eventObserved, method, "%s",
 		cut("Would "+method+" "+where.String()+", which the remote accepts", maxNote))
 }

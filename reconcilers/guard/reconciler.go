@@ -203,7 +203,7 @@ func (h *Host[O]) warn(obj O, action string, err error) {
 // record records an event about an object.
 func (h *Host[O]) record(obj O, eventType, reason, action, note string) { //nolint:revive // argument-limit: an event has as many
 	if h.options.Events != nil {
-		h.options.Events.Eventf(object.InAnyVersion(h.client.Scheme(), obj), nil, eventType, reason, action,
+		h.options.Events.Eventf(object.InAnyVersion(h.client.Scheme(), obj, ""), nil, eventType, reason, action,
 			"%s", object.Shortened(note, object.MaxNote))
 	}
 }

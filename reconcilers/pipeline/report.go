@@ -59,7 +59,7 @@ func (r *reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 func (r *reconciler[O]) tell(s subject[O], v verdict) {
 	told, ok := errors.AsType[*ReasonError](v.err)
 	if ok && r.options.Events != nil {
-		r.options.Events.Eventf(object.InAnyVersion(r.client.Scheme(), s.obj), nil, corev1.EventTypeWarning, v.reason, "Reconcile", "%s",
+		r.options.Events.Eventf(object.InAnyVersion(r.client.Scheme(), s.obj, ""), nil, corev1.EventTypeWarning, v.reason, "Reconcile", "%s",
 			object.Shortened(told.Message, object.MaxNote))
 	}
 }

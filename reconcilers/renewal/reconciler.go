@@ -140,9 +140,7 @@ func accountOf(secret *corev1.Secret) (*corev1.ServiceAccount, error) {
 	return account, nil
 }
 
-// maxNote is less than the API server's limit for the text of an event, in bytes.
-const maxNote = 500
-
 func (r *reconciler) tell(cluster *hubv1.Cluster, kind, reason, note string) {
-	r.events.Eventf(object.InAnyVersion(r.hub.Scheme(), cluster), nil, kind, reason, "Renew", "%.*s", maxNote, note)
+	r.events.Eventf(object.InAnyVersion(r.hub.Scheme(), cluster, ""), nil, kind, reason, "Renew",
+		"%s", object.Shortened(note, object.MaxNote))
 }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 40_000)
+	info := but(allWell, func(i *registry.Info) {
+		i.Server, i.App.Status, i.App.Message, i.Modules = long, metav1.ConditionFalse, long, nil
+		for range 2 * hubv1.MaxModules {
+			i.Modules = append(i.Modules, registry.ModuleInfo{Name: "a", Reason: long, Message: long})
+		}
+	})
+	status := statusOf(&hubv1.Cluster{}, good, info)
+	if len(status.Modules) != hubv1.MaxModules || len([]rune(status.Modules[0].Message)) != hubv1.MaxModuleMessageLength ||
+		len([]rune(status.Modules[0].Reason)) != hubv1.MaxModuleReasonLength || len([]rune(status.Server)) != hubv1.MaxServerLength {
+		t.Errorf("too long: %d modules", len(status.Modules))
+	}
+	message := meta.FindStatusCondition(status.Conditions, hubv1.ConditionModulesReady).Message
+	if n := len([]rune(message)); n != hubv1.MaxConditionMessageLength {
+		t.Errorf("a message of %d characters", n)
+	}
+}
+
+func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 1000)
+	var all []registry.ControllerInfo
+	for i := range 2 * hubv1.MaxControllers {
+		one := registry.ControllerInfo{Name: fmt.Sprint("runs-", i), State: registry.ModuleRunning}
+		if i%8 == 7 {
+			one = registry.ControllerInfo{Name: fmt.Sprint("waits-", i, long), State: registry.ModuleWaiting, Reason: long, Message: long}
+		}
+		all = append(all, one)
+	}
+	got := controllersOf(all)
+	var names []string
+	for _, c := range got {
+		name, _, _ := strings.Cut(c.Name, "ä")
+		names = append(names, name)
+		if len([]rune(c.Name)) > hubv1.MaxControllerNameLength || len([]rune(c.Reason)) > hubv1.MaxModuleReasonLength ||
+			len([]rune(c.Message)) > hubv1.MaxControllerMessageLength {
+			t.Errorf("too long: %+v", c)
+		}
+	}
+	want := []string{"waits-7", "waits-15", "waits-23", "waits-31"}
+	for i := range hubv1.MaxControllers - len(want) + 1 {
+		if i != 7 {
+			want = append(want, fmt.Sprint("runs-", i))
+		}
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	if all[0].Name != "runs-0" {
+		t.Error("what the registry knows was sorted")
+	}
+}
+
+func TestWithoutControllers(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		state  registry.State
+		ready  metav1.ConditionStatus
+		since  time.Duration
+		reason string
+		itself hubv1.ModuleState // of the controller
+		want   time.Duration     // until they are reported
+	}{
+		"an app that runs":              {registry.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, hubv1.ModuleRunning, 0},
+		"one that has begun to start":   {registry.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
+		"one that starts for long":      {registry.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 0},
+		"one with something in its way": {registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, hubv1.ModuleWaiting, 0},
+		"one that failed, and starts again": {
+			registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonStartFailed, hubv1.ModuleStarting, 9 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := hubv1.ClusterStatus{
+				Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: tc.ready, Reason: tc.reason}},
+				Modules:    []hubv1.ModuleStatus{{Name: "a", Controllers: []hubv1.ControllerStatus{{Name: "b", State: tc.itself}}}},
+			}
+			info := registry.Info{State: tc.state, Since: now.Add(-tc.since)}
+			if got := withoutControllers(&status, info, now); got != tc.want {
+				t.Errorf("look again in %s, want %s", got, tc.want)
+			}
+			if left := len(status.Modules[0].Controllers) == 0; left != (tc.want > 0) {
+				t.Errorf("left out: %t", left)
+			}
+		})
+	}
+}
+
+func TestSettles(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	info := registry.Info{Since: now.Add(-settleTime / 4)}
+	for name, tc := range map[string]struct {
+		status metav1.ConditionStatus
+		reason string
+		want   time.Duration
+	}{
+		"a start is not reported at once": {metav1.ConditionUnknown, hubv1.ReasonStarting, settleTime * 3 / 4},
+		"a pause is":                      {metav1.ConditionUnknown, hubv1.ReasonPaused, 0},
+		"a failure is":                    {metav1.ConditionFalse, hubv1.ReasonUnreachable, 0},
+		"success is":                      {metav1.ConditionTrue, hubv1.ReasonReady, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := hubv1.ClusterStatus{Conditions: []metav1.Condition{
+				{Type: hubv1.ConditionReady, Status: tc.status, Reason: tc.reason},
+			}}
+			if got := settles(status, info, now); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if got := settles(status, info, now.Add(time.Hour)); got != 0 {
+				t.Errorf("after an hour: %s", got)
+			}
+		})
+	}
+}
+
+func TestStamp(t *testing.T) {
+	t.Parallel()
+	secret := func(labels string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: "s", UID: "u", Annotations: map[string]string{hubv1.AnnotationClusterLabels: labels},
+		}}
+	}
+	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Labels:      map[string]string{"theirs": "x"},
+		Annotations: map[string]string{hubv1.AnnotationSecretMissingSince: "2026-05-01T00:00:00Z"},
+	}}
+	for _, step := range []struct {
+		labels string
+		want   map[string]string
+		bad    bool
+	}{
+		{labels: "a=1, b=2", want: map[string]string{"theirs": "x", "a": "1", "b": "2"}},
+		{labels: "b=3", want: map[string]string{"theirs": "x", "b": "3"}},
+		{labels: "b", want: map[string]string{"theirs": "x", "b": "3"}, bad: true},
+		{labels: "", want: map[string]string{"theirs": "x"}},
+	} {
+		before := maps.Clone(cluster.Annotations)
+		if err := stamp(cluster, secret(step.labels)); (err != nil) != step.bad {
+			t.Errorf("%q: %v", step.labels, err)
+		}
+		if diff := cmp.Diff(step.want, cluster.Labels); diff != "" {
+			t.Errorf("%q: %s", step.labels, diff)
+		}
+		if step.bad && !maps.Equal(before, cluster.Annotations) {
+			t.Errorf("%q: annotations = %v", step.labels, cluster.Annotations)
+		}
+	}
+	want := map[string]string{hubv1.AnnotationSecretName: "s", hubv1.AnnotationSecretUID: "u"}
+	if diff := cmp.Diff(want, cluster.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	if cluster.Spec.KubeconfigSecretRef.Name != "s" {
+		t.Errorf("spec = %+v", cluster.Spec)
+	}
+	if wantedName(secretMetadata()) != "" {
+		t.Error("a Secret without the label asks for a Cluster")
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A module that fails a while into every start stays Failed from the first failure on, with its reason, and the one
+// beside it is never Running while the app is not.
+func TestFailure_IsShownWhileTheAppIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	broken := registry.NewModule("broken", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle) {
+		l.Append(fx.StartHook(func(ctx context.Context) error {
+			wait, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+			defer cancel()
+			<-wait.Done()
+			return errors.New("boom")
+		}))
+	})})
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{broken, c.module()} })
+	_, config := remote(t, "one")
+	if err := r.Ensure("one", config); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	first := expectState(t, r, "one", registry.StateFailed, registry.ReasonStartFailed)
+	eventually(t, func() error {
+		info, _ := r.Info("one")
+		for _, m := range info.Modules {
+			if m.Name == "broken" && (m.State != registry.ModuleFailed || !strings.Contains(m.Message, "boom")) {
+				t.Fatalf("start %d: %+v", info.Restarts, m)
+			}
+			if m.Name != "broken" && m.State == registry.ModuleRunning {
+				t.Fatalf("start %d: %+v", info.Restarts, m)
+			}
+		}
+		if info.Restarts < first.Restarts+2 {
+			return fmt.Errorf("started %d times more", info.Restarts-first.Restarts)
+		}
+		return nil
+	})
+}
