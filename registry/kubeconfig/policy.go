@@ -5,6 +5,7 @@ package kubeconfig
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -30,8 +31,9 @@ type Policy struct {
 
 // CheckAddr returns nil if the address may be dialled, and otherwise an *Error with
 // ReasonAddressNotAllowed. Denied are the addresses of this machine, of its link and of the cloud's
-// metadata services, multicast, broadcast, and what the operator denies. An IPv6 address that
-// stands for an IPv4 address (mapped, NAT64, 6to4, Teredo) is judged as both.
+// metadata services, multicast, broadcast, the ranges that the IANA reserves for purposes other than
+// hosts, and the ranges that the operator denies. An IPv6 address that contains an IPv4 address (mapped,
+// translated, compatible, NAT64, 6to4, Teredo, ISATAP) is checked as both.
 func (p Policy) CheckAddr(addr netip.Addr) error {
 	return p.checkAddr(addr, place{})
 }
@@ -39,7 +41,8 @@ func (p Policy) CheckAddr(addr netip.Addr) error {
 func (p Policy) checkAddr(addr netip.Addr, at place) error {
 	addr = addr.WithZone("").Unmap()
 	inner := embedded(addr)
-	if contain(p.DenyCIDRs, addr) || contain(p.DenyCIDRs, inner) {
+	denied := func(one netip.Addr) bool { return contain(p.DenyCIDRs, one) }
+	if denied(addr) || slices.ContainsFunc(inner, denied) {
 		return at.refuse(ReasonAddressNotAllowed, "the operator of the hub denies the address "+addr.String()+
 			"; use another address of the API server, or ask the operator")
 	}
@@ -47,8 +50,10 @@ func (p Policy) checkAddr(addr netip.Addr, at place) error {
 		return nil
 	}
 	kind := special(addr)
-	if kind == "" && inner.IsValid() && !contain(p.AllowCIDRs, inner) {
-		kind = special(inner)
+	for _, one := range inner {
+		if kind == "" && !contain(p.AllowCIDRs, one) {
+			kind = special(one)
+		}
 	}
 	if kind == "" {
 		return nil
@@ -99,12 +104,21 @@ func special(addr netip.Addr) string {
 		return "link-local"
 	case addr.IsMulticast():
 		return "multicast"
-	case within(addr, "0.0.0.0/8"), within(addr, "255.255.255.255/32"):
-		return "reserved"
 	case within(addr, "64:ff9b:1::/48"):
 		return "for translation inside a network"
 	}
+	for _, prefix := range reserved() {
+		if within(addr, prefix) {
+			return "reserved"
+		}
+	}
 	return ""
+}
+
+// reserved returns the ranges that no host has an address from: this network, protocol assignments, benchmarks,
+// the former class E with the broadcast address, the discard prefix, and the deprecated site-local addresses.
+func reserved() []string {
+	return []string{"0.0.0.0/8", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "100::/64", "fec0::/10"}
 }
 
 // isMetadata knows the metadata services that have an address of their own outside the link-local
@@ -117,23 +131,30 @@ func isMetadata(addr string) bool {
 	return strings.HasPrefix(addr, "fd00:ec2::")
 }
 
-// embedded returns the IPv4 address that an IPv6 address stands for, or the zero Addr.
-func embedded(addr netip.Addr) netip.Addr {
+// embedded returns the IPv4 addresses that an IPv6 address contains. There may be two: the interface identifier
+// of ISATAP goes with any prefix, also with that of 6to4.
+func embedded(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
-		return netip.Addr{}
+		return nil
 	}
 	b := addr.As16()
+	var inner []netip.Addr
+	add := func(four [4]byte) { inner = append(inner, netip.AddrFrom4(four)) }
+	last := [4]byte(b[12:])
 	switch {
-	case within(addr, "64:ff9b::/96"): // NAT64
-		return netip.AddrFrom4([4]byte(b[12:]))
-	case within(addr, "::/96") && !addr.IsUnspecified() && !addr.IsLoopback(): // IPv4-compatible
-		return netip.AddrFrom4([4]byte(b[12:]))
+	case within(addr, "64:ff9b::/96"), // NAT64
+		within(addr, "::ffff:0:0:0/96"), // IPv4-translated
+		within(addr, "::/96") && !addr.IsUnspecified() && !addr.IsLoopback(): // IPv4-compatible
+		add(last)
 	case within(addr, "2002::/16"): // 6to4
-		return netip.AddrFrom4([4]byte(b[2:6]))
+		add([4]byte(b[2:6]))
 	case within(addr, "2001::/32"): // Teredo
-		return netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
+		add([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})
 	}
-	return netip.Addr{}
+	if [4]byte(b[8:12]) == [4]byte{0, 0, 0x5e, 0xfe} || [4]byte(b[8:12]) == [4]byte{2, 0, 0x5e, 0xfe} { // ISATAP
+		add(last)
+	}
+	return inner
 }
 
 func within(addr netip.Addr, prefix string) bool {
