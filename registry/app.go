@@ -38,7 +38,7 @@ func appOptions(e *epoch, modules []choice) []fx.Option {
 	}
 	for _, m := range modules {
 		if m.options.Remote != nil {
-			options = append(options, fx.Module(m.name, inScopeOf(e, m.name), e.modules.configFor(m), m.options.Remote))
+			options = append(options, fx.Module(m.name, inScopeOf(&e.lifetime, m.name), e.modules.configFor(m), m.options.Remote))
 		}
 	}
 	return append(options, fx.Invoke(func(s cleanupSteps) { e.takeSteps(s.Steps) }))
@@ -51,18 +51,18 @@ type cleanupSteps struct {
 	Steps []CleanupStep `group:"clusterfx-cleanup"`
 }
 
-func inScopeOf(e *epoch, module string) fx.Option {
+func inScopeOf(l *lifetime, module string) fx.Option {
 	return fx.Decorate(
 		func(log logr.Logger) logr.Logger { return log.WithValues("module", module) },
 		func(mgr ctrl.Manager, log logr.Logger) ctrl.Manager {
-			return newModuleManager(e, mgr, module, log)
+			return newModuleManager(l, mgr, module, log)
 		},
 		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
 		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
 		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {
-			return &moduleMetrics{Registerer: metrics, guard: &guard{module: module, epoch: e, log: log}}
+			return &moduleMetrics{Registerer: metrics, guard: &guard{module: module, life: l, log: log}}
 		},
-		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &e.hooks} },
+		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &l.hooks} },
 	)
 }
 
@@ -78,7 +78,7 @@ func (all catalog) configFor(c choice) fx.Option {
 // without a remote. What hub parts share is not among them. An App that is made of them cannot be built: its
 // values are empty.
 func AppOptions(modules ...Module) fx.Option {
-	e := &epoch{environment: &environment{}}
+	e := &epoch{lifetime: lifetime{environment: &environment{}}}
 	choices := make([]choice, 0, len(modules))
 	for _, m := range modules {
 		e.modules = append(e.modules, entry{Module: m})
@@ -102,8 +102,9 @@ func (r *Registry) Rehearsal(name ClusterName, remote *rest.Config, modules ...M
 		chosen = append(chosen, choice{Module: m})
 	}
 	e := newEpoch(r.environment, &epoch{
-		name: name, number: r.epochs.Add(1), config: config, base: base, heard: &atomic.Int64{}, chosen: chosen,
-		info: Info{Name: name}, log: r.log, wanted: &atomic.Pointer[Config]{}, missed: func() {},
+		lifetime: lifetime{name: name, number: r.epochs.Add(1), log: r.log},
+		config:   config, base: base, heard: &atomic.Int64{}, chosen: chosen,
+		info: Info{Name: name}, wanted: &atomic.Pointer[Config]{}, missed: func() {},
 	}, func() {})
 	e.wanted.Store(&config)
 	end = func() { e.stop(ErrStopped) }
@@ -117,7 +118,7 @@ func (r *Registry) Rehearsal(name ClusterName, remote *rest.Config, modules ...M
 // validate checks the graph of every module alone, and that of all.
 func (all catalog) validate(shared []Shared) error {
 	var choices []choice
-	e := &epoch{environment: &environment{modules: all, shared: shared}}
+	e := &epoch{lifetime: lifetime{environment: &environment{modules: all, shared: shared}}}
 	for _, one := range all {
 		alone := []choice{{Module: one.Module}}
 		if err := fx.ValidateApp(appOptions(e, alone)...); err != nil {

@@ -65,7 +65,7 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 		blocked: e.tracker.blocked,
 		kindOf:  e.kindOf,
 		budget:  b,
-		hub:     &guard{epoch: e, log: e.log},
+		hub:     &guard{life: &e.lifetime, log: e.log},
 		running: make(chan struct{}),
 	}, nil
 }

@@ -22,8 +22,8 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	}
 	number := act.epoch
 	e := &epoch{
-		name: a.name, number: number, config: a.applied, base: l.transport, heard: &l.heard, info: a.describe(now),
-		rank: a.rank(), log: a.log.WithValues("epoch", number),
+		lifetime: lifetime{name: a.name, number: number, log: a.log.WithValues("epoch", number)},
+		config:   a.applied, base: l.transport, heard: &l.heard, info: a.describe(now), rank: a.rank(),
 		chosen: a.selection.run, wanted: &a.latest, missed: a.surveyNow,
 	}
 	e.info.Epoch = number

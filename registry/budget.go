@@ -15,7 +15,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // budget bounds what the cache of one app holds. It is soft: an app may exceed it by a hundredth, and
@@ -69,16 +68,6 @@ func newBudget(e *epoch) *budget {
 	})
 	e.figures.follow(b)
 	return b
-}
-
-// kindOf names the kind of an object for people. It is the same for an object and for what the API
-// server sends of it.
-func (e *epoch) kindOf(obj runtime.Object) string {
-	gvk, err := apiutil.GVKForObject(obj, e.scheme)
-	if err != nil {
-		return fmt.Sprintf("%T", obj)
-	}
-	return gvk.GroupKind().String()
 }
 
 // watchedBy notes that a module watches a kind, to be able to say whose objects are too many.

@@ -26,7 +26,7 @@ func BenchmarkStock(b *testing.B) {
 		"unstructured": func(i int) metav1.Object { return someUnstructured(i) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := &epoch{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}
+			e := &epoch{lifetime: lifetime{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}}
 			budget := newBudget(e)
 			obj := make(1)
 			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*stock)

@@ -46,6 +46,7 @@ func (e *epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
 	}
+	e.clients = work
 	e.values = values{
 		Cluster: e.name, ClusterName: string(e.name), Info: e.info,
 		Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),

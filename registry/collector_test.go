@@ -41,8 +41,8 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		app := &epoch{environment: &environment{figures: newFigures(prometheus.NewRegistry(), false)}, ctx: t.Context()}
-		m := &moduleMetrics{Registerer: all, guard: &guard{epoch: app, log: logr.Discard()}}
+		app := &lifetime{environment: &environment{figures: newFigures(prometheus.NewRegistry(), false)}, ctx: t.Context()}
+		m := &moduleMetrics{Registerer: all, guard: &guard{life: app, log: logr.Discard()}}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {
 			if err := m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)); err != nil {

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"runtime/pprof"
-	"strconv"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/dig"
@@ -30,7 +30,7 @@ import (
 // and counted, and that is all.
 type guard struct {
 	module string
-	epoch  *epoch
+	life   *lifetime
 	log    logr.Logger
 }
 
@@ -55,7 +55,7 @@ func (g *guard) check(what string, returned *bool) {
 func (g *guard) fail(err error) {
 	failed := &moduleError{module: g.module, reason: ReasonModuleFailed, err: err}
 	if g.module != "" {
-		g.epoch.tracker.fail(failed)
+		g.life.tracker.fail(failed)
 		return
 	}
 	var panicked *panicError
@@ -67,26 +67,26 @@ func (g *guard) fail(err error) {
 }
 
 // moduleFailed takes note that a module has failed, with an error that it returned or a panic.
-func (e *epoch) moduleFailed(failed *moduleError) {
+func (l *lifetime) moduleFailed(failed *moduleError) {
 	var ours *panicError
 	var ofGraph dig.PanicError
 	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
-		e.figures.panics.WithLabelValues(e.figures.cluster(e.name), failed.module).Inc()
+		l.figures.panics.WithLabelValues(l.figures.cluster(l.name), failed.module).Inc()
 	}
-	e.tracker.moduleFailed(failed)
+	l.tracker.moduleFailed(failed)
 }
 
 // countPanic counts a panic, unless the app has ended: its remote may have been forgotten.
 func (g *guard) countPanic() {
-	if g.epoch.ctx.Err() != nil {
+	if g.life.ctx.Err() != nil {
 		return
 	}
-	g.epoch.figures.panics.WithLabelValues(g.epoch.figures.cluster(g.epoch.name), g.module).Inc()
+	g.life.figures.panics.WithLabelValues(g.life.figures.cluster(g.life.name), g.module).Inc()
 }
 
 // broken reports whether the app is on its way out, so that the module's code need not be called any
 // more.
-func (g *guard) broken() bool { return g.module != "" && g.epoch.tracker.isBroken() }
+func (g *guard) broken() bool { return g.module != "" && g.life.tracker.isBroken() }
 
 // moduleManager is the manager as one module sees it. What the module adds to it, and what it adds
 // to the cache that it gets from it, is known to be the module's: where that fails or panics, the
@@ -97,8 +97,8 @@ type moduleManager struct {
 	cache *moduleCache
 }
 
-func newModuleManager(e *epoch, mgr ctrl.Manager, module string, log logr.Logger) *moduleManager {
-	g := &guard{module: module, epoch: e, log: log}
+func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Logger) *moduleManager {
+	g := &guard{module: module, life: l, log: log}
 	return &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
 }
 
@@ -106,11 +106,11 @@ func newModuleManager(e *epoch, mgr ctrl.Manager, module string, log logr.Logger
 func (m *moduleManager) GetLogger() logr.Logger { return m.guard.log }
 
 // GetConfig returns what the module's own clients are made with.
-func (m *moduleManager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.epoch.values.Config) }
+func (m *moduleManager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.life.clients) }
 
 // GetHTTPClient returns the client that belongs to GetConfig.
 func (m *moduleManager) GetHTTPClient() *http.Client {
-	return &http.Client{Transport: m.guard.epoch.values.Config.Transport}
+	return &http.Client{Transport: m.guard.life.clients.Transport}
 }
 
 // GetCache returns the app's cache as the module sees it.
@@ -134,7 +134,7 @@ func (m *moduleManager) Add(r manager.Runnable) error {
 	}
 	one := contained{Runnable: r, guard: m.guard}
 	if w, ok := r.(warmer); ok {
-		tracker := m.guard.epoch.tracker
+		tracker := m.guard.life.tracker
 		known := tracker.controllerAdded(m.guard.module, r)
 		err := m.Manager.Add(&containedController{contained: one, warmer: w, known: known})
 		if err != nil {
@@ -167,7 +167,7 @@ func (c *contained) Start(ctx context.Context) error {
 	if !c.NeedLeaderElection() {
 		return work(ctx)
 	}
-	return c.guard.epoch.permission.run(ctx, work)
+	return c.guard.life.permission.run(ctx, work)
 }
 
 // NeedLeaderElection passes on what the runnable says; controller-runtime's default is true.
@@ -195,13 +195,13 @@ func (c *contained) run(ctx context.Context, f func(context.Context) error) (err
 		return nil
 	}
 	failed := &moduleError{module: g.module, reason: ReasonModuleFailed, err: err}
-	g.epoch.moduleFailed(failed)
+	g.life.moduleFailed(failed)
 	return failed
 }
 
-// labels are those of the module's goroutines in profiles.
+// labels are those of the module's goroutines in profiles, besides those of its App.
 func (g *guard) labels() pprof.LabelSet {
-	return pprof.Labels(clusterLabel, string(g.epoch.name), "epoch", strconv.FormatInt(g.epoch.number, 10), "module", g.module)
+	return pprof.Labels(slices.Concat(g.life.labels, []string{"module", g.module})...)
 }
 
 // containedController is a contained controller.
@@ -216,11 +216,11 @@ type containedController struct {
 // the permission to work.
 func (c *containedController) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	context.AfterFunc(c.guard.epoch.permission.ctx, cancel)
+	context.AfterFunc(c.guard.life.permission.ctx, cancel)
 	c.known.begin()
 	err := c.run(context.WithValue(ctx, watcherKey{}, c.known), c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
-		c.guard.epoch.tracker.controllerSynced(c.guard.module, c.known)
+		c.guard.life.tracker.controllerSynced(c.guard.module, c.known)
 	}
 	return err
 }

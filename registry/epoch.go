@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/pprof"
-	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -29,9 +27,7 @@ var errManagerEnded = errors.New("the manager ended")
 // the app may still run. What modules write with has a fence of its own inside of it, which closes
 // earlier when another epoch takes this one's place and this one's leases go on for a while.
 type epoch struct {
-	*environment
-	name   ClusterName
-	number int64
+	lifetime
 	config Config
 	base   http.RoundTripper // the connection to the remote
 	heard  *atomic.Int64     // when a list on it last brought something, in nanoseconds
@@ -39,21 +35,14 @@ type epoch struct {
 	info   Info
 	chosen []choice                // the modules
 	wanted *atomic.Pointer[Config] // the latest one, which may differ from config in what restarts nothing
-	log    logr.Logger
-	built  func(steps []string) // is told the cleanup steps when the graph was built
-	missed func()               // is told that the remote does not serve a kind that is watched
+	built  func(steps []string)    // is told the cleanup steps when the graph was built
+	missed func()                  // is told that the remote does not serve a kind that is watched
 
-	ctx        context.Context //nolint:containedctx // See above: an epoch is a lifetime.
-	cancel     context.CancelCauseFunc
-	work       context.Context //nolint:containedctx // The modules' fence.
-	endWork    context.CancelCauseFunc
-	permission *permission
-	lend       func() (client.Client, error) // the client of leases, made when first asked for
-	steps      []CleanupStep
+	work    context.Context //nolint:containedctx // The modules' fence.
+	endWork context.CancelCauseFunc
+	lend    func() (client.Client, error) // the client of leases, made when first asked for
+	steps   []CleanupStep
 
-	graph   graphLog
-	tracker *tracker
-	hooks   hooks
 	metrics *appMetrics
 	mapper  *liveMapper
 	intake  *intake
@@ -99,16 +88,10 @@ func start(f func() error) *running {
 // newEpoch completes an epoch of which name, number, config, base, rank, info and log are set. changed
 // is called when the app has come further or a module has failed.
 func newEpoch(env *environment, e *epoch, changed func()) *epoch {
-	e.environment = env
 	e.config = e.config.withDefaults()
-	labels := pprof.Labels("cluster", string(e.name), "epoch", strconv.FormatInt(e.number, 10))
-	e.ctx, e.cancel = context.WithCancelCause(pprof.WithLabels(env.root, labels))
+	e.begin(env, []string{clusterLabel, string(e.name)}, e.chosen, changed)
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
-	e.permission = newPermission(e.ctx)
-	e.graph.log = e.log.WithName("fx")
-	e.hooks.log, e.hooks.timeout = e.log, env.limits.StopTimeout
 	e.done = make(chan struct{})
-	e.tracker = newTracker(e.chosen, changed)
 	e.intake = newIntake(env.shapes, int64(env.limits.MaxCacheBytes))
 	e.traffic = env.figures.trafficOf(e.name)
 	e.metrics = newAppMetrics(env.metrics, e.name)
@@ -116,10 +99,6 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	context.AfterFunc(e.ctx, e.metrics.end)
 	return e
 }
-
-// stop fences the epoch: from now on no request leaves it, its contexts have ended, and run
-// cleans up. It returns at once and may be called any number of times.
-func (e *epoch) stop(cause error) { e.cancel(cause) }
 
 // release lets what the modules do in this epoch begin.
 func (e *epoch) release() {

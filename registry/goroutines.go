@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime/pprof"
-	"strconv"
 	"strings"
 )
 
@@ -54,22 +53,6 @@ func dump(labels ...string) string {
 
 // maxNamed is how many stacks of an app's goroutines are put into the log.
 const maxNamed = 10
-
-// goroutines names the functions in which goroutines of this epoch still are, with how many are in
-// each. It is asked only of an app that does not end, because it looks at every goroutine of the hub.
-func (e *epoch) goroutines() []string {
-	var found []string
-	for stack := range stacks("epoch", strconv.FormatInt(e.number, 10)) {
-		if isConnection(stack) {
-			continue
-		}
-		if len(found) == maxNamed {
-			return append(found, "and others")
-		}
-		found = append(found, summarize(stack))
-	}
-	return found
-}
 
 // isConnection reports whether a stack is that of a connection to the remote. Connections outlive the
 // epoch that happened to need them first.

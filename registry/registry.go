@@ -27,7 +27,16 @@ import (
 
 // Registry runs one app per remote and lends out its client. All methods may be called from
 // any goroutine, also from inside a callback of WithClient or WithCluster.
+//
+// The hub part of a module gets a handle of its own: what it gives to the registry runs as the module's, and ends
+// with the hub part.
 type Registry struct {
+	*core
+	by *guard // the hub part that this handle is for; nil for the hub itself
+}
+
+// core is what all handles of a registry share.
+type core struct {
 	*environment
 	log       logr.Logger
 	key       []byte // of the fingerprints that tell credentials apart
@@ -153,12 +162,12 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the transport to the hub: %w", err)
 	}
-	r := &Registry{
+	r := &Registry{core: &core{
 		log: o.Log, hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		key:    []byte(rand.Text()),
 		actors: map[ClusterName]*actor{},
 		claims: map[string]claim{},
-	}
+	}}
 	r.environment = newEnvironment(o, modules, transport)
 	r.overview = newOverview(r, o.AggregateMetrics)
 	if err := r.overview.register(r.metrics); err != nil {

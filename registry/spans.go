@@ -111,11 +111,11 @@ func isCanceled(err error) bool {
 
 // beginReconcile begins the span of a call of a module's reconciler.
 func (g *guard) beginReconcile(ctx context.Context) (context.Context, trace.Span) {
-	s := g.epoch.spans
+	s := g.life.spans
 	if s == nil {
 		return ctx, noop.Span{}
 	}
-	return s.begin(ctx, "reconcile", g.epoch.name, moduleKey.String(g.module), epochKey.Int64(g.epoch.number),
+	return s.begin(ctx, "reconcile", g.life.name, moduleKey.String(g.module), epochKey.Int64(g.life.number),
 		reconcileIDKey.String(string(controller.ReconcileIDFromContext(ctx))))
 }
 

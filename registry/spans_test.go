@@ -167,7 +167,7 @@ func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 	if newSpans(nil) != nil {
 		t.Error("no provider makes spans")
 	}
-	g := &guard{module: "m", epoch: &epoch{environment: &environment{}}}
+	g := &guard{module: "m", life: &lifetime{environment: &environment{}}}
 	if n := testing.AllocsPerRun(100, func() {
 		_, span := g.beginReconcile(r.Context())
 		endReconcile(span, reconcile.Result{}, nil)

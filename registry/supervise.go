@@ -71,8 +71,8 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 
 // count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
-	f := s.guard.epoch.figures
-	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, outcomeOf(result, err)).Inc()
+	f := s.guard.life.figures
+	f.reconciles.WithLabelValues(f.cluster(s.guard.life.name), s.guard.module, outcomeOf(result, err)).Inc()
 	f.durations.WithLabelValues(s.guard.module).Observe(took.Seconds())
 }
 
@@ -106,13 +106,13 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
 	}
-	return s.guard.epoch.limits.ReconcileTimeout
+	return s.guard.life.limits.ReconcileTimeout
 }
 
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panicError) error {
 	s.guard.countPanic()
-	f := s.guard.epoch.figures
-	f.reconciles.WithLabelValues(f.cluster(s.guard.epoch.name), s.guard.module, outcomePanic).Inc()
+	f := s.guard.life.figures
+	f.reconciles.WithLabelValues(f.cluster(s.guard.life.name), s.guard.module, outcomePanic).Inc()
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))
@@ -122,7 +122,7 @@ func (s *supervised[request]) panicked(ctx context.Context, r request, err *pani
 
 // stuck is called when a call has taken twice its time.
 func (s *supervised[request]) stuck(ctx context.Context, r request, after time.Duration) {
-	e := s.guard.epoch
+	e := s.guard.life
 	if e.ctx.Err() != nil {
 		return // the app has ended without it and is a zombie
 	}
