@@ -38,6 +38,8 @@ type actor struct {
 	current atomic.Pointer[snapshot]
 	latest  atomic.Pointer[Config] // applied, for what runs
 	done    chan struct{}          // closed when the actor has ended
+	// undone is what a removal would leave undone if it ended now; nil while nothing is removed.
+	undone atomic.Pointer[AbandonedError]
 
 	// Everything below belongs to the actor's goroutine.
 	machine machine
@@ -197,9 +199,7 @@ func (a *actor) step(now time.Time) (over bool) {
 	if stop || config.Paused || !a.machine.usable(&a.machine.line) {
 		a.endRetired()
 	}
-	if !stop {
-		a.removal.Why = ""
-	}
+	a.noteUndone(stop)
 	if over && a.registry.forget(a, func() { a.publish(now, true) }) {
 		return true
 	}

@@ -163,11 +163,14 @@ func (a *actor) clean(number int64) {
 			a.owe(left)
 			a.removal.Why = "see the hub's log"
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				a.removal.Why = "there was no time left"
+				a.removal.Why = outOfTime
 			}
 		})
 	})
 }
+
+// outOfTime is why steps are not done that nothing but the time of the removal has kept from it.
+const outOfTime = "there was no time left"
 
 // owe notes cleanup steps that are to be done before the remote is gone. A module that does not run any more has
 // still done something there.
@@ -177,25 +180,47 @@ func (a *actor) owe(steps []string) {
 	}
 }
 
-// abandoned returns what a removal has left undone, or nil for nothing. Of an app that was never built
-// in this process it is taken that it would have the steps of all others. It is called when the actor
-// has ended.
+// noteUndone notes what a removal has left undone so far.
+func (a *actor) noteUndone(stop bool) {
+	if !stop {
+		a.removal.Why = ""
+		a.undone.Store(nil)
+		return
+	}
+	left := a.left()
+	left.Zombie = true // Whoever reads it does not wait for the end of the app.
+	a.undone.Store(&left)
+}
+
+// abandoned returns what a removal has left undone, or nil for nothing. It is called when the actor has
+// ended.
 func (a *actor) abandoned() error {
-	left := *a.removal
+	left := a.left()
 	left.Zombie = a.machine.zombies > 0
+	if len(left.Steps) == 0 && !left.Zombie {
+		return nil
+	}
+	return &left
+}
+
+// left returns the cleanup steps that are not done, and why. An app that was never built in this process
+// counts as one that has the steps of all others.
+func (a *actor) left() AbandonedError {
+	left := *a.removal
 	var built bool
 	if left.Steps, built = a.steps[a.machine.app.epoch]; !built && a.machine.known() != "" {
 		left.Steps = a.registry.knownSteps()
 	}
-	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(left.Steps, maps.Keys(a.owed)))))
-	if len(left.Steps) == 0 && !left.Zombie {
-		return nil
-	}
-	if left.Why == "" && len(left.Steps) > 0 {
+	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
+	switch {
+	case left.Why != "" || len(left.Steps) == 0:
+	case a.beforeStop.State == StateReady:
+		left.Why = outOfTime
+	default:
 		left.Why = fmt.Sprintf("the remote %s could not be used (%s): %s",
 			a.applied.Endpoint.Server, a.beforeStop.Reason, a.beforeStop.Message)
 	}
-	return &left
+	return left
 }
 
 // leaveBehind counts an epoch that does not end as a zombie until it does.

@@ -14,7 +14,9 @@ import (
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -177,6 +179,33 @@ func TestRegistry_RemoveEnds(t *testing.T) {
 				t.Errorf("left %v (%v), want %v", left.Steps, err, test.left)
 			}
 		})
+	}
+}
+
+// A removal whose time is over while the app is still stopping names the steps that are known.
+func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
+	t.Parallel()
+	c, hang := dedicated(t), make(chan struct{})
+	var s traces
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Limits.StopTimeout = time.Minute
+		o.Modules = []registry.Module{s.module(), registry.NewModule("stubborn", registry.ModuleOptions{
+			Remote: fx.Invoke(func(mgr ctrl.Manager) error {
+				return mgr.Add(manager.RunnableFunc(func(context.Context) error { <-hang; return nil }))
+			}),
+		})}
+	})
+	t.Cleanup(func() { close(hang) })
+	spawn(t, r, "left", configFor(t, c.Kubeconfig()))
+	if err := c.Kill(); err != nil {
+		t.Fatalf("Kill: %v", err)
+	}
+	expectState(t, r, "left", registry.StateUnreachable, "Unreachable")
+	err := removeWithin(t, r, "left", 2*time.Second)
+	var left *registry.AbandonedError
+	want := []string{"traces/configmap", "traces/first", "traces/last"}
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &left) || !slices.Equal(left.Steps, want) || !left.Zombie {
+		t.Errorf("Remove: %v, want its deadline, and that nothing was cleaned up", err)
 	}
 }
 

@@ -58,8 +58,7 @@ func (e *NotReadyError) Error() string {
 // Is reports whether target is ErrNotReady.
 func (e *NotReadyError) Is(target error) bool { return target == ErrNotReady }
 
-// AbandonedError is returned by Remove when a remote is gone and forgotten, but something was left
-// undone or behind.
+// AbandonedError is returned by Remove when a removal has left something undone or behind.
 type AbandonedError struct {
 	// Name is the remote.
 	Name ClusterName
@@ -68,20 +67,23 @@ type AbandonedError struct {
 	Steps []string
 	// Why says what kept the steps from being done; empty where Steps is.
 	Why string
-	// Zombie says that the app has not ended within its stop timeout. It can reach nothing.
+	// Zombie says that the app has not ended in time. It can reach nothing.
 	Zombie bool
 }
 
-// Error says what was abandoned, and why.
+// Error says what was abandoned, and why. The cause is last, since it is the longest part.
 func (e *AbandonedError) Error() string {
-	var left []string
+	parts := []string{fmt.Sprintf("remote %s is removed", e.Name)}
 	if len(e.Steps) > 0 {
-		left = append(left, fmt.Sprintf("cleanup steps not done (%s): %s", e.Why, strings.Join(e.Steps, ", ")))
+		parts = append(parts, "cleanup steps not done: "+strings.Join(e.Steps, ", "))
 	}
 	if e.Zombie {
-		left = append(left, "its app has not ended in time and is left behind; it is fenced and can reach nothing")
+		parts = append(parts, "its app has not ended in time; the app is fenced and can reach nothing")
 	}
-	return fmt.Sprintf("remote %s is removed; %s", e.Name, strings.Join(left, "; "))
+	if e.Why != "" {
+		parts = append(parts, "cause: "+e.Why)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // remoteError is a failure to start an app that is the remote's: it stopped answering meanwhile.

@@ -274,13 +274,19 @@ func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 // steps are skipped at once.
 //
 // It returns nil when everything was done, an *AbandonedError when the remote is gone and something
-// was left undone, and otherwise what Stop returns.
+// was left undone, and otherwise what Stop returns. At the deadline of ctx the error is that of ctx and
+// an *AbandonedError, which names the steps that are not done by then.
 func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
-	if err != nil {
-		return err
+	switch {
+	case err == nil:
+		return a.abandoned()
+	case errors.Is(err, context.DeadlineExceeded):
+		if left := a.undone.Load(); left != nil {
+			return fmt.Errorf("%w: %w", err, left)
+		}
 	}
-	return a.abandoned()
+	return err
 }
 
 // removeTimeout is what cleanup steps get where nobody has set a deadline.
@@ -296,7 +302,7 @@ func (r *Registry) removeBy(ctx context.Context) time.Time {
 	return time.Now().Add(max(left/2, left-stop))
 }
 
-// finish makes a remote end, and returns its actor when that is over.
+// finish makes a remote end and waits until it has ended. It returns the actor, also where ctx ends first.
 func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.Time) (*actor, error) {
 	a, err := r.actor(name)
 	if err != nil {
@@ -309,7 +315,7 @@ func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.T
 	case <-overtaken:
 		return nil, fmt.Errorf("stop %s: %w", name, ErrSuperseded)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("stop %s: the app is fenced, but its clean-up goes on: %w", name, context.Cause(ctx))
+		return a, fmt.Errorf("stop %s: the app is fenced, but its clean-up goes on: %w", name, context.Cause(ctx))
 	}
 }
 

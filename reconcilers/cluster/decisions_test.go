@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -328,7 +329,7 @@ func TestSooner(t *testing.T) {
 func TestEndOf(t *testing.T) {
 	t.Parallel()
 	ended := func(err error) *removal { return &removal{err: err} }
-	left := &registry.AbandonedError{Name: "a", Steps: []string{"tidy/everything"}, Why: "it does not answer"}
+	left := &registry.AbandonedError{Name: "a", Steps: []string{"tidy/everything"}, Why: strings.Repeat("it does not answer ", 100)}
 	for name, tc := range map[string]struct {
 		removing *removal
 		want     string
@@ -339,6 +340,7 @@ func TestEndOf(t *testing.T) {
 		"all was done":                       {ended(nil), eventDeregistered, "", false},
 		"somebody else was faster":           {ended(registry.ErrNotFound), eventDeregistered, "", false},
 		"something was left undone":          {ended(fmt.Errorf("x: %w", left)), eventAbandoned, "tidy/everything", false},
+		"the time was over before all was":   {ended(fmt.Errorf("%w: %w", context.DeadlineExceeded, left)), eventAbandoned, "tidy/everything", false},
 		"the time was over":                  {ended(fmt.Errorf("x: %w", context.DeadlineExceeded)), eventAbandoned, "fenced", false},
 		"the hub ends":                       {ended(fmt.Errorf("x: %w", context.Canceled)), "", "", true},
 		"the remote is wanted, for a moment": {ended(registry.ErrSuperseded), "", "", true},
@@ -346,8 +348,41 @@ func TestEndOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := endOf(tc.removing)
-			if got.reason != tc.want || !strings.Contains(got.note, tc.says) || (err != nil) != tc.again {
+			if got.reason != tc.want || !strings.Contains(noteOf(got), tc.says) || (err != nil) != tc.again {
 				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// noteOf returns the note as the event has it.
+func noteOf(t transition) string { return object.Shortened(t.note, object.MaxNote) }
+
+// The steps come before the cause, however long that is, and as many as there is room for.
+func TestEndOf_NamesTheSteps(t *testing.T) {
+	t.Parallel()
+	var steps []string
+	for i := range 100 {
+		steps = append(steps, fmt.Sprintf("module-%02d/a-step-of-it", i))
+	}
+	cause := "dial tcp: " + strings.Repeat("very ", 200) + "far away"
+	for name, tc := range map[string]struct {
+		steps []string
+		want  []string
+	}{
+		"some":     {steps[:10], steps[:10]},
+		"too many": {steps, append(steps[:25:25], " more, see the hub's log; cause: dial tcp")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			end, err := endOf(&removal{err: &registry.AbandonedError{Name: "a", Steps: tc.steps, Why: cause}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(noteOf(end), want) {
+					t.Errorf("the event does not say %q: %s", want, noteOf(end))
+				}
 			}
 		})
 	}

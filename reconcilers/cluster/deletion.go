@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
@@ -62,6 +64,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("remove the finalizer: %w", err)
 	default:
+		logAbandoned(ctx, removing)
 		r.events.tell(cluster, end)
 	}
 	return ctrl.Result{}, nil // When the Cluster is seen to be gone, it is forgotten.
@@ -111,7 +114,7 @@ func (r *reconciler) clear(ctx context.Context, name string) {
 
 const (
 	noteDeregistered = "The app was stopped"
-	noteAbandoned    = "The Cluster goes, but not everything was cleaned up: %s"
+	noteAbandoned    = "Cluster removed with incomplete cleanup: %s"
 	noteRestarted    = "the hub was restarted meanwhile, and the Cluster is paused or its credentials cannot be " +
 		"used, so nothing was cleaned up in the remote"
 	noteStillEnding = "the app is fenced and can reach nothing, but it has not ended in time"
@@ -132,10 +135,34 @@ func endOf(removing *removal) (transition, error) {
 	case err == nil, errors.Is(err, registry.ErrNotFound):
 		return deregistered, nil
 	case errors.As(err, &left):
-		return abandoned(left.Error()), nil
+		return abandoned(describeAbandoned(left)), nil
 	case errors.Is(err, context.DeadlineExceeded):
 		return abandoned(noteStillEnding), nil
 	default:
 		return transition{}, fmt.Errorf("remove the remote: %w", err)
 	}
+}
+
+// logAbandoned logs all steps that a removal has left undone: an event has room for some of them.
+func logAbandoned(ctx context.Context, removing *removal) {
+	var left *registry.AbandonedError
+	if removing != nil && errors.As(removing.err, &left) {
+		log.FromContext(ctx).Info("Cluster removed with incomplete cleanup", "steps", left.Steps, "cause", left.Why)
+	}
+}
+
+// maxStepsNote bounds what an event says of cleanup steps, so that the cause has room behind them.
+const maxStepsNote = 700
+
+// describeAbandoned says what a removal has left undone: the steps first, which the operator has to do by hand.
+func describeAbandoned(left *registry.AbandonedError) string {
+	short := *left
+	length := 0
+	for i, step := range left.Steps {
+		if length += len(step) + len(", "); length > maxStepsNote {
+			short.Steps = append(slices.Clone(left.Steps[:i]), fmt.Sprintf("and %d more, see the hub's log", len(left.Steps)-i))
+			break
+		}
+	}
+	return short.Error()
 }

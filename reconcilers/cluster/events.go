@@ -47,16 +47,12 @@ type recorder struct {
 	scheme *runtime.Scheme
 }
 
-const (
-	// eventAction is what all events are about, in the words of the API of events.
-	eventAction = "Reconcile"
-	// maxNote bounds the text of an event in characters. The API server's limit is 1024 bytes.
-	maxNote = 256
-)
+// eventAction is what all events are about, in the words of the API of events.
+const eventAction = "Reconcile"
 
 // tell records an event about an object.
 func (r recorder) tell(about runtime.Object, t transition) {
-	r.Eventf(object.InAnyVersion(r.scheme, about, t.part), nil, t.kind, t.reason, eventAction, "%s", cut(t.note, maxNote))
+	r.Eventf(object.InAnyVersion(r.scheme, about, t.part), nil, t.kind, t.reason, eventAction, "%s", object.Shortened(t.note, object.MaxNote))
 }
 
 // transitions returns what happened between two reports. It is empty if they differ in details

@@ -119,5 +119,5 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 		return // It is being deleted, and nobody looks at its events any more.
 	}
 	o.events.Eventf(object.InAnyVersion(o.events.scheme, &cluster, ""), where.reference(), corev1.EventTypeNormal, eventObserved, method, "%s",
-		cut("Would "+method+" "+where.String()+", which the remote accepts", maxNote))
+		object.Shortened("Would "+method+" "+where.String()+", which the remote accepts", object.MaxNote))
 }
