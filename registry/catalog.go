@@ -60,7 +60,8 @@ func newCatalog(o Options) (catalog, error) {
 		if err := m.options.Select.check(); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
 		}
-		if err := checkRules(slices.Concat(m.options.Rules, m.options.HubRules)); err != nil {
+		rules := slices.Concat(m.options.Rules, m.options.HubRules)
+		if err := errors.Join(checkRules(rules), checkNamespaces(m.options.HubNamespaces)); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
 		}
 		all = append(all, entry{Module: m})

@@ -40,6 +40,11 @@ type ModuleOptions struct {
 	// module that lacks one waits, with the right's name, and the others run. Default: none, nothing is
 	// asked.
 	Rules, HubRules []rbacv1.PolicyRule
+	// HubNamespaces limits HubRules to these namespaces of the hub, which have to exist: the hub prints a
+	// Role for each in place of the ClusterRole. Rules on Clusters and on paths apply to the whole hub in any
+	// case, because these have no namespace. Name groups and resources: a rule with "*" counts as one on
+	// kinds that have a namespace. Default: none, HubRules apply to all namespaces.
+	HubNamespaces []string
 }
 
 // modulesGroup is the fx value group that collects the modules of a hub.
@@ -71,6 +76,10 @@ func (m Module) Rules() []rbacv1.PolicyRule { return m.options.Rules }
 
 // HubRules returns the rights that the module needs in the hub. They must not be written to.
 func (m Module) HubRules() []rbacv1.PolicyRule { return m.options.HubRules }
+
+// HubNamespaces returns the namespaces of the hub that limit HubRules, none for no limit. They must not be
+// written to.
+func (m Module) HubNamespaces() []string { return m.options.HubNamespaces }
 
 // Option returns what adds the module to the hub's App: its hub part, and its membership in the
 // group from which the registry takes the modules of every remote.

@@ -159,6 +159,7 @@ func TestChart_Values(t *testing.T) {
 		"pull secrets":   {map[string]any{"imagePullSecrets": []any{map[string]any{"name": "own"}}}, "imagePullSecrets:\n      - name: own"},
 		"args":           {map[string]any{"args": []any{"--log-level=debug"}}, "- --debug-bind-address=127.0.0.1:6060\n        - --log-level=debug"},
 		"rules":          {map[string]any{"extraRules": []any{map[string]any{"apiGroups": []any{"own"}, "resources": []any{"things"}, "verbs": []any{"get"}}}}, "- things"},
+		"roles":          {map[string]any{"extraRoles": []any{map[string]any{"namespace": "shop", "rules": []any{map[string]any{"resources": []any{"carts"}, "verbs": []any{"get"}}}}}}, "  name: clusterfx-hub-modules\n  namespace: shop\nrules:\n- resources:\n  - carts"},
 		"resources":      {map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "7"}}}, "cpu: \"7\""},
 		"memory":         {map[string]any{"goMemLimit": "7GiB"}, "value: 7GiB"},
 		"node selector":  {map[string]any{"nodeSelector": map[string]any{"own": "node"}}, "own: node"},

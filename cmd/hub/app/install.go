@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,7 +86,7 @@ func (f *installFlags) objects(modules []registry.Module) ([]*unstructured.Unstr
 	if f.options.Image == "" {
 		f.options.Image = releasedImage(version())
 	}
-	f.options.Rules = installedRules(modules)
+	f.options.Rules = hubRules(modules)
 	return install.Objects(f.options)
 }
 
@@ -127,24 +126,6 @@ func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructu
 		return hub.Explain(err)
 	}
 	return printing
-}
-
-// installedRules are the rights that "hub rbac" prints for all modules of this hub.
-func installedRules(modules []registry.Module) *install.Rules {
-	rules := &install.Rules{}
-	for _, role := range (&rbacFlags{namespace: hubv1.DefaultNamespace}).inHub(modules) {
-		switch role := role.(type) {
-		case *rbacv1.ClusterRole:
-			rules.Everywhere = role.Rules
-		case *rbacv1.Role:
-			if role.Namespace == hubv1.DefaultNamespace {
-				rules.Own = role.Rules
-			} else {
-				rules.Events = role.Rules
-			}
-		}
-	}
-	return rules
 }
 
 // stockImage is the repository of the stock hub's image.

@@ -24,8 +24,11 @@ import (
 const asHub = "CLUSTERFX_TEST_AS_HUB"
 
 func mainOfHub() int {
-	if os.Getenv(asHub) == "stock" {
+	switch os.Getenv(asHub) {
+	case "stock":
 		return app.Main(modules.All()...)
+	case "limited":
+		return app.Main(limitedModule())
 	}
 	return app.Main(hubModule(fx.Invoke(func(l fx.Lifecycle, m ctrl.Manager) error {
 		l.Append(fx.StopHook(func(ctx context.Context) {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
@@ -110,37 +111,60 @@ func pick(all []registry.Module, wanted []string) ([]registry.Module, error) {
 
 // inHub returns the roles in the hub's cluster.
 func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
-	everywhere := append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
-		APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
-	})
+	rules := hubRules(modules)
 	if f.impersonate {
-		everywhere = append(everywhere,
+		rules.Everywhere = append(rules.Everywhere,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}},
 			rbacv1.PolicyRule{
 				APIGroups: []string{""}, Resources: []string{"groups"}, Verbs: []string{"impersonate"},
 				ResourceNames: []string{registry.HubGroup, "system:authenticated"},
 			})
 	}
-	for _, m := range modules {
-		everywhere = append(everywhere, m.HubRules()...)
+	var all []client.Object
+	if f.impersonate { // What apps do in the hub they do as members of this group.
+		for _, needed := range registry.HubRules(modules...) {
+			all = append(all, roleFor(appsRole, needed))
+		}
 	}
+	all = append(all,
+		clusterRole(hubRole, rules.Everywhere),
+		role(f.namespace, hubRole, rules.Own),
+		role(metav1.NamespaceDefault, hubRole, rules.Events),
+	)
+	for _, needed := range rules.Modules {
+		all = append(all, roleFor(install.ModulesRole, needed))
+	}
+	return all
+}
+
+// hubRules returns the permissions of a hub with these modules in its own cluster.
+func hubRules(modules []registry.Module) *install.Rules {
 	lease := rbacv1.PolicyRule{
 		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
 	}
-	var apps []client.Object
-	if f.impersonate { // What apps do in the hub they do as members of this group.
-		var rules []rbacv1.PolicyRule
-		for _, m := range modules {
-			rules = append(rules, m.HubRules()...)
-		}
-		apps = append(apps, clusterRole(appsRole, rules))
+	rules := &install.Rules{
+		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
+			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
+		}),
+		Own:    slices.Concat(cluster.CredentialsRules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{lease}),
+		Events: cluster.EventRules(),
 	}
-	own := slices.Concat(cluster.CredentialsRules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{lease})
-	return append(apps,
-		clusterRole(hubRole, everywhere),
-		role(f.namespace, own),
-		role(metav1.NamespaceDefault, cluster.EventRules()),
-	)
+	for _, needed := range registry.HubRules(modules...) {
+		if needed.Namespace == "" {
+			rules.Everywhere = append(rules.Everywhere, needed.Rules...)
+		} else {
+			rules.Modules = append(rules.Modules, needed)
+		}
+	}
+	return rules
+}
+
+// roleFor returns the role that grants rules where they apply.
+func roleFor(name string, needed registry.NamespacedRules) client.Object {
+	if needed.Namespace == "" {
+		return clusterRole(name, needed.Rules)
+	}
+	return role(needed.Namespace, name, needed.Rules)
 }
 
 // inRemote returns the role in every remote.
@@ -156,10 +180,10 @@ func clusterRole(name string, rules []rbacv1.PolicyRule) client.Object {
 	}
 }
 
-func role(namespace string, rules []rbacv1.PolicyRule) client.Object {
+func role(namespace, name string, rules []rbacv1.PolicyRule) client.Object {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
-		ObjectMeta: metav1.ObjectMeta{Name: hubRole, Namespace: namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Rules:      rules,
 	}
 }

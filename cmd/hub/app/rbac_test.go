@@ -24,15 +24,22 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
-// roles runs "hub rbac" as a user does and returns what it prints.
+// roles runs "hub rbac" of the stock hub as a user does and returns what it prints.
 func (h *hub) roles(args ...string) (rendered []string) {
+	h.t.Helper()
+	return h.rolesOf("stock", args...)
+}
+
+// rolesOf runs "hub rbac" of another hub.
+func (h *hub) rolesOf(which string, args ...string) (rendered []string) {
 	h.t.Helper()
 	self, err := os.Executable()
 	h.must(err)
 	cmd := exec.CommandContext(h.t.Context(), self, append([]string{"rbac"}, args...)...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=stock"), h.t.Output()
+	cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"="+which), h.t.Output()
 	out, err := cmd.Output()
 	h.must(err)
 	for text := range strings.SplitSeq(string(out), "---\n") {
@@ -115,6 +122,53 @@ func TestRBAC_IsEnough(t *testing.T) {
 		return h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &corev1.ConfigMap{})
 	})
 	h.must(h.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "exactly"}}))
+}
+
+// limitedModule is a module whose rules in the hub apply to one namespace.
+func limitedModule() registry.Module {
+	return registry.NewModule("limited", registry.ModuleOptions{
+		HubRules: []rbacv1.PolicyRule{
+			{APIGroups: []string{hubv1.GroupName}, Resources: []string{"clusters"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "delete"}},
+		},
+		HubNamespaces: []string{"limited"},
+	})
+}
+
+// A module that may delete ConfigMaps in its namespaces of the hub may do so in no other one, whether its hub part
+// asks or its apps do. Its rules on Clusters apply.
+func TestRBAC_HubNamespaces(t *testing.T) {
+	h := newHub(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "limited"}}
+	if err := h.Create(t.Context(), ns); !apierrors.IsAlreadyExists(err) {
+		h.must(err)
+	}
+	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "limited"})
+	h.must(err)
+	grant(t, h.Client, "limited", h.rolesOf("limited", "--in=hub"))
+	c, err := client.New(user.Config(), client.Options{Scheme: h.Scheme()})
+	h.must(err)
+	expectWrites := func(namespace string, allowed bool) {
+		t.Helper()
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "made-by-limited"}}
+		for verb, err := range map[string]error{
+			"create": c.Create(t.Context(), cm.DeepCopy(), client.DryRunAll),
+			"delete": client.IgnoreNotFound(c.Delete(t.Context(), cm, client.DryRunAll)),
+		} {
+			if allowed && err != nil || !allowed && !apierrors.IsForbidden(err) {
+				t.Errorf("%s a ConfigMap in %s: %v, want allowed %t", verb, namespace, err, allowed)
+			}
+		}
+	}
+	eventually(t, func() error { // RBAC takes a moment to be known everywhere.
+		return client.IgnoreNotFound(c.Get(t.Context(), client.ObjectKey{Name: "none"}, &hubv1.Cluster{}))
+	})
+	eventually(t, func() error {
+		return client.IgnoreNotFound(c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "limited", Name: "none"}}))
+	})
+	expectWrites("limited", true)
+	expectWrites(metav1.NamespaceDefault, false)
+	expectWrites(metav1.NamespaceSystem, false)
 }
 
 // What a user gets wrong is answered with what there is.

@@ -5,6 +5,7 @@ package quota
 import (
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -26,4 +27,5 @@ var Module = registry.NewModule("quota", registry.ModuleOptions{
 	HubRules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}},
 	},
+	HubNamespaces: []string{metav1.NamespaceDefault}, // where Count writes
 })

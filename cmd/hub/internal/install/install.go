@@ -37,7 +37,11 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("complete %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	return objects, nil
+	ofModules, err := o.Rules.ofModules(objects)
+	if err != nil {
+		return nil, fmt.Errorf("make the roles of modules: %w", err)
+	}
+	return append(objects, ofModules...), nil
 }
 
 // complete puts the options into an object.

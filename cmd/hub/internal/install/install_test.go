@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // kustomize builds a folder of config with the kustomize that is in kubectl.
@@ -109,6 +110,9 @@ func TestObjects_Options(t *testing.T) {
 		Everywhere: []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}},
 		Own:        []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"c"}, Verbs: []string{"get"}}},
 		Events:     []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"d"}, Verbs: []string{"get"}}},
+		Modules: []registry.NamespacedRules{{
+			Namespace: "shop", Rules: []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"e"}, Verbs: []string{"get"}}},
+		}},
 	}
 	all := objects(t, install.Options{Namespace: "elsewhere", Image: "registry.example.com/hub:v1", Replicas: 3, Rules: rules})
 	if got := text(t, all); strings.Contains(got, "clusterfx-system") {
@@ -117,15 +121,17 @@ func TestObjects_Options(t *testing.T) {
 	find(t, all, "Namespace//elsewhere")
 	for _, binding := range []string{
 		"ClusterRoleBinding//clusterfx-hub", "RoleBinding/elsewhere/clusterfx-hub", "RoleBinding/default/clusterfx-hub-events",
+		"RoleBinding/shop/clusterfx-hub-modules",
 	} {
 		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "clusterfx-hub", Namespace: "elsewhere"}}
-		if got := into[rbacv1.ClusterRoleBinding](t, find(t, all, binding)).Subjects; !gocmp.Equal(got, want) {
-			t.Errorf("%s binds %v", binding, got)
+		got := into[rbacv1.ClusterRoleBinding](t, find(t, all, binding))
+		if !gocmp.Equal(got.Subjects, want) || got.RoleRef.Name != got.Name {
+			t.Errorf("%s binds %v to %v", binding, got.RoleRef, got.Subjects)
 		}
 	}
 	for role, want := range map[string][]rbacv1.PolicyRule{
 		"ClusterRole//clusterfx-hub": rules.Everywhere, "Role/elsewhere/clusterfx-hub": rules.Own,
-		"Role/default/clusterfx-hub-events": rules.Events,
+		"Role/default/clusterfx-hub-events": rules.Events, "Role/shop/clusterfx-hub-modules": rules.Modules[0].Rules,
 	} {
 		if got := into[rbacv1.ClusterRole](t, find(t, all, role)).Rules; !gocmp.Equal(got, want) {
 			t.Errorf("%s grants %v", role, got)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func ruleOn(group, verb string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{verb}}
+}
+
+// Rules in the hub apply to the namespaces that a module names, and to all of them if it names none. Rules on Clusters
+// and on paths apply to the whole hub.
+func TestHubRules(t *testing.T) {
+	t.Parallel()
+	module := func(name string, namespaces []string, rules ...rbacv1.PolicyRule) registry.Module {
+		return registry.NewModule(name, registry.ModuleOptions{HubRules: rules, HubNamespaces: namespaces})
+	}
+	configMaps, leases := ruleOn("", "delete", "configmaps"), ruleOn("coordination.k8s.io", "get", "leases")
+	paths := rbacv1.PolicyRule{NonResourceURLs: []string{"/version"}, Verbs: []string{"get"}}
+	both := rbacv1.PolicyRule{
+		APIGroups: []string{"", "clusterfx.dev"}, Resources: []string{"clusters", "clusters/status", "things"}, Verbs: []string{"get"},
+	}
+	got := registry.HubRules(
+		module("everywhere", nil, leases),
+		module("limited", []string{"b", "a", "b"}, configMaps, paths),
+		module("mixed", []string{"b"}, both),
+		module("nothing", []string{"c"}),
+	)
+	want := []registry.NamespacedRules{
+		{Rules: []rbacv1.PolicyRule{leases, paths, ruleOn("clusterfx.dev", "get", "clusters", "clusters/status")}},
+		{Namespace: "a", Rules: []rbacv1.PolicyRule{configMaps}},
+		{Namespace: "b", Rules: []rbacv1.PolicyRule{
+			configMaps, ruleOn("clusterfx.dev", "get", "things"), ruleOn("", "get", "clusters", "clusters/status", "things"),
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if both.Resources[2] != "things" || both.APIGroups[0] != "" {
+		t.Errorf("the module's own rules were changed: %v", both)
+	}
+}
+
+func TestNew_ChecksHubNamespaces(t *testing.T) {
+	t.Parallel()
+	hub, _ := remote(t, "hub")
+	_, err := registry.New(registry.Options{
+		Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t),
+		Modules: []registry.Module{registry.NewModule("limited", registry.ModuleOptions{HubNamespaces: []string{"default", "*"}})},
+	})
+	if err == nil || !strings.Contains(err.Error(), `module "limited": "*" is not the name of a namespace`) {
+		t.Errorf("New says %v", err)
+	}
+}
