@@ -28,6 +28,12 @@ const (
 	// Secret holds under the key token. The hub then renews it before it expires.
 	AnnotationRenewToken = "clusterfx.dev/renew-token"
 
+	// AnnotationTokenRenewal is written by the hub together with a token that it has renewed: when, by the
+	// clock of the hub, for which lifetime it asked, and when the token expires. From it follow when the
+	// token is renewed next, and that the Secret is not written more often than once in 5 minutes.
+	// Only the hub writes it.
+	AnnotationTokenRenewal = "clusterfx.dev/token-renewal"
+
 	// AnnotationTokenSecret names a Secret in the remote, in the namespace of the ServiceAccount that
 	// AnnotationRenewToken names. The tokens that the hub asks for are good as long as it exists, so that
 	// whoever deletes it revokes them. "hub register" writes it.

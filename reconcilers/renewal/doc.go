@@ -8,7 +8,7 @@ ca.crt) asks for it with an annotation that names the ServiceAccount:
 
 	clusterfx.dev/renew-token: kube-system/clusterfx-hub
 
-When two thirds of the token's life are over, the hub asks the remote for another one of the same length
+When two thirds of the token's life are over, the hub asks the remote for another one with the same lifetime
 (TokenRequest), with the token itself, and puts it into the Secret. What follows is the rotation of any
 credential: package cluster reads the Secret, and the registry swaps the token under the running app.
 
@@ -24,14 +24,29 @@ right to create the subresource token of itself and of no other:
 
 # How it works
 
-When a token is due follows from the token alone: from its claims iat and exp, which nothing has to verify,
-since whoever can write the Secret can write any token. So a restart forgets nothing, and a renewal that
-was cut off after the remote has answered is done again; the token that nobody has seen expires unused. The
-Secret is patched with its resourceVersion: where somebody has rotated it meanwhile, theirs stays.
+Together with a token the hub writes an annotation, clusterfx.dev/token-renewal: when it wrote the token, by its own
+clock, for which lifetime it asked, and when the token expires. The next renewal is due two thirds of that lifetime
+later, or of the time until the token expires if that is shorter. The time at which a remote claims to have issued a
+token does not count. Due times survive a restart, because the annotation does. A renewal that is interrupted after the
+response of the remote is repeated; the first token expires unused. The patch of the Secret carries its
+resourceVersion: if somebody rotates the token meanwhile, the hub leaves the rotated token in place.
 
-A token that cannot be renewed is tried again with backoff, up to five minutes apart, and an event of the
-Cluster says why. The condition CredentialsValid says ExpiringSoon when it comes to that. A remote that is
-away is asked when it is back, if its token still lives then; else somebody has to register it anew.
+A token that the hub has not requested has no annotation with its expiry. It is due by its claims iat and exp, once, and
+at once if it was issued in the future: then the clock of the remote is ahead, and the token ends earlier than it claims.
+
+The hub writes a Secret at most once in 5 minutes, whatever a remote responds; otherwise the patch, which triggers the
+reconciler, could start an endless loop. The annotation keeps that promise across restarts. An annotation that cannot be
+decoded, or whose time is in the future, delays the renewal by 5 minutes, and the renewal replaces it.
+
+The hub checks a new token before it stores it. It refuses a token that is larger than 16 KiB or makes the Secret too
+large to be read, is not a JWT, ends within 10 minutes, or lives for less than half of the lifetime that was asked for.
+The old token stays in place then, and the event TokenRefused says why. A token that ends before the old one is stored
+if it lives as long as was asked for: the clock of the remote may have been set. Because of these rules the hub asks for
+20 minutes at least.
+
+A token that cannot be renewed is retried with backoff, up to five minutes apart, and the event RenewalFailed says why.
+The condition CredentialsValid gets the reason ExpiringSoon when the old token comes near its end. A remote that is away
+is asked for a token when it returns, if the old token is still valid then. If it is not, register the remote again.
 
 # Considerations
 

@@ -12,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // FieldManager is who changes the Secrets, and who records events.
@@ -35,13 +37,19 @@ type reconciler struct {
 	remotes   *registry.Registry
 	events    events.EventRecorder
 	namespace string
+	floor     *floor
 }
 
 // Reconcile renews the token of a Secret if it is due.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var secret corev1.Secret
-	if err := r.live.Get(ctx, request.NamespacedName, &secret); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("read the Secret: %w", err))
+	err := r.live.Get(ctx, request.NamespacedName, &secret)
+	if apierrors.IsNotFound(err) {
+		r.floor.forget(request.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("read the Secret: %w", err)
 	}
 	if !isRenewed(&secret) || !secret.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
@@ -55,21 +63,49 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("Secret %s: %v; the key %s must hold one", secret.Name, err, tokenKey))
 		return ctrl.Result{}, nil // A change of the Secret brings it back.
 	}
-	if wait := time.Until(old.due()); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
+	next, wait := r.planOf(&secret, old, time.Now())
+	if wait > 0 {
+		return after(wait), nil
 	}
-	renewed, err := r.renew(ctx, cluster, &secret, old)
+	renewed, err := r.renew(ctx, cluster, &secret, next.lifetime)
 	switch {
 	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), apierrors.IsConflict(err):
 		return ctrl.Result{}, nil // Its return, or the change of the Secret, is an event.
 	case err != nil:
-		r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("The token, which expires at %s, could not be renewed: %v",
-			old.expires.UTC().Format(time.RFC3339), err))
+		r.tellFailure(cluster, old, err)
 		return ctrl.Result{}, err
 	}
-	log.FromContext(ctx).Info("The token was renewed", "cluster", cluster.Name, "expires", renewed.expires)
-	r.tell(cluster, corev1.EventTypeNormal, "TokenRenewed", "The token was renewed; it expires at "+renewed.expires.UTC().Format(time.RFC3339))
-	return ctrl.Result{RequeueAfter: max(time.Until(renewed.due()), time.Minute)}, nil
+	expires := renewed.ExpirationTime.UTC().Format(time.RFC3339)
+	log.FromContext(ctx).Info("Token renewed", "cluster", cluster.Name, "expires", expires)
+	r.tell(cluster, corev1.EventTypeNormal, "TokenRenewed", "The token was renewed; it expires at "+expires)
+	return after(time.Until(renewed.plan().due)), nil
+}
+
+// planOf returns the plan for the token of a Secret, and how long it is to wait.
+func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (plan, time.Duration) {
+	recorded, isBad := recordOf(secret, now)
+	next := old.first(now)
+	if recorded.isOf(old) {
+		next = recorded.plan()
+	}
+	return next, max(next.due.Sub(now), r.floor.wait(client.ObjectKeyFromObject(secret), recorded, isBad, now))
+}
+
+// after has a Secret looked at again. That is within an hour: a timer does not notice that the clock is set, or that
+// the machine sleeps.
+func after(wait time.Duration) ctrl.Result {
+	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), time.Hour)}
+}
+
+// tellFailure records why a token was not renewed. Nothing that the remote wrote is in it.
+func (r *reconciler) tellFailure(cluster *hubv1.Cluster, old life, err error) {
+	expires := old.expires.UTC().Format(time.RFC3339)
+	if refused := (*refusal)(nil); errors.As(err, &refused) {
+		r.tell(cluster, corev1.EventTypeWarning, "TokenRefused",
+			fmt.Sprintf("The remote issued a token that is not stored, and the old one stays, which expires at %s: %s", expires, refused.why))
+		return
+	}
+	r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("The token, which expires at %s, could not be renewed: %v", expires, err))
 }
 
 // clusterOf returns a Cluster that names the Secret, preferably one whose remote can be asked; nil for none.
@@ -92,12 +128,39 @@ func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Clust
 }
 
 // renew asks the remote for a new token and puts it in the place of the old one.
-func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, old life) (life, error) {
+func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, lifetime time.Duration) (record, error) {
+	token, err := r.request(ctx, cluster, secret, secondsOf(lifetime))
+	if err != nil {
+		return record{}, err
+	}
+	now := time.Now()
+	renewed, err := judge(token, lifetime, now)
+	if err != nil {
+		return record{}, err
+	}
+	before := secret.DeepCopy()
+	secret.Data[tokenKey] = []byte(token)
+	if err := isReadable(secret, cluster); err != nil {
+		return record{}, err
+	}
+	wrote := record{Time: metav1.NewMicroTime(now), LifetimeSeconds: secondsOf(lifetime), ExpirationTime: metav1.NewTime(renewed.expires)}
+	if err := wrote.write(secret); err != nil {
+		return record{}, fmt.Errorf("note the renewal: %w", err)
+	}
+	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.hub.Patch(ctx, secret, lock, client.FieldOwner(FieldManager)); err != nil {
+		return record{}, fmt.Errorf("write Secret %s: %w", secret.Name, err)
+	}
+	r.floor.wrote(client.ObjectKeyFromObject(secret), now)
+	return wrote, nil
+}
+
+// request asks the remote for a token.
+func (r *reconciler) request(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, seconds int64) (string, error) {
 	account, err := accountOf(secret)
 	if err != nil {
-		return life{}, err
+		return "", err
 	}
-	seconds := old.seconds()
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &seconds, BoundObjectRef: boundTo(secret),
 	}}
@@ -105,20 +168,21 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 		return remote.SubResource("token").Create(ctx, account, token)
 	})
 	if err != nil {
-		return life{}, fmt.Errorf("ask for a token of ServiceAccount %s/%s, which needs the right to create serviceaccounts/token: %w",
+		return "", fmt.Errorf("ask for a token of ServiceAccount %s/%s, which needs the right to create serviceaccounts/token: %w",
 			account.Namespace, account.Name, err)
 	}
-	renewed, err := lifeOf([]byte(token.Status.Token))
-	if err != nil {
-		return life{}, err
+	return token.Status.Token, nil
+}
+
+// isReadable refuses a token that would make the Secret too large to be read.
+func isReadable(secret *corev1.Secret, cluster *hubv1.Cluster) error {
+	_, err := kubeconfig.Parse(secret.Data, kubeconfig.Options{
+		Key: cluster.Spec.KubeconfigSecretRef.Key, Server: cluster.Spec.Server,
+	}, kubeconfig.Policy{})
+	if wrong := (*kubeconfig.Error)(nil); errors.As(err, &wrong) && wrong.Reason == kubeconfig.ReasonTooLarge {
+		return refuse("with it the Secret would be larger than the hub accepts")
 	}
-	before := secret.DeepCopy()
-	secret.Data[tokenKey] = []byte(token.Status.Token)
-	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.hub.Patch(ctx, secret, lock, client.FieldOwner(FieldManager)); err != nil {
-		return life{}, fmt.Errorf("write Secret %s: %w", secret.Name, err)
-	}
-	return renewed, nil
+	return nil // What else is wrong with the Secret was wrong before.
 }
 
 // boundTo returns the Secret in the remote that the new token is to be good as long as, or nil for none.

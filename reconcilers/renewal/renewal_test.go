@@ -8,9 +8,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,32 +52,65 @@ func TestMain(m *testing.M) {
 // newHub runs a hub until the test ends, and returns a client and the namespace of its credentials.
 func newHub(t *testing.T) (client.Client, string) {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := newSite(t)
+	t.Cleanup(s.start(t))
+	return s.Client, s.namespace
+}
+
+// site is a management cluster in which hubs run, one after another.
+type site struct {
+	client.Client
+	config    *rest.Config // of the hubs
+	namespace string
+	requests  sync.Map // of the hubs for Secrets: method and name to *atomic.Int64
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
 	scheme := runtime.NewScheme()
-	must(errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	config := fleettest.Cluster(t, "hub").Config()
 	eventually(t, func() error { // Tests do it at the same time.
 		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
 		return err
 	})
 	direct, err := client.New(config, client.Options{Scheme: scheme})
-	must(err)
+	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "renewal-"}}
-	must(direct.Create(t.Context(), namespace))
-
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{ByObject: cluster.CacheOptions(namespace.Name)},
+	must(t, direct.Create(t.Context(), namespace))
+	s := &site{Client: direct, config: config, namespace: namespace.Name}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if before, name, found := strings.Cut(r.URL.Path, "/secrets/"); found && strings.HasSuffix(before, s.namespace) {
+				s.count(r.Method, name).Add(1)
+			}
+			return next.RoundTrip(r)
+		})
 	})
-	must(err)
+	return s
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// count returns how often the hubs have made a request for a Secret.
+func (s *site) count(method, secret string) *atomic.Int64 {
+	n, _ := s.requests.LoadOrStore(method+" "+secret, &atomic.Int64{})
+	return n.(*atomic.Int64)
+}
+
+// start runs a hub, and returns the function that stops it.
+func (s *site) start(t *testing.T) func() {
+	t.Helper()
+	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
+		Scheme: s.Scheme(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{ByObject: cluster.CacheOptions(s.namespace)},
+	})
+	must(t, err)
 	policy := kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	must(fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
-		fx.Supply(cluster.Settings{Namespace: namespace.Name, Policy: policy}, renewal.Settings{Namespace: namespace.Name}),
+	must(t, fx.New(fx.NopLogger, fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
+		fx.Supply(cluster.Settings{Namespace: s.namespace, Policy: policy}, renewal.Settings{Namespace: s.namespace}),
 		fx.Supply(registry.Options{Policy: policy, AllowDuplicates: true}),
 		registry.FX, cluster.Module, renewal.Module,
 	).Err())
@@ -85,11 +122,17 @@ func newHub(t *testing.T) (client.Client, string) {
 			t.Errorf("the hub ended: %v", err)
 		}
 	}()
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		<-done
-	})
-	return direct, namespace.Name
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // register makes a Secret with a token that is due within seconds, and a Cluster of the same name.
@@ -117,10 +160,7 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		_ = hub.Delete(ctx, cluster)
-	})
+	t.Cleanup(func() { _ = hub.Delete(context.WithoutCancel(t.Context()), cluster) })
 	return secret
 }
 
@@ -195,7 +235,7 @@ func TestRenewal_NoToken(t *testing.T) {
 	if err := hub.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
-	expectEvent(t, hub, name, "RenewalFailed", "does not say when it was issued")
+	expectEvent(t, hub, name, "RenewalFailed", "does not state when it was issued")
 }
 
 // A new token is bound to the Secret of the remote that the annotation names.

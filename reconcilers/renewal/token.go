@@ -4,6 +4,7 @@ package renewal
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -11,16 +12,24 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// life is the time for which a token was issued.
-type life struct{ issued, expires time.Time }
-
-// shortest is the shortest life that Kubernetes gives a token, longest what is believed of one.
+// Bounds of the life of a token. Kubernetes grants no life of less than 10 minutes. The hub accepts no token that ends
+// within soonest, so it asks for twice that: a token that was asked for with less would be refused each time.
 const (
-	shortest = 10 * time.Minute
+	soonest  = 10 * time.Minute
+	shortest = 2 * soonest
 	longest  = 100 * 365 * 24 * time.Hour
 )
 
-var errNoLife = errors.New("the token does not say when it was issued and when it expires, as those of the TokenRequest API do")
+// maxToken is the size of the largest token that the hub stores, in bytes. Tokens of ServiceAccounts have about 1 KiB.
+const maxToken = 16 << 10
+
+// skew is how far in the future a token may have been issued without a doubt about the clock of the remote.
+const skew = time.Minute
+
+var errNoLife = errors.New("the token does not state when it was issued and when it expires, as tokens of the TokenRequest API do")
+
+// life is the time for which a token was issued, by the clock of the remote.
+type life struct{ issued, expires time.Time }
 
 // lifeOf reads the life of a token from its claims. Nothing is verified: see the package comment.
 func lifeOf(token []byte) (life, error) {
@@ -31,13 +40,78 @@ func lifeOf(token []byte) (life, error) {
 	return life{issued, expires}, nil
 }
 
-// length returns how long the token lives, within what Kubernetes takes.
-func (l life) length() time.Duration {
-	return min(max(l.expires.Sub(l.issued), shortest), longest)
+// length returns how long the token lives.
+func (l life) length() time.Duration { return l.expires.Sub(l.issued) }
+
+// first returns the plan for a token that the hub has not requested. Its claims are all that is known of it, so the
+// clock of the remote counts, once. A token that was issued in the future may end any time earlier than it states:
+// it is due at once.
+func (l life) first(now time.Time) plan {
+	due := l.expires.Add(-l.length() / 3)
+	if l.issued.After(now.Add(skew)) {
+		due = now
+	}
+	return plan{due: due, lifetime: within(l.length())}
 }
 
-// due returns when the token is to be renewed.
-func (l life) due() time.Time { return l.issued.Add(l.expires.Sub(l.issued) / 3 * 2) }
+// plan says when a token is renewed, and for how long the next one is asked to live.
+type plan struct {
+	due      time.Time
+	lifetime time.Duration
+}
 
-// seconds returns the length as the TokenRequest API takes it.
-func (l life) seconds() int64 { return int64(math.Round(l.length().Seconds())) }
+// within returns a lifetime that a server can be asked for.
+func within(lifetime time.Duration) time.Duration { return min(max(lifetime, shortest), longest) }
+
+// secondsOf returns a lifetime as the TokenRequest API takes it.
+func secondsOf(lifetime time.Duration) int64 { return int64(math.Round(lifetime.Seconds())) }
+
+// refusal says why the hub does not store a token.
+type refusal struct{ why string }
+
+// Error returns a sentence that has nothing of the token but its times.
+func (r *refusal) Error() string { return "the new token is refused: " + r.why }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// judge returns the life of a token that the remote has issued for a lifetime, or a refusal.
+func judge(token string, lifetime time.Duration, now time.Time) (life, error) {
+	if len(token) > maxToken {
+		return life{}, refuse("it is larger than %d KiB", maxToken>>10)
+	}
+	if !isJWT(token) {
+		return life{}, refuse("it is not a JWT: three parts of letters, digits, - and _ with dots between them")
+	}
+	l, err := lifeOf([]byte(token))
+	if err != nil {
+		return life{}, refuse("it does not state when it was issued and when it expires")
+	}
+	switch {
+	case !l.expires.After(now.Add(soonest)):
+		return life{}, refuse("it ends at %s, less than %s from now; compare the clocks of the hub and the remote",
+			l.expires.UTC().Format(time.RFC3339), soonest)
+	case l.length() < lifetime/2:
+		return life{}, refuse("it lives for %s where %s was asked for; the remote may limit the lifetime of tokens "+
+			"(--service-account-max-token-expiration), so register or rotate with a shorter --token-lifetime", l.length(), lifetime)
+	}
+	return l, nil
+}
+
+// isJWT reports whether the text has the form of a signed JSON Web Token.
+func isJWT(token string) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	for _, part := range parts {
+		if part == "" || strings.IndexFunc(part, isNotBase64) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isNotBase64(r rune) bool {
+	isLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	return !isLetter && (r < '0' || r > '9') && r != '-' && r != '_'
+}

@@ -4,27 +4,42 @@ package renewal
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
 func token(claims string) []byte {
 	return []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln\n")
 }
 
-func TestLifeOf(t *testing.T) {
+// A token that the hub has not requested is due by its claims, and asked for with its own length.
+func TestFirstPlan(t *testing.T) {
 	t.Parallel()
-	l, err := lifeOf(token(`{"iat":1000,"exp":4600}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.length() != time.Hour || l.seconds() != 3600 || !l.due().Equal(time.Unix(3400, 0)) {
-		t.Errorf("length %s, due %s", l.length(), l.due())
-	}
-	short, err := lifeOf(token(`{"iat":1000,"exp":1030}`))
-	if err != nil || short.length() != 10*time.Minute || !short.due().Equal(time.Unix(1020, 0)) {
-		t.Errorf("a short life: %s, due %s (%v); want ten minutes, which Kubernetes asks for at least", short.length(), short.due(), err)
+	for _, c := range []struct {
+		claims   string
+		due      int64
+		lifetime time.Duration
+	}{
+		{`{"iat":1000,"exp":4600}`, 3400, time.Hour},
+		{`{"iat":1000,"exp":1030}`, 1020, 20 * time.Minute}, // which is the least that is asked for
+		{`{"iat":2059,"exp":5659}`, 4459, time.Hour},        // The clock of the remote is a little ahead.
+		{`{"iat":2061,"exp":5661}`, 2000, time.Hour},        // It is ahead by more: no one knows when it ends.
+	} {
+		l, err := lifeOf(token(c.claims))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := l.first(time.Unix(2000, 0)); !p.due.Equal(time.Unix(c.due, 0)) || p.lifetime != c.lifetime {
+			t.Errorf("%s: due %d, asked for with %s; want %d and %s", c.claims, p.due.Unix(), p.lifetime, c.due, c.lifetime)
+		}
 	}
 }
 
@@ -40,5 +55,121 @@ func TestLifeOf_Refused(t *testing.T) {
 		} else if strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("the error has bytes of the token: %v", err)
 		}
+	}
+}
+
+// The bounds of what is accepted, to the second.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		issued, expires int64 // from now, in seconds
+		refused         string
+	}{
+		{0, 3600, ""}, {0, 1800, ""}, {0, 1799, "lives for 29m59s where 1h0m0s"}, {-3000, 601, ""}, {-3000, 600, "less than 10m0s"},
+	} {
+		text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix()+c.issued, now.Unix()+c.expires))))
+		_, err := judge(text, time.Hour, now)
+		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%d to %d: %v, want %q", c.issued, c.expires, err, c.refused)
+		}
+	}
+	padding := func(n int) string { return strings.Repeat("x", n) }
+	claims := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Unix()+3600))))
+	if _, err := judge(claims+padding(maxToken-len(claims)), time.Hour, now); err != nil {
+		t.Errorf("a token of 16 KiB: %v", err)
+	}
+	if _, err := judge(claims+padding(maxToken-len(claims)+1), time.Hour, now); err == nil {
+		t.Error("a token of 16 KiB and a byte is accepted")
+	}
+}
+
+func secretWith(annotation string) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}}
+	if annotation != "" {
+		secret.Annotations = map[string]string{hubv1.AnnotationTokenRenewal: annotation}
+	}
+	return secret
+}
+
+// When a token that the hub has requested is due follows from the record, not from the claims of the token.
+func TestPlan_Recorded(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	now := at.Add(30 * time.Minute)
+	for _, c := range []struct {
+		about, record string
+		issued        time.Time
+		wait          time.Duration
+		lifetime      time.Duration
+	}{
+		{
+			"lives as long as was asked for", `{"time":"2026-01-02T03:00:00.000000Z","lifetimeSeconds":3600,"expirationTime":"2026-01-02T04:00:00Z"}`,
+			at.Add(-1000 * time.Hour), 10 * time.Minute, time.Hour,
+		},
+		{
+			"lives for half of it", `{"time":"2026-01-02T03:00:00.000000Z","lifetimeSeconds":7200,"expirationTime":"2026-01-02T04:00:00Z"}`,
+			at, 10 * time.Minute, 2 * time.Hour,
+		},
+		{
+			"lives for longer", `{"time":"2026-01-02T03:00:00.000000Z","lifetimeSeconds":2700,"expirationTime":"2026-01-02T04:00:00Z"}`,
+			at, 0, 45 * time.Minute,
+		},
+		{
+			"is another one", `{"time":"2026-01-02T03:00:00.000000Z","lifetimeSeconds":864000,"expirationTime":"2026-01-12T03:00:00Z"}`,
+			at.Add(30 * time.Minute), 20 * time.Minute, 30 * time.Minute,
+		},
+	} {
+		r := reconciler{floor: newFloor()}
+		got, wait := r.planOf(secretWith(c.record), life{c.issued, at.Add(time.Hour)}, now)
+		if wait != c.wait || got.lifetime != c.lifetime {
+			t.Errorf("a token that %s: due in %s, asked for with %s; want %s and %s", c.about, wait, got.lifetime, c.wait, c.lifetime)
+		}
+	}
+}
+
+// Between two writes are five minutes, also in the next process. A record that cannot be used delays a write by as
+// much, and no longer.
+func TestFloor_Records(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	due := life{at.Add(-time.Hour), at.Add(time.Minute)}
+	for about, record := range map[string]string{
+		"written just now": `{"time":"2026-01-02T03:00:00.000000Z","lifetimeSeconds":3600,"expirationTime":"2026-01-02T03:00:10Z"}`,
+		"in the future":    `{"time":"9999-01-02T03:00:00.000000Z","lifetimeSeconds":3600,"expirationTime":"2026-01-02T03:01:00Z"}`,
+		"not decodable":    `{"time":`, "empty": `{}`, "no object": `7`,
+		"a date that is none": `{"time":"yesterday","lifetimeSeconds":3600,"expirationTime":"2026-01-02T03:01:00Z"}`,
+		"without a lifetime":  `{"time":"2026-01-02T03:00:00.000000Z","expirationTime":"2026-01-02T03:01:00Z"}`,
+	} {
+		r := reconciler{floor: newFloor()}
+		for _, c := range []struct{ now, wait time.Duration }{{0, pause}, {time.Minute, pause - time.Minute}, {pause, 0}} {
+			if _, wait := r.planOf(secretWith(record), due, at.Add(c.now)); max(wait, 0) != c.wait {
+				t.Errorf("%s: after %s the hub waits %s, want %s", about, c.now, wait, c.wait)
+			}
+		}
+	}
+}
+
+// Within a process no record is needed: whoever removes it, or sets the clock, gets no write earlier.
+func TestFloor_NoRecord(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	r := reconciler{floor: newFloor()}
+	secret, due := secretWith(""), life{at.Add(-time.Hour), at.Add(time.Minute)}
+	key := client.ObjectKeyFromObject(secret)
+	if _, wait := r.planOf(secret, due, at); wait > 0 {
+		t.Errorf("a token that is due, and has no record, waits %s", wait)
+	}
+	r.floor.wrote(key, at)
+	if _, wait := r.planOf(secret, due, at.Add(pause-1)); wait != 1 {
+		t.Errorf("just before the pause is over, the hub waits %s", wait)
+	}
+	if _, wait := r.planOf(secret, due, at.Add(pause)); wait > 0 {
+		t.Errorf("after the pause the hub waits %s", wait)
+	}
+	r.floor.wrote(key, at.Add(pause))
+	r.floor.forget(key)
+	if len(r.floor.last) != 0 {
+		t.Error("a Secret that has gone is remembered")
 	}
 }
