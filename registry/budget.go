@@ -41,10 +41,12 @@ type budget struct {
 	watchers map[string][]string // by kind, the modules that watch it, sorted
 	handlers []*containedHandler
 	timer    *time.Timer
+	counts   int // how often the figures for metrics were taken, as far as it makes a difference
 }
 
-// Pace at which the figures for metrics are taken: soon after the first objects, and then not more
-// often than every half a minute, and only if something has changed.
+// Pace at which the figures for metrics are taken, only if something has changed: soon after the first objects
+// of a kind, then after twice as long each time, up to every half a minute. So an app that fills its caches, one
+// after the other, is never reported as it was half a minute ago.
 const (
 	firstRefresh = 2 * time.Second
 	refreshEvery = 30 * time.Second
@@ -238,12 +240,18 @@ func (b *budget) schedule() {
 	if b.epoch.ctx.Err() != nil {
 		return
 	}
-	pause := min(refreshEvery, b.epoch.limits.ReconcileTimeout)
-	if !slices.ContainsFunc(b.stocks, func(s *stock) bool { return s.last.Load() != nil }) {
-		pause = min(firstRefresh, pause)
+	if slices.ContainsFunc(b.stocks, func(s *stock) bool { return s.last.Load() == nil }) {
+		b.counts = 0
 	}
-	b.timer.Reset(pause)
+	b.timer.Reset(min(refreshAfter(b.counts), b.epoch.limits.ReconcileTimeout))
+	b.counts = min(b.counts+1, maxCounts)
 }
+
+// maxCounts is as many as make a difference.
+const maxCounts = 10
+
+// refreshAfter returns when the figures are taken, which have been taken so often before.
+func refreshAfter(counts int) time.Duration { return min(firstRefresh<<counts, refreshEvery) }
 
 // refresh takes the figures for metrics, ends the app if they are too much, and fails the modules of handlers that do not return though
 // there is more for them to do. It runs in a goroutine of its own: where an indexer of a module hangs,

@@ -82,7 +82,7 @@ a kind that it requires, has another version than it is meant for, or does not g
 (ModuleOptions.Rules); it is left out of the app, Info says why, and the others run. The choice is a pure
 function (selection.go) of the configuration, the version and the findings of a survey: once a remote answers
 its probe, and from then on every ten seconds while something is missing and every minute otherwise, it is
-asked for the kinds and rights in question. A kind that a watch does not find any more is asked for at
+asked for the kinds and rights in question; less often from the fourth change within ten minutes on. A kind that a watch does not find any more is asked for at
 once. What is gone has to be gone twice, three seconds apart, and what comes and goes is believed less
 and less often: each change costs another app, and one that comes of the remote alone waits ten seconds after
 the last one, then twice as long, up to five minutes. A question that is not answered changes nothing; a kind

@@ -19,7 +19,8 @@ type EachOptions struct {
 	Select func(Info) bool
 	// Concurrency is how many calls run at the same time. Default 16.
 	Concurrency int
-	// Timeout bounds one call. Default 30 s.
+	// Timeout is when the context of a call ends. A call that has not returned a second later is left behind.
+	// Default 30 s.
 	Timeout time.Duration
 }
 
@@ -56,8 +57,9 @@ func MatchLabels(selector labels.Selector) func(Info) bool {
 // with ctx, at the timeout, or when the remote is stopped. When ctx ends, remotes whose turn has not come
 // get its error.
 //
-// Each returns when all calls have ended or have had their time. A call that ignores its context is left
-// behind then: it keeps its goroutine until it returns, and can reach nothing once its remote is stopped.
+// Each returns when all calls have ended or are left behind. A call is left behind if it has not returned one
+// second after the end of its context: it keeps its goroutine until it returns, and can reach nothing once its
+// remote is stopped.
 func Each[T any](
 	ctx context.Context, r *Registry, o EachOptions, f func(context.Context, ClusterName, client.Client) (T, error),
 ) []EachResult[T] {
@@ -91,7 +93,7 @@ func Each[T any](
 	return results
 }
 
-// eachGrace is how long a call may go on when its context has ended, to return what it has.
+// eachGrace is how long after the end of its context a call may return what it has.
 const eachGrace = time.Second
 
 // call calls f and notes what became of it. It returns when f does, or soon after ctx has ended.

@@ -32,6 +32,19 @@ var (
 	ErrClosed = errors.New("the registry is shut down")
 )
 
+// InvalidNameError is returned for the name of a remote that is not a DNS label.
+type InvalidNameError struct {
+	// Name is the name.
+	Name ClusterName
+	// Why says what is wrong with it.
+	Why string
+}
+
+// Error quotes the name and says what is wrong with it.
+func (e *InvalidNameError) Error() string {
+	return fmt.Sprintf("the name of a remote must be a DNS label, and %q is not one: %s", clean(string(e.Name)), e.Why)
+}
+
 // NotReadyError is returned when a remote is registered but cannot be used now. It matches
 // ErrNotReady with errors.Is.
 type NotReadyError struct {

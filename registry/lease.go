@@ -16,7 +16,8 @@ import (
 //
 // It never waits for the network before it calls f: where the remote cannot be used now it
 // returns a NotReadyError at once, and ErrNotFound for an unknown name, or ErrNotLeader where this hub is
-// a standby. No lock is held while f
+// a standby. From the call of Stop or Remove on it returns a NotReadyError, and ErrNotFound when the remote
+// is forgotten. No lock is held while f
 // runs, so that f may take its time and may call the registry. The context given to f ends with
 // ctx, and with cause ErrStopped when the app is stopped, which does not wait for f; a request
 // that f sends after that fails with ErrStopped. When another app takes the place of this one,
@@ -47,19 +48,33 @@ func (r *Registry) WithCluster(
 	if err != nil {
 		return r.unlessDeposed(err)
 	}
-	now := a.current.Load()
-	if now.epoch == nil {
-		return notReady(now.info)
+	lent, err := a.lender()
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	lent := now.epoch
 	defer context.AfterFunc(lent.ctx, func() { cancel(context.Cause(lent.ctx)) })()
 	c, err := lent.lend()
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", name, err)
 	}
 	return f(ctx, lentCluster{Cluster: lent.values.Connection, client: c})
+}
+
+// lender returns the epoch that lends out its client, or a NotReadyError. There is none from the moment in
+// which a stop is posted, though the actor may not have acted upon it yet.
+func (a *actor) lender() (*epoch, error) {
+	now := a.current.Load()
+	if a.wantsStop() {
+		info := now.info
+		info.State, info.Reason, info.Message = StateStopping, ReasonStopping, messageStopping
+		return nil, notReady(info)
+	}
+	if now.epoch == nil {
+		return nil, notReady(now.info)
+	}
+	return now.epoch, nil
 }
 
 // unlessDeposed returns err, or why this hub has no remotes at all.

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,8 +178,8 @@ func New(o Options) (*Registry, error) {
 }
 
 // Ensure posts the desired state of a remote and returns at once. It is idempotent: what differs
-// from the running state is changed, and nothing else is touched. The latest call wins. It fails
-// only when the registry is shut down.
+// from the running state is changed, and nothing else is touched. The latest call wins. It returns an
+// *InvalidNameError for a name that is not a DNS label, and ErrClosed when the registry is shut down.
 func (r *Registry) Ensure(name ClusterName, config Config) error {
 	_, err := r.ensure(name, config, false)
 	return err
@@ -197,6 +198,9 @@ func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]stri
 }
 
 func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*actor, error) {
+	if wrong := validation.IsDNS1123Label(string(name)); len(wrong) > 0 {
+		return nil, &InvalidNameError{Name: name, Why: wrong[0]}
+	}
 	config = config.clone().withDefaults()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +223,7 @@ func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*act
 }
 
 // Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a name
-// that is known already. When ctx ends first it returns ctx's error with what the remote waits
+// that is known already, and an *InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with what the remote waits
 // for; the desired state stays.
 func (r *Registry) Spawn(ctx context.Context, name ClusterName, config Config) error {
 	a, err := r.ensure(name, config, true)

@@ -152,7 +152,11 @@ func TestSurveyAgain(t *testing.T) {
 	}{
 		{false, 0, 10 * time.Second},
 		{true, 0, time.Minute},
-		{false, 3, 80 * time.Second},
+		{true, 1, time.Minute}, // a CRD was installed, and is removed
+		{true, 3, time.Minute},
+		{true, 4, 2 * time.Minute},
+		{false, 3, 10 * time.Second},
+		{false, 6, 80 * time.Second},
 		{false, 10, 5 * time.Minute},
 		{true, 10, 5 * time.Minute},
 	} {

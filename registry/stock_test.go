@@ -5,6 +5,7 @@ package registry
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,5 +62,20 @@ func TestStock_WeighsWhatALiarSends(t *testing.T) {
 				t.Errorf("%d bytes were noticed of %d", noticed, real)
 			}
 		})
+	}
+}
+
+// The figures of an app that fills its caches one after the other are taken more often than later ones.
+func TestRefreshAfter(t *testing.T) {
+	t.Parallel()
+	var sum time.Duration
+	for counts, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, refreshEvery, refreshEvery} {
+		got := refreshAfter(counts)
+		if sum += got; got != want {
+			t.Errorf("after %d counts: %s, want %s", counts, got, want)
+		}
+	}
+	if refreshAfter(maxCounts) != refreshEvery {
+		t.Error("there is no end of it")
 	}
 }

@@ -21,7 +21,7 @@ import (
 // that; what is there is looked at now and then, and when a watch finds a kind gone. Something that is
 // gone is taken for gone when a second look has not found it either: an API server that starts does not
 // serve everything at once. A remote whose answers change all the time is asked less and less often,
-// because every change may cost another app.
+// because every change may cost another app; the first surveyFree changes make no difference.
 const (
 	surveySoon    = 10 * time.Second
 	surveyLater   = time.Minute
@@ -29,6 +29,7 @@ const (
 	surveyPause   = 500 * time.Millisecond // between any two, doubled with each change
 	surveyCalm    = 10 * time.Minute       // after which changes are forgotten
 	surveyLongest = 5 * time.Minute
+	surveyFree    = 3
 )
 
 // surveyor asks one remote what its modules need to know. It belongs to a link, and ends with it.
@@ -137,7 +138,7 @@ func surveyAgain(complete bool, changes int) time.Duration {
 	if complete {
 		pause = surveyLater
 	}
-	return min(pause<<changes, max(surveyLongest, pause))
+	return min(pause<<max(0, changes-surveyFree), surveyLongest)
 }
 
 // wait returns after a pause, or when somebody asks for a survey. It reports false when ctx has ended.

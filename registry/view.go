@@ -134,6 +134,9 @@ func (m *machine) credentialError() string {
 	return ""
 }
 
+// messageStopping says of a remote that it is on its way out.
+const messageStopping = "the app is being stopped"
+
 func pausedFacet() Facet {
 	return Facet{metav1.ConditionUnknown, ReasonPaused, "the cluster is paused"}
 }
@@ -145,7 +148,7 @@ func summary(info Info) (reason, message string) {
 	case info.State == StatePaused:
 		return ReasonPaused, "the cluster is paused"
 	case info.State == StateStopping:
-		return ReasonStopping, "the app is being stopped"
+		return ReasonStopping, messageStopping
 	case info.Reachable.Status != metav1.ConditionTrue:
 		return info.Reachable.Reason, info.Reachable.Message
 	case info.Identity.Status == metav1.ConditionFalse:

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// The name of a remote is a label of metrics and the name of its Cluster: nothing else is taken.
+func TestRegistry_InvalidName(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	for _, name := range []registry.ClusterName{"", "A", "a.b", "a_b", "-a", "a/b", "a\nb", registry.ClusterName(strings.Repeat("a", 64))} {
+		for what, err := range map[string]error{"Ensure": r.Ensure(name, config), "Spawn": r.Spawn(t.Context(), name, config)} {
+			var invalid *registry.InvalidNameError
+			if !errors.As(err, &invalid) || invalid.Name != name || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s(%q): %v, want an InvalidNameError", what, name, err)
+			}
+		}
+	}
+	if all := r.List(); len(all) > 0 {
+		t.Errorf("%d remotes are known", len(all))
+	}
+}
+
+// From the call of Stop on nothing is lent out, also where the caller does not wait for the end of the app.
+func TestRegistry_WithClientAfterStop(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	_, config := remote(t, "one")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		spawn(t, r, "a", config)
+		if err := r.Stop(ended, "a"); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		err := r.WithClient(t.Context(), "a", func(context.Context, client.Client) error {
+			t.Error("a client is lent out after the stop")
+			return nil
+		})
+		var notReady *registry.NotReadyError
+		if !errors.Is(err, registry.ErrNotFound) && (!errors.As(err, &notReady) || notReady.Reason != registry.ReasonStopping) {
+			t.Errorf("WithClient: %v", err)
+		}
+		if err := r.Stop(t.Context(), "a"); err != nil && !errors.Is(err, registry.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if err := r.WithClient(t.Context(), "a", nil); !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("WithClient: %v, want ErrNotFound", err)
+		}
+	}
+}
