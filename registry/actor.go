@@ -259,6 +259,8 @@ func (a *actor) perform(act action, now time.Time) {
 		a.work.Go(a.epochs[act.epoch].release) // it calls the modules' collectors
 	case actYield:
 		a.yield(act.epoch)
+	case actRetire:
+		a.retire(act.epoch)
 	case actClean:
 		a.clean(act.epoch)
 	case actStop:

@@ -112,19 +112,21 @@ func (a *actor) drop(number int64) {
 // leaseGrace is how long the leases of an app go on when another one has taken its place.
 const leaseGrace = 10 * time.Second
 
-// yield ends the controllers of an epoch, so that those of the next one may begin, and lets its
-// leases go on for a while.
+// yield ends the controllers of an epoch, so that those of the next one may begin.
 func (a *actor) yield(number int64) {
 	e := a.epochs[number]
-	a.retired = append(a.retired, e)
 	a.work.Go(func() {
 		e.yield(a.registry.limits.StopTimeout / 2)
-		a.post(func(m *machine) {
-			m.applyYielded(number)
-			if m.app.epoch == number && m.app.phase == phaseNone {
-				a.drop(number)
-			}
-		})
+		a.post(func(m *machine) { m.applyYielded(number) })
+	})
+}
+
+// retire lets the leases of an epoch go on for a while when another one has taken its place.
+func (a *actor) retire(number int64) {
+	e := a.epochs[number]
+	a.retired = append(a.retired, e)
+	a.drop(number)
+	a.work.Go(func() {
 		grace := time.NewTimer(leaseGrace)
 		defer grace.Stop()
 		select {

@@ -51,15 +51,19 @@ func (m *machine) appMustEnd(now time.Time) bool {
 		m.app.phase == phaseCleaning && !m.want.stop // its controllers have ended
 }
 
-// nextMustEnd reports whether the next app has nothing to wait for.
+// nextMustEnd reports whether the next app has nothing to wait for. A warm app that a later change has made
+// unfit takes the place of an app that can no longer keep it, and a third app is built beside it.
 func (m *machine) nextMustEnd(now time.Time) bool {
-	return m.want.paused || m.next.ended || m.over(now) || !m.fits(&m.next) ||
+	isNeeded := m.next.phase == phaseWarm && m.app.phase != phaseReady
+	return m.want.paused || m.next.ended || m.over(now) || !m.fits(&m.next) && !isNeeded ||
 		!m.usable(m.lineTo(m.next.endpoint)) ||
 		m.app.phase == phaseCleaning || m.app.phase == phaseReady && m.fits(&m.app)
 }
 
-// fits reports whether an app is what is wanted.
-func (m *machine) fits(l *life) bool { return l.endpoint == m.want.endpoint && l.shape == m.want.shape }
+// fits reports whether an app is what is wanted. An app whose controllers end is not.
+func (m *machine) fits(l *life) bool {
+	return l.endpoint == m.want.endpoint && l.shape == m.want.shape && !l.yields()
+}
 
 // over reports whether the remote is not wanted, and nothing holds its end up any more.
 func (m *machine) over(now time.Time) bool { return m.want.stop && !m.mayClean(now) }
@@ -83,12 +87,16 @@ func (m *machine) noSteps() bool {
 
 // works reports whether the app in place does its work, whatever has failed beside it.
 func (m *machine) works() bool {
-	return (m.app.lent() || m.app.phase == phaseCleaning) && !m.app.ended
+	return (m.app.lent() && m.app.phase != phaseYielded || m.app.phase == phaseCleaning) && !m.app.ended
 }
 
 // promote puts the next app in place when the one before is out of the way.
 func (m *machine) promote(do *actions, now time.Time) {
-	if m.app.phase != phaseNone || !m.next.runs() {
+	switch {
+	case m.app.phase == phaseYielded && m.next.phase == phaseWarm:
+		do.to(actRetire, &m.app)
+	case m.app.phase == phaseNone && m.next.runs():
+	default:
 		return
 	}
 	if m.next.endpoint != m.line.endpoint {
@@ -177,7 +185,7 @@ func (m *machine) beginApps(do *actions, now time.Time) {
 			m.app = m.newLife()
 			do.to(actStart, &m.app)
 		}
-	case m.app.phase == phaseReady && m.next.phase == phaseNone:
+	case m.app.lent() && m.next.phase == phaseNone:
 		if !m.fits(&m.app) && m.mayStart(now) {
 			m.next = m.newLife()
 			do.to(actPrepare, &m.next)
@@ -219,7 +227,7 @@ func (m *machine) startsAt() time.Time {
 // wakeAt returns when decide must be called again though no fact has changed; zero for never.
 func (m *machine) wakeAt(now time.Time) time.Time {
 	var at time.Time
-	waits := m.app.phase == phaseNone || m.app.phase == phaseReady && !m.fits(&m.app)
+	waits := m.app.phase == phaseNone || m.app.lent() && !m.fits(&m.app)
 	if waits && m.next.phase == phaseNone && m.mayStartLater(now) {
 		at = m.startsAt() // in the future, or decide had started the app
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -134,6 +135,70 @@ func TestRegistry_EndpointChange(t *testing.T) {
 		t.Errorf("controllers of two epochs worked at the same time: %v", s.overlap)
 	}
 	t.Logf("6 changes of the endpoint under %d calls of WithClient", calls.Load())
+}
+
+// A remote whose server moves to and fro, also while one app takes the place of another, is never without a client.
+func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
+	t.Parallel()
+	var s shift
+	yielding := make(chan struct{}, 1)
+	slow := registry.NewModule("slow", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			select {
+			case yielding <- struct{}{}:
+			default:
+			}
+			select { // so that there is time for another change
+			case <-time.After(200 * time.Millisecond):
+			case <-t.Context().Done():
+			}
+			return nil
+		}))
+	})})
+	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{s.module(), slow} })
+	c, here := remote(t, "one")
+	there := byName(t, c)
+	spawn(t, r, "restless", here)
+
+	stop, failures, calls := make(chan struct{}), make(chan error, 4), atomic.Int64{}
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() { failures <- keepCalling(t.Context(), r, "restless", stop, &calls) })
+	}
+	for i := range 10 {
+		if err := r.Ensure("restless", []registry.Config{there, here}[i%2]); err != nil {
+			t.Fatalf("Ensure: %v", err)
+		}
+		select {
+		case <-yielding:
+		case err := <-failures:
+			t.Fatal(err)
+		case <-t.Context().Done():
+			t.Fatal("no app has yielded")
+		}
+	}
+	eventually(t, func() error {
+		info, _ := r.Info("restless")
+		if info.Reason != registry.ReasonReady || info.Server != here.Endpoint.Server {
+			return fmt.Errorf("%s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
+		}
+		return nil
+	})
+	close(stop)
+	callers.Wait()
+	close(failures)
+	for err := range failures {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.overlap) > 0 {
+		t.Errorf("controllers of two epochs worked at the same time: %v", s.overlap)
+	}
+	t.Logf("10 changes of the endpoint under %d calls of WithClient", calls.Load())
 }
 
 // keepCalling reads and writes in the remote until stop is closed or something fails.

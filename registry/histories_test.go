@@ -14,7 +14,7 @@ import (
 func TestMachine_Histories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{m: newMachine(), now: epochZero}
+		w := newWorld(t)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			w.step(t)
 			w.check(t)
@@ -34,19 +34,40 @@ type world struct {
 	yielding    map[int64]bool
 	cleaning    map[int64]bool
 	forgotten   bool
+
+	lent   int64          // the epoch whose client was lent out after the last step; zero for none
+	failed map[int64]bool // epochs that have ended by themselves
+}
+
+// newWorld returns a world with a new remote, or with one whose app is Ready.
+func newWorld(t *rapid.T) *world {
+	w := &world{
+		m: newMachine(), now: epochZero,
+		running: map[int64]bool{}, working: map[int64]bool{}, ending: map[int64]bool{},
+		yielding: map[int64]bool{}, cleaning: map[int64]bool{}, failed: map[int64]bool{},
+	}
+	if rapid.Bool().Draw(t, "ready") {
+		w.act(t)
+		w.m.applyProbe(good(w.m.want.endpoint), w.now)
+		w.act(t)
+		w.m.applyReady(w.m.app.epoch, w.now)
+		w.act(t)
+		w.check(t)
+	}
+	return w
 }
 
 func (w *world) step(t *rapid.T) {
 	next := w.m.want
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
 	epoch := rapid.SampledFrom([]int64{w.m.app.epoch, w.m.next.epoch}).Draw(t, "epoch")
-	switch rapid.IntRange(0, 13).Draw(t, "event") {
-	case 0:
+	switch rapid.IntRange(0, 18).Draw(t, "event") {
+	case 0, 15:
 		next.endpoint = pick("E1", "E2", "E3")
 	case 1:
 		next.credential = pick("C1", "C2")
-	case 2:
-		next.shape = pick("S1", "S2")
+	case 2, 16:
+		next.shape = pick("S1", "S2", "S3")
 	case 3:
 		next.paused = !next.paused
 	case 4:
@@ -65,6 +86,7 @@ func (w *world) step(t *rapid.T) {
 	case 9:
 		w.m.applyReady(epoch, w.now)
 	case 10:
+		w.failed[epoch] = true
 		w.m.applyEnded(epoch, failure{reason: ReasonModuleFailed}, w.now)
 	case 11:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second)
@@ -73,9 +95,24 @@ func (w *world) step(t *rapid.T) {
 		next.suspicion.Until = w.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "minutes")) * time.Minute)
 	case 13:
 		w.m.applyBuilt(epoch, rapid.IntRange(0, 1).Draw(t, "steps"))
+	case 14:
+		w.finishAll()
+	case 17, 18:
+		w.progress()
 	}
 	w.m.applyWant(next)
 	w.act(t)
+}
+
+// progress lets the remote answer, and the apps that start come to work.
+func (w *world) progress() {
+	for _, endpoint := range []string{w.m.line.endpoint, w.m.spare.endpoint} {
+		p := good(endpoint)
+		p.id = w.m.knownID
+		w.m.applyProbe(p, w.now)
+	}
+	w.m.applyReady(w.m.app.epoch, w.now)
+	w.m.applyReady(w.m.next.epoch, w.now)
 }
 
 // finishAll lets everything that was begun come to its end.
@@ -83,9 +120,6 @@ func (w *world) finishAll() {
 	for epoch := range w.yielding {
 		delete(w.yielding, epoch)
 		w.m.applyYielded(epoch)
-		if w.running[epoch] && w.m.app.phase == phaseNone {
-			delete(w.running, epoch)
-		}
 	}
 	for epoch := range w.cleaning {
 		delete(w.cleaning, epoch)
@@ -98,10 +132,6 @@ func (w *world) finishAll() {
 }
 
 func (w *world) act(t *rapid.T) {
-	if w.running == nil {
-		w.running, w.working, w.ending = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
-		w.yielding, w.cleaning = map[int64]bool{}, map[int64]bool{}
-	}
 	for _, a := range w.m.decide(w.now) {
 		w.perform(t, a)
 	}
@@ -146,6 +176,9 @@ func (w *world) perform(t *rapid.T, a action) {
 		must(w.working[a.epoch], "yielded")
 		delete(w.working, a.epoch)
 		w.yielding[a.epoch] = true
+	case actRetire:
+		must(w.running[a.epoch] && !w.working[a.epoch] && !w.yielding[a.epoch] && len(w.running) == 2, "retired")
+		delete(w.running, a.epoch)
 	case actClean:
 		must(w.working[a.epoch] && w.m.want.stop, "cleaned")
 		delete(w.working, a.epoch)
@@ -181,8 +214,26 @@ func (w *world) check(t *rapid.T) {
 	if info.Reason == "" {
 		t.Fatalf("state %s has no reason", info.State)
 	}
+	w.checkLoan(t, info)
 	if at := w.m.wakeAt(w.now); !at.IsZero() && !at.After(w.now) {
 		t.Fatalf("wants to be woken %s ago: the actor would never sleep", w.now.Sub(at))
+	}
+}
+
+// checkLoan holds in every state: once the client of an app is lent out, the client of that app or of another one
+// is, until something happens to the remote or to the app that no other app can make up for.
+func (w *world) checkLoan(t *rapid.T, info Info) {
+	before := w.lent
+	w.lent = 0
+	if info.State == StateReady && w.m.app.lent() && w.running[w.m.app.epoch] {
+		w.lent = w.m.app.epoch
+	}
+	m := w.m
+	isLost := m.line.contact != contactOK || m.blocked(&m.line) != nil ||
+		m.spare.endpoint != "" && m.spare.endpoint == m.want.endpoint && m.blocked(&m.spare) != nil
+	if before != 0 && w.lent == 0 && !isLost && !m.want.stop && !m.want.paused && !w.failed[before] {
+		t.Fatalf("no client is lent out since epoch %d: state %s (%s), app %+v, next %+v",
+			before, info.State, info.Reason, m.app, m.next)
 	}
 }
 
@@ -194,13 +245,7 @@ func (w *world) settle(t *rapid.T) {
 		if w.m.knownID == "" {
 			w.m.knownID = "uid-1"
 		}
-		for _, endpoint := range []string{w.m.line.endpoint, w.m.spare.endpoint} {
-			p := good(endpoint)
-			p.id = w.m.knownID
-			w.m.applyProbe(p, w.now)
-		}
-		w.m.applyReady(w.m.app.epoch, w.now)
-		w.m.applyReady(w.m.next.epoch, w.now)
+		w.progress()
 		w.now = w.now.Add(3 * time.Minute)
 		w.act(t)
 	}

@@ -17,7 +17,8 @@ import (
 // another without a gap. The line is the connection in use; the spare one leads to a new endpoint
 // while the app still runs on the line. The app is the one that works and whose client is lent
 // out; next is the one that is to take its place and waits, with its caches filled, until the
-// controllers of the app have ended.
+// controllers of the app have ended. The client of the app is lent out until next takes its place, even if
+// its controllers have ended and next fails.
 type machine struct {
 	want want
 
@@ -74,6 +75,7 @@ const (
 	phaseWarm           // ready to take the place of another one
 	phaseReady
 	phaseYielding // its controllers end, to let another app take its place; its client is still lent out
+	phaseYielded  // its controllers have ended; its client is lent out until another app takes its place
 	phaseCleaning // its controllers have ended or do so; the modules' cleanup steps run
 	phaseStopping // fenced, on its way out
 )
@@ -82,7 +84,10 @@ const (
 func (l *life) runs() bool { return l.phase != phaseNone && l.phase != phaseStopping }
 
 // lent reports whether the app's client is lent out.
-func (l *life) lent() bool { return l.phase == phaseReady || l.phase == phaseYielding }
+func (l *life) lent() bool { return l.phase == phaseReady || l.yields() }
+
+// yields reports whether the app's controllers end or have ended, so that another app can take its place.
+func (l *life) yields() bool { return l.phase == phaseYielding || l.phase == phaseYielded }
 
 // failure is why an app ended by itself.
 type failure struct {
@@ -110,7 +115,8 @@ const (
 	actStart                              // start an app; its runnables may work at once
 	actPrepare                            // start an app whose runnables wait for actRelease
 	actRelease                            // let an app's runnables work
-	actYield                              // end an app's runnables; its client goes on for a while
+	actYield                              // end an app's runnables; its client is lent out as before
+	actRetire                             // another app takes the place of an app, which only keeps its leases for a while
 	actClean                              // end an app's runnables and run its cleanup steps
 	actStop                               // fence an app and take it down
 	actForget                             // nothing is left to do for this remote
@@ -182,7 +188,7 @@ func (m *machine) applyReady(epoch int64, now time.Time) {
 	}
 }
 
-// settled notes that the app in place is the one that is wanted, and works.
+// settled notes that the app in place works.
 func (m *machine) settled(now time.Time) {
 	m.app.readyAt, m.app.waiting, m.failure, m.misses = now, Facet{}, nil, 0
 }
@@ -214,10 +220,10 @@ func (m *machine) applyEnded(epoch int64, f failure, now time.Time) {
 }
 
 // applyYielded takes note that the controllers of an app have ended, so that the next one may take
-// its place. From here on the app is only the owner of the leases that are still out.
+// its place.
 func (m *machine) applyYielded(epoch int64) {
 	if epoch == m.app.epoch && m.app.phase == phaseYielding {
-		m.app.phase = phaseNone
+		m.app.phase = phaseYielded
 	}
 }
 

@@ -102,7 +102,7 @@ func TestMachine_Decisions(t *testing.T) {
 			{probe(good("E1")), nil, StateReady},
 			{probe(good("E2")), []actionKind{actPrepare}, StateReady},
 			{warm, []actionKind{actYield}, StateReady},
-			{yielded, []actionKind{actDisconnect, actAdopt, actRelease}, StateReady},
+			{yielded, []actionKind{actRetire, actDisconnect, actAdopt, actRelease}, StateReady},
 			{probe(good("E2")), nil, StateReady},
 		},
 		"a new endpoint that does not answer leaves the app alone": {
@@ -140,7 +140,34 @@ func TestMachine_Decisions(t *testing.T) {
 		"another set of modules is warmed beside the app and takes its place": {
 			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
 			{warm, []actionKind{actYield}, StateReady},
-			{yielded, []actionKind{actRelease}, StateReady},
+			{yielded, []actionKind{actRetire, actRelease}, StateReady},
+		},
+		"another set of modules while the app yields: the warm one takes over, and a third is built beside it": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{change(func(w *want) { w.shape = "S1" }), nil, StateReady},
+			{yielded, []actionKind{actRetire, actRelease, actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{yielded, []actionKind{actRetire, actRelease}, StateReady},
+		},
+		"a server that moves back while the app yields": {
+			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
+			{probe(good("E2")), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{change(func(w *want) { w.endpoint = "E1" }), nil, StateReady},
+			{yielded, []actionKind{actRetire, actDisconnect, actAdopt, actRelease, actConnectSpare}, StateReady},
+			{probe(good("E1")), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{yielded, []actionKind{actRetire, actDisconnect, actAdopt, actRelease}, StateReady},
+		},
+		"the warm app fails while the other one yields": {
+			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actYield}, StateReady},
+			{nextFails, []actionKind{actStop}, StateReady},
+			{yielded, nil, StateReady},
+			{nextGone, nil, StateReady},
+			{change(func(w *want) { w.shape = "S1" }), []actionKind{actPrepare}, StateReady},
+			{warm, []actionKind{actRetire, actRelease}, StateReady},
 		},
 		"another set of modules that fails leaves the app alone": {
 			{change(func(w *want) { w.shape = "S2" }), []actionKind{actPrepare}, StateReady},
@@ -322,61 +349,6 @@ func TestMachine_LearnsNothingFromARefusal(t *testing.T) {
 				t.Errorf("after the Secret was mended: actions = %v, %s", got, m.view(epochZero).Message)
 			}
 		})
-	}
-}
-
-// A remote that stops answering while its app is being built has done nothing that deserves a
-// growing backoff.
-func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
-	t.Parallel()
-	m, now := newMachine(), epochZero
-	ready(t, m, now)
-	for range 5 {
-		m.applyEnded(m.app.epoch, failure{reason: ReasonStartFailed, remote: true}, now)
-		m.decide(now)
-		m.applyGone(m.app.epoch)
-		m.decide(now)
-		if wait := m.wakeAt(now).Sub(now); wait != retryBase || m.failures != 0 {
-			t.Fatalf("waits %s after %d failures, want %s and 0", wait, m.failures, retryBase)
-		}
-		m.applyProbe(bad("E1"), now) // and so does the probe
-		m.applyProbe(good("E1"), now)
-		now = m.wakeAt(now)
-		m.decide(now)
-	}
-}
-
-func TestMachine_Backoff(t *testing.T) {
-	t.Parallel()
-	m, now := newMachine(), epochZero
-	ready(t, m, now)
-	fail := func() time.Duration {
-		m.applyEnded(m.app.epoch, failure{reason: ReasonModuleFailed}, now)
-		m.decide(now)
-		m.applyGone(m.app.epoch)
-		m.decide(now)
-		wait := m.wakeAt(now).Sub(now)
-		now = m.wakeAt(now)
-		if got := kinds(m.decide(now)); !cmp.Equal(got, []actionKind{actStart}) {
-			t.Fatalf("at the retry time: actions = %v, want a start", got)
-		}
-		return wait
-	}
-	var waits []time.Duration
-	for range 9 {
-		waits = append(waits, fail())
-	}
-	want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 120, 120}
-	for i := range want {
-		want[i] *= time.Second
-	}
-	if diff := cmp.Diff(want, waits); diff != "" {
-		t.Errorf("backoff (-want +got):\n%s", diff)
-	}
-	m.applyReady(m.app.epoch, now)
-	now = now.Add(retryReset)
-	if got := fail(); got != time.Second {
-		t.Errorf("after ten minutes of health: backoff = %s, want 1s", got)
 	}
 }
 

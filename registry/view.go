@@ -105,7 +105,10 @@ func (m *machine) appFacet(now time.Time) Facet {
 
 // changing says how far the app is that is to take the place of the one that runs.
 func (m *machine) changing() Facet {
-	const meanwhile = "; what ran before the last change goes on"
+	meanwhile := "; what ran before the last change goes on"
+	if m.app.phase == phaseYielded {
+		meanwhile = "; the controllers of the app before have ended, and its client is still lent out"
+	}
 	switch {
 	case m.failure != nil:
 		return Facet{metav1.ConditionFalse, m.failure.reason, clean(m.failure.message + meanwhile)}

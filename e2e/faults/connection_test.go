@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,6 +23,7 @@ func connectionRows() []row {
 		{ids: "F4", name: "TLS never answered", run: brokenAtRegistration(fault.NeverRead(), hubv1.ReasonTimedOut)},
 		{ids: "F7", name: "another certificate authority behind the address", run: anotherAuthority},
 		{ids: "F8", name: "certificate for another name", run: anotherName},
+		{ids: "F77", name: "server that moves to and fro", run: restless},
 	}
 }
 
@@ -73,6 +75,30 @@ func anotherName(t *testing.T, s *stage) {
 	r.expectMessage(hubv1.ConditionReachable, "tlsServerName")
 	r.update(func(c *hubv1.ClusterSpec) { c.TLSServerName = "" })
 	r.expectReady(within(recovered))
+}
+
+// restless is a remote whose server is another one ten times a second, also while one app takes the place of
+// another. A lease always finds a client.
+func restless(t *testing.T, s *stage) {
+	t.Helper()
+	r := s.remoteOf(t, s.cluster(calm))
+	other, err := fault.New(r.on.Server())
+	must(t, err)
+	t.Cleanup(other.Close)
+	r.register(runs(stopwatchName, lingering)) // so that apps take some time to make room
+	r.expectReady(patience)
+	r.expectWorking()
+	finish := r.borrow(t, 4)
+	const moves, pace = 60, 100 * time.Millisecond
+	beat := time.NewTicker(pace)
+	defer beat.Stop()
+	for i := range moves {
+		r.update(func(c *hubv1.ClusterSpec) { c.Server = "https://" + []*fault.Proxy{other, r.proxy}[i%2].Addr() })
+		<-beat.C
+	}
+	r.expectReady(patience)
+	r.expectWorking()
+	t.Logf("%d of %d leases failed while the server moved %d times", r.failed(), finish(), moves)
 }
 
 // edit changes a kubeconfig.

@@ -5,7 +5,8 @@ Package faults holds the fault suite: what goes wrong in the world, and what the
 
 # What is here
 
-The rows F1 to F76 are those of the catalogue of faults, and the table below says where each is proven.
+The rows F1 to F76 are those of the catalogue of faults, the later ones were found since, and the table below says
+where each is proven.
 The rows of this package are tests called TestFaults/rows/..., each with one remote that is broken, shows
 what is wrong with it in time, is mended, and works again in time. While that happens two healthy remotes
 are under load, which must notice nothing: no lease of theirs fails, no write goes unreconciled, their
@@ -125,5 +126,6 @@ by all of them together.
 	F74  e2e/regression TestLeases_CallbacksThatNeverReturn; reconcilers/cluster TestCluster_DeletionOfWhatHangs
 	F75  e2e/regression TestLeases_CallbacksThatCallTheRegistry
 	F76  e2e/regression TestLeaks_RemotesThatEndInEveryWay; registry TestRegistry_Cycles
+	F77  "server that moves to and fro"; registry TestRegistry_EndpointThatMovesToAndFro, TestMachine_Histories
 */
 package faults

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -41,6 +42,8 @@ const (
 	tidy = "tidy"
 	// deployments watches a kind that every remote has.
 	deployments = "deployments"
+	// lingering has a runnable that takes lingers to end.
+	lingering = "lingering"
 )
 
 func (m *misbehaviour) modules(w *stopwatch) []registry.Module {
@@ -50,6 +53,7 @@ func (m *misbehaviour) modules(w *stopwatch) []registry.Module {
 		registry.NewModule(widgets, registry.ModuleOptions{Remote: fx.Invoke(w.watchWidgets)}),
 		registry.NewModule(tidy, registry.ModuleOptions{Remote: fx.Provide(registry.AsCleanup(tidyUp))}),
 		registry.NewModule(deployments, registry.ModuleOptions{Remote: fx.Invoke(watchDeployments)}),
+		registry.NewModule(lingering, registry.ModuleOptions{Remote: fx.Invoke(linger)}),
 	}
 }
 
@@ -115,6 +119,16 @@ func newWidget() *unstructured.Unstructured {
 func watchDeployments(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named(deployments).For(&appsv1.Deployment{}).
 		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+}
+
+const lingers = 250 * time.Millisecond
+
+func linger(p registry.Remote) error {
+	return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		<-time.After(lingers)
+		return nil
+	}))
 }
 
 func tidyUp(name registry.ClusterName, remote client.Client) registry.CleanupStep {
