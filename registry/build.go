@@ -55,7 +55,7 @@ func (e *epoch) connect(ctx context.Context) error {
 		Events: &e.events, Log: e.log, Metrics: e.metrics,
 		Hub: hub, HubCache: e.hubCache,
 	}
-	e.events.EventRecorder = mgr.GetEventRecorder("clusterfx")
+	e.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
 	return nil
 }
 

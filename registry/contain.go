@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
@@ -104,6 +105,11 @@ func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Log
 
 // GetLogger returns the module's logger.
 func (m *moduleManager) GetLogger() logr.Logger { return m.guard.log }
+
+// GetEventRecorder returns a recorder whose notes are events of their own.
+func (m *moduleManager) GetEventRecorder(name string) crrecorder.EventRecorder {
+	return newDistinctNotes(m.Manager.GetEventRecorder(name), m.GetScheme())
+}
 
 // GetConfig returns what the module's own clients are made with.
 func (m *moduleManager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.life.clients) }

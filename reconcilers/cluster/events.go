@@ -13,9 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // Reasons of Kubernetes events about a Cluster, besides those of its conditions.
@@ -45,6 +47,10 @@ func modulePart(name string) string    { return "status.modules{" + name + "}" }
 type recorder struct {
 	events.EventRecorder
 	scheme *runtime.Scheme
+}
+
+func newRecorder(mgr ctrl.Manager) recorder {
+	return recorder{registry.DistinctNotes(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
 }
 
 // eventAction is what all events are about, in the words of the API of events.

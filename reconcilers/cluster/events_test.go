@@ -177,6 +177,19 @@ func TestCluster_EventsOfWhatFlaps(t *testing.T) {
 	})
 }
 
+// What is said is what was so: a note that changes is another event, though it is of the same kind and comes soon after.
+func TestCluster_EventsOfNotesThatChange(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{idle("first"), idle("second")} })
+	s := newStage(h, h.name("a"), fleettest.Cluster(t, "one"))
+	h.expectNote(s.name, hubv1.ReasonReady, "2 modules are running")
+	s.change(s.name, func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
+	s.expect(s.name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonPaused)
+	s.change(s.name, func(c *hubv1.Cluster) { c.Spec.State, c.Spec.Modules = hubv1.ClusterActive, []string{"first"} })
+	s.expectReady(s.name)
+	h.expectNote(s.name, hubv1.ReasonReady, "1 module is running")
+}
+
 // What happens to another module is an event of its own, though it is of the same kind and comes soon after.
 func TestCluster_EventsOfModules(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.Anno
 func Observe(mgr ctrl.Manager) registry.Decoration {
 	o := &observer{
 		clusters: mgr.GetClient(),
-		events:   recorder{mgr.GetEventRecorder(FieldManager), mgr.GetScheme()},
+		events:   newRecorder(mgr),
 		log:      mgr.GetLogger().WithName("observe"),
 	}
 	return registry.Decoration{

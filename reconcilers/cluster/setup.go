@@ -30,7 +30,7 @@ func Setup(p Params) error {
 
 func setup(p Params, remotes remotes) error {
 	settings := p.Settings.withDefaults()
-	events := recorder{p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()}
+	events := newRecorder(p.Manager)
 	if p.Metrics != nil {
 		if err := p.Metrics.Register(newConditions(p.Manager.GetCache(), settings.AggregateMetrics)); err != nil {
 			return fmt.Errorf("register the metrics of Clusters: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // retryBase is the pause after the first error of an object, since it may be an external system that is asked again.
@@ -22,7 +23,7 @@ const retryBase = 100 * time.Millisecond
 // manager's.
 func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory[O]) error {
 	if o.Events == nil {
-		o.Events = mgr.GetEventRecorder(o.Name)
+		o.Events = registry.DistinctNotes(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
 	}
 	h, err := NewHost(mgr.GetClient(), mgr.GetAPIReader(), o)
 	if err != nil {

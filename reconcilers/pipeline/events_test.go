@@ -5,6 +5,7 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 func TestReconciler_Events(t *testing.T) {
@@ -44,19 +46,20 @@ func TestReconciler_Events(t *testing.T) {
 	}
 }
 
-// What fails in the same way again is a series of one event, although every report makes another version of the object.
+// What fails in the same way again is a series of one event, although every report makes another version of the
+// object; what fails in another way is another event.
 func TestReconciler_EventsAreSeries(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
 	mgr := site.Manager()
 	p := &part{name: "p", journal: &sitetest.Journal{}}
-	h := site.byHand(pipeline.Options[*Widget]{Events: mgr.GetEventRecorder("series")}, every(p))
+	h := site.byHand(pipeline.Options[*Widget]{Events: registry.DistinctNotes(mgr.GetEventRecorder("series"), mgr.GetScheme())}, every(p))
 	site.Run(mgr)
 	h.newWidget("w")
 	h.passes("w", 1)
-	for n := range 3 {
+	for n := range 6 {
 		p.created = func(context.Context, *Widget) error {
-			return &pipeline.ReasonError{Reason: "QuotaExceeded", Message: fmt.Sprintf("%d too many", n)}
+			return &pipeline.ReasonError{Reason: "QuotaExceeded", Message: fmt.Sprintf("%d too many", n%2+1)}
 		}
 		if _, err := h.pass("w"); err == nil {
 			t.Error("there is no error")
@@ -67,8 +70,15 @@ func TestReconciler_EventsAreSeries(t *testing.T) {
 		if err := h.List(t.Context(), &all, client.InNamespace(h.Namespace)); err != nil {
 			return err
 		}
-		if len(all.Items) != 1 || all.Items[0].Series == nil {
-			return fmt.Errorf("%d events, the first a series: %v", len(all.Items), len(all.Items) > 0 && all.Items[0].Series != nil)
+		var notes []string
+		for _, e := range all.Items {
+			if e.Series != nil {
+				notes = append(notes, e.Note)
+			}
+		}
+		slices.Sort(notes)
+		if len(all.Items) != 2 || !slices.Equal(notes, []string{"1 too many", "2 too many"}) {
+			return fmt.Errorf("%d events, of which these are series: %q", len(all.Items), notes)
 		}
 		return nil
 	})

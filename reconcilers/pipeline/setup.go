@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // retryBase is the pause after the first error of an object. The longest one is 5 minutes.
@@ -24,7 +25,7 @@ func AddTo[O client.Object](mgr ctrl.Manager, router *Router[O], o Options[O]) e
 		return err
 	}
 	if o.Events == nil {
-		o.Events = mgr.GetEventRecorder(o.Name)
+		o.Events = registry.DistinctNotes(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
 	}
 	r, err := newReconciler(mgr.GetClient(), router, o)
 	if err != nil {

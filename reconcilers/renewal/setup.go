@@ -43,8 +43,8 @@ const (
 func Setup(p Params) error {
 	r := &reconciler{
 		hub: p.Manager.GetClient(), live: p.Manager.GetAPIReader(), remotes: p.Registry,
-		events: p.Manager.GetEventRecorder(FieldManager), namespace: p.Settings.Namespace,
-		floor: newFloor(),
+		events:    registry.DistinctNotes(p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()),
+		namespace: p.Settings.Namespace, floor: newFloor(),
 	}
 	if r.namespace == "" {
 		r.namespace = hubv1.DefaultNamespace

@@ -26,6 +26,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // newScheme returns what the hub and all apps know: Kubernetes' own kinds, and ours.
@@ -134,6 +135,6 @@ func newHubValues(mgr ctrl.Manager, o Options) hubValues {
 	return hubValues{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Connection: mgr, Cache: mgr.GetCache(),
 		Config: mgr.GetConfig(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: mgr.GetEventRecorder("clusterfx"), Metrics: o.Registry.Metrics, Traces: traces,
+		Events: registry.DistinctNotes(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme()), Metrics: o.Registry.Metrics, Traces: traces,
 	}
 }

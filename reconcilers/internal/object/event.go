@@ -9,8 +9,8 @@ import (
 
 // InAnyVersion returns what an event about a part of an object is to name: the object, in whichever of its versions.
 // client-go makes one series of events only if they are about the same version, so what is written with each try
-// would become another Event each time. Nor does it look at the note, which is that of the first event: what is about
-// two parts has to name them, in the form of a field path. An empty part is all of the object.
+// would become another Event each time. What is about two parts has to name them, in the form of a field path. An
+// empty part is all of the object.
 func InAnyVersion(scheme *runtime.Scheme, about runtime.Object, part string) runtime.Object {
 	to, err := reference.GetReference(scheme, about)
 	if err != nil {

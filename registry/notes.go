@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
+	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
+)
+
+// DistinctNotes returns a recorder that makes one series of the events which say the same about an object, and
+// another event of each other note. Remote.Events, the Events of the hub's App and the recorders of a module's
+// Manager are such recorders already.
+//
+// client-go makes a series of events about the same version of an object, whatever their notes are, and the series
+// keeps the note of the first event. So a change of the object would begin another event though nothing else is
+// said, and a note that changes would never be seen. The events of this recorder name no version of the object: in
+// its place, in regarding.resourceVersion, is a digest of the note.
+//
+// After ten notes of one kind, reason and action about one object within ten minutes all further ones are one
+// series, so that a note with a counter in it does not fill the API server.
+func DistinctNotes(recorder events.EventRecorder, scheme *runtime.Scheme) events.EventRecorder {
+	return newDistinctNotes(recorder, scheme)
+}
+
+func newDistinctNotes(recorder events.EventRecorder, scheme *runtime.Scheme) *distinctNotes {
+	if already, ok := recorder.(*distinctNotes); ok {
+		return already
+	}
+	return &distinctNotes{inner: recorder, scheme: scheme, topics: map[topic][]spoken{}, now: time.Now}
+}
+
+const (
+	// maxNote is how long the note of an event may be, in bytes. The API server refuses the event otherwise.
+	maxNote = 1024
+	// maxNotes is how many notes about one topic are events of their own within noteMemory.
+	maxNotes   = 10
+	noteMemory = 10 * time.Minute
+	// maxTopics bounds what a recorder remembers. Beyond it everything is forgotten, which costs a few events.
+	maxTopics = 1024
+	// combined begins the note of the series of all further notes, as in Kubernetes.
+	combined = "(combined from similar events): "
+)
+
+type distinctNotes struct {
+	inner  events.EventRecorder
+	scheme *runtime.Scheme
+	now    func() time.Time
+
+	mu     sync.Mutex // protects topics; held for map operations only
+	topics map[topic][]spoken
+}
+
+// topic is what client-go makes a series of, without the version of the object.
+type topic struct {
+	regarding, related        corev1.ObjectReference
+	eventType, reason, action string
+}
+
+// spoken is a note of a topic, and when it was last recorded.
+type spoken struct {
+	digest string
+	last   time.Time
+}
+
+var _ crrecorder.EventRecorder = (*distinctNotes)(nil)
+
+// Eventf records an event.
+func (d *distinctNotes) Eventf( //nolint:revive // argument-limit: client-go's interface.
+	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
+) {
+	about := topic{eventType: eventType, reason: reason, action: action}
+	to, text := d.distinguish(about, regarding, related, fmt.Sprintf(note, args...))
+	d.inner.Eventf(to, related, eventType, reason, action, "%s", text)
+}
+
+// AnnotatedEventf records an event with annotations, if the inner recorder can.
+func (d *distinctNotes) AnnotatedEventf( //nolint:revive // argument-limit: client-go's interface.
+	regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any,
+) {
+	inner, ok := d.inner.(events.AnnotatedEventRecorder)
+	if !ok {
+		d.Eventf(regarding, related, eventType, reason, action, note, args...)
+		return
+	}
+	about := topic{eventType: eventType, reason: reason, action: action}
+	to, text := d.distinguish(about, regarding, related, fmt.Sprintf(note, args...))
+	inner.AnnotatedEventf(to, related, annotations, eventType, reason, action, "%s", text)
+}
+
+// distinguish returns the object and the note that an event is to have. What an object without a kind is recorded
+// as is left to the inner recorder.
+func (d *distinctNotes) distinguish(about topic, regarding, related runtime.Object, note string) (runtime.Object, string) {
+	note = fitNote(note)
+	to, err := reference.GetReference(d.scheme, regarding)
+	if err != nil {
+		return regarding, note
+	}
+	to.ResourceVersion = ""
+	about.regarding = *to
+	if related != nil {
+		if with, err := reference.GetReference(d.scheme, related); err == nil {
+			about.related = *with
+		}
+	}
+	to = to.DeepCopy()
+	to.ResourceVersion, note = d.mark(about, note)
+	return to, note
+}
+
+// mark returns what tells the events of a note from those of other notes about a topic, and the note to record.
+func (d *distinctNotes) mark(about topic, note string) (mark, text string) {
+	if strings.HasPrefix(note, combined) { // another recorder of this kind is in front
+		return digestOf(combined), note
+	}
+	digest, now := digestOf(note), d.now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.topics[about]; !known && len(d.topics) >= maxTopics {
+		clear(d.topics)
+	}
+	notes := slices.DeleteFunc(d.topics[about], func(s spoken) bool { return now.Sub(s.last) > noteMemory })
+	i := slices.IndexFunc(notes, func(s spoken) bool { return s.digest == digest })
+	switch {
+	case i >= 0:
+		notes[i].last = now
+	case len(notes) < maxNotes:
+		notes = append(notes, spoken{digest, now})
+	default:
+		d.topics[about] = notes
+		return digestOf(combined), fitNote(combined + note)
+	}
+	d.topics[about] = notes
+	return digest, note
+}
+
+// digestOf returns a number, which is what versions look like.
+func digestOf(note string) string {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(note)) // It never fails.
+	return strconv.FormatUint(hash.Sum64(), 10)
+}
+
+// fitNote cuts a note to what an event may hold.
+func fitNote(note string) string {
+	const more = " ..."
+	if len(note) > maxNote {
+		note = note[:maxNote-len(more)] + more
+	}
+	return strings.ToValidUTF8(note, "")
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// heard is an event as a recorder was given it.
+type heard struct{ part, version, note string }
+
+// listener is a recorder that keeps what it hears.
+type listener struct{ all []heard }
+
+func (l *listener) Eventf( //nolint:revive // argument-limit: client-go's interface.
+	regarding, _ runtime.Object, _, _, _, note string, args ...any,
+) {
+	to, _ := regarding.(*corev1.ObjectReference)
+	l.all = append(l.all, heard{to.FieldPath, to.ResourceVersion, fmt.Sprintf(note, args...)})
+}
+
+// series returns how many series client-go would make, each with its first note.
+func (l *listener) series() map[heard]int {
+	first, all := map[heard]heard{}, map[heard]int{}
+	for _, one := range l.all {
+		key := heard{part: one.part, version: one.version}
+		if _, known := first[key]; !known {
+			first[key] = one
+		}
+		all[first[key]]++
+	}
+	return all
+}
+
+// notes returns the notes that can be seen, sorted by nothing.
+func (l *listener) notes() map[string]int {
+	all := map[string]int{}
+	for one, count := range l.series() {
+		all[one.note] += count
+	}
+	return all
+}
+
+func object(version int) *corev1.ConfigMap {
+	one := &corev1.ConfigMap{}
+	one.Namespace, one.Name, one.ResourceVersion = "default", "a", fmt.Sprint(version)
+	return one
+}
+
+func TestDistinctNotes(t *testing.T) {
+	t.Parallel()
+	var l listener
+	d := newDistinctNotes(&l, clientgoscheme.Scheme)
+	for version := range 12 { // it flaps, and each time it is another version
+		d.Eventf(object(version), nil, "Normal", "Ready", "Reconcile", "%d modules run", version%2+1)
+		d.AnnotatedEventf(object(version), nil, nil, "Warning", "Lost", "Reconcile", "gone")
+	}
+	got := l.notes()
+	if len(got) != 3 || got["1 modules run"] != 6 || got["2 modules run"] != 6 || got["gone"] != 12 {
+		t.Errorf("series: %v", got)
+	}
+	if DistinctNotes(d, clientgoscheme.Scheme) != d {
+		t.Error("a recorder of distinct notes is wrapped once more")
+	}
+}
+
+// A note that is never the same does not fill the API server, also behind another such recorder.
+func TestDistinctNotes_AreBounded(t *testing.T) {
+	t.Parallel()
+	var l listener
+	now := epochZero
+	inner := newDistinctNotes(&l, clientgoscheme.Scheme)
+	d := newDistinctNotes(&struct{ *distinctNotes }{inner}, clientgoscheme.Scheme)
+	d.now, inner.now = func() time.Time { return now }, func() time.Time { return now }
+	for n := range 100 {
+		d.Eventf(object(n), nil, "Normal", "Counted", "Reconcile", "%d things", n)
+	}
+	got := l.notes()
+	if len(got) != maxNotes+1 || got[combined+"10 things"] != 90 {
+		t.Errorf("series: %v", got)
+	}
+	now = now.Add(noteMemory + time.Second)
+	d.Eventf(object(0), nil, "Normal", "Counted", "Reconcile", "at last")
+	if l.notes()["at last"] != 1 {
+		t.Error("a note after a calm time is no event of its own")
+	}
+	for n := range 2 * maxTopics {
+		d.Eventf(object(n), nil, "Normal", fmt.Sprint("Reason", n), "Reconcile", "note")
+	}
+	if len(d.topics) > maxTopics {
+		t.Errorf("%d topics are remembered", len(d.topics))
+	}
+}
+
+func TestFitNote(t *testing.T) {
+	t.Parallel()
+	got := fitNote(strings.Repeat("\u00e4", maxNote))
+	if len(got) > maxNote || !strings.HasSuffix(got, " ...") || strings.ContainsRune(got, '\uFFFD') {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+}
