@@ -80,13 +80,14 @@ func TestChain_SaysThatThereWasARedirect(t *testing.T) {
 // client-go reads what is no stream to its end, also when it asked for one.
 func TestChain_BoundsRefusals(t *testing.T) {
 	t.Parallel()
+	const bound = 1 << 20 // as the page on security says
 	for _, path := range []string{"/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/x/pods/y"} {
 		response, err := send(t, &chain{base: endlessly(http.StatusInternalServerError, "text/plain")}, http.MethodGet, path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		if n, err := io.Copy(io.Discard, response.Body); n != maxRefusal || !errors.Is(err, errBodyTooLarge) {
-			t.Errorf("%s: read %d bytes, %v; want %d and errBodyTooLarge", path, n, err, maxRefusal)
+		if n, err := io.Copy(io.Discard, response.Body); n != bound || !errors.Is(err, errBodyTooLarge) {
+			t.Errorf("%s: read %d bytes, %v; want %d and errBodyTooLarge", path, n, err, bound)
 		}
 	}
 }
@@ -166,7 +167,8 @@ func TestChain_BoundsLists(t *testing.T) {
 			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {typeJSON}}, Body: io.NopCloser(&quote{}), ContentLength: -1,
 		}, nil
 	})
-	for keep, want := range map[int64]int64{0: maxListBody, maxListBody: maxListBody, 3 * maxListBody: 3 * maxListBody / 2} {
+	const bound = 80 << 20 // as the page on security says
+	for keep, want := range map[int64]int64{0: bound, bound: bound, 3 * bound: 3 * bound / 2} {
 		response, err := send(t, &chain{base: base, intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)

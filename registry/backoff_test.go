@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -57,9 +58,47 @@ func TestMachine_Backoff(t *testing.T) {
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("backoff (-want +got):\n%s", diff)
 	}
-	m.applyReady(m.app.epoch, now)
-	now = now.Add(retryReset)
-	if got := fail(); got != time.Second {
-		t.Errorf("after ten minutes of health: backoff = %s, want 1s", got)
+	for _, c := range []struct{ health, want time.Duration }{
+		{0, 2 * time.Minute},
+		{10*time.Minute - 1, 2 * time.Minute},
+		{10 * time.Minute, time.Second},
+		{0, 2 * time.Second},
+	} {
+		m.applyReady(m.app.epoch, now)
+		now = now.Add(c.health)
+		if got := fail(); got != c.want {
+			t.Errorf("an app that fails %s after it was ready: backoff = %s, want %s", c.health, got, c.want)
+		}
+	}
+}
+
+// Of one remote at most three apps are left behind: no other one is started before one of them has ended.
+func TestMachine_Zombies(t *testing.T) {
+	t.Parallel()
+	m, now := newMachine(), epochZero
+	ready(t, m, now)
+	for left := 1; ; left++ {
+		m.applyEnded(m.app.epoch, failure{reason: ReasonModuleFailed, message: "boom"}, now)
+		m.decide(now)
+		m.zombies = left
+		m.applyGone(m.app.epoch)
+		m.decide(now)
+		now = now.Add(time.Hour)
+		if began := kinds(m.decide(now)); len(began) == 0 {
+			break
+		}
+		if left == 3 {
+			t.Fatal("a fourth app was started beside three that have not ended")
+		}
+	}
+	if got := m.view(now); m.zombies != 3 || got.State != StateFailed || !strings.Contains(got.Message, "3 apps have not ended") {
+		t.Errorf("with %d apps left behind: %s, %q", m.zombies, got.State, got.Message)
+	}
+	if at := m.wakeAt(now); !at.IsZero() {
+		t.Errorf("it is to be woken at %s, and has nothing to wait for", at)
+	}
+	m.zombies--
+	if got := kinds(m.decide(now)); !cmp.Equal(got, []actionKind{actStart}) {
+		t.Errorf("when one has ended: actions = %v, want a start", got)
 	}
 }

@@ -264,6 +264,54 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 	}
 }
 
+// stubborn is a module whose runnable ignores that its context has ended, and writes to both sides then. It
+// hands over what came of that.
+type stubborn struct{ wrote chan [2]error }
+
+func (s *stubborn) module() registry.Module {
+	return registry.NewModule("stubborn", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		write := func(ctx context.Context, to client.Client) error {
+			return to.Create(context.WithoutCancel(ctx), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", GenerateName: "stubborn-",
+			}}, client.DryRunAll)
+		}
+		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			s.wrote <- [2]error{write(ctx, p.Client), write(ctx, p.Hub)}
+			return nil
+		}))
+	})})
+}
+
+// What an app tries to write once another one takes its place is not sent, from the moment on in which its
+// controllers are told to end, while its leases go on.
+func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
+	t.Parallel()
+	s := stubborn{wrote: make(chan [2]error, 2)}
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{s.module(), registry.NewModule("idle", registry.ModuleOptions{})}
+	})
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	err := r.WithClient(t.Context(), "one", func(ctx context.Context, remote client.Client) error {
+		config.Modules = []string{"stubborn"}
+		if err := r.Ensure("one", config); err != nil {
+			return err
+		}
+		for i, err := range <-s.wrote {
+			if !errors.Is(err, registry.ErrReplaced) {
+				t.Errorf("a write to the %s came back with %v, want ErrReplaced", []string{"remote", "hub"}[i], err)
+			}
+		}
+		return remote.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", GenerateName: "lent-",
+		}}, client.DryRunAll)
+	})
+	if err != nil {
+		t.Errorf("a write with the lease of the app that was replaced: %v", err)
+	}
+}
+
 // A change that does not work out leaves what works alone, and says so.
 func TestRegistry_ChangeThatFails(t *testing.T) {
 	t.Parallel()

@@ -263,6 +263,7 @@ func TestMachine_Decisions(t *testing.T) {
 		"another cluster behind the same address is not touched": {
 			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-2"}), []actionKind{actStop}, StateFailed},
 			{gone, nil, StateFailed},
+			{change(func(w *want) { w.identity.Accepted = "uid-3" }), nil, StateFailed},
 			{change(func(w *want) { w.identity.Accepted = "uid-2" }), []actionKind{actStart}, StateStarting},
 		},
 		"a second name for a cluster does not run until the first is gone": {

@@ -3,12 +3,17 @@
 package registry
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 )
 
 // Objects that are large where a sample would not look, or of the sort that a stream shows twice, are
@@ -78,4 +83,56 @@ func TestRefreshAfter(t *testing.T) {
 	if refreshAfter(maxCounts) != refreshEvery {
 		t.Error("there is no end of it")
 	}
+}
+
+// What arrives after the limit waits for the end of the cache: nothing more is stored while the app takes its
+// time to end.
+func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most = 10
+		s := runtime.NewScheme()
+		if err := corev1.AddToScheme(s); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel() // which ends the timer of the budget
+		env := &environment{
+			scheme: s, figures: newFigures(prometheus.NewRegistry(), false), limits: Limits{MaxObjects: most}.withDefaults(),
+		}
+		e := &epoch{
+			lifetime: lifetime{environment: env, ctx: ctx, tracker: newTracker(nil, func() {})}, intake: newIntake(nil, 1<<20),
+		}
+		budget := newBudget(e)
+		informer, _ := budget.newInformer(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, toolscache.Indexers{}).(*stock)
+		informer.begin(false)
+		arrived := 0
+		go func() {
+			for range most + 5 {
+				if _, err := informer.take(&corev1.ConfigMap{}); err != nil {
+					t.Error(err)
+				}
+				arrived++
+			}
+		}()
+		synctest.Wait()
+		if arrived != most {
+			t.Errorf("%d objects were let in, want %d", arrived, most)
+		}
+		select {
+		case <-e.tracker.broken:
+		default:
+			t.Error("the app does not end")
+		}
+		cancel() // The app is fenced; its cache has not ended yet.
+		synctest.Wait()
+		if arrived != most {
+			t.Errorf("%d objects were let in before the end of the cache, want %d", arrived, most)
+		}
+		close(budget.ended)
+		synctest.Wait()
+		if arrived != most+5 {
+			t.Errorf("the informer is held up after the end of the cache, at %d objects", arrived)
+		}
+	})
 }

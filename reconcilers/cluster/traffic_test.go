@@ -21,13 +21,14 @@ type traffic struct {
 	mu      sync.Mutex     // protects the fields below
 	reads   map[string]int // of Secrets, live, by name
 	ensured map[registry.ClusterName]int
-	held    chan struct{} // closed when watches of Secrets may go on; nil while they do
+	applied map[string]int // how often the status of a Cluster was sent, by name
+	held    chan struct{}  // closed when watches of Secrets may go on; nil while they do
 }
 
 // newTrafficHub returns a hub whose traffic is watched.
 func newTrafficHub(t testing.TB, change func(*hubOptions)) (*hub, *traffic) {
 	t.Helper()
-	w := &traffic{reads: map[string]int{}, ensured: map[registry.ClusterName]int{}}
+	w := &traffic{reads: map[string]int{}, ensured: map[registry.ClusterName]int{}, applied: map[string]int{}}
 	h := newHub(t, func(o *hubOptions) {
 		o.wrap = func(base http.RoundTripper) http.RoundTripper {
 			w.base = base
@@ -59,6 +60,12 @@ func (w *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 		w.reads[name]++
 		w.mu.Unlock()
 	}
+	_, of, isCluster := strings.Cut(request.URL.Path, "/clusters/")
+	if name, isStatus := strings.CutSuffix(of, "/status"); isCluster && isStatus && request.Method == http.MethodPatch {
+		w.mu.Lock()
+		w.applied[name]++
+		w.mu.Unlock()
+	}
 	response, err := w.base.RoundTrip(request)
 	if err == nil && isSecret && request.URL.Query().Get("watch") != "" {
 		response.Body = &heldBody{ReadCloser: response.Body, of: w, closed: make(chan struct{})}
@@ -77,6 +84,13 @@ func (w *traffic) ensuredOf(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ensured[registry.ClusterName(name)]
+}
+
+// appliedOf returns how often the status of a Cluster was sent.
+func (w *traffic) appliedOf(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.applied[name]
 }
 
 // hold keeps back what watches of Secrets tell, until release is called.

@@ -86,9 +86,10 @@ func TestQueue_CausesHaveLanes(t *testing.T) {
 	q.addFrom("quiet", nil, request("", "owned"))
 	q.Add(request("", "own"))
 	expect(t, drain(q, 3), "/owner-0", "/owned", "/own")
-	q.Add(request("", "owner-2"))
-	q.addFrom("noisy", nil, request("", "owner-2"), request("", "owner-3"))
-	expect(t, drain(q, 3), "/owner-1", "/owner-2", "/owner-3")
+	q.addFrom("noisy", nil, request("", "owner-3"))
+	q.Add(request("", "owner-3"))
+	q.addFrom("noisy", nil, request("", "owner-3"), request("", "owner-4"))
+	expect(t, drain(q, 4), "/owner-1", "/owner-3", "/owner-2", "/owner-4")
 }
 
 func TestQueue_Weights(t *testing.T) {

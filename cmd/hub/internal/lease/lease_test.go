@@ -5,6 +5,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -43,8 +44,13 @@ type candidate struct {
 // stand begins a candidacy as a hub does that has filled its caches.
 func stand(t *testing.T, c *fleet.Cluster, identity string) *candidate {
 	t.Helper()
+	return standWith(t, c.Config(), identity)
+}
+
+func standWith(t *testing.T, config *rest.Config, identity string) *candidate {
+	t.Helper()
 	candidacy, err := New(Options{
-		Config: c.Config(), Namespace: namespace, Name: leaseName(t), Identity: identity,
+		Config: config, Namespace: namespace, Name: leaseName(t), Identity: identity,
 		Duration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
 	})
 	must(t, err)
@@ -160,6 +166,37 @@ func TestCandidacy_Silence(t *testing.T) {
 	c.expect(c.Lost())
 	<-c.done
 	c.expectClosed()
+}
+
+// slow sends requests, and hands over what they write after a while.
+type slow struct {
+	next http.RoundTripper
+	by   time.Duration
+}
+
+func (s *slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.next.RoundTrip(r)
+	if r.Method != http.MethodGet {
+		<-time.After(s.by)
+	}
+	return response, err
+}
+
+// A renewal counts from the moment on in which it is sent: the others count from when the API server has it.
+func TestCandidacy_SlowRenewal(t *testing.T) {
+	t.Parallel()
+	const by = 500 * time.Millisecond
+	config := fleettest.Cluster(t, "hub").Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &slow{next, by} })
+	c := standWith(t, config, "one")
+	c.expect(c.Held())
+	for range 3 {
+		last := *c.renewed.Load()
+		if age := present().since(last); age < by {
+			t.Errorf("a renewal that took %s is %s old", by, age)
+		}
+		eventually(t, func() bool { return *c.renewed.Load() != last })
+	}
 }
 
 // Whoever has the lease now keeps it, and whoever had it knows at once.

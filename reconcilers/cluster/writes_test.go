@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A status that is the same is not sent, however often a Cluster is reconciled. The API server would not
+// write it, but has to compare it.
+func TestCluster_StatusIsAppliedOnChangeOnly(t *testing.T) {
+	t.Parallel()
+	h, traffic := newTrafficHub(t, nil)
+	name := h.name("a")
+	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(name, nil)
+	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
+	h.expectReady(name)
+	reconcile := func() { // The one that begins last may not have ended.
+		before := traffic.ensuredOf(name)
+		h.change(name, func(c *hubv1.Cluster) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "example.com/touched", fmt.Sprint(before))
+		})
+		h.eventually(func() error {
+			if traffic.ensuredOf(name) == before {
+				return errors.New("the Cluster was not reconciled")
+			}
+			return nil
+		})
+	}
+	reconcile()
+	reconcile()
+	before := traffic.appliedOf(name)
+	for range 5 {
+		reconcile()
+	}
+	if got := traffic.appliedOf(name) - before; before == 0 || got > 0 {
+		t.Errorf("the status was sent %d times, and then %d times more though it has not changed", before, got)
+	}
+}
+
+// watched is a registry that tells a test what the reconciler asks of it. What is not set is not told.
+type watched struct {
+	cluster.Remotes
+	ensures func(name string)
+	removed func(ctx context.Context)
+	asked   atomic.Int64 // when Info was last called, in nanoseconds
+}
+
+func (w *watched) Ensure(name registry.ClusterName, c registry.Config) error {
+	if w.ensures != nil {
+		w.ensures(string(name))
+	}
+	return w.Remotes.Ensure(name, c)
+}
+
+func (w *watched) Remove(ctx context.Context, name registry.ClusterName) error {
+	err := w.Remotes.Remove(ctx, name)
+	if w.removed != nil {
+		w.removed(ctx)
+	}
+	return err
+}
+
+func (w *watched) Info(name registry.ClusterName) (registry.Info, bool) {
+	w.asked.Store(time.Now().UnixNano())
+	return w.Remotes.Info(name)
+}
+
+// start begins a process of a hub whose registry is watched.
+func (w *watched) start(t *testing.T, h *hub) {
+	t.Helper()
+	h.options.remotes = func(r cluster.Remotes) cluster.Remotes {
+		w.Remotes = r
+		return w
+	}
+	h.start()
+	t.Cleanup(func() { h.stop() })
+}
+
+// Nothing is started for a Cluster before its deletion waits for the end of that.
+func TestCluster_FinalizerComesFirst(t *testing.T) {
+	t.Parallel()
+	h := newIdleHub(t, nil)
+	ctx := context.WithoutCancel(t.Context()) // The hub ends after the test.
+	w := &watched{ensures: func(name string) {
+		var c hubv1.Cluster
+		if err := h.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
+			t.Errorf("read the Cluster: %v", err)
+		}
+		if !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
+			t.Errorf("%s is registered and has the finalizers %v", name, c.Finalizers)
+		}
+	}}
+	w.start(t, h)
+	name := h.name("a")
+	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(name, nil)
+	h.expectReady(name)
+}
+
+// The end of a removal brings its Cluster back, also if nothing else happens to it.
+func TestCluster_EndOfARemoval(t *testing.T) {
+	t.Parallel()
+	removed, end := make(chan struct{}), make(chan struct{})
+	done := sync.OnceFunc(func() { close(removed) })
+	w := &watched{removed: func(ctx context.Context) {
+		done()
+		select {
+		case <-end:
+		case <-ctx.Done():
+		}
+	}}
+	h := newIdleHub(t, func(o *hubOptions) { o.settings.RemoveWithin = 10 * patience })
+	w.start(t, h)
+	name := h.name("a")
+	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(name, nil)
+	h.expectReady(name)
+	h.remove(name)
+	<-removed
+	// The app has ended, and every reconcile because of that, too.
+	h.eventually(func() error {
+		if last := time.Unix(0, w.asked.Load()); time.Since(last) < 2*time.Second {
+			return fmt.Errorf("the Cluster was reconciled at %s", last)
+		}
+		return nil
+	})
+	close(end)
+	h.expectGone(name)
+	h.expectEvent(name, "Deregistered")
+}

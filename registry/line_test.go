@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"testing"
+	"time"
+)
+
+// A remote that is lost within a minute of its return has to answer twice as many probes in a row each
+// time, up to thirty. One that stays for longer has to answer one.
+func TestMachine_Flaps(t *testing.T) {
+	t.Parallel()
+	m, now := newMachine(), epochZero
+	ready(t, m, now)
+	// comesBack loses the remote, and returns how many good probes in a row it takes to bring it back.
+	comesBack := func() int {
+		for range 3 {
+			m.applyProbe(bad("E1"), now)
+		}
+		if got := m.view(now).State; got != StateUnreachable {
+			t.Fatalf("state = %s after three failed probes, want Unreachable", got)
+		}
+		for n := 1; ; n++ {
+			m.applyProbe(good("E1"), now)
+			if m.view(now).State != StateUnreachable {
+				return n
+			}
+		}
+	}
+	for i, c := range []struct {
+		stays time.Duration // since its last return
+		want  int
+	}{
+		{time.Hour, 1},
+		{time.Minute, 2},
+		{0, 4},
+		{0, 8},
+		{time.Minute, 16},
+		{0, 30},
+		{0, 30},
+		{time.Minute + time.Second, 1},
+		{time.Minute, 2},
+		{time.Hour, 1},
+		{time.Hour, 1},
+	} {
+		now = now.Add(c.stays)
+		if got := comesBack(); got != c.want {
+			t.Errorf("loss %d, after %s: it took %d good probes, want %d", i, c.stays, got, c.want)
+		}
+	}
+}
