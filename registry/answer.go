@@ -146,6 +146,7 @@ type boundBody struct {
 	left   int64
 	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
 	over   atomic.Bool // silent has ended it
+	stock  *stock      // the informer whose watch it is; nil for none
 }
 
 // maxSilence is how long a watch may bring nothing. An API server sends a bookmark about once a minute
@@ -163,8 +164,10 @@ func (c *chain) boundBody(r *http.Request, response *http.Response, kind request
 		b.heard = c.heard
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
+		b.stock, _ = r.Context().Value(stockKey{}).(*stock)
 		b.silent = time.AfterFunc(maxSilence, func() {
 			b.over.Store(true)
+			b.stock.fellSilent()
 			cancel()
 		})
 	}
@@ -202,6 +205,7 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	}
 	if b.silent != nil && n > 0 {
 		b.silent.Reset(maxSilence)
+		b.stock.brought()
 	}
 	cost := int64(n) * readingCost
 	if b.meter != nil {

@@ -196,12 +196,21 @@ func typeOf(obj runtime.Object) string {
 
 // Get reads one object. It waits at most the app's request timeout for an informer to sync.
 func (c *appCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	c.readBy(guardOf(ctx), obj)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.Get(ctx, key, obj, opts...) })
 }
 
 // List reads objects. It waits at most the app's request timeout for an informer to sync.
 func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.readBy(guardOf(ctx), list)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
+}
+
+// readBy notes that a module reads objects: the first read starts their informer.
+func (c *appCache) readBy(g *guard, obj runtime.Object) {
+	if g != nil && g.module != "" {
+		c.budget.watchedBy(c.kindOf(obj), g.module)
+	}
 }
 
 func (c *appCache) read(ctx context.Context, read func(context.Context) error) error {

@@ -41,7 +41,8 @@ type budget struct {
 	watchers map[string][]string // by kind, the modules that watch it, sorted
 	handlers []*containedHandler
 	timer    *time.Timer
-	counts   int // how often the figures for metrics were taken, as far as it makes a difference
+	counts   int         // how often the figures for metrics were taken, as far as it makes a difference
+	looking  *time.Timer // ends when an informer may become Stale, or not be so any more
 }
 
 // Pace at which the figures for metrics are taken, only if something has changed: soon after the first objects
@@ -63,11 +64,14 @@ func newBudget(e *epoch) *budget {
 	b.countBytes.Store(b.maxBytes)
 	b.timer = time.AfterFunc(refreshEvery, b.refresh)
 	b.timer.Stop()
+	b.looking = time.AfterFunc(never, b.lookAtInformers)
 	context.AfterFunc(e.ctx, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.timer.Stop()
+		b.looking.Stop()
 	})
+	e.budget.Store(b)
 	e.figures.follow(b)
 	return b
 }

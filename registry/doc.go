@@ -100,6 +100,17 @@ for remotes with certain labels. Share hands a value of the hub's App to all app
 transport of the remotes that it selects, or changes their bounds; it sits where nothing that an app can make
 of its clients or configuration gets round it.
 
+# Informers that cannot list or watch
+
+Every informer of an app is a stock, which sees each list and watch begin, fail and end (freshness.go). An informer that
+has been unable to do so for Limits.StaleAfter makes the app Stale: the App facet of Info has the reason ReasonStale with
+the kind, a module that uses it, since when and a classified cause, with True at first and, after Limits.StaleTolerance,
+with False. The app is not restarted: modules and leases continue with the objects that are there, and the facet is well
+again when a watch has been open for five seconds. The registry knows which modules use an informer (lagsFor).
+
+A reflector that is answered with HTTP 410 when it begins to stream a list from the newest version begins again at once,
+without a pause. So it is made to list instead, after which it waits.
+
 # How a remote ends
 
 Stop fences the app and forgets the remote. Remove first ends the controllers and runs the modules'

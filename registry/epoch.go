@@ -47,7 +47,8 @@ type epoch struct {
 	mapper  *liveMapper
 	intake  *intake
 	traffic *traffic
-	values  values // what the fx App provides
+	budget  atomic.Pointer[budget] // of its cache; nil until that is made
+	values  values                 // what the fx App provides
 
 	events   lateRecorder
 	building *running      // the graph; nil until it was begun

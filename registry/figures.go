@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -20,6 +21,7 @@ const clusterLabel = "cluster"
 type figures struct {
 	panics                  *prometheus.CounterVec
 	objects, bytes, zombies *prometheus.Desc
+	stale                   *prometheus.Desc
 	counted
 	aggregate bool // no series for each remote
 
@@ -49,6 +51,9 @@ func newFigures(r prometheus.Registerer, aggregate bool) *figures {
 		zombies: prometheus.NewDesc("clusterfx_app_zombies",
 			"Apps of a remote that were fenced and do not end: goroutines of a module that ignore their context.",
 			[]string{clusterLabel}, nil),
+		stale: prometheus.NewDesc("clusterfx_informers_stale",
+			"Kinds of objects whose informer in a remote's app has been unable to list and watch for longer than 30 s; no series for others.",
+			[]string{clusterLabel, "kind"}, nil),
 	}
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(r.Register(f), &registered) {
@@ -65,6 +70,7 @@ func (f *figures) Describe(to chan<- *prometheus.Desc) {
 	to <- f.objects
 	to <- f.bytes
 	to <- f.zombies
+	to <- f.stale
 	f.describe(to)
 }
 
@@ -93,11 +99,18 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	for cluster, n := range zombies {
 		to <- prometheus.MustNewConstMetric(f.zombies, prometheus.GaugeValue, float64(n), cluster)
 	}
+	stale := map[series]int{}
 	for _, b := range budgets {
 		for kind, held := range b.byKind() {
 			one := series{f.cluster(b.epoch.name), kind}
 			sums[one] = sums[one].plus(held)
 		}
+		for _, one := range b.stale(time.Now()) {
+			stale[series{f.cluster(b.epoch.name), one.kind}]++
+		}
+	}
+	for one, n := range stale {
+		to <- prometheus.MustNewConstMetric(f.stale, prometheus.GaugeValue, float64(n), one.cluster, one.kind)
 	}
 	for one := range maps.Keys(sums) {
 		to <- prometheus.MustNewConstMetric(f.objects, prometheus.GaugeValue,
@@ -140,11 +153,17 @@ func (f *figures) forget(name ClusterName) {
 // guardKey is the key under which the contexts of a module's controllers carry its guard.
 type guardKey struct{}
 
+// guardOf returns the guard of the module on whose behalf something is done, or nil.
+func guardOf(ctx context.Context) *guard {
+	g, _ := ctx.Value(guardKey{}).(*guard)
+	return g
+}
+
 // CountPanic counts a panic that a library has recovered, such as that of a Reconcile, against the
 // module whose code it was. It is a handler for utilruntime.PanicHandlers, which is global to the
 // process: main appends it before anything else runs.
 func CountPanic(ctx context.Context, _ any) {
-	if g, ok := ctx.Value(guardKey{}).(*guard); ok {
+	if g := guardOf(ctx); g != nil {
 		g.countPanic()
 	}
 }

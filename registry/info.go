@@ -59,6 +59,7 @@ const (
 	ReasonQuarantined       = "Quarantined"
 	ReasonAllowed           = "Allowed"
 	ReasonRightsMissing     = "RightsMissing"
+	ReasonStale             = "Stale"
 )
 
 // Reasons that a module has which waits for its remote, besides ReasonRightsMissing and ReasonWaiting.
@@ -84,7 +85,7 @@ type ModuleInfo struct {
 	Name string
 	// State is Running, Starting, Waiting, Failed or Stopped.
 	State string
-	// Reason and Message say why, when it does not run.
+	// Reason and Message say why, when it does not run, or with ReasonStale that it runs on old objects.
 	Reason, Message string
 	// Controllers are those that the module has added to the manager of its app, in that order. There are none
 	// while no app runs.

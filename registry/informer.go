@@ -47,6 +47,18 @@ func (c *moduleCache) GetInformerForKind(
 	return containFor(watcherOf(ctx), what, contain(informer, c.guard, c.budget)), err
 }
 
+// Get reads one object.
+func (c *moduleCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	c.readBy(c.guard, obj)
+	return c.appCache.Get(ctx, key, obj, opts...)
+}
+
+// List reads objects.
+func (c *moduleCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.readBy(c.guard, list)
+	return c.appCache.List(ctx, list, opts...)
+}
+
 // IndexField adds an index to the informer for the object's kind.
 func (c *moduleCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	return c.addIndex(ctx, obj, field, containIndexer(field, extract, c.guard))

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"runtime/pprof"
 	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -51,12 +53,15 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 // up. It returns at once and may be called any number of times.
 func (l *lifetime) stop(cause error) { l.cancel(cause) }
 
-// kindOf names the kind of an object for people. It is the same for an object and for what the API
-// server sends of it.
+// kindOf names the kind of an object for people. It is the same for an object, for what the API
+// server sends of it, and for a list of such objects.
 func (l *lifetime) kindOf(obj runtime.Object) string {
 	gvk, err := apiutil.GVKForObject(obj, l.scheme)
 	if err != nil {
 		return fmt.Sprintf("%T", obj)
+	}
+	if meta.IsListType(obj) {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	}
 	return gvk.GroupKind().String()
 }

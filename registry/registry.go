@@ -127,6 +127,9 @@ type Limits struct {
 	StopTimeout time.Duration
 	// ReconcileTimeout bounds one call of a Reconcile. Default 5 min.
 	ReconcileTimeout time.Duration
+	// StaleAfter is for how long an informer of an app may be unable to list and watch before the app is Stale, and
+	// StaleTolerance for how long the app is Stale before that counts as a failure. Defaults 30 s and 2 min.
+	StaleAfter, StaleTolerance time.Duration
 	// Starts is how many apps may be built and synced at the same time. Default 64.
 	Starts int
 	// MaxObjects is how many objects the cache of one app may hold, of all kinds together, and
@@ -140,6 +143,8 @@ func (l Limits) withDefaults() Limits {
 	l.SyncTimeout = orDefault(l.SyncTimeout, 10*time.Minute)
 	l.StopTimeout = orDefault(l.StopTimeout, 10*time.Second)
 	l.ReconcileTimeout = orDefault(l.ReconcileTimeout, 5*time.Minute)
+	l.StaleAfter = orDefault(l.StaleAfter, 30*time.Second)
+	l.StaleTolerance = orDefault(l.StaleTolerance, 2*time.Minute)
 	l.Starts = orDefault(l.Starts, 64)
 	l.MaxObjects = orDefault(l.MaxObjects, 100_000)
 	l.MaxCacheBytes = orDefault(l.MaxCacheBytes, 256<<20)

@@ -92,13 +92,15 @@ func (s *settled) Done() <-chan struct{} { return s.done }
 // event that it holds.
 type drained struct {
 	watch.Interface
-	once sync.Once
+	once  sync.Once
+	ended func() // called when it is stopped
 }
 
 // Stop ends the watch.
 func (d *drained) Stop() {
 	d.Interface.Stop()
 	d.once.Do(func() {
+		d.ended()
 		go func() {
 			for range d.ResultChan() {
 			}

@@ -28,6 +28,7 @@ func (a *actor) describe(now time.Time) Info {
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)
+	a.noteStale(&info, now)
 	return info
 }
 

@@ -38,6 +38,8 @@ type stock struct {
 	fresh, bare tally      // objects with and without managedFields since then
 	sample      tally      // those that have been weighed
 	pages       pages      // of the list that comes in
+	follows     freshness
+	vain        int // streamed lists in a row that ended at once
 }
 
 // SetTransform sets what is done with every object besides counting it.
@@ -131,6 +133,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				return err
 			})
 			s.notePanic(err)
+			s.listed(ctx, err)
 			if err == nil {
 				s.budget.epoch.tracker.blocked(s.what, block{})
 				err = s.notePage(list, o.Continue != "")
@@ -138,15 +141,20 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			if o.SendInitialEvents != nil && *o.SendInitialEvents {
+			streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+			if streams {
+				if err := s.mayStream(o.ResourceVersion); err != nil {
+					return nil, err
+				}
 				s.begin(true)
 			}
-			w, err := inner.WatchWithContext(ctx, o)
+			w, err := inner.WatchWithContext(context.WithValue(ctx, stockKey{}, s), o)
 			if err != nil {
-				return nil, err
+				return nil, s.refused(ctx, err, streams && o.ResourceVersion == "")
 			}
 			s.budget.epoch.tracker.blocked(s.what, block{})
-			return &drained{Interface: w}, nil
+			s.watching()
+			return &drained{Interface: w, ended: s.watchEnded}, nil
 		},
 	}
 }

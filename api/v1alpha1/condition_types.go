@@ -196,6 +196,12 @@ const (
 	// ReasonOverBudget, with False: the app used more than a remote may use of the hub.
 	ReasonOverBudget = "OverBudget"
 
+	// ReasonStale: the app runs, but an informer of it has been unable to list and watch its kind for more than 30
+	// seconds, so that modules work on old objects. The message names the kind, a module that uses it, since when,
+	// and the cause. It is True for two minutes, and False after that. In status.modules it is the reason of the
+	// modules that use the kind.
+	ReasonStale = "Stale"
+
 	// ReasonQuarantined, with False: the hub crashed three times in a row while the app was being
 	// started, so the app is left alone: for ten minutes, and twice as long after each further crash,
 	// up to a day. A change of the spec, the Secret or AnnotationRetry ends it earlier.

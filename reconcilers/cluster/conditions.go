@@ -46,7 +46,9 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 		s.reachable, s.modules = registry.Facet{}, registry.Facet{}
 	}
 	if info.App.Status == metav1.ConditionTrue {
-		s.modules.Message = running(info.Modules)
+		if info.App.Reason != hubv1.ReasonStale {
+			s.modules.Message = running(info.Modules)
+		}
 		if observed(info.Annotations) {
 			s.modules.Message += messageObserved
 		}

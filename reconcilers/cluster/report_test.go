@@ -180,3 +180,23 @@ func TestStamp(t *testing.T) {
 		t.Error("a Secret without the label asks for a Cluster")
 	}
 }
+
+// The message of a Stale app says what is stale, in place of how many modules run, and is that of Ready too.
+func TestStatusOf_SaysWhatIsStale(t *testing.T) {
+	t.Parallel()
+	const message = `module "one": the cached objects of ConfigMap are stale`
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		info := but(allWell, func(i *registry.Info) {
+			i.App = registry.Facet{Status: status, Reason: hubv1.ReasonStale, Message: message}
+		})
+		conditions := statusOf(&hubv1.Cluster{}, good, info).Conditions
+		modules := meta.FindStatusCondition(conditions, hubv1.ConditionModulesReady)
+		ready := meta.FindStatusCondition(conditions, hubv1.ConditionReady)
+		if modules.Status != status || modules.Reason != hubv1.ReasonStale || modules.Message != message {
+			t.Errorf("%+v", modules)
+		}
+		if ready.Status != status || ready.Message != message {
+			t.Errorf("%+v", ready)
+		}
+	}
+}

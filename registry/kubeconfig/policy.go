@@ -143,7 +143,7 @@ func embedded(addr netip.Addr) []netip.Addr {
 	last := [4]byte(b[12:])
 	switch {
 	case within(addr, "64:ff9b::/96"), // NAT64
-		within(addr, "::ffff:0:0:0/96"), // IPv4-translated
+		within(addr, "::ffff:0:0:0/96"),                                      // IPv4-translated
 		within(addr, "::/96") && !addr.IsUnspecified() && !addr.IsLoopback(): // IPv4-compatible
 		add(last)
 	case within(addr, "2002::/16"): // 6to4

@@ -53,11 +53,13 @@ func TestPolicy_CheckAddr(t *testing.T) {
 			[]string{"127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "::ffff:0:127.0.0.1", "2001:db8::5efe:127.0.0.1"},
 			[]string{"::1", "2002:a9fe:a9fe::5efe:127.0.0.1", "169.254.169.254", "0.0.0.0"},
 		},
-		"allowed as a mapped prefix":   {allowing("::ffff:127.0.0.0/104"), []string{"127.0.0.1"}, []string{"::1", "128.0.0.1.invalid"}},
-		"an IPv6 network allowed":      {allowing("fe80::/10", "64:ff9b::/96"), []string{"fe80::1%eth0", "64:ff9b::7f00:1"}, []string{"127.0.0.1"}},
-		"denied by the operator":       {denying("10.0.0.0/8", "2001:db8::/32"), []string{"11.0.0.1"}, []string{"10.1.1.1", "::ffff:10.1.1.1", "64:ff9b::a01:101", "2001:db8::1%x",
+		"allowed as a mapped prefix": {allowing("::ffff:127.0.0.0/104"), []string{"127.0.0.1"}, []string{"::1", "128.0.0.1.invalid"}},
+		"an IPv6 network allowed":    {allowing("fe80::/10", "64:ff9b::/96"), []string{"fe80::1%eth0", "64:ff9b::7f00:1"}, []string{"127.0.0.1"}},
+		"denied by the operator": {denying("10.0.0.0/8", "2001:db8::/32"), []string{"11.0.0.1"}, []string{
+			"10.1.1.1", "::ffff:10.1.1.1", "64:ff9b::a01:101", "2001:db8::1%x",
 			"::10.1.1.1", "::ffff:0:10.1.1.1", "2002:a01:101::1", "2001:0:4136:e378:8000:63bf:f5fe:fefe",
-			"2606:4700::5efe:10.1.1.1", "2606:4700::200:5efe:10.1.1.1", "2002:b00:1::5efe:10.1.1.1"}},
+			"2606:4700::5efe:10.1.1.1", "2606:4700::200:5efe:10.1.1.1", "2002:b00:1::5efe:10.1.1.1",
+		}},
 		"denied wins over allowed":     {kubeconfig.Policy{AllowCIDRs: prefixes("0.0.0.0/0"), DenyCIDRs: prefixes("127.0.0.1/32")}, []string{"127.0.0.2", "169.254.169.254"}, []string{"127.0.0.1", "::ffff:127.0.0.1"}},
 		"an invalid prefix is nothing": {kubeconfig.Policy{AllowCIDRs: []netip.Prefix{{}}, DenyCIDRs: []netip.Prefix{{}}}, []string{"1.1.1.1"}, []string{"127.0.0.1"}},
 	} {

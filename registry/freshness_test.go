@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"testing"
+	"time"
+)
+
+func TestFreshness(t *testing.T) {
+	t.Parallel()
+	const (
+		broken  = "broken"
+		refused = "refused"
+	)
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	for name, c := range map[string]struct {
+		history func(f *freshness)
+		look    int // seconds after began
+		since   int // -1 for not blocked
+		cause   string
+	}{
+		"nothing was asked yet": {func(*freshness) {}, 100, -1, ""},
+		"a list that never worked": {func(f *freshness) {
+			f.listed(broken, at(1))
+			f.listed(broken, at(9))
+		}, 10, 1, broken},
+		"a watch that stays": {func(f *freshness) {
+			f.listed("", at(0))
+			f.watching("1", at(0))
+		}, 1000, -1, ""},
+		"the end of a watch alone": {func(f *freshness) {
+			f.watching("1", at(0))
+			f.ended("1", at(300))
+		}, 1000, -1, ""},
+		"failures after the end of a watch": {func(f *freshness) {
+			f.watching("1", at(0))
+			f.ended("1", at(300))
+			f.refused(refused, at(301))
+			f.listed(broken, at(302))
+		}, 400, 300, broken},
+		"a list that works while watches are refused": {func(f *freshness) {
+			f.refused(refused, at(1))
+			f.listed("", at(2))
+			f.refused(refused, at(30))
+			f.listed("", at(31))
+		}, 40, 1, refused},
+		"a watch that has not proven itself": {func(f *freshness) {
+			f.listed(broken, at(1))
+			f.listed("", at(40))
+			f.refused(refused, at(40))
+			f.watching("1", at(41))
+		}, 45, 1, refused},
+		"a watch that has": {func(f *freshness) {
+			f.listed(broken, at(1))
+			f.watching("1", at(41))
+		}, 46, -1, ""},
+		"watches that end at once": {func(f *freshness) {
+			for second := range 20 {
+				f.watching("1", at(second))
+				f.ended("1", at(second))
+			}
+		}, 20, 0, causeEnded},
+		"short watches that move on": {func(f *freshness) {
+			f.refused(refused, at(0))
+			f.watching("1", at(10))
+			f.ended("2", at(11))
+		}, 50, -1, ""},
+		"a failure after a short watch that moved on": {func(f *freshness) {
+			f.refused(refused, at(0))
+			f.watching("1", at(10))
+			f.ended("2", at(11))
+			f.refused(refused, at(12))
+		}, 50, 11, refused},
+		"silent watches": {func(f *freshness) {
+			f.watching("1", at(0))
+			f.fellSilent(at(180))
+			f.ended("1", at(180))
+			f.watching("1", at(181))
+		}, 300, 0, causeSilent},
+		"silent again": {func(f *freshness) {
+			f.watching("1", at(0))
+			f.heard = true
+			f.fellSilent(at(600))
+			f.ended("1", at(600))
+			f.watching("1", at(601))
+			f.fellSilent(at(781))
+			f.ended("1", at(781))
+		}, 800, 420, causeSilent},
+		"silent no longer": {func(f *freshness) {
+			f.watching("1", at(0))
+			f.fellSilent(at(180))
+			f.ended("1", at(180))
+			f.watching("1", at(181))
+			f.heard = true
+		}, 182, -1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var f freshness
+			c.history(&f)
+			since, cause := f.blocked(at(c.look))
+			want := time.Time{}
+			if c.since >= 0 {
+				want = at(c.since)
+			}
+			if !since.Equal(want) || cause != c.cause {
+				t.Errorf("blocked since %v (%q), want %v (%q)", since, cause, want, c.cause)
+			}
+		})
+	}
+}
+
+// Whoever sleeps until next misses nothing: nothing changes between two of its times.
+func TestFreshness_Next(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	limits := Limits{}.withDefaults()
+	f := &freshness{}
+	f.refused("refused", began)
+	f.watching("1", began.Add(28*time.Second))
+	var times []time.Duration
+	for at := f.next(began.Add(28*time.Second), limits); !at.IsZero(); at = f.next(at, limits) {
+		times = append(times, at.Sub(began))
+	}
+	if len(times) != 2 || times[0] != 30*time.Second || times[1] != 33*time.Second {
+		t.Errorf("with a watch that proves itself: %v", times)
+	}
+	f.ended("1", began.Add(29*time.Second))
+	times = nil
+	for at := f.next(began.Add(29*time.Second), limits); !at.IsZero(); at = f.next(at, limits) {
+		times = append(times, at.Sub(began))
+	}
+	if len(times) != 2 || times[0] != 30*time.Second || times[1] != 150*time.Second {
+		t.Errorf("without: %v", times)
+	}
+}
+
+func TestStaleFacet(t *testing.T) {
+	t.Parallel()
+	limits := Limits{}.withDefaults()
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	one := informer{kind: "Widget.example.dev", modules: []string{"counter"}, since: since, cause: "Why."}
+	for after, want := range map[time.Duration]struct {
+		stale  bool
+		status string
+	}{
+		29 * time.Second:  {false, ""},
+		30 * time.Second:  {true, "True"},
+		149 * time.Second: {true, "True"},
+		150 * time.Second: {true, "False"},
+		time.Hour:         {true, "False"},
+	} {
+		now := since.Add(after)
+		if one.isStale(now, limits) != want.stale {
+			t.Errorf("after %s: stale = %t", after, !want.stale)
+		}
+		if !want.stale {
+			continue
+		}
+		f := staleFacet([]informer{one}, now, limits)
+		const message = `module "counter": the cached objects of Widget.example.dev are stale: ` +
+			`they cannot be listed and watched since 2026-01-01T00:00:00Z. Why.`
+		if string(f.Status) != want.status || f.Reason != ReasonStale || f.Message != message {
+			t.Errorf("after %s: %+v", after, f)
+		}
+	}
+}

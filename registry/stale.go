@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What is in this file shows informers that have lost touch with their remote after the app has started. Informers
+// report errors to nobody who would know the time: each retries on its own, and reads from its store go on.
+
+// stockKey is the key under which the context of a watch carries the stock that it is for.
+type stockKey struct{}
+
+// note changes what is known of the informer's freshness, and has it looked at when it matters.
+func (s *stock) note(change func(f *freshness, now time.Time)) {
+	now := time.Now()
+	s.mu.Lock()
+	before, _ := s.follows.blocked(now)
+	change(&s.follows, now)
+	after, _ := s.follows.blocked(now)
+	s.mu.Unlock()
+	if !before.IsZero() || !after.IsZero() {
+		s.budget.lookAtInformers()
+	}
+}
+
+// listed notes the outcome of a list. The end of the informer is none.
+func (s *stock) listed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	s.note(func(f *freshness, now time.Time) { f.listed(causeOf(err), now) })
+}
+
+// refused notes that a watch was not accepted, and returns what to tell the reflector.
+//
+// A reflector that is told of an expired version by a request for the newest one asks again at once, without end. It
+// is told something else, lists, and then waits before it tries again.
+func (s *stock) refused(ctx context.Context, err error, newest bool) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	s.note(func(f *freshness, now time.Time) { f.refused(causeOf(err), now) })
+	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+	if newest && (expired || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)) {
+		return errNotStreamed
+	}
+	return err
+}
+
+// errNotStreamed makes a reflector list in place of streaming a list.
+var errNotStreamed = errors.New("the API server cannot stream the objects")
+
+// maxVain is how many streamed lists in a row may end at once before the informer lists in another way.
+const maxVain = 3
+
+// mayStream returns an error if a list had better not be streamed from the newest version: a reflector whose stream
+// ends at once with an event of an expired version begins the next one at once, too.
+func (s *stock) mayStream(version string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version == "" && s.vain >= maxVain {
+		s.vain = 0
+		return errNotStreamed
+	}
+	return nil
+}
+
+// watching notes that a watch was accepted.
+func (s *stock) watching() {
+	version := s.LastSyncResourceVersion()
+	s.note(func(f *freshness, now time.Time) { f.watching(version, now) })
+}
+
+// watchEnded notes that the watch has ended.
+func (s *stock) watchEnded() {
+	version := s.LastSyncResourceVersion()
+	s.note(func(f *freshness, now time.Time) {
+		s.vain++
+		if f.version != version || f.follows(now) {
+			s.vain = 0
+		}
+		f.ended(version, now)
+	})
+}
+
+// fellSilent notes that the watch has brought nothing for maxSilence. The nil stock is that of another watch.
+func (s *stock) fellSilent() {
+	if s != nil {
+		s.note((*freshness).fellSilent)
+	}
+}
+
+// brought notes that the watch has brought something.
+func (s *stock) brought() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	first := !s.follows.heard
+	s.mu.Unlock()
+	if first {
+		s.note(func(f *freshness, _ time.Time) { f.heard = true })
+	}
+}
+
+// causeOf says in fixed words why a list or watch failed; it is empty for a nil error.
+func causeOf(err error) string {
+	var panicked *panicError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &panicked):
+		return "The hub cannot decode the response of the API server."
+	case apierrors.IsForbidden(err):
+		return "The credentials lack the right to list and watch (status 403); grant it in the remote cluster."
+	case apierrors.IsNotFound(err):
+		return "The API server does not serve them in this version any more (status 404); look at the CRD or the API service."
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return "The API server refuses the resource version as expired (status 410); look at its log, and at proxies in between."
+	}
+	_, message := classify(err)
+	return message
+}
+
+// informer is what is known of an informer of an app.
+type informer struct {
+	kind    string
+	modules []string // that started it or read from it, sorted
+	synced  bool     // it had all initial objects once
+	since   time.Time
+	cause   string // why it has been unable to list and watch since then; empty if it is not known to be
+}
+
+// informers returns what is known of the informers, in the order of their kinds.
+func (b *budget) informers(now time.Time) []informer {
+	var all []informer
+	for _, s := range b.inUse() {
+		one := informer{kind: s.kind, synced: s.HasSynced()}
+		s.mu.Lock()
+		one.since, one.cause = s.follows.blocked(now)
+		s.mu.Unlock()
+		all = append(all, one)
+	}
+	b.mu.Lock()
+	for i := range all {
+		all[i].modules = slices.Clone(b.watchers[all[i].kind])
+	}
+	b.mu.Unlock()
+	slices.SortStableFunc(all, func(x, y informer) int { return cmp.Compare(x.kind, y.kind) })
+	return all
+}
+
+// isStale reports whether the informer has been unable to list and watch for too long.
+func (i informer) isStale(now time.Time, l Limits) bool {
+	return i.cause != "" && now.Sub(i.since) >= l.StaleAfter
+}
+
+// lagsFor returns the first informer of a module that is not synced or Stale, and whether there is one: what its store
+// lacks may be there.
+func (e *epoch) lagsFor(module string, now time.Time) (informer, bool) {
+	b := e.budget.Load()
+	if b == nil {
+		return informer{}, false
+	}
+	for _, one := range b.informers(now) {
+		if slices.Contains(one.modules, module) && (!one.synced || one.isStale(now, e.limits)) {
+			return one, true
+		}
+	}
+	return informer{}, false
+}
+
+// stale returns the informers that are Stale, one for each kind: that which has been blocked for longest.
+func (b *budget) stale(now time.Time) []informer {
+	kinds := map[string]informer{}
+	for _, one := range b.informers(now) {
+		worst, known := kinds[one.kind]
+		if one.isStale(now, b.epoch.limits) && (!known || one.since.Before(worst.since)) {
+			kinds[one.kind] = one
+		}
+	}
+	return slices.SortedFunc(maps.Values(kinds), func(x, y informer) int { return cmp.Compare(x.kind, y.kind) })
+}
+
+// lookAtInformers tells the actor that an informer may have become Stale, or is no longer, now and whenever that may
+// change by the passing of time.
+func (b *budget) lookAtInformers() {
+	now := time.Now()
+	var next time.Time
+	for _, s := range b.inUse() {
+		s.mu.Lock()
+		if at := s.follows.next(now, b.epoch.limits); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		s.mu.Unlock()
+	}
+	b.mu.Lock()
+	if b.epoch.ctx.Err() == nil && !next.IsZero() {
+		b.looking.Reset(next.Sub(now))
+	}
+	b.mu.Unlock()
+	b.epoch.tracker.changed()
+}
+
+// noteStale says of an app that runs which of its informers are Stale. The modules go on with what the informers
+// hold, and leases go on, so the remote stays in its state.
+func (a *actor) noteStale(info *Info, now time.Time) {
+	e := a.epochs[a.machine.app.epoch]
+	if e == nil || !a.machine.app.lent() || e.budget.Load() == nil {
+		return
+	}
+	stale := e.budget.Load().stale(now)
+	if len(stale) == 0 {
+		return
+	}
+	for i, m := range info.Modules {
+		of := slices.IndexFunc(stale, func(one informer) bool { return slices.Contains(one.modules, m.Name) })
+		if of >= 0 && m.State == ModuleRunning {
+			info.Modules[i].Reason, info.Modules[i].Message = ReasonStale, clean(stale[of].says())
+		}
+	}
+	if info.App.Status != metav1.ConditionTrue {
+		return
+	}
+	info.App = staleFacet(stale, now, e.limits)
+	info.Reason, info.Message = summary(*info)
+}
+
+// staleFacet describes an app with Stale informers.
+func staleFacet(stale []informer, now time.Time, l Limits) Facet {
+	first := slices.MinFunc(stale, func(x, y informer) int { return x.since.Compare(y.since) })
+	f := Facet{metav1.ConditionTrue, ReasonStale, first.says()}
+	if now.Sub(first.since) >= l.StaleAfter+l.StaleTolerance {
+		f.Status = metav1.ConditionFalse
+	}
+	if len(first.modules) > 0 {
+		f.Message = "module " + strconv.Quote(first.modules[0]) + ": " + f.Message
+	}
+	if n := len(stale) - 1; n > 0 {
+		f.Message += fmt.Sprintf(" The same holds for %d other kinds.", n)
+	}
+	f.Message = clean(f.Message)
+	return f
+}
+
+// says says what is wrong with the informer.
+func (i informer) says() string {
+	text := "the cached objects of " + i.kind + " are stale: they cannot be listed and watched since " +
+		i.since.UTC().Format(time.RFC3339)
+	if len(i.modules) > 1 {
+		text += " (used by " + strings.Join(i.modules, ", ") + ")"
+	}
+	return text + ". " + i.cause
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// front is an API server that answers some requests itself and passes the others on to a real one.
+type front struct {
+	server   *httptest.Server
+	honest   *httputil.ReverseProxy
+	requests atomic.Int64 // that it answered itself
+
+	mu      sync.Mutex // protects the fields
+	answer  http.HandlerFunc
+	about   func(*http.Request) bool
+	pending map[*http.Request]context.CancelFunc
+}
+
+// newFront returns a front of a cluster, and the configuration of a remote behind it.
+func newFront(t *testing.T, c *fleet.Cluster) (*front, registry.Config) {
+	t.Helper()
+	config := c.Config()
+	to, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &front{pending: map[*http.Request]context.CancelFunc{}, honest: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Header.Del("Authorization")
+		},
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	}}
+	f.server = httptest.NewUnstartedServer(f)
+	f.server.EnableHTTP2, f.server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
+	f.server.StartTLS()
+	t.Cleanup(f.server.Close)
+	t.Cleanup(f.server.CloseClientConnections)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw})
+	return f, configFor(t, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
+		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q,"certificate-authority-data":%q}}],
+		"users":[{"name":"x","user":{"token":"not-used"}}]}`,
+		f.server.URL, base64.StdEncoding.EncodeToString(authority)))
+}
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	f.mu.Lock()
+	answer := f.answer
+	mine := answer != nil && f.about(r)
+	if !mine {
+		f.pending[r] = cancel
+	}
+	f.mu.Unlock()
+	if mine {
+		f.requests.Add(1)
+		answer(w, r)
+		return
+	}
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.pending, r)
+	}()
+	f.honest.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// set answers the requests that about is for, and ends those under way; a nil answer passes all on.
+func (f *front) set(about func(*http.Request) bool, answer http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.about, f.answer = about, answer
+	f.requests.Store(0)
+	for r, cancel := range f.pending {
+		if about != nil && about(r) {
+			cancel()
+		}
+	}
+}
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
+
+// at returns what is about requests for a path.
+func at(path string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.URL.Path == path }
+}
+
+func watchesOf(path string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.URL.Path == path && isWatch(r) }
+}
+
+// canary is what a remote writes and nobody else reads.
+const canary = "text-of-the-remote"
+
+// refuse answers with a status.
+func refuse(code int, reason metav1.StatusReason) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, failure(code, reason))
+	}
+}
+
+func failure(code int, reason metav1.StatusReason) string {
+	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, reason, code, canary)
+}
+
+// expire begins a watch, and says in it that the version has expired.
+func expire(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"type":"ERROR","object":`+failure(http.StatusGone, metav1.StatusReasonExpired)+"}\n")
+}
+
+// Limits with which informers are Stale soon, and for long enough to be seen.
+const (
+	staleAfter = time.Second
+	tolerance  = 4 * time.Second
+)
+
+// soonStale returns a registry with these limits and modules.
+func soonStale(t *testing.T, modules ...registry.Module) (*registry.Registry, *prometheus.Registry) {
+	t.Helper()
+	metrics := prometheus.NewRegistry()
+	return newRegistry(t, func(o *registry.Options) {
+		o.Modules, o.Metrics = modules, metrics
+		o.Limits.StaleAfter, o.Limits.StaleTolerance = staleAfter, tolerance
+	}), metrics
+}
+
+// expectApp waits until the app of a remote is described like this, and returns the description. client-go waits for
+// up to a minute before it asks again.
+func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) registry.Info {
+	t.Helper()
+	var last registry.Info
+	gomega.NewWithT(t).Eventually(func() error {
+		last, _ = r.Info(name)
+		if last.State != registry.StateReady || last.App.Status != status || last.App.Reason != reason {
+			return fmt.Errorf("want Ready and %s/%s, got %s and %+v", status, reason, last.State, last.App)
+		}
+		return nil
+	}).WithTimeout(3 * time.Minute).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
+	return last
+}
+
+// expectSays checks what is said of a Stale app: the kind, the module and the cause, and nothing of the remote's.
+func expectSays(t *testing.T, info registry.Info, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(info.App.Message, text) {
+			t.Errorf("%q is not in %q", text, info.App.Message)
+		}
+		if m := info.Modules[0]; m.State != registry.ModuleRunning || m.Reason != registry.ReasonStale || !strings.Contains(m.Message, text) {
+			t.Errorf("%q is not in %+v", text, m)
+		}
+	}
+	if all := fmt.Sprintf("%+v", info); strings.Contains(all, canary) {
+		t.Errorf("text of the remote in %s", all)
+	}
+}
+
+const configMaps = "/api/v1/configmaps"
+
+func staleSeries(name string) map[string]string {
+	return map[string]string{"cluster": name, "kind": "ConfigMap"}
+}
+
+// An informer whose lists and watches fail is shown with its kind, a module and the cause, first as a remark and then
+// as a failure; leases go on, and it heals by itself.
+func TestStale_ListsFail(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r, metrics := soonStale(t, c.module())
+	f, config := newFront(t, fleettest.Cluster(t, "one"))
+	spawn(t, r, "edge", config)
+	f.set(at(configMaps), refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	info := expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale)
+	expectSays(t, info, "ConfigMap", "status 500")
+	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != registry.ReasonReady {
+		t.Errorf("%+v", info)
+	}
+	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 1 {
+		t.Errorf("clusterfx_informers_stale = %v, want 1", got)
+	}
+	if got := r.LagsFor("edge", "counter"); got != "ConfigMap" {
+		t.Errorf("lags = %q", got)
+	}
+	info = expectApp(t, r, "edge", metav1.ConditionFalse, registry.ReasonStale)
+	expectSays(t, info, "ConfigMap", "status 500")
+	if info.Reason != registry.ReasonStale {
+		t.Errorf("%+v", info)
+	}
+	if err := r.WithClient(t.Context(), "edge", func(context.Context, client.Client) error { return nil }); err != nil {
+		t.Errorf("WithClient: %v", err)
+	}
+	epoch := info.Epoch
+	f.set(nil, nil)
+	info = expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonRunning)
+	if info.Epoch != epoch || info.Modules[0].Reason != registry.ReasonRunning {
+		t.Errorf("%+v, want epoch %d", info, epoch)
+	}
+	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 0 {
+		t.Errorf("clusterfx_informers_stale = %v, want none", got)
+	}
+	if got := r.LagsFor("edge", "counter"); got != "" {
+		t.Errorf("lags = %q", got)
+	}
+}
+
+// An API server that answers each watch with 410 gets few requests, the app sees what lists bring, and the cause is
+// shown.
+func TestStale_WatchesExpire(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		cause  string
+	}{
+		"as a status":   {refuse(http.StatusGone, metav1.StatusReasonExpired), "status 410"},
+		"as gone":       {refuse(http.StatusGone, metav1.StatusReasonGone), "status 410"},
+		"as an event":   {expire, "ends every watch at once"},
+		"in plain text": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, canary, http.StatusGone) }, "status 410"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var c counter
+			r, _ := soonStale(t, c.module())
+			one := fleettest.Cluster(t, "one")
+			f, config := newFront(t, one)
+			edge := registry.ClusterName(strings.ReplaceAll(name, " ", "-"))
+			spawn(t, r, edge, config)
+			began := time.Now()
+			f.set(watchesOf(configMaps), tc.answer)
+			expectSays(t, expectApp(t, r, edge, metav1.ConditionTrue, registry.ReasonStale), "ConfigMap", tc.cause)
+			expectApp(t, r, edge, metav1.ConditionFalse, registry.ReasonStale)
+			// client-go lists again after 0.8 s, 1.6 s and so on, each time with up to four watches before.
+			if n := f.requests.Load(); n > 25 {
+				t.Errorf("%d watches in %s", n, time.Since(began))
+			}
+			key := newConfigMap(t, one)
+			gomega.NewWithT(t).Eventually(func() error {
+				var seen corev1.ConfigMap
+				if err := clientFor(t, one).Get(t.Context(), key, &seen); err != nil {
+					return err
+				}
+				if seen.Annotations[seenBy(string(edge))] == "" {
+					return errors.New("not seen")
+				}
+				return nil
+			}).WithTimeout(3 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+			f.set(nil, nil)
+			expectApp(t, r, edge, metav1.ConditionTrue, registry.ReasonRunning)
+		})
+	}
+}
+
+// An app also starts where watches expire.
+func TestStale_WatchesExpireFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r, _ := soonStale(t, c.module())
+	f, config := newFront(t, fleettest.Cluster(t, "one"))
+	f.set(watchesOf(configMaps), refuse(http.StatusGone, metav1.StatusReasonExpired))
+	spawn(t, r, "edge", config)
+	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale), "ConfigMap", "status 410")
+}
+
+// widgets is a module that watches a version of a kind of its own.
+func widgets(kind schema.GroupVersionKind) registry.Module {
+	return registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		one := &unstructured.Unstructured{}
+		one.SetGroupVersionKind(kind)
+		return ctrl.NewControllerManagedBy(p.Manager).Named("widgets").For(one).Complete(idle())
+	})})
+}
+
+func idle() reconcile.Reconciler {
+	return reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+}
+
+// A CRD that does not serve the watched version any more is shown, also where the module requires nothing.
+func TestStale_AnotherVersion(t *testing.T) {
+	t.Parallel()
+	one := fleettest.Cluster(t, "one")
+	kind := schema.GroupVersionKind{Group: "stale.example.dev", Version: "v1", Kind: "Widget"}
+	serve := installWidgets(t, one, kind.Group)
+	r, _ := soonStale(t, widgets(kind))
+	f, config := newFront(t, one)
+	spawn(t, r, "edge", config)
+	serve(false)
+	// An API server ends the watches of a version that is gone when it likes.
+	f.set(at("/apis/stale.example.dev/v1/widgets"), nil)
+	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale), "Widget.stale.example.dev", "status 404")
+	expectApp(t, r, "edge", metav1.ConditionFalse, registry.ReasonStale)
+	serve(true)
+	expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonRunning)
+}
+
+// installWidgets installs a CRD with two versions, and returns what changes whether the first is served.
+func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
+	t.Helper()
+	any := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+	version := func(name string, served, stored bool) apiextensionsv1.CustomResourceDefinitionVersion {
+		return apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Served: served, Storage: stored,
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &any},
+		}
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1", true, false), version("v2", true, true)},
+		},
+	}
+	direct := clientFor(t, c)
+	if err := apiextensionsv1.AddToScheme(direct.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	if err := direct.Create(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := direct.Delete(context.WithoutCancel(t.Context()), crd); err != nil {
+			t.Error(err)
+		}
+	})
+	expectServed := func(want bool) {
+		eventually(t, func() error {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "WidgetList"})
+			fresh := clientFor(t, c) // it keeps what is served
+			if err := fresh.List(t.Context(), list); (err == nil) != want {
+				return fmt.Errorf("served: %w, want %t", err, want)
+			}
+			return nil
+		})
+	}
+	expectServed(true)
+	return func(served bool) {
+		before := crd.DeepCopy()
+		crd.Spec.Versions[0].Served = served
+		if err := direct.Patch(t.Context(), crd, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+		expectServed(served)
+	}
+}
+
+// The registry knows which module started an informer, also where it did so by reading.
+func TestStale_WhoseInformer(t *testing.T) {
+	t.Parallel()
+	var c counter
+	read := make(chan error, 1)
+	reader := registry.NewModule("reader", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
+		return p.Manager.Add(runnable(func(ctx context.Context) error {
+			read <- p.Client.List(ctx, &corev1.ServiceList{})
+			<-ctx.Done()
+			return nil
+		}))
+	})})
+	r, _ := soonStale(t, c.module(), reader)
+	f, config := newFront(t, fleettest.Cluster(t, "one"))
+	config.Client.Timeout = time.Second
+	f.set(at("/api/v1/services"), refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+	spawn(t, r, "edge", config)
+	select {
+	case err := <-read:
+		if err == nil {
+			t.Error("Services were read")
+		}
+	case <-time.After(patience):
+		t.Fatal("nothing was read")
+	}
+	if of := [2]string{r.LagsFor("edge", "reader"), r.LagsFor("edge", "counter")}; of != [2]string{"Service", ""} {
+		t.Errorf("informers that lag: %q", of)
+	}
+	f.set(nil, nil)
+	eventually(t, func() error {
+		if kind := r.LagsFor("edge", "reader"); kind != "" {
+			return errors.New(kind + " lags")
+		}
+		return nil
+	})
+}
+
+type runnable func(context.Context) error
+
+func (f runnable) Start(ctx context.Context) error { return f(ctx) }
