@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,8 +35,10 @@ var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.Anno
 // limit when the annotation comes is sent as it is.
 //
 // A module sees the answers of a remote that accepts what it writes, and does not see the result when it
-// reads again; it will mostly try again. Events are told, and logged, ten at a time and one per second after
-// that, for each app; all of it is in the log for debugging.
+// reads again; it will mostly try again. Each object that is written has an event of its own, which says its kind,
+// namespace and name; of one that is created with generateName only that is known. There are a hundred at most for
+// each app, and one more for all other objects. What is tried again is counted and logged ten times at once and once
+// per second after that; all of it is in the log for debugging.
 func Observe(mgr ctrl.Manager) registry.Decoration {
 	o := &observer{
 		clusters: mgr.GetClient(),
@@ -46,7 +50,10 @@ func Observe(mgr ctrl.Manager) registry.Decoration {
 		Order:  math.MaxInt, // No other one may change what it has made of a request.
 		Select: func(info registry.Info) bool { return observed(info.Annotations) },
 		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
-			return &observing{observer: o, cluster: string(name), next: next, pace: rate.NewLimiter(toldPerSecond, toldAtOnce)}
+			return &observing{
+				observer: o, cluster: string(name), next: next,
+				pace: rate.NewLimiter(toldPerSecond, toldAtOnce), told: map[string]bool{},
+			}
 		},
 	}
 }
@@ -55,6 +62,7 @@ func Observe(mgr ctrl.Manager) registry.Decoration {
 const (
 	toldPerSecond = 1
 	toldAtOnce    = 10
+	toldObjects   = 100
 )
 
 // observed reports whether a remote is only to be looked at. A value that nobody has thought of is on the safe
@@ -76,7 +84,10 @@ type observing struct {
 	*observer
 	cluster string
 	next    http.RoundTripper
-	pace    *rate.Limiter
+	pace    *rate.Limiter // of what is tried again
+
+	mu   sync.Mutex // protects told; held for map operations only
+	told map[string]bool
 }
 
 // RoundTrip sends reads as they are and writes as dry runs.
@@ -94,7 +105,7 @@ func (o *observing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := o.next.RoundTrip(dry)
 	if err == nil && response.StatusCode < http.StatusMultipleChoices && !where.isReview() {
-		o.tell(r.Context(), r.Method, where)
+		o.tell(r.Context(), r.Method, where.named(r))
 	}
 	return response, err
 }
@@ -109,7 +120,8 @@ func unsent(r *http.Request, err error) (*http.Response, error) {
 // tell records what would have been done.
 func (o *observing) tell(ctx context.Context, method string, where target) {
 	log := o.log.WithValues("cluster", o.cluster, "method", method, "target", where.String())
-	if !o.pace.Allow() {
+	note, isNew := o.noteOn(method, where)
+	if !isNew && !o.pace.Allow() {
 		log.V(1).Info("A write was tried and not done")
 		return
 	}
@@ -118,6 +130,26 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	if err := o.clusters.Get(ctx, client.ObjectKey{Name: o.cluster}, &cluster); err != nil {
 		return // It is being deleted, and nobody looks at its events any more.
 	}
-	o.events.Eventf(object.InAnyVersion(o.events.scheme, &cluster, ""), where.reference(), corev1.EventTypeNormal, eventObserved, method, "%s",
-		object.Shortened("Would "+method+" "+where.String()+", which the remote accepts", object.MaxNote))
+	var related runtime.Object
+	if note != noteTooMany {
+		related = where.reference()
+	}
+	about := object.InAnyVersion(o.events.scheme, &cluster, "")
+	o.events.Eventf(about, related, corev1.EventTypeNormal, eventObserved, method, "%s", note)
+}
+
+// noteTooMany is the note about all objects beyond toldObjects.
+const noteTooMany = "Would write more than 100 objects, which the remote accepts; the log with --log-level=debug names them"
+
+// noteOn returns what an event says of a write, and whether it is the first one of the app that says so.
+func (o *observing) noteOn(method string, where target) (note string, isNew bool) {
+	note = object.Shortened("Would "+method+" "+where.String()+", which the remote accepts", object.MaxNote)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.told[note] && len(o.told) >= toldObjects {
+		note = noteTooMany
+	}
+	isNew = !o.told[note]
+	o.told[note] = true
+	return note, isNew
 }

@@ -72,6 +72,7 @@ func TestObserve(t *testing.T) {
 		}
 		if observed {
 			h.expectObserved(name, "Would DELETE configmaps default/observe-")
+			h.expectObserved(name, "Would DELETE configmaps default/* (a collection)")
 			h.change(name, func(c *hubv1.Cluster) { delete(c.Annotations, hubv1.AnnotationObserve) })
 		}
 	}
@@ -180,6 +181,56 @@ func TestObserve_Subresources(t *testing.T) {
 		t.Errorf("an eviction that was only tried: %v", err)
 	}
 	h.expectObserved(name, "Would POST pods/eviction default/"+pod.Name)
+}
+
+// Each object has an event of its own that names it, in whichever form it was sent, and there is an end to them.
+func TestObserve_NamesTheObjects(t *testing.T) {
+	t.Parallel()
+	apps := make(chan registry.Remote, 1)
+	h := newHub(t, func(o *hubOptions) {
+		o.modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+	})
+	name := h.name("a")
+	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
+	h.newCluster(name, func(c *hubv1.Cluster) { c.Annotations = map[string]string{hubv1.AnnotationObserve: "true"} })
+	h.expectReady(name)
+	app := <-apps
+	for _, form := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+		config := rest.CopyConfig(app.Config)
+		config.ContentType = form
+		set, err := kubernetes.NewForConfig(config)
+		h.must(err)
+		short := form[len(form)-4:]
+		for _, one := range []metav1.ObjectMeta{{Name: "named-" + short}, {Name: "other-" + short}, {GenerateName: "web-" + short + "-"}} {
+			_, err := set.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: one}, metav1.CreateOptions{})
+			h.must(err)
+		}
+		h.expectObserved(name, "Would POST configmaps default/named-"+short+",")
+		h.expectObserved(name, "Would POST configmaps default/other-"+short+",")
+		h.expectObserved(name, "Would POST configmaps default/web-"+short+"-* (generated name),")
+	}
+	_, err := kubernetes.NewForConfigOrDie(app.Config).CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "observed"}}, metav1.CreateOptions{})
+	h.must(err)
+	h.expectObserved(name, "Would POST namespaces observed,")
+	for i := range 110 {
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("many-", i), Namespace: "default"}}
+		h.must(app.Client.Create(t.Context(), one))
+	}
+	h.expectObserved(name, "Would write more than 100 objects")
+	var all eventsv1.EventList
+	h.must(h.List(t.Context(), &all, client.InNamespace("default")))
+	n := 0
+	for _, e := range all.Items {
+		if e.Regarding.Name == name && e.Reason == "Observed" {
+			n++
+		}
+	}
+	if n > 101 {
+		t.Errorf("%d events of observed objects, want 101 at most", n)
+	}
 }
 
 // An operator who has second thoughts need not mend the Secret first.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// What stands for a name that the path of a request does not have.
+const (
+	namesGenerated = "* (generated name)"
+	namesAll       = "* (a collection)"
+	namesUnknown   = "* (name not known)"
+)
+
+// named returns the target of a request with the name that is to be shown. That of an object which is to be created
+// is in the object. It leaves the request's body unread.
+func (t target) named(r *http.Request) target {
+	if t.name != "" {
+		return t
+	}
+	if r.Method != http.MethodPost {
+		t.name = namesAll
+		return t
+	}
+	t.name = namesUnknown
+	if metadata, err := metadataIn(r); err == nil {
+		switch {
+		case metadata.Name != "":
+			t.name = metadata.Name
+		case metadata.GenerateName != "":
+			t.name = metadata.GenerateName + namesGenerated
+		}
+	}
+	return t
+}
+
+// maxObject is more than an API server takes.
+const maxObject = 4 << 20
+
+// metadataIn returns the metadata of the object in the body of a request.
+func metadataIn(r *http.Request) (metav1.ObjectMeta, error) {
+	if r.GetBody == nil {
+		return metav1.ObjectMeta{}, io.EOF
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return metav1.ObjectMeta{}, err
+	}
+	defer body.Close()
+	sent, err := io.ReadAll(io.LimitReader(body, maxObject))
+	if err != nil {
+		return metav1.ObjectMeta{}, err
+	}
+	var object metav1.PartialObjectMetadata
+	if form, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); form != runtime.ContentTypeProtobuf {
+		err = json.Unmarshal(sent, &object)
+		return object.ObjectMeta, err
+	}
+	var wrapped runtime.Unknown
+	if err := wrapped.Unmarshal(bytes.TrimPrefix(sent, []byte(protobufPrefix))); err != nil {
+		return metav1.ObjectMeta{}, err
+	}
+	err = object.Unmarshal(wrapped.Raw) // All kinds have their metadata in the first field.
+	return object.ObjectMeta, err
+}
