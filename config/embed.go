@@ -4,7 +4,7 @@
 // of the hub, the test kit and the tests. It holds no logic and imports nothing.
 //
 // The folders are those that kubebuilder made known: crd, rbac, hub (the Deployment and its namespace), network-policy,
-// and default, which is all of these; prometheus and grafana for who watches the hub, samples for who registers a
+// and default, which is all of these; impersonation, which a hub with --impersonate-apps needs in addition; prometheus and grafana for who watches the hub, samples for who registers a
 // remote, and chart, the same for Helm. Each is built with kustomize. The folder test is a Go module of its own with
 // the tests that need Helm and Prometheus.
 //
@@ -20,7 +20,7 @@ import "embed"
 var CRDs embed.FS
 
 // Installation holds what default/kustomization.yaml is built from: that file, and the folders that it names, with
-// their own kustomization.yaml.
+// their own kustomization.yaml; and the folder impersonation.
 //
-//go:embed default/*.yaml crd/*.yaml rbac/*.yaml hub/*.yaml network-policy/*.yaml
+//go:embed default/*.yaml crd/*.yaml rbac/*.yaml hub/*.yaml network-policy/*.yaml impersonation/*.yaml
 var Installation embed.FS

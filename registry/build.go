@@ -145,24 +145,27 @@ func (e *epoch) hubClient() (client.Client, error) {
 	})
 }
 
-// hubTransportFor returns the transport to the hub: as the hub itself or, where the operator wants it
-// so, as a user of the hub's API server that stands for this remote alone.
+// hubTransportFor returns the transport to the hub: as the hub itself, or as a ServiceAccount that
+// represents this remote alone.
 func (e *epoch) hubTransportFor() http.RoundTripper {
-	if !e.impersonate {
+	if e.appsNamespace == "" {
 		return e.hubTransport
 	}
-	return transport.NewImpersonatingRoundTripper(transport.ImpersonationConfig{
-		UserName: HubUserPrefix + string(e.name),
-		Groups:   []string{HubGroup, "system:authenticated"},
-	}, e.hubTransport)
+	// Without groups in the request the API server adds those of the ServiceAccount. To name groups would
+	// take permission to impersonate groups.
+	return transport.NewImpersonatingRoundTripper(
+		transport.ImpersonationConfig{UserName: HubUser(e.appsNamespace, e.name)}, e.hubTransport,
+	)
 }
 
-// Who an app is at the hub's API server where Options.Impersonate is set: the user HubUserPrefix and the
-// remote's name, in the group HubGroup.
-const (
-	HubUserPrefix = "clusterfx:cluster:"
-	HubGroup      = "clusterfx:clusters"
-)
+// HubUser returns who the app of a remote is at the hub's API server where Options.Impersonate is set: the
+// ServiceAccount in Options.AppsNamespace that has the remote's name.
+func HubUser(appsNamespace string, remote ClusterName) string {
+	return "system:serviceaccount:" + appsNamespace + ":" + string(remote)
+}
+
+// HubGroup returns the group of these ServiceAccounts.
+func HubGroup(appsNamespace string) string { return "system:serviceaccounts:" + appsNamespace }
 
 // userAgent names the app to both API servers, so that their audit logs tell epochs apart.
 func (e *epoch) userAgent() string {

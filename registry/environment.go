@@ -19,27 +19,27 @@ import (
 
 // environment is what all epochs of a registry share.
 type environment struct {
-	root         context.Context //nolint:containedctx // What everything of the registry lives in; it ends after Shutdown.
-	end          context.CancelFunc
-	hub          *rest.Config
-	hubTransport http.RoundTripper
-	hubMapper    meta.RESTMapper
-	hubCache     client.Reader
-	impersonate  bool
-	replica      string
-	scheme       *runtime.Scheme
-	shapes       *shapes
-	modules      catalog
-	shared       []Shared
-	decorations  []Decoration // sorted
-	metrics      prometheus.Registerer
-	figures      *figures
-	spans        *spans // nil for none
-	gate         func() error
-	limits       Limits
-	mappings     mappings
-	policy       kubeconfig.Policy
-	journal      *journal
+	root          context.Context //nolint:containedctx // What everything of the registry lives in; it ends after Shutdown.
+	end           context.CancelFunc
+	hub           *rest.Config
+	hubTransport  http.RoundTripper
+	hubMapper     meta.RESTMapper
+	hubCache      client.Reader
+	appsNamespace string // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
+	replica       string
+	scheme        *runtime.Scheme
+	shapes        *shapes
+	modules       catalog
+	shared        []Shared
+	decorations   []Decoration // sorted
+	metrics       prometheus.Registerer
+	figures       *figures
+	spans         *spans // nil for none
+	gate          func() error
+	limits        Limits
+	mappings      mappings
+	policy        kubeconfig.Policy
+	journal       *journal
 	stepsSeen
 	starts   *turns // of apps
 	contacts *turns // of first probes
@@ -50,10 +50,12 @@ type environment struct {
 func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *environment {
 	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
-		impersonate: o.Impersonate,
-		replica:     o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
+		replica: o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
 		modules: modules, shared: o.Shared, decorations: sortedDecorations(o.Decorations),
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: newSpans(o.Traces),
+	}
+	if o.Impersonate {
+		env.appsNamespace = o.AppsNamespace
 	}
 	root := o.Root
 	if root == nil {

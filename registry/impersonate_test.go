@@ -5,9 +5,12 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,11 +30,13 @@ func TestRegistry_Impersonate(t *testing.T) {
 	if err := hub.Create(t.Context(), namespace); err != nil {
 		t.Fatalf("create a Namespace: %v", err)
 	}
-	grant(t, hub, namespace.Name, registry.HubUserPrefix+"trusted")
+	grant(t, hub, namespace.Name, registry.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)
 	module := registry.NewModule("writer", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { manage <- p.Hub })})
-	r := newRegistry(t, func(o *registry.Options) { o.Impersonate, o.Modules = true, []registry.Module{module} })
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Impersonate, o.AppsNamespace, o.Modules = true, "apps", []registry.Module{module}
+	})
 	_, config := remote(t, "one")
 
 	write := func(c client.Client, name string) error {
@@ -46,8 +51,33 @@ func TestRegistry_Impersonate(t *testing.T) {
 		return nil
 	})
 	spawn(t, r, "stranger", config)
-	if err := write(<-manage, "by-stranger"); !apierrors.IsForbidden(err) {
+	stranger := <-manage
+	if err := write(stranger, "by-stranger"); !apierrors.IsForbidden(err) {
 		t.Errorf("an app without rights on the hub wrote there: %v", err)
+	}
+	who := &authenticationv1.SelfSubjectReview{}
+	if err := stranger.Create(t.Context(), who); err != nil {
+		t.Fatal(err)
+	}
+	want := authenticationv1.UserInfo{
+		Username: "system:serviceaccount:apps:stranger",
+		Groups:   []string{"system:serviceaccounts", registry.HubGroup("apps"), "system:authenticated"},
+	}
+	if diff := cmp.Diff(want, who.Status.UserInfo); diff != "" {
+		t.Errorf("who an app is at the hub: -want +got:\n%s", diff)
+	}
+}
+
+func TestNew_ChecksAppsNamespace(t *testing.T) {
+	t.Parallel()
+	hub, _ := remote(t, "hub")
+	for _, namespace := range []string{"", "a:b", "A"} {
+		_, err := registry.New(registry.Options{
+			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Impersonate: true, AppsNamespace: namespace,
+		})
+		if err == nil || !strings.Contains(err.Error(), "AppsNamespace") {
+			t.Errorf("with the namespace %q New says %v", namespace, err)
+		}
 	}
 }
 

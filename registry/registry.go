@@ -96,11 +96,14 @@ type Options struct {
 	// hub that is not the leader any more is kept from writing; its errors should match ErrNotLeader.
 	// Default: open.
 	Gate func() error
-	// Impersonate makes every app a user of its own at the hub's API server (see HubUserPrefix), so
-	// that the hub's RBAC bounds what a remote can cause there. The hub itself needs the right to
-	// impersonate these users and their groups, and every user the rights that its modules need.
-	// Default: apps act as the hub itself.
+	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see HubUser), so
+	// that the hub's RBAC limits what a remote can cause there. The hub needs permission to impersonate the
+	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not
+	// exist. Default: apps act as the hub itself.
 	Impersonate bool
+	// AppsNamespace is the namespace of these ServiceAccounts, which holds nothing else. Required with
+	// Impersonate.
+	AppsNamespace string
 	// Root is the parent of every context of the registry, for its values, such as labels of profiles.
 	// When it ends, the registry does not: that is what Shutdown is for. Default: context.Background().
 	Root context.Context //nolint:containedctx // It is an argument of New.
@@ -163,6 +166,11 @@ func New(o Options) (*Registry, error) {
 	}
 	if err := checkDecorations(o.Decorations); err != nil {
 		return nil, fmt.Errorf("check the decorations: %w", err)
+	}
+	if o.Impersonate {
+		if err := checkNamespaces([]string{o.AppsNamespace}); err != nil {
+			return nil, fmt.Errorf("registry: AppsNamespace: %w", err)
+		}
 	}
 	transport, err := rest.TransportFor(o.Hub)
 	if err != nil {

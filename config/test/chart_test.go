@@ -145,6 +145,41 @@ func TestChart_IsKustomizes(t *testing.T) {
 	}
 }
 
+// With impersonateApps the chart also installs what the folder impersonation holds, and sets the flags.
+func TestChart_Impersonation(t *testing.T) {
+	t.Parallel()
+	values := map[string]any{"image": map[string]any{"tag": "latest"}, "impersonateApps": true}
+	got, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutHelms(got)
+	args := "--impersonate-apps\n        - --apps-namespace=" + namespace + "-apps"
+	if all := text(t, got); !strings.Contains(all, args) {
+		t.Errorf("the Deployment lacks the flags:\n%s", all)
+	}
+	base := kustomize(t, "default")
+	got = slices.DeleteFunc(got, func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(base, func(b *unstructured.Unstructured) bool {
+			return b.GetKind() == o.GetKind() && b.GetNamespace() == o.GetNamespace() && b.GetName() == o.GetName()
+		})
+	})
+	if diff := gocmp.Diff(text(t, kustomize(t, "impersonation")), text(t, got)); diff != "" {
+		t.Errorf("kustomize has -, the chart +:\n%s", diff)
+	}
+	values["appsNamespace"], values["extraRoles"] = "identities", []any{map[string]any{"namespace": "shop", "rules": []any{}}}
+	if got, err = render(t, values); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"name: system:serviceaccounts:identities\n", "--apps-namespace=identities\n", "name: clusterfx-apps\n  namespace: shop\n",
+	} {
+		if !strings.Contains(text(t, got), want) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+}
+
 // Every value of the chart has an effect, and what is not a value is refused.
 func TestChart_Values(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,11 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
-	"github.com/clusterfx/clusterfx/registry"
 )
+
+// appsNamespaceHelp is the help of the flag of three commands.
+const appsNamespaceHelp = "With --impersonate-apps, the namespace of the ServiceAccounts that apps act as, which holds nothing " +
+	"else. Default: that of the hub's Secrets, with -apps"
 
 // flags are the flags of the command run. Those that are Options are bound to these.
 type flags struct {
@@ -54,8 +57,9 @@ func (f *flags) bindHub() {
 	f.set.DurationVar(&o.RemoveWithin, "remove-timeout", defaultRemoveWithin,
 		"How long modules may clean up in a remote when its Cluster is deleted; what is not done then is given up")
 	f.set.BoolVar(&o.Registry.Impersonate, "impersonate-apps", false,
-		"Let every app act on the hub as the user "+registry.HubUserPrefix+"<name>, with no more rights than that "+
-			"user has. The hub needs the right to impersonate (default false)")
+		"Let every app act on the hub as the ServiceAccount with the name of its Cluster, which need not exist, with "+
+			"the permissions that are bound to that and no others (default false)")
+	f.set.StringVar(&o.Registry.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
 	f.set.BoolVar(&o.Registry.AllowDuplicates, "allow-duplicate-clusters", false,
 		"Run an app for each of several Clusters that lead to the same remote. Meant for benchmarks (default false)")
 	f.set.BoolVar(&o.Registry.AllowHub, "allow-hub-as-remote", false,

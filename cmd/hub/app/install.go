@@ -67,6 +67,8 @@ func newInstall(p program) *cobra.Command {
 		"The namespace of the hub, which is its credentials namespace, too")
 	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release")
 	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
+	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
+	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
 	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that somebody else has set (default false)")
 	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
 	bindDryRun(cmd, &f.dry)
@@ -79,6 +81,9 @@ func newInstall(p program) *cobra.Command {
 func (f *installFlags) objects(modules []registry.Module) ([]*unstructured.Unstructured, error) {
 	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
 		return nil, fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
+	}
+	if err := checkAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace); err != nil {
+		return nil, err
 	}
 	if f.options.Replicas < 0 {
 		return nil, fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -46,7 +47,7 @@ type Options struct {
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
 	Election Election
 	// Registry carries what the operator decides about remotes: Policy, Limits, Replica, AllowHub,
-	// AllowDuplicates, Impersonate, ModuleConfigs, and where Metrics go. The hub fills in the rest. Default:
+	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where Metrics go. The hub fills in the rest. Default:
 	// see there.
 	Registry registry.Options
 
@@ -93,6 +94,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.HealthAddress = cmp.Or(o.HealthAddress, nowhere)
 	o.DebugAddress = cmp.Or(o.DebugAddress, nowhere)
 	o.Registry.Traces = o.Traces
+	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, install.AppsNamespace(o.CredentialsNamespace))
 	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
 	o.Election.ID = cmp.Or(o.Election.ID, defaultElectionID)
 	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, defaultLeaseDuration)

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,6 +41,8 @@ type rbacFlags struct {
 	modules      []string
 	namespace    string
 	impersonate  bool
+	// appsNamespace is the one whose ServiceAccounts the apps act as.
+	appsNamespace string
 }
 
 func newRBAC(p program) *cobra.Command {
@@ -49,8 +53,10 @@ func newRBAC(p program) *cobra.Command {
 		Long: "Print the roles that this hub needs in its own cluster and in every remote: what the hub does by\n" +
 			"itself, and the rights that the modules in it declare. Bind them to the hub's ServiceAccount, and to the\n" +
 			"user of the kubeconfigs. It reads no cluster.\n\n" +
-			"With --impersonate-apps, bind clusterfx-apps to the group " + registry.HubGroup + ", or narrower roles to the\n" +
-			"users " + registry.HubUserPrefix + "NAME: what an app does in the hub it does as one of them.",
+			"With --impersonate-apps, what an app does in the hub it does as a ServiceAccount of a namespace that holds\n" +
+			"nothing else, with the name of its Cluster. Bind clusterfx-apps to the group\n" +
+			registry.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
+			"The hub may impersonate these ServiceAccounts and nobody else.",
 		Example: p.example(rbacExample),
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -67,6 +73,7 @@ func newRBAC(p program) *cobra.Command {
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
 	flags.StringVar(&f.namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets and its lease")
 	flags.BoolVar(&f.impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
+	flags.StringVar(&f.appsNamespace, "apps-namespace", "", appsNamespaceHelp)
 	return cmd
 }
 
@@ -74,12 +81,14 @@ func newRBAC(p program) *cobra.Command {
 const (
 	hubRole    = "clusterfx-hub"
 	remoteRole = "clusterfx-remote"
-	appsRole   = "clusterfx-apps" // to be bound to the group registry.HubGroup
 )
 
 func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
 	modules, err := pick(all, f.modules)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkAppsNamespace(f.impersonate, f.appsNamespace, f.namespace); err != nil {
 		return nil, err
 	}
 	switch f.side {
@@ -111,21 +120,11 @@ func pick(all []registry.Module, wanted []string) ([]registry.Module, error) {
 
 // inHub returns the roles in the hub's cluster.
 func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
-	rules := hubRules(modules)
-	if f.impersonate {
-		rules.Everywhere = append(rules.Everywhere,
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}},
-			rbacv1.PolicyRule{
-				APIGroups: []string{""}, Resources: []string{"groups"}, Verbs: []string{"impersonate"},
-				ResourceNames: []string{registry.HubGroup, "system:authenticated"},
-			})
-	}
 	var all []client.Object
-	if f.impersonate { // What apps do in the hub they do as members of this group.
-		for _, needed := range registry.HubRules(modules...) {
-			all = append(all, roleFor(appsRole, needed))
-		}
+	if f.impersonate {
+		all = f.ofApps(modules)
 	}
+	rules := hubRules(modules)
 	all = append(all,
 		clusterRole(hubRole, rules.Everywhere),
 		role(f.namespace, hubRole, rules.Own),
@@ -133,6 +132,25 @@ func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
 	)
 	for _, needed := range rules.Modules {
 		all = append(all, roleFor(install.ModulesRole, needed))
+	}
+	return all
+}
+
+// ofApps returns the namespace of the ServiceAccounts that the apps act as, the role by which the hub may impersonate
+// these and nobody else, and the roles of the apps.
+func (f *rbacFlags) ofApps(modules []registry.Module) []client.Object {
+	namespace := cmp.Or(f.appsNamespace, install.AppsNamespace(f.namespace))
+	all := []client.Object{
+		&corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		},
+		role(namespace, hubRole, []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+		}),
+	}
+	for _, needed := range registry.HubRules(modules...) {
+		all = append(all, roleFor(install.AppsRole, needed))
 	}
 	return all
 }
@@ -152,6 +170,7 @@ func hubRules(modules []registry.Module) *install.Rules {
 	for _, needed := range registry.HubRules(modules...) {
 		if needed.Namespace == "" {
 			rules.Everywhere = append(rules.Everywhere, needed.Rules...)
+			rules.Apps = needed.Rules
 		} else {
 			rules.Modules = append(rules.Modules, needed)
 		}

@@ -50,35 +50,46 @@ func (h *hub) rolesOf(which string, args ...string) (rendered []string) {
 	return rendered
 }
 
-// grant creates the roles that were printed, with a binding to a user for each.
+// grant creates the roles that were printed, with a binding to a user for each; what is for apps is bound to the group
+// of their ServiceAccounts.
 func grant(t *testing.T, c client.Client, user string, rendered []string) {
 	t.Helper()
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
 	create := func(object client.Object) {
 		object.SetName(user + "-" + object.GetName())
 		if err := c.Create(t.Context(), object, client.FieldValidation(metav1.FieldValidationStrict)); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
+	apps := ""
 	for _, text := range rendered {
 		var kind metav1.TypeMeta
 		if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
 			t.Fatal(err)
 		}
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind.Kind}
-		if kind.Kind == "ClusterRole" {
-			role := &rbacv1.ClusterRole{}
-			decode(t, text, role)
-			create(role)
-			ref.Name = role.Name
-			create(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "all"}, RoleRef: ref, Subjects: subjects})
+		if kind.Kind == "Namespace" {
+			ns := &corev1.Namespace{}
+			decode(t, text, ns)
+			if err := c.Create(t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
+			apps = ns.Name
 			continue
 		}
 		role := &rbacv1.Role{}
 		decode(t, text, role)
-		create(role)
-		ref.Name = role.Name
-		create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "all", Namespace: role.Namespace}, RoleRef: ref, Subjects: subjects})
+		subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+		if role.Name == "clusterfx-apps" {
+			subjects[0].Kind, subjects[0].Name = rbacv1.GroupKind, "system:serviceaccounts:"+apps
+		}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind.Kind, Name: user + "-" + role.Name}
+		binding := metav1.ObjectMeta{Name: role.Name, Namespace: role.Namespace}
+		if kind.Kind == "ClusterRole" {
+			create(&rbacv1.ClusterRole{ObjectMeta: role.ObjectMeta, Rules: role.Rules})
+			create(&rbacv1.ClusterRoleBinding{ObjectMeta: binding, RoleRef: ref, Subjects: subjects})
+		} else {
+			create(role)
+			create(&rbacv1.RoleBinding{ObjectMeta: binding, RoleRef: ref, Subjects: subjects})
+		}
 	}
 }
 
@@ -181,8 +192,11 @@ func TestRBAC_Refused(t *testing.T) {
 		"-o=table":         "use yaml or json",
 		"--modules=invent": "it has inventory",
 		"all":              "unknown command",
+		"--impersonate-apps --apps-namespace=kube-system":      "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=clusterfx-system": "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=A":                `--apps-namespace="A" is not a name`,
 	} {
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "rbac", args)
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, append([]string{"rbac"}, strings.Fields(args)...)...)
 		cmd.Env = append(os.Environ(), asHub+"=stock")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -10,8 +11,11 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
 // replicaName is what may stand in a user agent.
@@ -22,6 +26,7 @@ func (f *flags) validate() error {
 	o := f.options
 	return errors.Join(
 		checkName("credentials-namespace", o.CredentialsNamespace, validation.IsDNS1123Label),
+		checkAppsNamespace(o.Registry.Impersonate, o.Registry.AppsNamespace, o.CredentialsNamespace),
 		checkAtLeastOne("concurrency", o.Concurrency),
 		checkAtLeastOne("max-concurrent-starts", o.Registry.Limits.Starts),
 		checkAtLeastOne("max-objects-per-cluster", o.Registry.Limits.MaxObjects),
@@ -58,6 +63,19 @@ func checkName(flag, value string, problems func(string) []string) error {
 		return fmt.Errorf("--%s=%q is not a name: %s", flag, value, problem)
 	}
 	return nil
+}
+
+// checkAppsNamespace reports a namespace of ServiceAccounts to impersonate that cannot be one, or holds something else.
+func checkAppsNamespace(impersonate bool, namespace, credentials string) error {
+	if !impersonate {
+		return nil
+	}
+	namespace = cmp.Or(namespace, install.AppsNamespace(credentials))
+	switch namespace {
+	case credentials, metav1.NamespaceSystem, metav1.NamespaceDefault:
+		return fmt.Errorf("--apps-namespace=%q: use a namespace that holds nothing else: the hub may act as every ServiceAccount in it", namespace)
+	}
+	return checkName("apps-namespace", namespace, validation.IsDNS1123Label)
 }
 
 func checkAtLeastOne(flag string, value int) error {

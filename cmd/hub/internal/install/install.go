@@ -4,7 +4,9 @@ package install
 
 import (
 	"fmt"
+	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -18,6 +20,10 @@ type Options struct {
 	Image string
 	// Replicas is the number of hubs. Default (0): that of the manifests.
 	Replicas int32
+	// Impersonate lets the apps act as ServiceAccounts of AppsNamespace, which is installed, too. Default: they act
+	// as the hub. AppsNamespace defaults to that of the hub, see AppsNamespace.
+	Impersonate   bool
+	AppsNamespace string
 	// Rules are the rights that the hub needs in its own cluster. Default: those of the stock hub.
 	Rules *Rules
 }
@@ -37,11 +43,17 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("complete %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	ofModules, err := o.Rules.ofModules(objects)
+	ofModules, err := o.Rules.inNamespaces(ModulesRole, rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Name: hubRole, Namespace: o.Namespace,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make the roles of modules: %w", err)
 	}
-	return append(objects, ofModules...), nil
+	ofApps, err := o.impersonation()
+	if err != nil {
+		return nil, fmt.Errorf("make the roles of apps: %w", err)
+	}
+	return namespaceFirst(slices.Concat(objects, ofModules, ofApps)), nil
 }
 
 // complete puts the options into an object.
@@ -78,22 +90,19 @@ func (o Options) bind(binding *unstructured.Unstructured) error {
 		return err
 	}
 	for _, s := range subjects {
-		if subject, ok := s.(map[string]any); ok && subject["namespace"] == nil {
+		if subject, ok := s.(map[string]any); ok && subject["kind"] == rbacv1.ServiceAccountKind {
 			subject["namespace"] = o.Namespace
 		}
 	}
 	return unstructured.SetNestedSlice(binding.Object, subjects, "subjects")
 }
 
-// deploy puts the image and the replicas into the Deployment of the hub.
+// deploy puts the image, the replicas and the flags into the Deployment of the hub.
 func (o Options) deploy(deployment *unstructured.Unstructured) error {
 	if o.Replicas != 0 {
 		if err := unstructured.SetNestedField(deployment.Object, int64(o.Replicas), "spec", "replicas"); err != nil {
 			return err
 		}
-	}
-	if o.Image == "" {
-		return nil
 	}
 	path := []string{"spec", "template", "spec", "containers"}
 	containers, _, err := unstructured.NestedSlice(deployment.Object, path...)
@@ -101,8 +110,19 @@ func (o Options) deploy(deployment *unstructured.Unstructured) error {
 		return err
 	}
 	for _, c := range containers {
-		if container, ok := c.(map[string]any); ok {
+		container, ok := c.(map[string]any)
+		if !ok {
+			continue
+		}
+		if o.Image != "" {
 			container["image"] = o.Image
+		}
+		if namespace := o.appsNamespace(); namespace != "" {
+			args, _, err := unstructured.NestedSlice(container, "args")
+			if err != nil {
+				return err
+			}
+			container["args"] = append(args, "--impersonate-apps", "--apps-namespace="+namespace)
 		}
 	}
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)

@@ -104,24 +104,84 @@ func TestObjects_AreKustomizes(t *testing.T) {
 	}
 }
 
+// expectApps fails the test unless a hub may impersonate the ServiceAccounts of a namespace with nothing else in it, and
+// these have the rules of apps.
+func expectApps(t *testing.T, all []*unstructured.Unstructured, namespace string, rules *install.Rules) {
+	t.Helper()
+	find(t, all, "Namespace//"+namespace)
+	for role, want := range map[string][]rbacv1.PolicyRule{
+		"Role/" + namespace + "/clusterfx-hub": {{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}}},
+		"ClusterRole//clusterfx-apps":          rules.Apps,
+		"Role/shop/clusterfx-apps":             rules.Modules[0].Rules,
+	} {
+		if got := into[rbacv1.ClusterRole](t, find(t, all, role)).Rules; !gocmp.Equal(got, want) {
+			t.Errorf("%s grants %v", role, got)
+		}
+	}
+	for _, binding := range []string{"ClusterRoleBinding//clusterfx-apps", "RoleBinding/shop/clusterfx-apps"} {
+		want := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + namespace}}
+		if got := into[rbacv1.ClusterRoleBinding](t, find(t, all, binding)).Subjects; !gocmp.Equal(got, want) {
+			t.Errorf("%s binds %v", binding, got)
+		}
+	}
+	for _, object := range all {
+		known := []string{"Role/" + namespace + "/clusterfx-hub", "RoleBinding/" + namespace + "/clusterfx-hub"}
+		if object.GetNamespace() == namespace && !slices.Contains(known, id(object)) {
+			t.Errorf("%s is in the namespace of the ServiceAccounts", id(object))
+		}
+	}
+	want := []string{"--impersonate-apps", "--apps-namespace=" + namespace}
+	if args := deployment(t, all).Spec.Template.Spec.Containers[0].Args; !gocmp.Equal(args[len(args)-2:], want) {
+		t.Errorf("the Deployment has the arguments %v", args)
+	}
+}
+
+// What the program installs for apps that act as ServiceAccounts is what the folder for kustomize holds, and what "hub
+// rbac" prints.
+func TestObjects_Impersonation(t *testing.T) {
+	t.Parallel()
+	all := objects(t, install.Options{Impersonate: true})
+	base := objects(t, install.Options{})
+	added := slices.DeleteFunc(slices.Clone(all), func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(base, func(b *unstructured.Unstructured) bool { return id(b) == id(o) })
+	})
+	if diff := gocmp.Diff(text(t, kustomize(t, "impersonation")), text(t, added)); diff != "" {
+		t.Errorf("kustomize has -, the program +:\n%s", diff)
+	}
+	for _, role := range parse(t, program(t, "rbac", "--in=hub", "--impersonate-apps"))[:3] {
+		if role.GetKind() == "Namespace" {
+			find(t, all, id(role))
+			continue
+		}
+		want := into[rbacv1.ClusterRole](t, role).Rules
+		if diff := gocmp.Diff(want, into[rbacv1.ClusterRole](t, find(t, all, id(role))).Rules); diff != "" {
+			t.Errorf("%s: hub rbac prints -, the manifests grant +:\n%s", id(role), diff)
+		}
+	}
+}
+
 func TestObjects_Options(t *testing.T) {
 	t.Parallel()
 	rules := &install.Rules{
 		Everywhere: []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}},
 		Own:        []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"c"}, Verbs: []string{"get"}}},
+		Apps:       []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"f"}, Verbs: []string{"get"}}},
 		Events:     []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"d"}, Verbs: []string{"get"}}},
 		Modules: []registry.NamespacedRules{{
 			Namespace: "shop", Rules: []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"e"}, Verbs: []string{"get"}}},
 		}},
 	}
-	all := objects(t, install.Options{Namespace: "elsewhere", Image: "registry.example.com/hub:v1", Replicas: 3, Rules: rules})
+	all := objects(t, install.Options{
+		Namespace: "elsewhere", Image: "registry.example.com/hub:v1", Replicas: 3, Rules: rules, Impersonate: true,
+	})
 	if got := text(t, all); strings.Contains(got, "clusterfx-system") {
 		t.Errorf("the other namespace is still in it:\n%s", got)
 	}
 	find(t, all, "Namespace//elsewhere")
+	expectApps(t, all, "elsewhere-apps", rules)
 	for _, binding := range []string{
 		"ClusterRoleBinding//clusterfx-hub", "RoleBinding/elsewhere/clusterfx-hub", "RoleBinding/default/clusterfx-hub-events",
-		"RoleBinding/shop/clusterfx-hub-modules",
+		"RoleBinding/shop/clusterfx-hub-modules", "RoleBinding/elsewhere-apps/clusterfx-hub",
 	} {
 		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "clusterfx-hub", Namespace: "elsewhere"}}
 		got := into[rbacv1.ClusterRoleBinding](t, find(t, all, binding))

@@ -27,20 +27,31 @@ func manifests() ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	var all []*unstructured.Unstructured
-	for _, folder := range folders {
-		files, err := resources(folder)
+	for _, name := range folders {
+		objects, err := folder(name)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			objects, err := read(file)
-			if err != nil {
-				return nil, fmt.Errorf("read the manifest %s: %w", file, err)
-			}
-			all = append(all, objects...)
-		}
+		all = append(all, objects...)
 	}
 	return namespaceFirst(all), nil
+}
+
+// folder returns the objects of the files that the kustomization of a folder names.
+func folder(name string) ([]*unstructured.Unstructured, error) {
+	files, err := resources(name)
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, file := range files {
+		objects, err := read(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest %s: %w", file, err)
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
 }
 
 // resources returns what the kustomization of a folder names.

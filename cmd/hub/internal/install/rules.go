@@ -4,6 +4,7 @@ package install
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,6 +16,8 @@ type Rules struct {
 	// Everywhere are those in the whole cluster, Own those in the namespace of the hub, and Events those in the
 	// namespace default.
 	Everywhere, Own, Events []rbacv1.PolicyRule
+	// Apps are those of the apps in the whole cluster, if they act as ServiceAccounts of their own.
+	Apps []rbacv1.PolicyRule
 	// Modules are those that modules need in single namespaces, which have to exist.
 	Modules []registry.NamespacedRules
 }
@@ -25,6 +28,8 @@ const (
 	eventsRole = "clusterfx-hub-events"
 	// ModulesRole is the name of the Role, and of its binding, in each namespace of Rules.Modules.
 	ModulesRole = "clusterfx-hub-modules"
+	// AppsRole is the name of the ClusterRole of the apps, and of their Role in each of these namespaces.
+	AppsRole = "clusterfx-apps"
 )
 
 // replace puts the rules into a role of the hub's, and leaves those of people alone.
@@ -40,13 +45,11 @@ func (r *Rules) replace(role *unstructured.Unstructured) error {
 		rules = r.Own
 	case "Role/" + eventsRole:
 		rules = r.Events
+	case "ClusterRole/" + AppsRole:
+		rules = r.Apps
 	default:
 		return nil
 	}
-	return setRules(role, rules)
-}
-
-func setRules(role *unstructured.Unstructured, rules []rbacv1.PolicyRule) error {
 	loose := make([]any, 0, len(rules))
 	for _, rule := range rules {
 		one, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rule)
@@ -58,31 +61,31 @@ func setRules(role *unstructured.Unstructured, rules []rbacv1.PolicyRule) error 
 	return unstructured.SetNestedSlice(role.Object, loose, "rules")
 }
 
-// ofModules returns a Role and a RoleBinding for each namespace of Modules. They are copies of those for events, with
-// other rules.
-func (r *Rules) ofModules(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// inNamespaces returns a Role and a RoleBinding for each namespace of Modules, bound to a subject.
+func (r *Rules) inNamespaces(name string, subject rbacv1.Subject) ([]*unstructured.Unstructured, error) {
 	if r == nil {
 		return nil, nil
 	}
 	var all []*unstructured.Unstructured
 	for _, needed := range r.Modules {
-		for _, object := range objects {
-			if object.GetName() != eventsRole {
-				continue
-			}
-			one := object.DeepCopy()
-			one.SetName(ModulesRole)
-			one.SetNamespace(needed.Namespace)
-			var err error
-			if one.GetKind() == "Role" {
-				err = setRules(one, needed.Rules)
-			} else {
-				err = unstructured.SetNestedField(one.Object, ModulesRole, "roleRef", "name")
-			}
+		meta := metav1.ObjectMeta{
+			Namespace: needed.Namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "clusterfx"},
+		}
+		kind := func(kind string) metav1.TypeMeta {
+			return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+		}
+		for _, typed := range []runtime.Object{
+			&rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: meta, Rules: needed.Rules},
+			&rbacv1.RoleBinding{
+				TypeMeta: kind("RoleBinding"), ObjectMeta: meta, Subjects: []rbacv1.Subject{subject},
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			},
+		} {
+			loose, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, one)
+			all = append(all, &unstructured.Unstructured{Object: loose})
 		}
 	}
 	return all, nil

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"cmp"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// AppsNamespace returns the namespace of the ServiceAccounts that the apps of a hub act as, unless another one is
+// chosen: that of the hub, with -apps.
+func AppsNamespace(hub string) string { return hub + "-apps" }
+
+// appsNamespace returns the namespace of these ServiceAccounts, empty for none.
+func (o Options) appsNamespace() string {
+	if !o.Impersonate {
+		return ""
+	}
+	return cmp.Or(o.AppsNamespace, AppsNamespace(o.Namespace))
+}
+
+// impersonation returns what apps need that act as ServiceAccounts of their own.
+func (o Options) impersonation() ([]*unstructured.Unstructured, error) {
+	namespace := o.appsNamespace()
+	if namespace == "" {
+		return nil, nil
+	}
+	objects, err := folder("impersonation")
+	if err != nil {
+		return nil, err
+	}
+	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registry.HubGroup(namespace)}
+	for _, object := range objects {
+		switch {
+		case object.GetKind() == "Namespace":
+			object.SetName(namespace)
+		case object.GetNamespace() != "":
+			object.SetNamespace(namespace)
+		}
+		switch object.GetKind() {
+		case "ClusterRole":
+			err = o.Rules.replace(object)
+		case "ClusterRoleBinding":
+			err = unstructured.SetNestedField(object.Object, []any{
+				map[string]any{"apiGroup": group.APIGroup, "kind": group.Kind, "name": group.Name},
+			}, "subjects")
+		case "RoleBinding":
+			err = o.bind(object)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	ofModules, err := o.Rules.inNamespaces(AppsRole, group)
+	return append(objects, ofModules...), err
+}
