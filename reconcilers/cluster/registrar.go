@@ -23,6 +23,7 @@ type registrar struct {
 	live          client.Reader // reads from the API server
 	events        recorder
 	settings      Settings
+	wishes        wishes
 }
 
 // Reasons and texts of the registrar's events.
@@ -39,7 +40,8 @@ const (
 	noteSecretReturned = "Secret %s asks for this Cluster again, so it stays"
 )
 
-// adoptionRetry is how often a Secret is looked at again whose Cluster is somebody else's.
+// adoptionRetry is how often the event is repeated about a Secret whose Cluster is somebody else's: events do not last.
+// Any change of that Cluster brings the Secret back before.
 const adoptionRetry = 10 * time.Minute
 
 // Reconcile brings one pair of a Secret and a Cluster's name together.
@@ -52,11 +54,13 @@ func (m *registrar) reconcile(ctx context.Context, pair registration) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	wanted := wantedName(secret) == pair.Cluster
+	m.wishes.note(pair, wanted)
 	cluster, err := m.cluster(ctx, pair.Cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted, made := wantedName(secret) == pair.Cluster, madeFrom(cluster, pair.Secret)
+	made := madeFrom(cluster, pair.Secret)
 	switch {
 	case cluster != nil && !cluster.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // Its end brings the pair back.

@@ -7,6 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,13 +32,51 @@ func registrationsOfSecret(_ context.Context, secret client.Object) []registrati
 	return nil
 }
 
-// registrationsOfCluster returns the pair of a Cluster and the Secret that it was made from. The
-// other Secret that may be concerned is one of the same name: it registers itself when a Cluster
-// that was in its way is gone.
-func registrationsOfCluster(_ context.Context, cluster client.Object) []registration {
+// wishes are the pairs of which the Secret asks for the Cluster, by the Cluster's name. An index of the cache would
+// be the same, but for controller-runtime#3440: a manager that is stopped before the kind of an index is in its
+// cache never ends.
+type wishes struct {
+	mu sync.Mutex // protects of; held for map operations only
+	of map[string]map[string]bool
+}
+
+// note keeps whether a Secret asks for a Cluster. It is called before the Cluster is read, so that whatever happens
+// to the Cluster after that brings the pair back.
+func (w *wishes) note(pair registration, wanted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	secrets := w.of[pair.Cluster]
+	switch {
+	case !wanted && len(secrets) <= 1 && secrets[pair.Secret]:
+		delete(w.of, pair.Cluster)
+	case !wanted:
+		delete(secrets, pair.Secret)
+	case secrets == nil && w.of == nil:
+		w.of = map[string]map[string]bool{pair.Cluster: {pair.Secret: true}}
+	case secrets == nil:
+		w.of[pair.Cluster] = map[string]bool{pair.Secret: true}
+	default:
+		secrets[pair.Secret] = true
+	}
+}
+
+// secretsFor returns the names of the Secrets that ask for a Cluster, sorted.
+func (w *wishes) secretsFor(cluster string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.of[cluster]))
+}
+
+// registrationsOfCluster returns the pairs of a Cluster and the Secrets that it concerns: the Secret that it was made
+// from, and those that ask for it and that it is in the way of.
+func (m *registrar) registrationsOfCluster(_ context.Context, cluster client.Object) []registration {
 	name := cluster.GetName()
-	pairs := []registration{{Secret: name, Cluster: name}}
-	if secret := cluster.GetAnnotations()[hubv1.AnnotationSecretName]; secret != "" && secret != name {
+	secrets := m.wishes.secretsFor(name)
+	if from := cluster.GetAnnotations()[hubv1.AnnotationSecretName]; from != "" && !slices.Contains(secrets, from) {
+		secrets = append(secrets, from)
+	}
+	var pairs []registration
+	for _, secret := range secrets {
 		pairs = append(pairs, registration{Secret: secret, Cluster: name})
 	}
 	return pairs

@@ -4,6 +4,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
@@ -228,6 +230,51 @@ func TestRegistration_DoesNotAdopt(t *testing.T) {
 		h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.UID != before.UID })
 		h.expectReady(name)
 	})
+}
+
+// A Cluster in the way of a Secret with another name holds the Secret up until the moment in which it is gone.
+func TestRegistration_AfterAnotherClusterOfTheName(t *testing.T) {
+	t.Parallel()
+	const held = "example.com/held"
+	h := newRegisteringHub(t, grace)
+	another := func(s *corev1.Secret) {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterName, strings.TrimPrefix(s.Name, "secret-of-"))
+	}
+	for how, c := range map[string]struct{ before, after func(name string) }{
+		"being deleted": {
+			func(name string) {
+				h.remove(name)
+				h.register("secret-of-"+name, another)
+			},
+			func(name string) {
+				h.change(name, func(c *hubv1.Cluster) { controllerutil.RemoveFinalizer(c, held) })
+			},
+		},
+		"deleted as the event advises": {
+			func(name string) {
+				h.register("secret-of-"+name, another)
+				h.expectEvent("secret-of-"+name, "NotAdopted")
+			},
+			func(name string) {
+				h.change(name, func(c *hubv1.Cluster) { controllerutil.RemoveFinalizer(c, held) })
+				h.remove(name)
+			},
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			name := h.name(strings.ReplaceAll(how, " ", "-"))
+			h.newCluster(name, func(c *hubv1.Cluster) {
+				c.Spec.KubeconfigSecretRef.Name, c.Finalizers = "missing", []string{held}
+			})
+			before := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
+			c.before(name)
+			h.register(h.name("witness-"+name[len(name)-5:]), nil) // The controller has seen the Secrets before this one.
+			h.expectCluster(h.name("witness-"+name[len(name)-5:]), anyCluster)
+			c.after(name)
+			h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.UID != before.UID })
+			h.expectReady(name)
+		})
+	}
 }
 
 func TestRegistration_UnderAnotherName(t *testing.T) {

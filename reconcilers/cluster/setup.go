@@ -89,7 +89,7 @@ func (m *registrar) addTo(mgr ctrl.Manager) error {
 	return builder.TypedControllerManagedBy[registration](mgr).
 		Named("registration").
 		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
-		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfCluster),
+		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(m.registrationsOfCluster),
 			builder.WithPredicates(predicate.Or[client.Object](
 				predicate.GenerationChangedPredicate{},
 				predicate.AnnotationChangedPredicate{},
