@@ -20,11 +20,15 @@ func Rules() []rbacv1.PolicyRule {
 }
 
 // CredentialsRules returns the rights that they need in the credentials namespace, for the Secrets and the
-// journal.
+// journal. RBAC cannot limit the creation of an object to a name.
 func CredentialsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+		{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{JournalName},
+			Verbs: []string{"get", "update"},
+		},
 	}
 }
 

@@ -91,7 +91,7 @@ func (f *installFlags) objects(modules []registry.Module) ([]*unstructured.Unstr
 	if f.options.Image == "" {
 		f.options.Image = releasedImage(version())
 	}
-	f.options.Rules = hubRules(modules)
+	f.options.Rules = hubRules(modules, defaultElectionID)
 	return install.Objects(f.options)
 }
 

@@ -40,6 +40,7 @@ type rbacFlags struct {
 	side, format string
 	modules      []string
 	namespace    string
+	lease        string
 	impersonate  bool
 	// appsNamespace is the one whose ServiceAccounts the apps act as.
 	appsNamespace string
@@ -72,6 +73,7 @@ func newRBAC(p program) *cobra.Command {
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
 	flags.StringVar(&f.namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets and its lease")
+	flags.StringVar(&f.lease, "leader-elect-id", defaultElectionID, "Name of the hub's lease")
 	flags.BoolVar(&f.impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.appsNamespace, "apps-namespace", "", appsNamespaceHelp)
 	return cmd
@@ -124,7 +126,7 @@ func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
 	if f.impersonate {
 		all = f.ofApps(modules)
 	}
-	rules := hubRules(modules)
+	rules := hubRules(modules, f.lease)
 	all = append(all,
 		clusterRole(hubRole, rules.Everywhere),
 		role(f.namespace, hubRole, rules.Own),
@@ -155,16 +157,18 @@ func (f *rbacFlags) ofApps(modules []registry.Module) []client.Object {
 	return all
 }
 
-// hubRules returns the permissions of a hub with these modules in its own cluster.
-func hubRules(modules []registry.Module) *install.Rules {
-	lease := rbacv1.PolicyRule{
-		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
+// hubRules returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
+func hubRules(modules []registry.Module, lease string) *install.Rules {
+	leases := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
 	}
+	named := leases("get", "update")
+	named.ResourceNames = []string{lease}
 	rules := &install.Rules{
 		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
 		}),
-		Own:    slices.Concat(cluster.CredentialsRules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{lease}),
+		Own:    slices.Concat(cluster.CredentialsRules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{leases("create"), named}),
 		Events: cluster.EventRules(),
 	}
 	for _, needed := range registry.HubRules(modules...) {

@@ -11,11 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -133,6 +136,39 @@ func TestRBAC_IsEnough(t *testing.T) {
 		return h.Get(t.Context(), client.ObjectKey{Namespace: hubv1.DefaultNamespace, Name: cluster.JournalName}, &corev1.ConfigMap{})
 	})
 	h.must(h.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "exactly"}}))
+	h.expectByName(user.Config())
+}
+
+// expectByName fails the test unless the user may read and write the hub's own ConfigMap and Lease, and no others of
+// the credentials namespace.
+func (h *hub) expectByName(config *rest.Config) {
+	h.t.Helper()
+	c, err := client.New(config, client.Options{Scheme: h.Scheme()})
+	h.must(err)
+	key := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: hubv1.DefaultNamespace, Name: name}
+	}
+	others := []client.Object{&corev1.ConfigMap{ObjectMeta: key("another")}, &coordinationv1.Lease{ObjectMeta: key("another")}}
+	for _, other := range others {
+		h.must(h.Create(h.t.Context(), other))
+		for verb, err := range map[string]error{
+			"get":    c.Get(h.t.Context(), client.ObjectKeyFromObject(other), other),
+			"update": c.Update(h.t.Context(), other),
+			"patch":  c.Patch(h.t.Context(), other, client.RawPatch(types.MergePatchType, []byte("{}"))),
+			"delete": c.Delete(h.t.Context(), other),
+		} {
+			if !apierrors.IsForbidden(err) {
+				h.t.Errorf("the hub may %s another %T: %v", verb, other, err)
+			}
+		}
+		h.must(h.Delete(h.t.Context(), other))
+	}
+	for _, own := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: key(cluster.JournalName)}, &coordinationv1.Lease{ObjectMeta: key("clusterfx-hub")},
+	} {
+		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))
+		h.must(c.Update(h.t.Context(), own, client.DryRunAll))
+	}
 }
 
 // limitedModule is a module whose rules in the hub apply to one namespace.
