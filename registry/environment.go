@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // environment is what all epochs of a registry share.
@@ -43,7 +44,7 @@ type environment struct {
 	stepsSeen
 	starts   *turns // of apps
 	contacts *turns // of first probes
-	pulse    *pulse
+	pulse    *liveness.Pulse
 	epochs   *atomic.Int64 // started so far, of all remotes
 }
 
@@ -75,7 +76,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	env.journal = newJournal(o.Journal)
 	env.starts = newTurns(env.limits.Starts, startTurn)
 	env.contacts = newTurns(contacts, contactTurn)
-	env.pulse = newPulse()
+	env.pulse = liveness.NewPulse()
 	if env.epochs = o.Epochs; env.epochs == nil {
 		env.epochs = &atomic.Int64{}
 	}

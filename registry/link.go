@@ -56,7 +56,7 @@ const retryProbeEvery = time.Second
 func (l *link) open(ctx context.Context, p Probe) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.settings.Store(&p)
-	l.pulse.start(l.root)
+	l.pulse.Start(l.root)
 	l.kick, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.ctx, l.cancel = ctx, cancel
 	go l.run(ctx)
@@ -135,7 +135,7 @@ const maxExcused = 1
 // isOurFault reports whether the failure of a probe says nothing of the remote: no answer came while the
 // hub was starved, or it had no means to send the probe.
 func (l *link) isOurFault(err error, began time.Time) bool {
-	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.pulse.starvedSince(began))
+	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.pulse.StarvedSince(began))
 }
 
 // isBehind reports whether an answer did not come in time because it waits, on the same connection, behind

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Defaults of Options, and the deadline that fits them.
+const (
+	defaultInterval = 10 * time.Second
+	defaultMisses   = 3
+	// ReconcileTimeout bounds one call of a reconciler of the hub's own, so that workers which all wait for a slow
+	// API server come back before three heartbeats are missed.
+	ReconcileTimeout = 2 * defaultInterval
+)
+
+// checksPerInterval is how often in an interval the monitor looks at each heart.
+const checksPerInterval = 20
+
+// Options configure a Monitor. The zero value is a good one.
+type Options struct {
+	// Interval is the time between heartbeats, and the time that a heartbeat has. Default: 10 s.
+	Interval time.Duration
+	// Misses is how many heartbeats in a row a subject may miss before it counts as stuck. Default: 3.
+	Misses int
+	// Log gets a line when a subject is stuck, and one when it has recovered. Default: discards.
+	Log logr.Logger
+}
+
+// Subject names what is watched. A subject with a Module is shown only; any other subject is vital.
+type Subject struct {
+	// Module is the module whose hub part the subject belongs to. Default: none, the subject is the hub's own.
+	Module string
+	// Controller is the name of a controller. Cluster is the remote that the subject works for.
+	Controller, Cluster string
+}
+
+// vital reports whether the hub cannot do its work without the subject.
+func (s Subject) vital() bool { return s.Module == "" }
+
+// String returns the subject as an error message names it.
+func (s Subject) String() string {
+	var parts []string
+	for _, part := range []struct{ kind, name string }{
+		{"module", s.Module}, {"controller", s.Controller}, {"cluster", s.Cluster},
+	} {
+		if part.name != "" {
+			parts = append(parts, part.kind+" "+part.name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Monitor sends heartbeats and notes which of them are missed. Its methods may be called from any goroutine, and
+// those that watch something may be called on nil, which watches nothing.
+type Monitor struct {
+	interval time.Duration
+	misses   int
+	log      logr.Logger
+	pulse    *Pulse
+	born     time.Time
+	desc     *prometheus.Desc
+
+	mu     sync.Mutex // protects the field, and what hearts say that it protects; held across no callback
+	hearts map[*Heart]struct{}
+}
+
+// New returns a monitor that sends nothing before Run is called.
+func New(o Options) *Monitor {
+	m := &Monitor{
+		interval: cmp.Or(o.Interval, defaultInterval), misses: cmp.Or(o.Misses, defaultMisses), log: o.Log,
+		pulse: NewPulse(), born: time.Now(), desc: newDesc(), hearts: map[*Heart]struct{}{},
+	}
+	if m.log.GetSink() == nil {
+		m.log = logr.Discard()
+	}
+	return m
+}
+
+// Heart is one subject that is watched. Its methods may be called on nil.
+type Heart struct {
+	monitor *Monitor
+	subject Subject
+	ask     func(*Heart)
+	beaten  atomic.Bool // since the monitor looked last
+
+	// The monitor's mutex protects the fields below. Times are of the monitor's clock.
+	due     time.Duration // when the next heartbeat is to be sent
+	asked   bool          // a heartbeat is on its way
+	askedAt time.Duration
+	missed  int
+}
+
+// Watch watches a subject until Stop is called. ask is called for each heartbeat, in the monitor's goroutine: it
+// makes the subject call Beat, and returns at once.
+func (m *Monitor) Watch(s Subject, ask func(*Heart)) *Heart {
+	if m == nil {
+		return nil
+	}
+	h := &Heart{monitor: m, subject: s, ask: ask}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Heartbeats of many remotes are spread over the interval.
+	h.due = m.awake() + rand.N(m.interval)
+	m.hearts[h] = struct{}{}
+	return h
+}
+
+// Beat notes that the subject makes progress.
+func (h *Heart) Beat() {
+	if h != nil && !h.beaten.Load() {
+		h.beaten.Store(true)
+	}
+}
+
+// Stop ends the watch.
+func (h *Heart) Stop() {
+	if h == nil {
+		return
+	}
+	h.monitor.mu.Lock()
+	defer h.monitor.mu.Unlock()
+	delete(h.monitor.hearts, h)
+}
+
+// Run sends heartbeats until ctx ends.
+func (m *Monitor) Run(ctx context.Context) {
+	var pulse sync.WaitGroup
+	pulse.Go(func() { m.pulse.run(ctx) })
+	defer pulse.Wait()
+	ticker := time.NewTicker(m.interval / checksPerInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			m.check()
+		}
+	}
+}
+
+// awake is the monitor's clock: the time since its beginning in which the process was not starved.
+func (m *Monitor) awake() time.Duration { return time.Since(m.born) - m.pulse.Starved() }
+
+// check looks at every heart, and sends the heartbeats that are due.
+func (m *Monitor) check() {
+	var asks, notes []func()
+	m.mu.Lock()
+	now := m.awake()
+	for h := range m.hearts {
+		before := h.missed
+		if h.look(now) {
+			asks = append(asks, func() { h.ask(h) })
+		}
+		if note := h.note(before); note != nil {
+			notes = append(notes, note)
+		}
+	}
+	m.mu.Unlock()
+	for _, f := range slices.Concat(asks, notes) {
+		f()
+	}
+}
+
+// look notes what the heart has done, and reports whether a heartbeat is to be sent.
+func (h *Heart) look(now time.Duration) (ask bool) {
+	if h.beaten.Swap(false) {
+		h.asked, h.missed = false, 0
+	}
+	if h.asked {
+		h.missed = int((now - h.askedAt) / h.monitor.interval)
+		return false
+	}
+	if now < h.due {
+		return false
+	}
+	h.asked, h.askedAt, h.due = true, now, now+h.monitor.interval
+	return true
+}
+
+// note returns what writes a line of the log, if the heart got stuck or has recovered.
+func (h *Heart) note(before int) func() {
+	m, stuck := h.monitor, h.missed >= h.monitor.misses
+	log := m.log.WithValues("controller", h.subject.Controller, "cluster", h.subject.Cluster, "module", h.subject.Module)
+	switch {
+	case stuck == (before >= m.misses):
+		return nil
+	case !stuck:
+		return func() { log.Info("Heartbeat recovered") }
+	case h.subject.vital():
+		err := fmt.Errorf("%s: no progress for %s", h.subject, time.Duration(h.missed)*m.interval)
+		return func() { log.Error(err, "Heartbeats missed; /healthz fails and the lease is not renewed") }
+	}
+	return func() { log.Info("Heartbeats missed", "after", (time.Duration(h.missed) * m.interval).String()) }
+}
+
+// Missed is a subject that has missed heartbeats.
+type Missed struct {
+	Subject
+	// Beats is how many it has missed in a row.
+	Beats int
+	// Stuck says that they are so many that the subject counts as stuck.
+	Stuck bool
+}
+
+// Missed returns the subjects that have missed heartbeats, in the order of their names.
+func (m *Monitor) Missed() []Missed {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Missed
+	for h := range m.hearts {
+		if h.missed > 0 && !h.beaten.Load() {
+			all = append(all, Missed{h.subject, h.missed, h.missed >= m.misses})
+		}
+	}
+	slices.SortFunc(all, func(a, b Missed) int { return strings.Compare(a.String(), b.String()) })
+	return all
+}
+
+// Err returns an error that names what is stuck while something vital is.
+func (m *Monitor) Err() error {
+	var stuck []string
+	for _, one := range m.Missed() {
+		if one.Stuck && one.vital() {
+			stuck = append(stuck, one.String())
+		}
+	}
+	if len(stuck) == 0 {
+		return nil
+	}
+	const shown = 5
+	if more := len(stuck) - shown; more > 0 {
+		stuck = append(stuck[:shown], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Errorf("no progress for %s: %s", time.Duration(m.misses)*m.interval, strings.Join(stuck, "; "))
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// A subject that answers no heartbeat is stuck after three of them, and well again at its next beat.
+func TestMonitor_ThreeMisses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+		m, heart, _ := watched(t, log, Subject{Cluster: "edge-1"})
+		<-time.After(29 * time.Second)
+		if err := m.Err(); err != nil {
+			t.Errorf("less than three heartbeats were missed: %v", err)
+		}
+		<-time.After(12 * time.Second) // The first heartbeat was sent within ten seconds.
+		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
+			t.Errorf("three heartbeats were missed: %v", err)
+		}
+		heart.Beat()
+		if err := m.Err(); err != nil {
+			t.Errorf("it beats again: %v", err)
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		if len(lines) != 2 || !strings.Contains(lines[0], "Heartbeats missed") || !strings.Contains(lines[1], "Heartbeat recovered") {
+			t.Errorf("the log says %q", lines)
+		}
+	})
+}
+
+// A subject that answers is asked every ten seconds, and never stuck.
+func TestMonitor_Answers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := running(t, Options{})
+		var asked atomic.Int64
+		heart := m.Watch(Subject{Controller: "a"}, func(h *Heart) { asked.Add(1); h.Beat() })
+		for range 300 {
+			<-time.After(time.Second)
+			if err := m.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := asked.Load(); n < 28 || n > 30 {
+			t.Errorf("it was asked %d times in five minutes", n)
+		}
+		heart.Stop()
+		<-time.After(time.Minute)
+		if asked.Load() > 30 || m.Err() != nil {
+			t.Errorf("it is asked after its end")
+		}
+	})
+}
+
+// Time in which the process was starved does not count, however long it is.
+func TestMonitor_Starved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{})
+		m.Watch(Subject{Controller: "a"}, func(*Heart) {})
+		// The process runs for a tenth of a second in each second: beats and checks are that late.
+		for range 100 {
+			<-time.After(time.Second)
+			m.check()
+			m.pulse.beat(time.Now())
+			m.check()
+			<-time.After(beatEvery)
+			m.pulse.beat(time.Now())
+		}
+		if err := m.Err(); err != nil {
+			t.Errorf("after 110 s, of which it has run 20: %v", err)
+		}
+		// With all its time, a subject that does not move is found.
+		for range 400 {
+			<-time.After(beatEvery)
+			m.pulse.beat(time.Now())
+			m.check()
+		}
+		if m.Err() == nil {
+			t.Error("it is not found when the process runs again")
+		}
+	})
+}
+
+// A hub part is shown, and is no reason to give up the lease.
+func TestMonitor_Modules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := Subject{Module: "dns", Controller: "records"}
+		m, _, _ := watched(t, logr.Discard(), s)
+		<-time.After(42 * time.Second)
+		if missed := m.Missed(); len(missed) != 1 || missed[0].Subject != s || !missed[0].Stuck || missed[0].Beats < 3 {
+			t.Errorf("missed are %v", missed)
+		}
+		if err := m.Err(); err != nil {
+			t.Errorf("it is vital: %v", err)
+		}
+	})
+}
+
+// The metric has every controller, and a remote only when it has missed a heartbeat.
+func TestMonitor_Metric(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, heart, answer := watched(t, logr.Discard(), Subject{Cluster: "edge-1"})
+		answer.Store(true)
+		m.Watch(Subject{Controller: "cluster"}, func(*Heart) {})
+		<-time.After(42 * time.Second)
+		if got := testutil.ToFloat64(m); got < 3 { // ToFloat64 panics unless there is one series.
+			t.Errorf("%g missed", got)
+		}
+		answer.Store(false)
+		heart.Beat()
+		<-time.After(22 * time.Second)
+		if got := testutil.CollectAndCount(m); got != 2 {
+			t.Errorf("%d series", got)
+		}
+	})
+}
+
+// Without a monitor, nothing is watched and nothing panics.
+func TestMonitor_None(t *testing.T) {
+	t.Parallel()
+	var m *Monitor
+	heart := m.Watch(Subject{Cluster: "edge-1"}, func(*Heart) {})
+	heart.Beat()
+	heart.Stop()
+	if m.Err() != nil || m.Missed() != nil {
+		t.Error("a monitor that is not there has something to say")
+	}
+}
+
+// running returns a monitor that runs until the test ends.
+func running(t *testing.T, o Options) *Monitor {
+	t.Helper()
+	m := New(o)
+	done := make(chan struct{})
+	ctx, cancel := contextOf(t)
+	go func() {
+		defer close(done)
+		m.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return m
+}
+
+// watched returns a monitor and a subject that answers while answer is true.
+func watched(t *testing.T, log logr.Logger, s Subject) (m *Monitor, heart *Heart, answer *atomic.Bool) {
+	t.Helper()
+	m, answer = running(t, Options{Log: log}), new(atomic.Bool)
+	heart = m.Watch(s, func(h *Heart) {
+		if answer.Load() {
+			h.Beat()
+		}
+	})
+	return m, heart, answer
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A pulse that beats in time has nothing to say, at whatever time it is asked.
+func TestPulse_Beats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, began := NewPulse(), time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		p.Start(ctx)
+		<-time.After(time.Minute)
+		if p.StarvedSince(began) || p.Starved() != 0 {
+			t.Error("a hub that had nothing to do was starved")
+		}
+		cancel()
+	})
+}
+
+// Starvation counts from the last beat, also before the next beat; earlier starvation is no excuse for what
+// began after it.
+func TestPulse_Starved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPulse()
+		p.beat(time.Now())
+		frozen := time.Now()
+		<-time.After(time.Minute)
+		if !p.StarvedSince(frozen) || p.Starved() != time.Minute-beatEvery {
+			t.Errorf("before the next beat: starved for %s", p.Starved())
+		}
+		p.beat(time.Now())
+		resumed := time.Now()
+		<-time.After(beatEvery)
+		if !p.StarvedSince(frozen) || p.Starved() != time.Minute-beatEvery {
+			t.Errorf("after the next beat: starved for %s", p.Starved())
+		}
+		if p.StarvedSince(resumed.Add(1)) {
+			t.Error("a beat that was late before something began is an excuse for it")
+		}
+	})
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"reflect"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// NewQueue makes the queue of a controller, as controller.TypedOptions has it.
+type NewQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
+
+// heartbeatName is what no object is called, because of the slash.
+const heartbeatName = "clusterfx.dev/heartbeat"
+
+// Request returns the heartbeat of a controller of objects.
+func Request() reconcile.Request {
+	var r reconcile.Request
+	r.Name = heartbeatName
+	return r
+}
+
+// Queue returns what makes the queue of a controller whose progress the monitor watches. heartbeat is a request
+// that is never made otherwise; the reconciler does not see it.
+func Queue[request comparable](m *Monitor, s Subject, heartbeat request) NewQueue[request] {
+	return watchedBy(m, s, heartbeat, func(
+		name string, limiter workqueue.TypedRateLimiter[request],
+	) workqueue.TypedRateLimitingInterface[request] {
+		return priorityqueue.New(name, func(o *priorityqueue.Opts[request]) { o.RateLimiter = limiter })
+	})
+}
+
+// Attach does for a controller that is built already what Queue does, and reports whether it could: whether this
+// is a controller of controller-runtime for requests of the type of heartbeat. Call it before the controller
+// starts. controller-runtime keeps what makes the queue in a field of a type that nobody can name, and has no
+// method for it.
+func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnable, heartbeat request) bool {
+	v := reflect.Indirect(reflect.ValueOf(controller))
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	field := v.FieldByName("NewQueue")
+	if !field.IsValid() || !field.CanSet() {
+		return false
+	}
+	inner, ok := field.Interface().(NewQueue[request])
+	if !ok || inner == nil {
+		return false
+	}
+	field.Set(reflect.ValueOf(watchedBy(m, s, heartbeat, inner)))
+	return true
+}
+
+func watchedBy[request comparable](m *Monitor, s Subject, heartbeat request, inner NewQueue[request]) NewQueue[request] {
+	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+		queue := inner(name, limiter)
+		w := &workers{monitor: m, subject: s}
+		if prioritized, ok := queue.(priorityqueue.PriorityQueue[request]); ok {
+			w.ask = func(*Heart) {
+				priority := heartbeatPriority
+				prioritized.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, heartbeat)
+			}
+			return &priorityQueue[request]{PriorityQueue: prioritized, workers: w, heartbeat: heartbeat}
+		}
+		w.ask = func(*Heart) { queue.Add(heartbeat) }
+		return &plainQueue[request]{TypedRateLimitingInterface: queue, workers: w, heartbeat: heartbeat}
+	}
+}
+
+// heartbeatPriority is above what controllers use.
+const heartbeatPriority = 1000
+
+// workers are those who take work from a queue.
+type workers struct {
+	monitor *Monitor
+	subject Subject
+	ask     func(*Heart)
+
+	mu    sync.Mutex // protects the fields
+	heart *Heart     // nil before the first worker has come
+	over  bool
+}
+
+// came notes that a worker comes for work.
+func (w *workers) came() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.heart == nil && !w.over {
+		w.heart = w.monitor.Watch(w.subject, w.ask)
+	}
+	w.heart.Beat()
+}
+
+// leave notes that there is no work any more.
+func (w *workers) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.heart.Stop()
+}
+
+// priorityQueue is a priority queue that keeps heartbeats to itself.
+type priorityQueue[request comparable] struct {
+	priorityqueue.PriorityQueue[request]
+	workers   *workers
+	heartbeat request
+}
+
+// GetWithPriority returns the next request, in a worker's goroutine.
+func (q *priorityQueue[request]) GetWithPriority() (item request, priority int, shutdown bool) {
+	for {
+		q.workers.came()
+		item, priority, shutdown = q.PriorityQueue.GetWithPriority()
+		if shutdown || item != q.heartbeat {
+			return item, priority, shutdown
+		}
+		q.Done(item)
+	}
+}
+
+// Get returns the next request, in a worker's goroutine.
+func (q *priorityQueue[request]) Get() (item request, shutdown bool) {
+	item, _, shutdown = q.GetWithPriority()
+	return item, shutdown
+}
+
+// ShutDown ends the queue and the watch.
+func (q *priorityQueue[request]) ShutDown() {
+	q.workers.leave()
+	q.PriorityQueue.ShutDown()
+}
+
+// ShutDownWithDrain ends the queue and the watch.
+func (q *priorityQueue[request]) ShutDownWithDrain() {
+	q.workers.leave()
+	q.PriorityQueue.ShutDownWithDrain()
+}
+
+// plainQueue is a queue without priorities that keeps heartbeats to itself.
+type plainQueue[request comparable] struct {
+	workqueue.TypedRateLimitingInterface[request]
+	workers   *workers
+	heartbeat request
+}
+
+// Get returns the next request, in a worker's goroutine.
+func (q *plainQueue[request]) Get() (item request, shutdown bool) {
+	for {
+		q.workers.came()
+		item, shutdown = q.TypedRateLimitingInterface.Get()
+		if shutdown || item != q.heartbeat {
+			return item, shutdown
+		}
+		q.Done(item)
+	}
+}
+
+// ShutDown ends the queue and the watch.
+func (q *plainQueue[request]) ShutDown() {
+	q.workers.leave()
+	q.TypedRateLimitingInterface.ShutDown()
+}
+
+// ShutDownWithDrain ends the queue and the watch.
+func (q *plainQueue[request]) ShutDownWithDrain() {
+	q.workers.leave()
+	q.TypedRateLimitingInterface.ShutDownWithDrain()
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+)
+
+func TestIsOurs(t *testing.T) {
+	t.Parallel()
+	for errno, want := range map[syscall.Errno]bool{
+		syscall.EMFILE: true, syscall.ENFILE: true, syscall.EADDRNOTAVAIL: true, syscall.ECONNREFUSED: false,
+	} {
+		err := fmt.Errorf("probe: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)})
+		if got := isOurs(err); got != want {
+			t.Errorf("isOurs(%v) = %v, want %v", err, got, want)
+		}
+	}
+}
