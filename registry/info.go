@@ -130,6 +130,9 @@ type Info struct {
 	Version string
 	// Server is the URL in use.
 	Server string
+	// NewServer says why the wanted endpoint is not in use: False with the reason of its probe. The last good one
+	// stays in use. It is zero if the wanted endpoint is in use, or is not known to be bad.
+	NewServer Facet
 	// CredentialError says why the wanted credential could not be taken into use, or is empty. The
 	// last good one stays in use.
 	CredentialError string

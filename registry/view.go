@@ -23,6 +23,7 @@ func (m *machine) view(now time.Time) Info {
 		Restarts:        m.failures,
 		Zombies:         m.zombies,
 		CredentialError: m.credentialError(),
+		NewServer:       m.newServer(),
 	}
 	info.Reason, info.Message = summary(info)
 	return info
@@ -131,10 +132,17 @@ func (m *machine) credentialError() string {
 	if m.swapError != "" {
 		return m.swapError
 	}
-	if m.spare.contact == contactLost {
-		return clean("the new server cannot be used: " + m.spare.lost.Message + "; the one before stays in use")
+	return m.newServer().Message
+}
+
+// newServer says why another endpoint is in use than the wanted one.
+func (m *machine) newServer() Facet {
+	if m.spare.contact != contactLost {
+		return Facet{}
 	}
-	return ""
+	why := m.spare.lost
+	why.Message = clean("the new server cannot be used: " + why.Message + "; the one before stays in use")
+	return why
 }
 
 // messageStopping says of a remote that it is on its way out.

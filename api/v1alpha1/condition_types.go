@@ -20,7 +20,8 @@ const (
 	ConditionReachable = "Reachable"
 
 	// ConditionIdentityConfirmed says whether the remote is the one that was registered, checked
-	// before any module starts.
+	// before any module starts. While Reachable is not True it is Unknown with the reason of Reachable,
+	// or stays False.
 	ConditionIdentityConfirmed = "IdentityConfirmed"
 
 	// ConditionModulesReady says whether the app has been built and started with every module that was
@@ -30,7 +31,8 @@ const (
 
 	// ConditionAuthorized reports whether the credentials have the rights that the modules declare, and
 	// exists only while one of them declares any. It is no part of Ready: a missing right blocks the
-	// module that needs it, and no other.
+	// module that needs it, and no other. While Reachable is not True it is Unknown with the reason of
+	// Reachable.
 	ConditionAuthorized = "Authorized"
 
 	// ConditionReconciling exists only while it is True: the hub is working towards the spec and

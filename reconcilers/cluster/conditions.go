@@ -26,6 +26,8 @@ const (
 	messagePaused   = "The Cluster is paused; set spec.state to Active to start it"
 	messageStopping = "The app is being stopped"
 	messageWaiting  = "Waiting for good credentials"
+	messageBefore   = "Waiting for the conditions before this one"
+	messageUnasked  = "Not known while the remote is not reachable; see the condition Reachable"
 	messageObserved = "; what they write is tried and not done, because of the annotation " + hubv1.AnnotationObserve
 )
 
@@ -45,7 +47,7 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 	case info.State == registry.StatePaused: // It goes on when there are good credentials.
 		s.reachable, s.modules = registry.Facet{}, registry.Facet{}
 	}
-	if info.App.Status == metav1.ConditionTrue {
+	if s.modules.Status == metav1.ConditionTrue {
 		if info.App.Reason != hubv1.ReasonStale {
 			s.modules.Message = running(info.Modules)
 		}
@@ -58,6 +60,25 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 		if facet.Status == "" {
 			*facet = unknown(hubv1.ReasonPending, messageWaiting)
 		}
+	}
+	return s.agreed(info)
+}
+
+// agreed returns the steps without what contradicts another one. While the remote cannot be asked nobody knows
+// whether it still is the one that it was, and what the credentials may do there; and no module runs there, unless it
+// is a new server that cannot be reached and the one before stays in use.
+func (s steps) agreed(info registry.Info) steps {
+	if s.reachable.Status != metav1.ConditionTrue {
+		if s.identity.Status == metav1.ConditionTrue {
+			s.identity = unknown(s.reachable.Reason, messageUnasked)
+		}
+		if s.authorized.Status != "" {
+			s.authorized = unknown(s.reachable.Reason, messageUnasked)
+		}
+	}
+	barred := s.reachable.Status != metav1.ConditionTrue || s.identity.Status == metav1.ConditionFalse
+	if s.modules.Status == metav1.ConditionTrue && barred && info.State != registry.StateReady {
+		s.modules = unknown(hubv1.ReasonPending, messageBefore)
 	}
 	return s
 }

@@ -184,9 +184,9 @@ func TestConditionsOf_KeepTheTimeOfTheirLastTransition(t *testing.T) {
 	for i := range cluster.Status.Conditions {
 		cluster.Status.Conditions[i].LastTransitionTime = long
 	}
-	lost := but(allWell, func(i *registry.Info) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) })
+	lost := but(allWell, func(i *registry.Info) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed) })
 	for _, c := range conditionsOf(cluster, stepsOf(cluster, good, lost)) {
-		changed := c.Type == hubv1.ConditionReady || c.Type == hubv1.ConditionReachable || c.Type == hubv1.ConditionReconciling
+		changed := c.Type == hubv1.ConditionReady || c.Type == hubv1.ConditionModulesReady || c.Type == hubv1.ConditionReconciling
 		if kept := c.LastTransitionTime.Equal(&long); kept == changed {
 			t.Errorf("%s=%s since %s", c.Type, c.Status, c.LastTransitionTime)
 		}
@@ -294,23 +294,25 @@ func TestInUse(t *testing.T) {
 	before := hubv1.CredentialsStatus{Fingerprint: "before"}
 	cluster := &hubv1.Cluster{Status: hubv1.ClusterStatus{Credentials: before}}
 	after := but(good, func(c *credentials) { c.status.Fingerprint = "after" })
+	none := registry.Facet{}
 	for name, tc := range map[string]struct {
 		found       credentials
 		fails       string
-		serves      string // the server in use; wanted is "new"
+		server      registry.Facet // that is wanted and not in use
 		credentials string
 		reachable   string
 		fingerprint string
 	}{
-		"everything is in use":             {after, "", "new", hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
-		"the credentials are no good":      {after, "no key", "new", hubv1.ReasonInvalidKubeconfig, hubv1.ReasonProbeSucceeded, "before"},
-		"the new server does not answer":   {after, "refused", "old", hubv1.ReasonValid, hubv1.ReasonUnreachable, "before"},
-		"the Secret was not even posted":   {refused("Bad", "x"), "refused", "old", "Bad", hubv1.ReasonProbeSucceeded, ""},
-		"the new server was not tried yet": {after, "", "old", hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
+		"everything is in use":             {after, "", none, hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
+		"the credentials are no good":      {after, "no key", none, hubv1.ReasonInvalidKubeconfig, hubv1.ReasonProbeSucceeded, "before"},
+		"the new server does not answer":   {after, "refused", facet(metav1.ConditionFalse, hubv1.ReasonTimedOut), hubv1.ReasonValid, hubv1.ReasonTimedOut, "before"},
+		"the new CA is not the server's":   {after, "refused", facet(metav1.ConditionFalse, hubv1.ReasonTLSFailed), hubv1.ReasonValid, hubv1.ReasonTLSFailed, "before"},
+		"the Secret was not even posted":   {refused("Bad", "x"), "refused", facet(metav1.ConditionFalse, hubv1.ReasonTimedOut), "Bad", hubv1.ReasonProbeSucceeded, ""},
+		"the new server was not tried yet": {after, "", none, hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			has := remote{server: "new", info: but(allWell, func(i *registry.Info) { i.CredentialError, i.Server = tc.fails, tc.serves })}
+			has := remote{info: but(allWell, func(i *registry.Info) { i.CredentialError, i.NewServer = tc.fails, tc.server })}
 			found, info := has.inUse(tc.found, cluster, client.ObjectKey{Name: "s"})
 			if found.valid.Reason != tc.credentials || info.Reachable.Reason != tc.reachable || found.status.Fingerprint != tc.fingerprint {
 				t.Errorf("%+v, %+v", found, info.Reachable)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
@@ -104,7 +105,7 @@ func (f failure) run(h *hub, name string) {
 
 func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
 	t.Helper()
-	good := remote.Kubeconfig()
+	good, other := remote.Kubeconfig(), authorityOf(t, fleettest.Cluster(t, "hub").Kubeconfig())
 	give := func(data []byte) func(*hub, string) {
 		return func(h *hub, name string) { h.putKubeconfig(name, data) }
 	}
@@ -142,7 +143,15 @@ func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
 					cluster.CertificateAuthorityData = authorityOf(t, fleettest.Cluster(t, "hub").Kubeconfig())
 				}
 			})),
-			give(good), hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, "", false,
+			give(good), hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, "into certificate-authority-data", false,
+		},
+		"wrong authority beside a token": {
+			func(h *hub, name string) { h.putSecret(name, besideToken(h.t, remote, other)) },
+			give(good), hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed, "into ca.crt", false,
+		},
+		"no authority beside a token": {
+			func(h *hub, name string) { h.putSecret(name, besideToken(h.t, remote, []byte("hello"))) },
+			give(good), hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonInvalidKubeconfig, "ca.crt", true,
 		},
 		"nobody listens": {
 			give(edit(t, good, func(c *clientcmdapi.Config) {
@@ -206,6 +215,70 @@ func edit(t testing.TB, kubeconfig []byte, f func(*clientcmdapi.Config)) []byte 
 		t.Fatal(err)
 	}
 	return data
+}
+
+// besideToken returns the data of a Secret with a good token of the remote, and this CA.
+func besideToken(t testing.TB, remote *fleet.Cluster, ca []byte) map[string][]byte {
+	t.Helper()
+	token, err := remote.MintToken(t.Context(), fleet.User{Name: "beside-token", Rules: everything})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{"token": []byte(token.Config().BearerToken), "server": []byte(remote.Server()), "ca.crt": ca}
+}
+
+// A CA that is not the server's is TLSFailed also where an app runs and goes on with the CA of before.
+func TestCluster_WrongAuthorityAfterRotation(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	remote := fleettest.Cluster(t, "one")
+	other := authorityOf(t, fleettest.Cluster(t, "hub").Kubeconfig())
+	good := besideToken(t, remote, authorityOf(t, remote.Kubeconfig()))
+	name := h.name("a")
+	h.putSecret(name, good)
+	h.newCluster(name, nil)
+	h.expectReady(name)
+	epoch := h.info(name).Epoch
+	bad := maps.Clone(good)
+	bad["ca.crt"] = other
+	h.putSecret(name, bad)
+	c := h.expect(name, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed)
+	if info := h.info(name); info.State != registry.StateReady || info.Epoch != epoch {
+		t.Errorf("the app of before does not go on: %+v", info)
+	}
+	if text := summary(c); !strings.Contains(text, "into ca.crt") || strings.Contains(text, hubv1.ReasonInvalidKubeconfig) {
+		t.Errorf("the key is not named: %s", text)
+	}
+	h.putSecret(name, good)
+	h.expectReady(name)
+	if now := h.info(name).Epoch; now != epoch {
+		t.Errorf("epoch %d, was %d", now, epoch)
+	}
+}
+
+// Nothing is known of a remote that rejects the credentials: neither which one it is nor what may be done there.
+func TestCluster_UnauthorizedConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	needs := registry.NewModule("needs", registry.ModuleOptions{
+		Remote: fx.Invoke(func(registry.Remote) {}),
+		Rules:  []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}}},
+	})
+	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{needs} })
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	token, err := remote.MintToken(t.Context(), fleet.User{Name: name, Rules: everything})
+	h.must(err)
+	h.putKubeconfig(name, token.Kubeconfig())
+	h.newCluster(name, nil)
+	h.expect(name, hubv1.ConditionAuthorized, metav1.ConditionTrue, hubv1.ReasonAllowed)
+	h.expectReady(name)
+	h.must(token.Revoke(context.WithoutCancel(t.Context())))
+	h.expect(name, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
+	h.expect(name, hubv1.ConditionAuthorized, metav1.ConditionUnknown, hubv1.ReasonUnauthorized)
+	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionUnknown, hubv1.ReasonUnauthorized)
+	h.putKubeconfig(name, remote.Kubeconfig())
+	h.expectReady(name)
+	h.expect(name, hubv1.ConditionAuthorized, metav1.ConditionTrue, hubv1.ReasonAllowed)
 }
 
 func authorityOf(t testing.TB, kubeconfig []byte) (ca []byte) {

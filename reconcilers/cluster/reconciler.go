@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -132,8 +131,7 @@ func sooner(a, b time.Duration) time.Duration {
 
 // remote is what the registry has of a Cluster.
 type remote struct {
-	info   registry.Info
-	server string // that was posted
+	info registry.Info
 	// current says that info is about what was posted. It may be older, and then an event announces
 	// the newer one.
 	current   bool
@@ -161,7 +159,7 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 		return remote{}, fmt.Errorf("post the desired state: %w", err)
 	}
 	info, _ := r.remotes.Info(name)
-	return remote{r.remarkOn(info, suspicion), config.Endpoint.Server, shows(info, config), suspicion}, nil
+	return remote{r.remarkOn(info, suspicion), shows(info, config), suspicion}, nil
 }
 
 // inUse returns what to report of the credentials and the remote where what was posted could not be
@@ -173,8 +171,8 @@ func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client
 		return found, info
 	}
 	found.status = cluster.Status.Credentials
-	if info.Server != has.server {
-		info.Reachable = registry.Facet{Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable, Message: why}
+	if info.NewServer != (registry.Facet{}) {
+		info.Reachable = info.NewServer
 		return found, info
 	}
 	found.valid = refused(hubv1.ReasonInvalidKubeconfig, fmt.Sprintf(messageUnusable, secret, why)).valid

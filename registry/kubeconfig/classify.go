@@ -103,6 +103,32 @@ func classifyStatus(code int) (reason, message string) {
 		"; check that the server's URL, with its path, is that of the API."
 }
 
+// verifyError is a certificate that could not be verified, with the name of the value that it was verified with.
+type verifyError struct {
+	error
+	caKey string
+}
+
+func (e *verifyError) Unwrap() error { return e.error }
+
+// blame adds to an error of a request what it takes to say what to do about it.
+func (w *wiring) blame(err error) error {
+	var verify *tls.CertificateVerificationError
+	if errors.As(err, &verify) {
+		return &verifyError{err, w.endpoint.CAKey}
+	}
+	return err
+}
+
+// caKeyIn returns the name of the value that a certificate was verified with.
+func caKeyIn(err error) string {
+	var verify *verifyError
+	if errors.As(err, &verify) && verify.caKey != "" {
+		return verify.caKey
+	}
+	return "certificate-authority-data"
+}
+
 // tlsMessage returns what to do about a failure of TLS, or "" for another failure.
 func tlsMessage(err error) string {
 	var (
@@ -117,7 +143,7 @@ func tlsMessage(err error) string {
 	switch {
 	case errors.As(err, &unknownCA):
 		return "The server's certificate is not signed by the CA in the credentials; " +
-			"put the CA of this API server into certificate-authority-data. " +
+			"put the CA of this API server into " + caKeyIn(err) + ". " +
 			"If it was right before, the server or the way to it may have been replaced."
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "The certificate of the server or of its CA has expired or is not valid yet; " +
@@ -131,7 +157,7 @@ func tlsMessage(err error) string {
 		return "The server broke off the TLS handshake; " +
 			"check that the client certificate is for this server and that it speaks TLS 1.2 or later."
 	case errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &echo):
-		return "The server's certificate cannot be verified; check the CA in the credentials and the server's certificate."
+		return "The server's certificate cannot be verified; check the CA in " + caKeyIn(err) + " and the server's certificate."
 	}
 	return ""
 }

@@ -3,6 +3,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -33,6 +34,9 @@ type Endpoint struct {
 	// CAData are the certificates that the server's is verified with, in PEM. Empty means those of
 	// the system.
 	CAData []byte
+	// CAKey names where CAData is from, or should be, for messages: a key of the Secret, or of the kubeconfig in it.
+	// It is not part of the fingerprint.
+	CAKey string
 	// Insecure turns off the verification of the server's certificate.
 	Insecure bool
 }
@@ -67,6 +71,7 @@ func (e *Endpoint) normalize(from source, p Policy) error {
 		return err
 	}
 	e.Server = strings.TrimRight(server.String(), "/")
+	e.CAKey = cmp.Or(e.CAKey, from.ca.name())
 	if e.TLSServerName != "" && !isHost(e.TLSServerName) {
 		return from.serverName.invalid("is not a host name; write the name that the server's certificate is for")
 	}

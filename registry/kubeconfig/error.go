@@ -81,6 +81,14 @@ func (p place) at(part string) place {
 	return place{key: p.key, field: part}
 }
 
+// name returns the name of the value at this place, without what it is in.
+func (p place) name() string {
+	if p.field == "" {
+		return p.key
+	}
+	return p.field[strings.LastIndex(p.field, ".")+1:]
+}
+
 // refuse returns an Error about the value at this place.
 func (p place) refuse(reason Reason, text string) error {
 	return &Error{Reason: reason, Key: p.key, Field: p.field, text: text}

@@ -132,6 +132,12 @@ func TestParse_acceptsEveryForm(t *testing.T) {
 			if c.endpoint.Server == "" {
 				c.endpoint = kubeconfig.Endpoint{Server: server, CAData: p.ca.cert}
 			}
+			switch got.Endpoint.CAKey {
+			case "ca.crt", "caBundle", "caData", "certificate-authority-data":
+			default:
+				t.Errorf("the CA is from %q", got.Endpoint.CAKey)
+			}
+			c.endpoint.CAKey = got.Endpoint.CAKey
 			if diff := cmp.Diff(c.endpoint, got.Endpoint); diff != "" {
 				t.Errorf("endpoint (-want +got):\n%s", diff)
 			}

@@ -93,7 +93,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := s.generation.http.RoundTrip(out)
 	if err != nil {
-		return nil, err
+		return nil, t.wiring.blame(err)
 	}
 	response.Request = r // the one without the credential
 	return response, nil
