@@ -20,8 +20,9 @@ const (
 	AnnotationClusterName = "clusterfx.dev/cluster-name"
 
 	// AnnotationClusterLabels holds the labels of the Cluster that is made from the Secret, as
-	// key=value pairs separated by commas. The hub copies it to the Cluster, to know later which of
-	// its labels came from there.
+	// key=value pairs separated by commas. Keys of clusterfx.dev are refused, and labels that an editor of
+	// the Cluster has set, changed or removed stay as they are. The annotation of the Cluster records which
+	// of its labels came from the Secret, with their values. Only the hub writes that.
 	AnnotationClusterLabels = "clusterfx.dev/cluster-labels"
 
 	// AnnotationRenewToken names, as namespace/name, the ServiceAccount in the remote whose token the

@@ -30,6 +30,7 @@ type registrar struct {
 const (
 	eventNotAdopted     = "NotAdopted"
 	eventNotRegistered  = "NotRegistered"
+	eventLabelsRefused  = "LabelsRefused"
 	eventSecretMissing  = "SecretMissing"
 	eventSecretReturned = "SecretReturned"
 
@@ -105,7 +106,7 @@ func (m *registrar) cluster(ctx context.Context, name string) (*hubv1.Cluster, e
 // change of the Secret.
 func (m *registrar) create(ctx context.Context, pair registration, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: pair.Cluster}}
-	err := stamp(cluster, secret)
+	refused, err := stamp(cluster, secret)
 	if err == nil {
 		err = m.Create(ctx, cluster, client.FieldOwner(FieldManager))
 	}
@@ -118,16 +119,19 @@ func (m *registrar) create(ctx context.Context, pair registration, secret *metav
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("create Cluster %s: %w", pair.Cluster, err)
 	}
+	m.tellRefused(secret, cluster, refused)
 	return ctrl.Result{}, nil
 }
 
 // follow brings a Cluster up to date with the Secret that it was made from.
 func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) error {
 	before := cluster.DeepCopy()
-	if err := stamp(cluster, secret); err != nil {
+	refused, err := stamp(cluster, secret)
+	if err != nil {
 		m.warn(secret, eventNotRegistered, err.Error())
 		return nil
 	}
+	m.tellRefused(secret, cluster, refused)
 	if equality.Semantic.DeepEqual(before, cluster) {
 		return nil
 	}
@@ -174,6 +178,13 @@ func (m *registrar) noteMissing(ctx context.Context, pair registration, cluster 
 	}
 	m.warn(cluster, eventSecretMissing, fmt.Sprintf(noteSecretMissing, pair.Secret, m.settings.DeregisterAfter))
 	return ctrl.Result{RequeueAfter: m.settings.DeregisterAfter}, nil
+}
+
+// tellRefused records an event about the labels that a Cluster does not get, if there are some.
+func (m *registrar) tellRefused(secret *metav1.PartialObjectMetadata, cluster *hubv1.Cluster, refused refusedLabels) {
+	if note := refused.note(cluster.Name); note != "" {
+		m.warn(secret, eventLabelsRefused, note)
+	}
 }
 
 func (m *registrar) warn(about client.Object, reason, note string) {

@@ -5,15 +5,12 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -105,43 +102,16 @@ func missingSince(cluster *hubv1.Cluster) (time.Time, bool) {
 	return since, err == nil
 }
 
-// stamp writes into a Cluster what it has from its Secret. Labels that the Secret asked for before
-// and does not ask for now are removed; which these are is in a copy of its annotation.
-func stamp(cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) error {
-	asked := secret.Annotations[hubv1.AnnotationClusterLabels]
-	wanted, err := parseLabels(asked)
+// stamp writes into a Cluster what it has from its Secret, and returns the labels that it does not get.
+func stamp(cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) (refusedLabels, error) {
+	wanted, err := parseLabels(secret.Annotations[hubv1.AnnotationClusterLabels])
 	if err != nil {
-		return err
+		return refusedLabels{}, err
 	}
-	if before, err := parseLabels(cluster.Annotations[hubv1.AnnotationClusterLabels]); err == nil {
-		for key := range before {
-			delete(cluster.Labels, key)
-		}
-	}
-	for key, value := range wanted {
-		metav1.SetMetaDataLabel(&cluster.ObjectMeta, key, value)
-	}
-	annotate := func(key, value string) { metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, key, value) }
-	annotate(hubv1.AnnotationSecretName, secret.Name)
-	annotate(hubv1.AnnotationSecretUID, string(secret.UID))
-	annotate(hubv1.AnnotationClusterLabels, asked)
-	if asked == "" {
-		delete(cluster.Annotations, hubv1.AnnotationClusterLabels)
-	}
+	refused := stampLabels(cluster, wanted)
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretName, secret.Name)
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretUID, string(secret.UID))
 	delete(cluster.Annotations, hubv1.AnnotationSecretMissingSince)
 	cluster.Spec.KubeconfigSecretRef.Name = secret.Name
-	return nil
+	return refused, nil
 }
-
-// errLabels says that the labels that a Secret asks for cannot be understood.
-var errLabels = errors.New("the annotation " + hubv1.AnnotationClusterLabels + " must hold labels in the form key=value,key=value")
-
-func parseLabels(text string) (labels.Set, error) {
-	set, err := labels.ConvertSelectorToLabelsMap(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errLabels, err)
-	}
-	return set, nil
-}
-
-func isLabelsError(err error) bool { return errors.Is(err, errLabels) }

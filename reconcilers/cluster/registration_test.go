@@ -126,6 +126,26 @@ func TestRegistration_ASecretIsEnough(t *testing.T) {
 		h.expectEvent(name, "NotRegistered")
 		h.expectCluster(name, has("us", ""))
 	})
+	t.Run("but it does not overrule an editor of the Cluster", func(t *testing.T) {
+		h.change(name, func(c *hubv1.Cluster) {
+			c.Labels["theirs"], c.Labels["region"] = "no", "asia"
+		})
+		h.changeSecret(name, func(s *corev1.Secret) {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterLabels,
+				h.labels(",region=us,theirs=yes,clusterfx.dev/own=yes,sub.clusterfx.dev/own=yes,fresh=yes"))
+		})
+		h.expectEvent(name, "LabelsRefused")
+		c := h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.Labels["fresh"] == "yes" })
+		h.changeSecret(name, func(s *corev1.Secret) {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, hubv1.AnnotationClusterLabels, h.labels(""))
+		})
+		after := h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.Labels["fresh"] == "" })
+		for _, labels := range []map[string]string{c.Labels, after.Labels} {
+			if labels["theirs"] != "no" || labels["region"] != "asia" || len(labels) > 4 {
+				t.Errorf("labels %v", labels)
+			}
+		}
+	})
 	t.Run("without it the Cluster goes, with its app", func(t *testing.T) {
 		h.deleteSecret(name)
 		h.expectCluster(name, missing)

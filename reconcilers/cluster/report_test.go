@@ -159,7 +159,7 @@ func TestStamp(t *testing.T) {
 		{labels: "", want: map[string]string{"theirs": "x"}},
 	} {
 		before := maps.Clone(cluster.Annotations)
-		if err := stamp(cluster, secret(step.labels)); (err != nil) != step.bad {
+		if _, err := stamp(cluster, secret(step.labels)); (err != nil) != step.bad {
 			t.Errorf("%q: %v", step.labels, err)
 		}
 		if diff := cmp.Diff(step.want, cluster.Labels); diff != "" {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// refusedLabels are the keys of labels that a Secret asks for and its Cluster does not get, sorted.
+type refusedLabels struct {
+	reserved []string // keys of clusterfx.dev
+	others   []string // keys of labels that an editor of the Cluster has set, changed or removed
+}
+
+// note returns the text of an event about these keys, empty if there are none.
+func (r refusedLabels) note(cluster string) string {
+	var why []string
+	if len(r.others) > 0 {
+		why = append(why, "an editor of the Cluster has set, changed or removed "+strings.Join(r.others, ", "))
+	}
+	if len(r.reserved) > 0 {
+		why = append(why, "keys of "+hubv1.GroupName+" are reserved: "+strings.Join(r.reserved, ", "))
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Cluster %s does not get all labels of the annotation %s: %s",
+		cluster, hubv1.AnnotationClusterLabels, strings.Join(why, "; "))
+}
+
+// stampLabels gives a Cluster the labels that its Secret asks for, and removes those that the Secret no longer asks for.
+//
+// Whoever writes Secrets must not undo what an editor of the Cluster decides: labels select modules. So the
+// Cluster has a record of each label that came from the Secret, with its value. A label belongs to the Secret
+// while it has the recorded value. Other labels are never overwritten or removed, and a recorded label that an
+// editor has removed is not set again; the record of it lasts until the Secret no longer asks for its key.
+func stampLabels(cluster *hubv1.Cluster, wanted labels.Set) refusedLabels {
+	recorded, err := parseLabels(cluster.Annotations[hubv1.AnnotationClusterLabels])
+	if err != nil {
+		recorded = nil // Somebody has edited the record: no label is known to belong to the Secret.
+	}
+	var refused refusedLabels
+	record := labels.Set{}
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		now, isSet := cluster.Labels[key]
+		was, isRecorded := recorded[key]
+		switch {
+		case isReserved(key):
+			refused.reserved = append(refused.reserved, key)
+		case isSet == isRecorded && now == was: // It belongs to the Secret, or to nobody.
+			metav1.SetMetaDataLabel(&cluster.ObjectMeta, key, wanted[key])
+			record[key] = wanted[key]
+		case isRecorded:
+			record[key] = was
+			fallthrough
+		default:
+			if !isSet || now != wanted[key] {
+				refused.others = append(refused.others, key)
+			}
+		}
+	}
+	for key, was := range recorded {
+		_, isKept := record[key]
+		if now, isSet := cluster.Labels[key]; !isKept && isSet && now == was {
+			delete(cluster.Labels, key)
+		}
+	}
+	if metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationClusterLabels, record.String()); len(record) == 0 {
+		delete(cluster.Annotations, hubv1.AnnotationClusterLabels)
+	}
+	return refused
+}
+
+// isReserved reports whether the key of a label belongs to clusterfx.dev or one of its subdomains.
+func isReserved(key string) bool {
+	domain, _, isQualified := strings.Cut(key, "/")
+	return isQualified && (domain == hubv1.GroupName || strings.HasSuffix(domain, "."+hubv1.GroupName))
+}
+
+// errLabels says that the labels that a Secret asks for cannot be understood.
+var errLabels = errors.New("the annotation " + hubv1.AnnotationClusterLabels + " must hold labels in the form key=value,key=value")
+
+func parseLabels(text string) (labels.Set, error) {
+	set, err := labels.ConvertSelectorToLabelsMap(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errLabels, err)
+	}
+	return set, nil
+}
+
+func isLabelsError(err error) bool { return errors.Is(err, errLabels) }
