@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -41,7 +42,8 @@ type reconciler struct {
 	cluster client.ObjectKey // the Cluster on the hub
 	remote  client.Reader
 	hub     client.Client
-	written time.Time // when the inventory was last written; there is one request, so one at a time
+	writer  oldcrd.Writer // of the status
+	written time.Time     // when the inventory was last written; there is one request, so one at a time
 }
 
 // request is what every event comes to.
@@ -81,7 +83,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 
 func (r *reconciler) write(ctx context.Context, counted inventory) error {
 	desired := hubac.Cluster(r.cluster.Name).WithStatus(hubac.ClusterStatus().WithInventory(counted.applied()))
-	err := r.hub.Status().Apply(ctx, desired, client.FieldOwner(FieldManager), client.ForceOwnership)
+	_, err := r.writer.Apply(ctx, r.hub.Status(), desired, client.FieldOwner(FieldManager), client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write the inventory: %w", err)
 	}

@@ -51,6 +51,8 @@ belong to others and are not touched. A request carries the resourceVersion that
 with, so that a cache that is behind makes no second write and no second event of one change; the
 conflict is no error, the reconcile starts over.
 
+A CRD that is older than the hub, and lacks fields of the status, gets the others (package oldcrd).
+
 # What happens to a Cluster that is deleted
 
 Its remote is removed in a goroutine of its own (removals), which gets Settings.RemoveWithin for the

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -45,7 +46,7 @@ type reconciler struct {
 	memory        memory
 	removals      removals
 	order         order
-	older         older // the CRD
+	writer        oldcrd.Writer // of the status
 }
 
 // Reconcile brings one Cluster and its remote together.

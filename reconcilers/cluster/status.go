@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -135,21 +136,22 @@ func settles(status hubv1.ClusterStatus, info registry.Info, now time.Time) time
 // report writes the status if it differs from what the Cluster has, and records what changed. It
 // returns a conflict if the Cluster is not the newest one.
 func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
-	known := r.older.is(time.Now())
-	if known {
-		status = withoutNewFields(status)
+	all := status
+	before, err := oldcrd.Known(&r.writer, ours(cluster.Status))
+	if err != nil {
+		return fmt.Errorf("compare the status: %w", err)
 	}
-	before := ours(cluster.Status)
+	if status, err = oldcrd.Known(&r.writer, status); err != nil {
+		return fmt.Errorf("compare the status: %w", err)
+	}
 	if equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}
-	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(applied(status))
-	err := r.Status().Apply(ctx, desired, client.FieldOwner(FieldManager), client.ForceOwnership)
-	if refusesField(err) && !known {
-		r.older.note(time.Now())
-		log.FromContext(ctx).Error(err, "The CRD is older than the hub, which leaves out of the status what it does not have; "+
-			"apply the CRD of this version")
-		return r.report(ctx, cluster, status)
+	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(applied(all))
+	dropped, err := r.writer.Apply(ctx, r.Status(), desired, client.FieldOwner(FieldManager), client.ForceOwnership)
+	if len(dropped) > 0 {
+		log.FromContext(ctx).Info("The CRD is older than the hub; the status leaves out the fields that it lacks. "+
+			"Apply the CRD of this version", "fields", dropped)
 	}
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package oldcrd writes the status of objects whose CRD may be older than the program.
+
+An API server refuses a whole server-side apply if the CRD in it lacks one of the fields, and a hub may well be newer
+than its CRD for a while. A Writer then leaves out the fields that the API server has named, and writes the others:
+
+	var writer oldcrd.Writer // shared by all objects of the kind
+	dropped, err := writer.Apply(ctx, client.Status(), desired, client.FieldOwner("me"))
+
+It remembers the fields for ten minutes, so that an old CRD costs one refused request in that time, and a new one is
+noticed. Known removes the same fields from a status that is compared with what the API server has.
+
+The fields come from the message of the refusal, because the API server has no reason for it that a program could tell.
+The alternative, the published OpenAPI document, is read with rights that a hub need not have, and changes some time after
+the CRD.
+*/
+package oldcrd

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oldcrd
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// refusal is how an API server says that a CRD lacks a field: .status.modules[name="dns"].controllers. Elements of
+// lists are named by their keys, which may be any text.
+var refusal = regexp.MustCompile(`((?:\.[A-Za-z0-9_-]+|\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\])+): field not declared in schema`)
+
+// element is the part of a path that says which element of a list is meant.
+var element = regexp.MustCompile(`\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]`)
+
+// refused returns the paths of the fields that an API server does not know, sorted: .status.modules.controllers.
+func refused(err error) []string {
+	if err == nil {
+		return nil
+	}
+	var paths []string
+	for _, found := range refusal.FindAllStringSubmatch(err.Error(), -1) {
+		paths = append(paths, element.ReplaceAllString(found[1], ""))
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// without removes a field from an object, and from all elements of the lists on the way to it.
+func without(object any, path []string) {
+	switch one := object.(type) {
+	case []any:
+		for _, each := range one {
+			without(each, path)
+		}
+	case map[string]any:
+		if len(path) == 1 {
+			delete(one, path[0])
+			return
+		}
+		without(one[path[0]], path[1:])
+	}
+}
+
+// prune removes fields from an object.
+func prune(object map[string]any, paths []string) {
+	for _, path := range paths {
+		without(object, strings.Split(strings.TrimPrefix(path, "."), "."))
+	}
+}
