@@ -128,7 +128,7 @@ func (m *moduleManager) GetFieldIndexer() client.FieldIndexer { return m.cache }
 // GetControllerOptions returns the defaults of controllers, with the module's logger.
 func (m *moduleManager) GetControllerOptions() ctrlconfig.Controller {
 	o := m.Manager.GetControllerOptions()
-	o.Logger = m.guard.log
+	o.Logger = quietAtEnd(m.guard.life.permission.ctx, m.guard.log, true)
 	return o
 }
 

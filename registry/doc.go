@@ -113,6 +113,8 @@ without a pause. So it is made to list instead, after which it waits.
 
 # How a remote ends
 
+What libraries report as an error because an app has ended is a line for debugging (endlog.go).
+
 Stop fences the app and forgets the remote. Remove first ends the controllers and runs the modules'
 CleanupSteps while the app's clients still work, within the time that it is given, and reports what
 was left undone. Neither waits for a remote that does not answer.

@@ -44,6 +44,7 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 	l.labels = append(labels, "epoch", strconv.FormatInt(l.number, 10))
 	l.ctx, l.cancel = context.WithCancelCause(pprof.WithLabels(env.root, pprof.Labels(l.labels...)))
 	l.permission = newPermission(l.ctx)
+	l.log = quietAtEnd(l.permission.ctx, l.log, false)
 	l.graph.log = l.log.WithName("fx")
 	l.hooks.log, l.hooks.timeout = l.log, env.limits.StopTimeout
 	l.tracker = newTracker(modules, changed)
