@@ -14,12 +14,16 @@ ARGS    ?=
 IMG     ?= ghcr.io/clusterfx/hub:latest
 # For make e2e-kind: the image of kind's nodes (default: that of kind's release), and one of the hub.
 export KIND_NODE_IMAGE HUB_IMAGE
+# How long make fuzz runs each target.
+FUZZTIME ?= 10s
+# Where make vuln finds what is known of vulnerabilities in Go modules.
+VULNDB  ?= https://vuln.go.dev
 # Which benchmarks make bench runs, and where.
 BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test test-config test-faults e2e-kind bench demo dist image generate fmt lint verify
+.PHONY: help build controlplane test fuzz vuln test-config test-faults e2e-kind bench demo dist image generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -35,6 +39,21 @@ test: controlplane ## Run all tests against real API servers, with the race dete
 	@set -e; for m in $(filter-out .,$(CODE)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -timeout $(TIMEOUT) ./...); fi; \
 	done
+
+# Without the instrumentation of "go test -fuzz", which compiles every dependency once more, in minutes. To look for longer,
+# guided by coverage: go test ./registry -run '^$$' -fuzz '^FuzzJSONMeter$$'
+fuzz: ## Feed the meters of responses with inputs that nobody thought of (FUZZTIME: for how long each).
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; go test -c -o "$$dir/registry.test" ./registry; \
+	cd registry; for f in FuzzJSONMeter FuzzProtobufMeter; do \
+		"$$dir/registry.test" -test.run '^$$' -test.fuzz "^$$f\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir "$$dir/cache"; \
+	done
+
+vuln: ## Look for known vulnerabilities in the code that runs, if their database can be reached (VULNDB: its URL).
+	@if $(TOOL) govulncheck -mode query -format json -db $(VULNDB) stdlib@v1.20.0 >/dev/null 2>&1; then \
+		set -e; for m in $(CODE); do (set -x; cd "$$m" && $(TOOL) govulncheck -db $(VULNDB) ./...); done; \
+	else \
+		echo "SKIPPED govulncheck: cannot reach the vulnerability database at $(VULNDB); nothing was checked"; \
+	fi
 
 test-config: ## Check the chart, the alerts and the dashboards with Helm and Prometheus (some minutes to compile).
 	cd config/test && $(TOOL) golangci-lint run ./... && go test -count 1 ./... && go mod tidy -diff
@@ -73,7 +92,7 @@ fmt: ## Format the code (gofumpt, goimports).
 lint: ## Check format, style and the import arrows.
 	@set -e; for m in $(CODE); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
 
-verify: lint ## Check that generated and module files are fresh, and that the tree is clean; runs no test.
+verify: lint vuln fuzz ## Lint, look for vulnerabilities, fuzz; check that generated and module files are fresh, and the tree is clean.
 	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && go mod tidy -diff); done
 	@$(MAKE) --no-print-directory generate
 	@git diff --exit-code HEAD

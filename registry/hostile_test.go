@@ -65,7 +65,7 @@ var fates = map[string][]string{
 		"gzip bomb", "endless list", "endless spaces", "endless garbage", "dripping list", "half a list", "half a protobuf",
 		"garbage in protobuf", "protobuf of a giant", "nested list", "list in yaml", "list as text", "list is a table",
 		"list is a status", "endless pages", "a million empty objects", "a million empty protobufs", "a million empty owners", "containers in protobuf",
-		"watch never begins", "dripping watch", "watch expires for ever",
+		"watch never begins", "dripping watch",
 	},
 	overBudget: {"endless large pages", "the same name over and over", "watch of no end of objects"},
 	ready: {
@@ -73,7 +73,7 @@ var fates = map[string][]string{
 		"expired pages", "a string of 64 MiB", "owners in protobuf", "objects without metadata", "objects of another kind", "names that are none",
 		"a version that is no number", "a version that is too large", "a version of nothing", "a version for the address",
 		"versions that go back", "endless frame", "endless frame of spaces", "endless frame of lists", "endless frame in protobuf", "containers in an event",
-		"endless frame later", "watch as text", "watch closed at once", "watch closed after the beginning",
+		"endless frame later", "watch as text", "watch closed at once", "watch closed after the beginning", "watch expires for ever",
 		"watch closed after an event", "events of garbage", "events without an object", "events of no type", "events of no name",
 		"events of another kind", "bookmarks of nonsense", "bookmark flood", "errors of nonsense", "the same object over and over",
 	},
