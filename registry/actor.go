@@ -76,7 +76,7 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 	now := time.Now()
 	info := a.describe(now)
 	info.Since = now
-	a.current.Store(&snapshot{info: info, changed: make(chan struct{})})
+	a.current.Store(&snapshot{info: info, changed: make(chan struct{}), redact: a.redactor()})
 	return a
 }
 

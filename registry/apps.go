@@ -20,9 +20,9 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	if l == nil || l.endpoint != act.endpoint {
 		l = a.spare
 	}
-	number := act.epoch
+	number, redact := act.epoch, a.registry.redactFor(l.transport)
 	e := &epoch{
-		lifetime: lifetime{name: a.name, number: number, log: a.log.WithValues("epoch", number)},
+		lifetime: lifetime{name: a.name, number: number, log: redacting(a.log.WithValues("epoch", number), redact)},
 		config:   a.applied, base: l.transport, heard: &l.heard, info: a.describe(now), rank: a.rank(),
 		chosen: a.selection.run, wanted: &a.latest, missed: a.surveyNow,
 	}
@@ -44,6 +44,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 		func() { a.post(func(m *machine) { m.applyReady(number, time.Now()) }) },
 		func(err error) {
 			failed := describe(err)
+			failed.message = redact(failed.message)
 			a.registry.figures.failures.WithLabelValues(a.registry.figures.cluster(a.name), failed.reason).Inc()
 			a.logFailure(failed, err)
 			a.post(func(m *machine) {

@@ -220,7 +220,7 @@ func (l *link) version(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var v struct{ GitVersion string }
-	if err := json.Unmarshal(body, &v); err != nil || !isShort(v.GitVersion) {
+	if err := json.Unmarshal(body, &v); err != nil || !isShort(v.GitVersion) || !l.isOwnWord(v.GitVersion) {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return v.GitVersion, nil
@@ -238,11 +238,14 @@ func (l *link) identity(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var ns struct{ Metadata struct{ UID string } } // and nothing else that may be in it
-	if err := json.Unmarshal(body, &ns); err != nil || !isShort(ns.Metadata.UID) {
+	if err := json.Unmarshal(body, &ns); err != nil || !isShort(ns.Metadata.UID) || !l.isOwnWord(ns.Metadata.UID) {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return ns.Metadata.UID, nil
 }
+
+// isOwnWord reports whether a text of a remote has nothing of a credential.
+func (l *link) isOwnWord(text string) bool { return l.redactFor(l.transport)(text) == text }
 
 // maxShort is longer than any version or UID that an API server has.
 const maxShort = 128

@@ -9,13 +9,16 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // snapshot is what others see of an actor. It is replaced, never changed.
 type snapshot struct {
 	info    Info
-	epoch   *epoch        // lends out its clients; nil unless Ready
-	changed chan struct{} // closed when this snapshot has been replaced
+	epoch   *epoch                   // lends out its clients; nil unless Ready
+	redact  func(text string) string // replaces the credentials in use
+	changed chan struct{}            // closed when this snapshot has been replaced
 }
 
 // describe returns the Info of the machine's facts, with what only the actor knows.
@@ -29,7 +32,21 @@ func (a *actor) describe(now time.Time) Info {
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)
 	a.noteStale(&info, now)
+	info.redact(a.redactor())
 	return info
+}
+
+// redactor returns a function that replaces the credentials in use for the remote, and those of the hub.
+func (a *actor) redactor() func(string) string {
+	wanted, env := a.applied.Credential, a.registry.environment
+	redact := func(text string) string { return kubeconfig.Redact(text, wanted, env.hubCredential.get()) }
+	for _, l := range []*link{a.link, a.spare} {
+		if l != nil {
+			next := redact
+			redact = func(text string) string { return next(l.transport.Redact(text)) }
+		}
+	}
+	return redact
 }
 
 // noteUnknownModules says of each module that is asked for and not in this hub that it waits. The
@@ -67,7 +84,7 @@ func (a *actor) publish(now time.Time, over bool) {
 	if reflect.DeepEqual(info, before.info) {
 		return
 	}
-	after := &snapshot{info: info, changed: make(chan struct{})}
+	after := &snapshot{info: info, changed: make(chan struct{}), redact: a.redactor()}
 	if info.State == StateReady {
 		after.epoch = a.epochs[a.machine.app.epoch]
 	}

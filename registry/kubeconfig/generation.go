@@ -5,7 +5,6 @@ package kubeconfig
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -83,7 +82,7 @@ func (w wiring) proxyFunc() func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
 		proxy, err := http.ProxyFromEnvironment(r)
 		if err != nil || proxy != nil && proxy.Scheme == "https" {
-			return nil, errors.New("the proxy in the hub's environment is not an http:// or socks5:// URL; correct HTTPS_PROXY of the hub")
+			return nil, errProxy
 		}
 		return proxy, nil
 	}

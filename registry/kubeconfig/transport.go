@@ -24,13 +24,14 @@ var (
 	errClosed = fmt.Errorf("the connection to the remote is closed; it was stopped or replaced: %w", net.ErrClosed)
 	errHost   = errors.New("the request is for another host than the remote's server, which never gets its credentials; " +
 		"use a client of your own for it")
+	errProxy = errors.New("the proxy in the hub's environment is not an http:// or socks5:// URL; correct HTTPS_PROXY of the hub")
 )
 
 // Transport sends requests to one endpoint as one credential, which can be replaced while requests
 // are on their way. It is an http.RoundTripper that speaks HTTP/2 where the server does, answers
 // redirects and status codes as they come, and sends nothing to any other host. It is made by
 // NewTransport, and its owner ends it with Close. All methods can be called at any time, by
-// anybody.
+// anybody. What the server wrote gets into no error: see Discreet.
 type Transport struct {
 	// Drain is how long after Swap requests and watches may go on with a client certificate that
 	// was replaced. After that their connections are closed, so that watches resume with the new
@@ -93,10 +94,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := s.generation.http.RoundTrip(out)
 	if err != nil {
-		return nil, t.wiring.blame(err)
+		return nil, worded(t.wiring.blame(err))
 	}
 	response.Request = r // the one without the credential
-	return response, nil
+	return withoutText(r, response, s.credential), nil
+}
+
+// Redact replaces each part of the credential in a text, as the function Redact does.
+func (t *Transport) Redact(text string) string {
+	if s := t.active.Load(); s != nil {
+		return Redact(text, s.credential)
+	}
+	return text
 }
 
 // Swap replaces the credential; every request from now on uses the new one. Between two tokens,

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // A Cluster is a client for one cluster, the hub's or a remote. It is made by New.
@@ -60,6 +61,13 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 		return nil, fmt.Errorf("build a client for %s: %w", what, err)
 	}
 	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient, REST: unversioned}, nil
+}
+
+// NewRemote returns a client for a remote. It contacts nobody. What the remote writes gets into no error.
+func NewRemote(what string, config *rest.Config) (*Cluster, error) {
+	config, credential := rest.CopyConfig(config), kubeconfig.CredentialOf(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return kubeconfig.Discreet(next, credential) })
+	return New(what, config)
 }
 
 // ID returns the identity of the cluster: the UID of its namespace kube-system.

@@ -162,7 +162,7 @@ func (f *RemoteFlags) Remote() (*Cluster, error) {
 		return nil, fmt.Errorf("use context %q: %w", name, err)
 	}
 	config.UserAgent = f.UserAgent
-	return New("the remote (context "+name+")", config)
+	return NewRemote("the remote (context "+name+")", config)
 }
 
 func (f *RemoteFlags) loader() clientcmd.ClientConfig {

@@ -104,7 +104,7 @@ var errNotAccepted = errors.New("the remote does not accept the token that it ha
 func try(ctx context.Context, admin *rest.Config, value string) error {
 	config := rest.AnonymousClientConfig(admin)
 	config.BearerToken = value
-	user, err := access.New("the remote, with the new token", config)
+	user, err := access.NewRemote("the remote, with the new token", config)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// refused returns the error that client-go makes of a response to the creation of a ConfigMap.
+func refused(t *testing.T, code int, form string, body []byte) error {
+	t.Helper()
+	answer := roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: code, Request: r, Header: http.Header{"Content-Type": {form}}, Body: io.NopCloser(bytes.NewReader(body)),
+		}, nil
+	})
+	hidden := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})
+	client, err := rest.RESTClientFor(&rest.Config{
+		Host: "https://example.com", APIPath: "/api", Transport: kubeconfig.Discreet(answer, hidden), QPS: -1,
+		ContentConfig: rest.ContentConfig{GroupVersion: &schema.GroupVersion{Version: "v1"}, NegotiatedSerializer: scheme.Codecs},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Post().Namespace("default").Resource("configmaps").Name("x").MaxRetries(0).Do(t.Context()).Error()
+}
+
+// said is a Status with words in every field that has room for some.
+func said() metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 422,
+		Message: `admission webhook "quota.example.com" denied the request: SPOKEN ` + canaryToken, Reason: metav1.StatusReasonInvalid,
+		Details: &metav1.StatusDetails{
+			Name: "SPOKEN name", Kind: "ConfigMap", UID: "SPOKEN uid", RetryAfterSeconds: 7,
+			Causes: []metav1.StatusCause{
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.ports[0].name", Message: "SPOKEN"},
+				{Type: "SPOKEN type", Field: "SPOKEN field", Message: "SPOKEN"}, {Field: canaryToken}, {Type: metav1.CauseType(canaryToken)},
+			},
+		},
+	}
+}
+
+// What client-go makes of a refusal has checked tokens of the server, and no words.
+func TestDiscreet_Status(t *testing.T) {
+	t.Parallel()
+	status := said()
+	asJSON, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asProtobuf bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&status, &asProtobuf); err != nil {
+		t.Fatal(err)
+	}
+	for form, body := range map[string][]byte{
+		runtime.ContentTypeJSON: asJSON, "application/json; charset=utf-8": asJSON, runtime.ContentTypeProtobuf: asProtobuf.Bytes(),
+	} {
+		err := refused(t, 422, form, body)
+		var found apierrors.APIStatus
+		if !errors.As(err, &found) || !apierrors.IsInvalid(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
+			t.Fatalf("%s: %v", form, err)
+		}
+		want := metav1.Status{
+			Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid,
+			Message: "the server responds with status 422 Unprocessable Entity to POST /api/v1/namespaces/default/configmaps/x: " +
+				`Invalid, webhook "quota.example.com", spec.ports[0].name FieldValueInvalid, [redacted], [redacted]`,
+			Details: &metav1.StatusDetails{
+				Kind: "ConfigMap", RetryAfterSeconds: 7,
+				Causes: []metav1.StatusCause{
+					{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.ports[0].name"}, {Field: "[redacted]"}, {Type: "[redacted]"},
+				},
+			},
+		}
+		if diff := cmp.Diff(want, found.Status()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", form, diff)
+		}
+		if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != 7 {
+			t.Errorf("%s: the delay is %d, %v", form, seconds, ok)
+		}
+	}
+}
+
+// A refusal that is no Status is known by its code, as before, and nothing of it is repeated.
+func TestDiscreet_NoStatus(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("SPOKEN ", 1<<18)
+	for code, is := range map[int]func(error) bool{
+		404: apierrors.IsNotFound, 403: apierrors.IsForbidden, 401: apierrors.IsUnauthorized, 409: apierrors.IsAlreadyExists,
+		500: apierrors.IsInternalError, 503: apierrors.IsServiceUnavailable, 504: apierrors.IsTimeout, 429: apierrors.IsTooManyRequests,
+		422: apierrors.IsInvalid, 400: apierrors.IsBadRequest, 410: apierrors.IsResourceExpired,
+	} {
+		for form, body := range map[string]string{
+			"text/html": "<html>SPOKEN</html>", "text/plain": "SPOKEN", "application/json": `{"kind":"SPOKEN"}`, "": "SPOKEN",
+			"application/SPOKEN": "SPOKEN", "application/yaml": "message: SPOKEN", "application/vnd.kubernetes.protobuf": "SPOKEN",
+			"application/json; long": long,
+		} {
+			err := refused(t, code, form, []byte(body))
+			if !is(err) && code != 410 || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "SPOKEN") {
+				t.Errorf("%d %s: %v", code, form, err)
+			}
+			if !apierrors.IsUnexpectedServerError(err) {
+				t.Errorf("%d %s: the error does not say that the response was unexpected: %v", code, form, err)
+			}
+		}
+	}
+}
+
+// An error of a connection has a fixed text, and matches what it wraps. Errors of the hub keep their text.
+func TestDiscreet_Errors(t *testing.T) {
+	t.Parallel()
+	spoken := errors.New(`malformed HTTP response "SPOKEN"`)
+	for _, c := range []struct {
+		err  error
+		kept bool
+	}{
+		{spoken, false}, {fmt.Errorf("%w: %w", context.DeadlineExceeded, spoken), false},
+		{context.Canceled, true}, {context.DeadlineExceeded, true}, {io.EOF, true},
+	} {
+		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err }))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.RoundTrip(request)                                                                 //nolint:bodyclose // There is none.
+		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "SPOKEN") || (err == c.err) != c.kept { //nolint:errorlint // the same one
+			t.Errorf("%v becomes %v", c.err, err)
+		}
+	}
+}
