@@ -69,6 +69,11 @@
 // Likewise Classify says nothing that comes from the server: otherwise registering a remote would
 // be a way of reading what listens inside the hub's network.
 //
+// For the same reason a Transport keeps what the server writes out of errors, with Discreet: a server that echoes
+// the headers of a request would put the hub's token into whatever quotes the error. The price is that the
+// body of a response of 400 and above is lost, also of one that a proxy in the remote passes on, and that a
+// module sees which field was refused but not the words for it.
+//
 // Addresses are judged when they are dialled, after name resolution, because a name that was
 // harmless when it was checked may lead elsewhere a moment later. Those in a URL are judged by
 // Parse too, to say so early. Behind a proxy, the proxy's address is what is dialled and judged.

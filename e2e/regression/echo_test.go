@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package regression_test
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// echo is a remote that sends the credentials of a request back to whoever sent it, where its script says. For the
+// rest it is a real API server, which takes any token.
+type echo struct {
+	*httptest.Server
+	token  string // of the hub
+	canary string // a part of it that is nowhere else
+	echoed atomic.Int64
+}
+
+// echoing says whether a server echoes the token in its response to a request, and does it.
+type echoing func(w http.ResponseWriter, r *http.Request, token string) bool
+
+func newEcho(t *testing.T, where string, script echoing) *echo {
+	t.Helper()
+	config := clusterOf(t, where).Config()
+	upstream, err := rest.TransportFor(config)
+	must(t, err)
+	target, err := url.Parse(config.Host)
+	must(t, err)
+	proxy := &httputil.ReverseProxy{
+		Transport: upstream, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Authorization")
+		},
+	}
+	now := time.Now()
+	claims := fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Add(-time.Hour).Unix(), now.Add(20*time.Minute).Unix()) // due
+	e := &echo{canary: rand.Text() + rand.Text()}
+	e.token = "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + e.canary
+	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if script(w, r, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")) {
+			e.echoed.Add(1)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	e.Config.ErrorLog = log.New(io.Discard, "", 0)
+	e.StartTLS()
+	t.Cleanup(e.Close)
+	t.Cleanup(e.CloseClientConnections)
+	return e
+}
+
+// data is that of a Secret that leads to the server.
+func (e *echo) data() map[string][]byte {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.Certificate().Raw})
+	return map[string][]byte{"token": []byte(e.token), "server": []byte(e.URL), "ca.crt": authority}
+}
+
+// leaks returns a line of the text that has a part of the token, or nothing.
+func (e *echo) leaks(text string) string {
+	lower := strings.ToLower(text)
+	for i := range len(e.canary) - 16 {
+		part := strings.ToLower(e.canary[i : i+16])
+		if at := strings.Index(lower, part); at >= 0 {
+			return text[max(0, at-300):min(len(text), at+100)]
+		}
+	}
+	return ""
+}
+
+// echoes are the ways to send a token back, by what they concern.
+func echoes() map[string]echoing {
+	everything := func(*http.Request) bool { return true }
+	maps := func(method string) func(*http.Request) bool {
+		return func(r *http.Request) bool { return r.Method == method && strings.HasSuffix(r.URL.Path, "/configmaps") }
+	}
+	reads, writes := maps(http.MethodGet), maps(http.MethodPost)
+	ending := func(end string) func(*http.Request) bool {
+		return func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, end) }
+	}
+	return map[string]echoing{
+		"probe":        inStatus(http.StatusInternalServerError, everything),
+		"unauthorized": inStatus(http.StatusUnauthorized, everything),
+		"page":         when(everything, inPage),
+		"redirect":     when(everything, inRedirect),
+		"malformed":    when(everything, malformed),
+		"version":      when(ending("/version"), object(`{"major":"1","minor":"36","gitVersion":"v1.36-%s"}`, 60)),
+		"identity":     when(ending("/namespaces/kube-system"), object(`{"metadata":{"uid":%q}}`, 40)),
+		"discovery":    inStatus(http.StatusServiceUnavailable, ending("/apis")),
+		"group": when(ending("/apis"), object(`{"kind":"APIGroupList","apiVersion":"v1","groups":`+
+			`[{"name":%[1]q,"versions":[{"groupVersion":%[1]q,"version":%[1]q}]}]}`, 200)),
+		"list":      inStatus(http.StatusForbidden, reads),
+		"list-type": when(reads, inType),
+		"watch":     when(reads, inEvent),
+		"review":    inStatus(http.StatusInternalServerError, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "selfsubject") }),
+		"renewal":   inStatus(http.StatusInternalServerError, ending("/token")),
+		"write":     inStatus(http.StatusUnprocessableEntity, writes),
+		"written":   when(writes, inPage),
+		"kind":      when(writes, object(`{"kind":%[1]q,"apiVersion":%[1]q}`, 200)),
+		"failure":   when(writes, object(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":500}`, 200)),
+		"type":      when(writes, inType),
+		"broken":    when(writes, malformed),
+	}
+}
+
+func when(about func(*http.Request) bool, script echoing) echoing {
+	return func(w http.ResponseWriter, r *http.Request, token string) bool {
+		return about(r) && script(w, r, token)
+	}
+}
+
+// inStatus refuses requests with a Status that has the token in every field, and in headers.
+func inStatus(code int, about func(*http.Request) bool) echoing {
+	return when(about, func(w http.ResponseWriter, _ *http.Request, token string) bool {
+		short := token[max(0, len(token)-40):]
+		status := metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code),
+			Message: `admission webhook "` + strings.ToLower(short) + `" denied the request: Authorization: Bearer ` + token,
+			Reason:  metav1.StatusReason(short),
+			Details: &metav1.StatusDetails{
+				Name: strings.ToLower(short), Group: token, Kind: short,
+				Causes: []metav1.StatusCause{{Type: metav1.CauseType(short), Field: "spec." + short, Message: token}},
+			},
+		}
+		for _, header := range []string{"X-Echo", "Www-Authenticate", "Location", "Audit-Id"} {
+			w.Header().Set(header, token)
+		}
+		w.Header().Set("Warning", `299 - "`+token+`"`)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(status)
+		return true
+	})
+}
+
+func inPage(w http.ResponseWriter, _ *http.Request, token string) bool {
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(http.StatusBadGateway)
+	_, _ = fmt.Fprintf(w, "<html>Bad gateway: Authorization: Bearer %s</html>", token)
+	return true
+}
+
+func inRedirect(w http.ResponseWriter, _ *http.Request, token string) bool {
+	w.Header().Set("Location", "https://"+token+".example.com/"+token)
+	w.WriteHeader(http.StatusFound)
+	return true
+}
+
+// object sends an object that has the end of the token in it.
+func object(form string, end int) echoing {
+	return func(w http.ResponseWriter, _ *http.Request, token string) bool {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Warning", `299 - "`+token+`"`)
+		_, _ = fmt.Fprintf(w, form, token[max(0, len(token)-end):])
+		return true
+	}
+}
+
+func inType(w http.ResponseWriter, _ *http.Request, token string) bool {
+	w.Header().Set("Content-Type", "application/"+token)
+	_, _ = io.WriteString(w, token)
+	return true
+}
+
+// inEvent sends the token in the error that ends a watch.
+func inEvent(w http.ResponseWriter, r *http.Request, token string) bool {
+	watch := r.URL.Query().Get("watch")
+	return (watch == "1" || watch == "true") && object(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1",`+
+		`"status":"Failure","message":%[1]q,"reason":%[1]q,"code":403}}`, 200)(w, r, token)
+}
+
+// malformed sends the token in the place of the code of the response.
+func malformed(w http.ResponseWriter, _ *http.Request, token string) bool {
+	connection, buffer, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return false
+	}
+	_, _ = fmt.Fprintf(buffer, "HTTP/1.1 %s %s\r\n%s\r\n\r\n", token, token, token)
+	_ = buffer.Flush()
+	_ = connection.Close()
+	return true
+}

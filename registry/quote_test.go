@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Quote knows the credentials of the hub and of the remote.
+func TestQuote(t *testing.T) {
+	t.Parallel()
+	const hubToken, remoteToken = "tOk9zQ7xWv4kJ2pL8mN3rT6y", "pAs5yX6wQv1uZ9hG4fD7sK2j"
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Hub = rest.CopyConfig(o.Hub)
+		o.Hub.BearerToken = hubToken
+	})
+	config := configFor(t, []byte(`{"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],`+
+		`"users":[{"name":"a","user":{"token":"`+remoteToken+`"}}],`+
+		`"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"current-context":"a"}`))
+	config.Paused = true
+	if err := r.Ensure("quoted", config); err != nil {
+		t.Fatal(err)
+	}
+	text := "one\n" + hubToken + " two\u202E " + remoteToken
+	for name, want := range map[registry.ClusterName]string{
+		"quoted": "one [redacted] two [redacted]", "unknown": "one [redacted] two " + remoteToken,
+	} {
+		eventually(t, func() error {
+			if got := r.Quote(name, text); got != want {
+				return fmt.Errorf("%s: Quote returns %q, want %q", name, got, want)
+			}
+			return nil
+		})
+	}
+}
