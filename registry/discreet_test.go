@@ -31,7 +31,7 @@ func TestRedacting(t *testing.T) {
 		t.Errorf("the log has\n%s", text)
 	}
 	plain := errors.New("plain")
-	if got := (&redactingSink{redact: func(text string) string { return text }}).error(plain); got != plain {
+	if got := (&redactingSink{redact: func(text string) string { return text }}).error(plain); got != plain { //nolint:errorlint // the same one
 		t.Errorf("an error without a credential becomes %v", got)
 	}
 }

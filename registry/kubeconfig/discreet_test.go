@@ -57,7 +57,9 @@ func said() metav1.Status {
 			Name: "SPOKEN name", Kind: "ConfigMap", UID: "SPOKEN uid", RetryAfterSeconds: 7,
 			Causes: []metav1.StatusCause{
 				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.ports[0].name", Message: "SPOKEN"},
-				{Type: "SPOKEN type", Field: "SPOKEN field", Message: "SPOKEN"}, {Field: canaryToken}, {Type: metav1.CauseType(canaryToken)},
+				{Type: "SPOKEN type", Field: "SPOKEN field", Message: "SPOKEN"},
+				{Field: canaryToken},
+				{Type: metav1.CauseType(canaryToken)},
 			},
 		},
 	}
@@ -136,15 +138,18 @@ func TestDiscreet_Errors(t *testing.T) {
 		err  error
 		kept bool
 	}{
-		{spoken, false}, {fmt.Errorf("%w: %w", context.DeadlineExceeded, spoken), false},
-		{context.Canceled, true}, {context.DeadlineExceeded, true}, {io.EOF, true},
+		{spoken, false},
+		{fmt.Errorf("%w: %w", context.DeadlineExceeded, spoken), false},
+		{context.Canceled, true},
+		{context.DeadlineExceeded, true},
+		{io.EOF, true},
 	} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) { return nil, c.err }))
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = client.RoundTrip(request)                                                                 //nolint:bodyclose // There is none.
+		_, err = client.RoundTrip(request)
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "SPOKEN") || (err == c.err) != c.kept { //nolint:errorlint // the same one
 			t.Errorf("%v becomes %v", c.err, err)
 		}
