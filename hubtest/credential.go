@@ -14,8 +14,14 @@ import (
 // mintFunc is a way in which a cluster gives somebody a credential.
 type mintFunc func(*fleet.Cluster, context.Context, fleet.User) (*fleet.Credential, error)
 
-// mint makes a credential for another user than before, with the rights that the hub has in remotes.
+// mint makes the credential of the remote that of another user than before.
 func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
+	r.tb.Helper()
+	r.state.credential = r.minted(how, lifetime)
+}
+
+// minted makes a credential for another user than before, with the rights that the hub has in remotes.
+func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential {
 	r.tb.Helper()
 	r.state.users++
 	minted, err := how(r.way.machine.cluster, r.tb.Context(), fleet.User{
@@ -24,7 +30,7 @@ func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
 	if err != nil {
 		r.tb.Fatalf("hubtest: make a credential for %s: %v", r.Name(), err)
 	}
-	r.state.credential = minted
+	return minted
 }
 
 // RotateToken puts the token of another user into the Secret, waits until the app uses it, and revokes

@@ -27,15 +27,18 @@ writes as the administrator of the hub (Hub) and of each remote (Hub.Remote), pa
 	WaitFor, WaitGone          for an object, as the API server has it
 	WaitCached                 until the hub's cache, or that of a remote's app, has seen a write
 	WaitReady, WaitNotReady,   for the Cluster of a remote
-	WaitCondition, WaitModule
+	WaitCondition, WaitModule,
+	WaitModuleGone
 	Eventually                 for anything else
 	Registry                   what hub reconcilers reach remotes with
 
 A wait that takes longer than Patience ends the test with the last thing it saw and the conditions of
 all Clusters. To see that something does not happen, let something happen after it and wait for that.
 
-Remotes come, change and go with NewRemote, AddRemote, Register, Change and Deregister; the hub, with
-Stop, Start and Restart. What differs from the default is an Option.
+Remotes come, change and go with NewRemote, AddRemote, Register, RegisterBySecret, Change and Deregister;
+the hub, with Stop, Start and Restart. What differs from the default is an Option.
+
+The hub's log is quiet: a test that fails shows its last 50 lines, and with Verbose each test all of them.
 
 A module's own kinds are installed with HubCRDs and RemoteCRDs. The hub knows their Go types if the
 module says so, in a test as in production:
@@ -53,6 +56,8 @@ killed; credentials are those of the API server.
 	RotateToken                the hub gets a new token, and the old one is revoked
 	RevokeToken                the hub's token is revoked
 	ExpireCertificate          the hub gets a client certificate, and it expires
+
+A part that is to reach a remote in a way of its own gets Remote.Kubeconfig, which leads through the same proxy.
 
 How soon the hub notices depends on the probe. That of Clusters registered here asks every second, so a
 remote that refuses is lost after 3 s, and a silent one after 6 (with the defaults of a Cluster, up to 6
@@ -87,7 +92,8 @@ registry of each hub's own.
 # Leaks
 
 When the test ends, no goroutine may be left that its hub has started, directly or not; those of other
-tests do not count. They are told apart by pprof labels, which goroutines inherit.
+tests do not count. They are told apart by pprof labels, which goroutines inherit. Baseline finds those that
+are left while the hub runs, such as those of a remote that was deregistered.
 
 # Considerations
 

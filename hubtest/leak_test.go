@@ -5,6 +5,7 @@ package hubtest_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/fx"
 
@@ -40,6 +41,29 @@ func TestLeaks(t *testing.T) {
 		}
 	}
 	expectEcho(t, other, other.Remote("forgotten"), "hello")
+}
+
+// What an app leaves behind while the hub runs is found, and said.
+func TestBaseline(t *testing.T) {
+	t.Parallel()
+	f := &forgetter{release: make(chan struct{})}
+	said := fails(t, func(tb *failing) {
+		hub := hubtest.New(tb, hubtest.Modules(f.module()), hubtest.Patience(30*time.Second))
+		defer close(f.release)
+		edge := hub.AddRemote("edge")
+		edge.WaitReady()
+		edge.Deregister()
+		before := hub.Baseline()
+		edge.Register()
+		edge.WaitReady()
+		edge.Deregister()
+		before.Wait()
+	})
+	for _, want := range []string{"these are more than before", "waitInApp"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it lacks %q:\n%s", want, said)
+		}
+	}
 }
 
 // Goroutines of other hubs, and of the test itself, are no leaks of a hub.

@@ -29,6 +29,7 @@ type options struct {
 	hub                 []func(*app.Options)
 	rules               []rbacv1.PolicyRule
 	patience            time.Duration
+	verbose             bool
 }
 
 // defaultPatience is long, because API servers share the machine with the tests of other packages. It
@@ -108,4 +109,9 @@ func HubOptions(change func(*app.Options)) Option {
 // Patience is how long each wait may take before it ends the test. Default: a minute.
 func Patience(d time.Duration) Option {
 	return func(o *options) { o.patience = d }
+}
+
+// Verbose shows each line of the hub's log as it comes. Default: the last 50 lines of a test that fails.
+func Verbose() Option {
+	return func(o *options) { o.verbose = true }
 }

@@ -41,7 +41,7 @@ type run struct {
 const stopTimeout = 40 * time.Second
 
 func newProcess(s *site) *process {
-	return &process{site: s, id: shared.nextID(), log: newLog(s.tb)}
+	return &process{site: s, id: shared.nextID(), log: newLog(s.tb, s.options.verbose)}
 }
 
 // options are those of a hub with all rights on its own API server and with remotes on this machine.

@@ -33,6 +33,7 @@ type remote struct {
 	way        *way
 	users      int               // minted so far
 	credential *fleet.Credential // the last one that was stored
+	bySecret   bool              // the hub has made the Cluster, or will
 }
 
 // Name returns the name of the remote and of its Cluster.
@@ -61,10 +62,15 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 }
 
 // Deregister deletes the Cluster, waits until the hub has let go of it, which includes the modules'
-// cleanup steps, and deletes the Secret. The remote can be registered again.
+// cleanup steps, and deletes the Secret; a Secret that has registered the remote by itself is deleted first, or it
+// would do so again. The remote can be registered again.
 func (r *Remote) Deregister() {
 	r.tb.Helper()
 	hub := &Server{tb: r.tb, site: r.site, way: r.site.hub}
+	if r.state.bySecret {
+		hub.Delete(&corev1.Secret{ObjectMeta: r.secretMeta()})
+		r.state.bySecret = false
+	}
 	c := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.Name()}}
 	hub.Delete(c)
 	hub.WaitGone(c)
@@ -149,6 +155,27 @@ func (r *Remote) WaitModule(name string, state hubv1.ModuleState) {
 	})
 }
 
+// WaitModuleGone waits until a module is neither wanted for the remote nor runs there: it is not in the status of the
+// Cluster as it is specified now.
+func (r *Remote) WaitModuleGone(name string) {
+	r.tb.Helper()
+	r.wait(fmt.Sprintf("module %s to be gone", name), func(ctx context.Context) error {
+		c, err := r.get(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Status.ObservedGeneration != c.Generation {
+			return fmt.Errorf("the hub has observed generation %d, not %d yet", c.Status.ObservedGeneration, c.Generation)
+		}
+		for _, m := range c.Status.Modules {
+			if m.Name == name {
+				return fmt.Errorf("it is %s, in the status of %s", m.State, r.Name())
+			}
+		}
+		return nil
+	})
+}
+
 // check returns nil if a condition is as it should be.
 func (r *Remote) check(ctx context.Context, condition string, status metav1.ConditionStatus, reason string) error {
 	c, err := r.get(ctx)
@@ -191,14 +218,10 @@ func (r *Remote) secretMeta() metav1.ObjectMeta {
 // store puts the credential into the Secret, with the way through the proxy.
 func (r *Remote) store() {
 	r.tb.Helper()
-	kubeconfig, err := r.way.proxy.Kubeconfig(r.state.credential.Kubeconfig())
-	if err != nil {
-		r.tb.Fatalf("hubtest: write the kubeconfig of %s: %v", r.Name(), err)
-	}
-	secret := &corev1.Secret{ObjectMeta: r.secretMeta(), Data: map[string][]byte{"kubeconfig": kubeconfig}}
-	err = r.hub().Create(r.tb.Context(), secret)
+	secret := r.secret(r.state.credential)
+	err := r.hub().Create(r.tb.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
-		err = r.hub().Update(r.tb.Context(), secret)
+		err = r.replace(secret)
 	}
 	if err != nil {
 		r.tb.Fatalf("hubtest: store the credentials of %s: %v", r.Name(), err)

@@ -96,6 +96,7 @@ func (s *site) remote(name string) *remote {
 // end stops the hub, closes the ways, looks for what is left, and gives the servers back.
 func (s *site) end() {
 	s.tb.Helper()
+	s.process.log.showIfFailed()
 	if err := s.process.stop(); err != nil {
 		s.tb.Errorf("hubtest: stop the hub: %v", err)
 	}

@@ -4,6 +4,7 @@ package hubtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +24,12 @@ func describe(scheme *runtime.Scheme, object client.Object) string {
 		kind = gvk.Kind
 	}
 	return kind + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+}
+
+// quoted returns bytes as JSON has them.
+func quoted(data []byte) []byte {
+	text, _ := json.Marshal(data) // It never fails.
+	return text
 }
 
 // maxDump bounds an object in a failure, in bytes.

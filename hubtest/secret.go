@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// RegisterBySecret stores a kubeconfig with a token in a Secret with the label clusterfx.dev/cluster, changed by
+// changes, of which the hub makes the Cluster. What a Cluster has from its Secret is in annotations of the Secret, such
+// as clusterfx.dev/cluster-labels; the Clusters option does not apply. It does not wait; see WaitReady.
+func (r *Remote) RegisterBySecret(changes ...func(*corev1.Secret)) {
+	r.tb.Helper()
+	if r.state.credential == nil {
+		r.mint((*fleet.Cluster).MintToken, 0)
+	}
+	secret := r.secret(r.state.credential)
+	secret.Labels = map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue}
+	for _, change := range changes {
+		change(secret)
+	}
+	if err := r.hub().Create(r.tb.Context(), secret); err != nil {
+		r.tb.Fatalf("hubtest: register %s by a Secret: %v", r.Name(), err)
+	}
+	r.state.bySecret = true
+}
+
+// Kubeconfig returns a kubeconfig of the remote that leads through the proxy with its faults, with a token that no
+// other kubeconfig has and the rights of the hub: for a part under test that is to reach the remote in a way of its
+// own, or for a Secret that the test writes.
+func (r *Remote) Kubeconfig() []byte {
+	r.tb.Helper()
+	return r.throughProxy(r.minted((*fleet.Cluster).MintToken, 0))
+}
+
+// throughProxy returns the kubeconfig of a credential, with the way through the proxy.
+func (r *Remote) throughProxy(credential *fleet.Credential) []byte {
+	r.tb.Helper()
+	kubeconfig, err := r.way.proxy.Kubeconfig(credential.Kubeconfig())
+	if err != nil {
+		r.tb.Fatalf("hubtest: write the kubeconfig of %s: %v", r.Name(), err)
+	}
+	return kubeconfig
+}
+
+// secret returns the Secret of the remote with a credential.
+func (r *Remote) secret(credential *fleet.Credential) *corev1.Secret {
+	r.tb.Helper()
+	return &corev1.Secret{ObjectMeta: r.secretMeta(), Data: map[string][]byte{"kubeconfig": r.throughProxy(credential)}}
+}
+
+// replace puts another credential into the Secret, which stays what it is otherwise.
+func (r *Remote) replace(secret *corev1.Secret) error {
+	data := fmt.Appendf(nil, `{"data":{"kubeconfig":%s}}`, quoted(secret.Data["kubeconfig"]))
+	return r.hub().Patch(r.tb.Context(), secret, client.RawPatch(types.MergePatchType, data))
+}
