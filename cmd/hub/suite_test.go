@@ -76,6 +76,12 @@ func start(t *testing.T, args ...string) *program {
 // startWith runs a hub in an environment with these variables.
 func startWith(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
+	return startTo(t, nil, env, args...)
+}
+
+// startTo runs a hub that logs to stderr, nil for the program's own.
+func startTo(t *testing.T, stderr *os.File, env []string, args ...string) *program {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +89,9 @@ func startWith(t *testing.T, env []string, args ...string) *program {
 	p := &program{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if stderr != nil {
+		p.cmd.Stderr = stderr
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

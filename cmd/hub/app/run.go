@@ -40,10 +40,16 @@ func newRun(p program) *cobra.Command {
 	f := newFlags(p, cmd.Flags())
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o, err := f.complete(p.stderr)
+		out := logging.NewBuffer(p.stderr)
+		defer out.Close()
+		o, err := f.complete(out)
 		if err != nil {
 			return err
 		}
+		if err := o.Registry.Metrics.Register(out); err != nil {
+			o.Log.Error(err, "Failed to register the metrics of the log")
+		}
+		defer o.Registry.Metrics.Unregister(out)
 		logging.Route(o.Log)
 		if p.isHub != nil {
 			p.isHub(o.Config)

@@ -4,7 +4,9 @@
 //
 // # Usage
 //
-//	log, err := logging.New(os.Stderr, logging.Options{})
+//	out := logging.NewBuffer(os.Stderr)
+//	defer out.Close()
+//	log, err := logging.New(out, logging.Options{})
 //	logging.Route(log)
 //
 // New makes a logr.Logger over zap: JSON, one object a line, unless it writes to a terminal, where
@@ -13,6 +15,13 @@
 // visible with --log-level=debug, and only then: a hub with a thousand apps has tens of thousands.
 //
 // # Considerations
+//
+// A log that nobody reads must not stop the hub: a pipe takes 64 KiB, and then whoever writes to it waits. So the
+// program logs through a Buffer of a MiB, and as much again that is being written. Lines that do not fit are
+// dropped and counted. The end of the process waits a second for the rest. What is not logged but written to
+// stderr directly still waits for the reader: a message of the command line before the log exists, and what Go
+// writes when a goroutine panics. The panic of a hub whose log nobody reads ends the process only when somebody
+// reads again; the goroutine has stopped, and heartbeats (registry/liveness) notice if it was one of the hub's.
 //
 // Nothing is sampled. zap's production preset drops lines of equal text above a rate, and a
 // thousand clusters that become ready in one second are a thousand lines of equal text.

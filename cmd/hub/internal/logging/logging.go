@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -37,7 +38,7 @@ type Options struct {
 	Level string
 }
 
-// New returns a logger that writes to w. An unknown format or level is an error that names the
+// New returns a logger that writes to w; to a Buffer, without ever waiting for a reader. An unknown format or level is an error that names the
 // known ones.
 func New(w io.Writer, o Options) (logr.Logger, error) {
 	level, err := parseLevel(o.Level)
@@ -48,12 +49,38 @@ func New(w io.Writer, o Options) (logr.Logger, error) {
 	if err != nil {
 		return logr.Logger{}, err
 	}
-	core := zapcore.NewCore(&crzap.KubeAwareEncoder{Encoder: encoder}, zapcore.Lock(zapcore.AddSync(w)), level)
-	return zapr.NewLogger(zap.New(core)), nil
+	var out zapcore.WriteSyncer
+	if buffer, ok := w.(*Buffer); ok {
+		buffer.announce(noticeOf(encoder))
+		out = buffer
+	} else {
+		out = zapcore.Lock(zapcore.AddSync(w))
+	}
+	core := zapcore.NewCore(&crzap.KubeAwareEncoder{Encoder: encoder}, out, level)
+	return zapr.NewLogger(zap.New(core, zap.ErrorOutput(out))), nil
+}
+
+// noticeOf returns what makes the line that says how many lines are missing, at every level.
+func noticeOf(encoder zapcore.Encoder) func(lines uint64) []byte {
+	return func(lines uint64) []byte {
+		entry := zapcore.Entry{
+			Level: zapcore.ErrorLevel, Time: time.Now(), LoggerName: "logging",
+			Message: "Dropped lines of the log because nobody read it fast enough",
+		}
+		line, err := encoder.Clone().EncodeEntry(entry, []zapcore.Field{zap.Uint64("lines", lines)})
+		if err != nil {
+			return nil
+		}
+		defer line.Free()
+		return slices.Clone(line.Bytes())
+	}
 }
 
 // Terminal reports whether w is a terminal.
 func Terminal(w io.Writer) bool {
+	if buffer, ok := w.(*Buffer); ok {
+		w = buffer.to
+	}
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

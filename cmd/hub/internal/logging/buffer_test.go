@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logging
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// A reader that does not read holds up nobody. When it is back it gets the lines that were kept, in order, and one
+// line that says how many are missing; then everything again.
+func TestBuffer_StalledReader(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"info", "debug"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			read, write, err := os.Pipe()
+			must(t, err)
+			defer read.Close()
+			b := newBuffer(write, 8<<10)
+			log, err := New(b, Options{Level: level})
+			must(t, err)
+			const lines = 5000
+			var writers sync.WaitGroup
+			writers.Go(func() {
+				for i := range lines {
+					log.Info("Ready", "number", i)
+					log.V(1).Info("Details")
+				}
+			})
+			writers.Wait() // It would wait forever if the log did.
+			b.mu.Lock()
+			held := len(b.pending)
+			b.mu.Unlock()
+			if held > 8<<10 {
+				t.Errorf("%d bytes are held", held)
+			}
+			text := make(chan string)
+			go func() {
+				all, _ := io.ReadAll(read)
+				text <- string(all)
+			}()
+			b.Close()
+			must(t, write.Close())
+			got, missing := linesOf(t, <-text)
+			if dropped := testutil.ToFloat64(b); dropped == 0 || dropped != missing {
+				t.Errorf("the metric says that %g lines were dropped, the log %g", dropped, missing)
+			}
+			all := lines
+			if level == "debug" {
+				all *= 2
+			}
+			if float64(got)+missing != float64(all) {
+				t.Errorf("%d lines came and %g are missing, of %d", got, missing, all)
+			}
+		})
+	}
+}
+
+// Nothing is lost, and nothing changes its place, with a reader.
+func TestBuffer_EveryLine(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	b := NewBuffer(&out)
+	want := ""
+	for i := range 10000 {
+		line := fmt.Sprintf("line %d\n", i)
+		want += line
+		_, err := b.Write([]byte(line))
+		must(t, err)
+	}
+	b.Close()
+	if out.String() != want || testutil.ToFloat64(b) != 0 {
+		t.Errorf("%d bytes of %d", out.Len(), len(want))
+	}
+}
+
+// The end does not wait forever for a reader.
+func TestBuffer_CloseIsBounded(t *testing.T) {
+	t.Parallel()
+	read, write := io.Pipe()
+	b := NewBuffer(write)
+	_, err := b.Write([]byte("line\n"))
+	must(t, err)
+	b.Close()
+	must(t, read.Close()) // It frees the goroutine.
+	<-b.done
+}
+
+// linesOf returns how many lines were logged, in their order, and how many are missing as the log says.
+func linesOf(t *testing.T, text string) (lines int, missing float64) {
+	t.Helper()
+	last := -1.0
+	for line := range strings.Lines(text) {
+		var one struct {
+			Msg           string
+			Number, Lines *float64
+		}
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		switch {
+		case one.Lines != nil:
+			missing += *one.Lines
+			continue
+		case one.Number != nil && *one.Number <= last:
+			t.Errorf("%g came after %g", *one.Number, last)
+		case one.Number != nil:
+			last = *one.Number
+		}
+		lines++
+	}
+	return lines, missing
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
