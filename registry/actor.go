@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // actor owns one remote. Its goroutine is the only one that changes what is known of the remote
@@ -152,6 +153,9 @@ func (a *actor) signal() {
 func (a *actor) run() {
 	defer close(a.done)
 	defer a.work.Wait()
+	subject := liveness.Subject{Cluster: string(a.name)}
+	heart := a.registry.hearts.Watch(subject, func(h *liveness.Heart) { a.post(func(*machine) { h.Beat() }) })
+	defer heart.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

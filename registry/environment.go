@@ -46,6 +46,7 @@ type environment struct {
 	starts   *turns // of apps
 	contacts *turns // of first probes
 	pulse    *liveness.Pulse
+	hearts   *liveness.Monitor
 	epochs   *atomic.Int64 // started so far, of all remotes
 }
 
@@ -78,7 +79,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	env.journal = newJournal(o.Journal)
 	env.starts = newTurns(env.limits.Starts, startTurn)
 	env.contacts = newTurns(contacts, contactTurn)
-	env.pulse = liveness.NewPulse()
+	env.pulse, env.hearts = liveness.NewPulse(), o.Heartbeats
 	if env.epochs = o.Epochs; env.epochs == nil {
 		env.epochs = &atomic.Int64{}
 	}

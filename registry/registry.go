@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Registry runs one app per remote and lends out its client. All methods may be called from
@@ -112,6 +113,8 @@ type Options struct {
 	Epochs *atomic.Int64
 	// Journal records which apps are being started. Default: none.
 	Journal Journal
+	// Heartbeats watches the goroutine of each remote. Default: nothing does.
+	Heartbeats *liveness.Monitor
 	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several
 	// names for one cluster. Both default to false.
 	AllowHub, AllowDuplicates bool

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Params are what Setup needs of the hub's App.
@@ -26,6 +27,8 @@ type Params struct {
 	Metrics prometheus.Registerer `optional:"true"`
 	// Traces is where a span of each Reconcile of a Cluster goes. Default: nowhere.
 	Traces trace.TracerProvider `optional:"true"`
+	// Heartbeats watches the workers of the controllers. Default: nothing does.
+	Heartbeats *liveness.Monitor `optional:"true"`
 	// Settings are what only the program knows. Default: those of the zero value.
 	Settings Settings `optional:"true"`
 }

@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Setup adds the two controllers to the hub's manager. It contacts nobody.
@@ -49,7 +50,7 @@ func setup(p Params, remotes remotes) error {
 	if p.Journal != nil {
 		r.suspects = p.Journal
 	}
-	if err := r.addTo(p.Manager, registry.Source(p.Registry, requestFor)); err != nil {
+	if err := r.addTo(p, registry.Source(p.Registry, requestFor)); err != nil {
 		return fmt.Errorf("set up the cluster controller: %w", err)
 	}
 	m := &registrar{
@@ -58,14 +59,15 @@ func setup(p Params, remotes remotes) error {
 		events:   events,
 		settings: settings,
 	}
-	if err := m.addTo(p.Manager); err != nil {
+	if err := m.addTo(p); err != nil {
 		return fmt.Errorf("set up the registration controller: %w", err)
 	}
 	return nil
 }
 
 // addTo adds the controller. The builder forgets what it was told before WithOptions.
-func (r *reconciler) addTo(mgr ctrl.Manager, changes source.Source) error {
+func (r *reconciler) addTo(p Params, changes source.Source) error {
+	mgr := p.Manager
 	if err := mgr.Add(&r.removals); err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func (r *reconciler) addTo(mgr ctrl.Manager, changes source.Source) error {
 		WatchesMetadata(&corev1.Secret{}, r.secretChanged(), builder.WithPredicates(news())).
 		WatchesRawSource(changes).
 		WatchesRawSource(r.removals.source()).
-		WithOptions(options[ctrl.Request](r.settings)).
+		WithOptions(options(r.settings, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "cluster"}, liveness.Request()))).
 		WithLogConstructor(func(r *ctrl.Request) logr.Logger {
 			if r == nil {
 				return logFor(mgr, "cluster")
@@ -85,7 +87,8 @@ func (r *reconciler) addTo(mgr ctrl.Manager, changes source.Source) error {
 		Complete(r)
 }
 
-func (m *registrar) addTo(mgr ctrl.Manager) error {
+func (m *registrar) addTo(p Params) error {
+	mgr, heartbeat := p.Manager, registration{Secret: liveness.Request().Name}
 	return builder.TypedControllerManagedBy[registration](mgr).
 		Named("registration").
 		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
@@ -95,7 +98,7 @@ func (m *registrar) addTo(mgr ctrl.Manager) error {
 				predicate.AnnotationChangedPredicate{},
 				predicate.LabelChangedPredicate{},
 			))).
-		WithOptions(options[registration](m.settings)).
+		WithOptions(options(m.settings, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
 		WithLogConstructor(func(r *registration) logr.Logger {
 			if r == nil {
 				return logFor(mgr, "registration")
@@ -118,11 +121,13 @@ const (
 	retryMax  = 30 * time.Second
 )
 
-func options[request comparable](s Settings) controller.TypedOptions[request] {
+func options[request comparable](s Settings, queue liveness.NewQueue[request]) controller.TypedOptions[request] {
 	yes := true
 	return controller.TypedOptions[request]{
 		MaxConcurrentReconciles: s.Concurrency,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[request](retryBase, retryMax),
+		NewQueue:                queue,
+		ReconciliationTimeout:   liveness.ReconcileTimeout,
 		// A hub that lost its lease builds its App anew in the same process, where a name is
 		// never given back.
 		SkipNameValidation: &yes,

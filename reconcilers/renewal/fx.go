@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Params are what Setup needs of the hub's App.
@@ -17,6 +18,8 @@ type Params struct {
 	Manager ctrl.Manager
 	// Registry runs the remotes.
 	Registry *registry.Registry
+	// Heartbeats watches the workers of the controller. Default: nothing does.
+	Heartbeats *liveness.Monitor `optional:"true"`
 	// Settings are what only the program knows. Default: those of the zero value.
 	Settings Settings `optional:"true"`
 }

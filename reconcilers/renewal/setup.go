@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Settings are what only the program knows.
@@ -57,6 +58,8 @@ func Setup(p Params) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: atOnce,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryBase, retryMax),
+			NewQueue:                liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "renewal"}, liveness.Request()),
+			ReconciliationTimeout:   liveness.ReconcileTimeout,
 			// A hub that lost its lease builds its App anew in the same process, where a name is never given back.
 			SkipNameValidation: &yes,
 		}).

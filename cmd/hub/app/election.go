@@ -21,7 +21,7 @@ type election struct {
 	done      chan struct{} // closed when the candidacy has ended
 }
 
-func newElection(o Options) (*election, error) {
+func newElection(o Options, alive func() error) (*election, error) {
 	if !o.Election.Enabled {
 		return &election{}, nil
 	}
@@ -29,6 +29,7 @@ func newElection(o Options) (*election, error) {
 		Config: o.Config, Log: o.Log.WithName("leaderelection"),
 		Namespace: o.Election.Namespace, Name: o.Election.ID, Identity: o.Election.identity,
 		Duration: o.Election.LeaseDuration, RenewDeadline: o.Election.RenewDeadline, RetryPeriod: o.Election.RetryPeriod,
+		Alive: alive,
 	})
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		fx.RecoverFromPanics(),
 		fx.StopTimeout(o.stopTimeout() + hooksReserve),
 		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
-		fx.Supply(o.Log, o.Registry),
+		fx.Supply(o.Log, o.Registry, o.Registry.Heartbeats),
 		fx.Supply(cluster.Settings{
 			Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
 			Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,

@@ -57,6 +57,10 @@ func (t *term) newManager() (ctrl.Manager, error) {
 	if err := mgr.Add(ready); err != nil {
 		return nil, err
 	}
+	hearts := t.options.Registry.Heartbeats
+	if err := mgr.AddHealthzCheck("heartbeats", func(*http.Request) error { return hearts.Err() }); err != nil {
+		return nil, err
+	}
 	return mgr, mgr.AddReadyzCheck("caches", ready.check)
 }
 

@@ -51,6 +51,8 @@ type Options struct {
 	// see there.
 	Registry registry.Options
 
+	// heartbeat is the time between heartbeats. Default: see package liveness.
+	heartbeat time.Duration
 	// flags are those of the program, for /flagz.
 	flags func() map[string]string
 }

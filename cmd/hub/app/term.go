@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/fx"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // What a term gets to end, on top of the time in which the registry ends its apps. With the default
@@ -51,18 +53,24 @@ type term struct {
 // runTerm runs the hub for one term. It returns nil if ctx ended the term, errDeposed if the lease
 // is lost and another term may begin, and else what the hub cannot go on after.
 func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serving.Ports) error {
-	election, err := newElection(o)
+	hearts := liveness.New(liveness.Options{Interval: o.heartbeat, Log: o.Log.WithName("liveness")})
+	election, err := newElection(o, hearts.Err)
 	if err != nil {
 		return err
 	}
 	metrics := newTermMetrics(o.Registry.Metrics)
 	defer metrics.end()
+	if err := metrics.Register(hearts); err != nil {
+		return fmt.Errorf("register the metrics of heartbeats: %w", err)
+	}
+	o.Registry.Heartbeats = hearts
 	o.Registry.Metrics, o.Registry.Gate, o.Registry.Root = metrics, election.gate(), ctx
 	t := &term{
 		options: o, scheme: scheme, site: serving.NewSite(), election: election,
 		work: newRunner(ctx), end: newEnding(),
 	}
 	defer ports.Show(nil)
+	defer background(ctx, hearts.Run)()
 	t.app = fx.New(
 		parts(o, t.newManager),
 		t.end.option(),
@@ -76,6 +84,17 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 		return fmt.Errorf("build the hub: %w", cause(err))
 	}
 	return t.run(ctx)
+}
+
+// background runs f, also when ctx has ended. The function that it returns ends f and waits for that.
+func background(ctx context.Context, f func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { f(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // run starts the App, waits for a reason to end, and stops it. Neither the start nor the stop ends

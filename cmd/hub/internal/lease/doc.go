@@ -41,6 +41,9 @@ A renewal counts from its beginning: when it took effect is known to the API ser
 holder's name in the lease closes the gate at once, and for good, as does an empty one that this
 hub did not put there.
 
+A hub that makes no progress does not renew its lease either (Options.Alive), and so closes its gate after RenewDeadline
+and is followed by another hub, unless it recovers before.
+
 # Why it is built this way
 
 The election is client-go's; what it does with its lock is watched. controller-runtime's manager

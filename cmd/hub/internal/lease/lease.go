@@ -20,7 +20,7 @@ import (
 // any more that it does.
 var ErrNotLeader = registry.ErrNotLeader
 
-// Options say which lease, and how it is kept. All fields are required but Log.
+// Options say which lease, and how it is kept. All fields are required but Alive and Log.
 type Options struct {
 	// Config is the connection to the hub's API server, without the gate.
 	Config *rest.Config
@@ -33,6 +33,8 @@ type Options struct {
 	// this hub works on without one, RetryPeriod the time between tries. Each is longer than the
 	// next.
 	Duration, RenewDeadline, RetryPeriod time.Duration
+	// Alive returns an error while this hub makes no progress; the lease is not renewed then. Default: it does.
+	Alive func() error
 	// Log gets what client-go says of the election: errors, and the rest for debugging.
 	// Default: discards.
 	Log logr.Logger

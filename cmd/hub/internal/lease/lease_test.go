@@ -49,8 +49,14 @@ func stand(t *testing.T, c *fleet.Cluster, identity string) *candidate {
 
 func standWith(t *testing.T, config *rest.Config, identity string) *candidate {
 	t.Helper()
+	return standWhile(t, config, identity, nil)
+}
+
+// standWhile begins a candidacy of a hub that makes progress while alive returns nil.
+func standWhile(t *testing.T, config *rest.Config, identity string, alive func() error) *candidate {
+	t.Helper()
 	candidacy, err := New(Options{
-		Config: config, Namespace: namespace, Name: leaseName(t), Identity: identity,
+		Alive: alive, Config: config, Namespace: namespace, Name: leaseName(t), Identity: identity,
 		Duration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
 	})
 	must(t, err)
@@ -94,6 +100,35 @@ func (c *candidate) expectClosed() {
 	if err := c.Check(); !errors.Is(err, ErrNotLeader) {
 		c.t.Errorf("the gate says %v", err)
 	}
+}
+
+// A hub that makes no progress for a moment keeps the lease. When it makes none for longer, it does not renew the
+// lease: the gate closes in time, the lease is lost and runs out, and another hub has it.
+func TestCandidacy_NoProgress(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "hub")
+	var stuck atomic.Bool
+	var asked atomic.Int64
+	first := standWhile(t, server.Config(), "first", func() error {
+		asked.Add(1)
+		if stuck.Load() {
+			return errors.New("no progress")
+		}
+		return nil
+	})
+	first.expect(first.Held())
+	stuck.Store(true)
+	eventually(t, func() func() bool { n := asked.Load() + 3; return func() bool { return asked.Load() >= n } }())
+	stuck.Store(false)
+	must(t, first.Check())
+
+	stuck.Store(true)
+	if took := first.expect(first.Lost()); took > 10*time.Second {
+		t.Errorf("the lease was lost after %s", took)
+	}
+	first.expectClosed()
+	second := stand(t, server, "second")
+	second.expect(second.Held())
 }
 
 func TestCandidacy_HandOver(t *testing.T) {

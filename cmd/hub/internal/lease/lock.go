@@ -28,6 +28,7 @@ type watchedLock struct {
 	resourcelock.Interface
 	candidacy *Candidacy
 	http      *http.Client
+	alive     func() error
 }
 
 var _ resourcelock.Interface = (*watchedLock)(nil)
@@ -54,7 +55,11 @@ func newLock(o Options, c *Candidacy) (*watchedLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &watchedLock{candidacy: c, http: httpClient, Interface: &resourcelock.LeaseLock{
+	alive := o.Alive
+	if alive == nil {
+		alive = func() error { return nil }
+	}
+	return &watchedLock{candidacy: c, http: httpClient, alive: alive, Interface: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
 		Client:     leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
@@ -79,7 +84,7 @@ func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update gets or renews the lease.
+// Update gets or renews the lease, unless this hub makes no progress.
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Update)
 }
@@ -90,6 +95,9 @@ func (l *watchedLock) write(
 ) error {
 	if l.candidacy.over.Load() {
 		return errOver
+	}
+	if err := l.alive(); err != nil {
+		return fmt.Errorf("the lease is not renewed: %w", err)
 	}
 	begin := present()
 	err := send(ctx, record)

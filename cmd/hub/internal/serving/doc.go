@@ -27,6 +27,7 @@ What is for debugging (profiles, flags) is served on loopback alone, where kubec
 nobody else in the cluster. It belongs to the process, too, so that a hub that stands by or starts over can be
 looked at.
 
-Neither /healthz nor /readyz knows of remotes: a hub whose remotes are down is a healthy hub.
+Neither /healthz nor /readyz depends on whether remotes answer: a hub whose remotes are down is a healthy hub. /healthz
+fails while a goroutine of the hub makes no progress (registry/liveness).
 */
 package serving

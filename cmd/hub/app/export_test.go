@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import "time"
+
+// WithHeartbeat returns options of a hub whose heartbeats are so long apart.
+func WithHeartbeat(o Options, interval time.Duration) Options {
+	o.heartbeat = interval
+	return o
+}

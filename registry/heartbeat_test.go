@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/registry/liveness"
+)
+
+// The goroutine of a remote answers heartbeats through its inbox. One that is stuck is found and named, and is well
+// again when it goes on; one that has ended is not watched any more.
+func TestActor_Heartbeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hearts := liveness.New(liveness.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		running := make(chan struct{})
+		go func() {
+			defer close(running)
+			hearts.Run(ctx)
+		}()
+		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme()}, catalog{}, nil)
+		r := &Registry{core: &core{
+			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: map[string]claim{},
+		}}
+		a := newActor(r, "edge-1", Config{Paused: true}.withDefaults())
+		r.actors[a.name] = a
+		go a.run()
+		<-time.After(5 * time.Minute)
+		if missed := hearts.Missed(); missed != nil {
+			t.Errorf("a remote that is paused misses heartbeats: %v", missed)
+		}
+		release := make(chan struct{})
+		a.post(func(*machine) { <-release })
+		<-time.After(time.Minute)
+		if err := hearts.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
+			t.Errorf("its goroutine is stuck: %v", err)
+		}
+		close(release)
+		synctest.Wait()
+		if err := hearts.Err(); err != nil {
+			t.Errorf("its goroutine goes on: %v", err)
+		}
+		a.wantStop(time.Time{})
+		<-a.done
+		<-time.After(5 * time.Minute)
+		if err := hearts.Err(); err != nil {
+			t.Errorf("it has ended: %v", err)
+		}
+		cancel()
+		<-running
+		env.end()
+	})
+}
