@@ -31,7 +31,7 @@ func TestRun_StalledLog(t *testing.T) {
 			const cluster = "clusters.clusterfx.dev/one"
 			kubectl(t, kubeconfig, "wait", "--for=condition=Ready", "--timeout=90s", cluster)
 			kubectl(t, kubeconfig, "patch", cluster, "--type=merge", `--patch={"spec":{"state":"Paused"}}`)
-			kubectl(t, kubeconfig, "wait", "--for=condition=Ready=false", "--timeout=60s", cluster)
+			kubectl(t, kubeconfig, "wait", "--for=condition=Ready=Unknown", "--timeout=60s", cluster)
 			eventually(t, func() error {
 				_, err := page(t, health, "/healthz")
 				return err
