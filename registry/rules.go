@@ -51,6 +51,22 @@ func RemoteRules(modules ...Module) []rbacv1.PolicyRule {
 	return rules
 }
 
+// Selected returns the modules that a remote with these labels and names runs in its app: those that the names choose,
+// or, without names, those whose Selector the labels match. What the remote is like is not considered.
+func Selected(modules []Module, labels map[string]string, names []string) []Module {
+	config := &Config{Labels: labels}
+	if len(names) > 0 {
+		config.Modules = names
+	}
+	var selected []Module
+	for _, m := range modules {
+		if e := (entry{Module: m}); e.wants(config) {
+			selected = append(selected, m)
+		}
+	}
+	return selected
+}
+
 // NamespacedRules are rules that apply to one namespace, or to the whole cluster if Namespace is empty.
 type NamespacedRules struct {
 	Namespace string

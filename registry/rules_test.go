@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -46,6 +48,37 @@ func TestHubRules(t *testing.T) {
 	}
 	if both.Resources[2] != "things" || both.APIGroups[0] != "" {
 		t.Errorf("the module's own rules were changed: %v", both)
+	}
+}
+
+// What runs in a remote is chosen by names, or else by labels; a module on request, or in the hub only, is not among it.
+func TestSelected(t *testing.T) {
+	t.Parallel()
+	app := fx.Invoke(func(registry.Remote) {})
+	certs := labels.SelectorFromSet(labels.Set{"certs": "true"})
+	all := []registry.Module{
+		registry.NewModule("always", registry.ModuleOptions{Remote: app}),
+		registry.NewModule("certs", registry.ModuleOptions{Remote: app, Select: registry.Selector{Labels: certs}}),
+		registry.NewModule("named", registry.ModuleOptions{Remote: app, Select: registry.Selector{OnRequest: true}}),
+		registry.NewModule("hub-only", registry.ModuleOptions{Hub: fx.Options()}),
+	}
+	for _, c := range []struct {
+		labels map[string]string
+		names  []string
+		want   string
+	}{
+		{nil, nil, "always"},
+		{map[string]string{"certs": "false"}, []string{}, "always"},
+		{map[string]string{"certs": "true"}, nil, "always certs"},
+		{nil, []string{"certs", "named", "hub-only"}, "certs named"},
+	} {
+		var got []string
+		for _, m := range registry.Selected(all, c.labels, c.names) {
+			got = append(got, m.Name())
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("labels %v, names %v select %v, want %s", c.labels, c.names, got, c.want)
+		}
 	}
 }
 

@@ -252,19 +252,12 @@ func listed(clusters []hubv1.Cluster, name, annotation string) string {
 	return ""
 }
 
-// needs returns the rights that the hub and its modules need in a remote; those that a Cluster names, if it
-// names some.
+// needs returns the rights that the hub and its modules need in a remote; of the modules that a Cluster selects, if there
+// is one.
 func (f *checkFlags) needs(cluster *hubv1.Cluster) []diagnose.Needs {
 	modules := f.session.program.modules
-	if cluster != nil && len(cluster.Spec.Modules) > 0 {
-		modules = nil
-		for _, m := range f.session.program.modules {
-			for _, name := range cluster.Spec.Modules {
-				if m.Name() == name {
-					modules = append(modules, m)
-				}
-			}
-		}
+	if cluster != nil {
+		modules = registry.Selected(modules, cluster.Labels, cluster.Spec.Modules)
 	}
 	all := []diagnose.Needs{{By: "the hub", Rules: registry.RemoteRules()}}
 	for _, m := range modules {

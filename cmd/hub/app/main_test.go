@@ -27,6 +27,8 @@ func mainOfHub() int {
 	switch os.Getenv(asHub) {
 	case "stock":
 		return app.Main(modules.All()...)
+	case "certs":
+		return app.Main(certsModule())
 	case "limited":
 		return app.Main(limitedModule())
 	}

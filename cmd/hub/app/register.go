@@ -55,9 +55,12 @@ func newRegister(p program) *cobra.Command {
 		Use:   "register NAME --cluster-context CONTEXT",
 		Short: "Register a remote: make an account for the hub in it, and a Cluster in the hub",
 		Long: "Register a remote. In it, register makes a ServiceAccount, a ClusterRole with the rights that the\n" +
-			"modules declare and no others, a binding and a token; in the hub, a Secret with the token and a\n" +
-			"Cluster. It says what it will do, asks, and waits until the Cluster is Ready. What an earlier try has\n" +
-			"left unfinished it finishes. deregister undoes all of it.\n\n" +
+			"modules declare that the labels of the Cluster or --modules select, and no others, a binding and a token;\n" +
+			"in the hub, a Secret with the token and a Cluster. It says what it will do, asks, and waits until the\n" +
+			"Cluster is Ready. What an earlier try has left unfinished it finishes. deregister undoes all of it.\n\n" +
+			"The ClusterRole does not follow changes by itself. When the labels or spec.modules of the Cluster have\n" +
+			"changed, the condition Authorized names the rights that are missing, and the same command brings the\n" +
+			"ClusterRole up to date: it adds what the Cluster now needs and removes what it no longer needs.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(registerExample),
 		Args:    cobra.ExactArgs(1),
@@ -112,11 +115,11 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	if err := r.Prepare(ctx); err != nil {
 		return err
 	}
-	modules, err := pick(f.session.program.modules, r.Granted())
-	if err != nil {
+	labels, names := r.Selecting()
+	if _, err := pick(f.session.program.modules, names); err != nil {
 		return fmt.Errorf("the modules of Cluster %s: %w", name, err)
 	}
-	r.Account.Rules = registry.RemoteRules(modules...)
+	r.Account.Rules = registry.RemoteRules(registry.Selected(f.session.program.modules, labels, names)...)
 	if mode == dryRunClient {
 		return f.print(r)
 	}
@@ -201,6 +204,7 @@ func parseToken(text string) (enroll.TokenKind, error) {
 func (f *registerFlags) print(r *enroll.Registration) error {
 	remote, hub := r.Objects()
 	if f.format.Tabular() {
+		r.Plan()
 		printer, err := f.format.Done("created (dry run)")
 		if err != nil {
 			return err

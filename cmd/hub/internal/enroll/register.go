@@ -120,13 +120,13 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 	return nil
 }
 
-// Granted returns the modules whose rights the account is to have, all if there are none: those that were asked for,
-// or those of the Cluster if that is there already. Prepare has to come first.
-func (r *Registration) Granted() []string {
-	if len(r.Modules) == 0 && r.known != nil {
-		return r.known.Spec.Modules
+// Selecting returns the labels and the names of modules that select what runs in the remote: those of the Cluster if it
+// is there already, and else those that were asked for. Prepare has to come first.
+func (r *Registration) Selecting() (labels map[string]string, modules []string) {
+	if r.known == nil {
+		return r.Labels, r.Modules
 	}
-	return r.Modules
+	return r.known.Labels, r.known.Spec.Modules
 }
 
 // checkKnown returns an error if a Cluster that is there has other labels or modules than those that were asked
@@ -193,7 +193,7 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err := r.checkKnown(); err != nil {
 		return err
 	}
-	r.plan()
+	r.Plan()
 	if !r.Yes {
 		if err := r.Terminal.Ask(ctx, "Register the remote?"); err != nil {
 			return err
@@ -233,7 +233,8 @@ func ending(made token) string {
 	return fmt.Sprintf("; it ends at %s, and the hub renews it before that", made.expires.UTC().Format(time.RFC3339))
 }
 
-func (r *Registration) plan() {
+// Plan prints what Run makes, and which rights the account gets.
+func (r *Registration) Plan() {
 	t := r.Terminal
 	t.Text("In %s, %s:", r.Remote.What, r.Remote.Config.Host)
 	for _, o := range r.Account.objects() {

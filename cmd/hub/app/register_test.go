@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// certsModule is a module that reads Secrets where the label certs=true of a Cluster selects it.
+func certsModule() registry.Module {
+	return registry.NewModule("certs", registry.ModuleOptions{
+		Remote: fx.Invoke(func(registry.Remote) {}),
+		Select: registry.Selector{Labels: labels.SelectorFromSet(labels.Set{"certs": "true"})},
+		Rules:  []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}},
+	})
+}
+
+// register grants the rights of the modules that the labels of the Cluster select, and run again it widens and narrows
+// the grant after the labels have changed. A dry run prints the rights.
+func TestRegister_GrantsWhatRuns(t *testing.T) {
+	h := newHub(t)
+	remote := fleettest.Cluster(t, "remote")
+	folder := t.TempDir()
+	ofHub, ofRemote := filepath.Join(folder, "hub"), filepath.Join(folder, "remote")
+	h.must(os.WriteFile(ofHub, h.cluster.Kubeconfig(), 0o600))
+	h.must(os.WriteFile(ofRemote, remote.Kubeconfig(), 0o600))
+	self, err := os.Executable()
+	h.must(err)
+	register := func(args ...string) (stderr string) {
+		t.Helper()
+		all := append([]string{"register", "granted", "--kubeconfig", ofHub, "--cluster-kubeconfig", ofRemote}, args...)
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, all...)
+		var problems bytes.Buffer
+		cmd.Env, cmd.Stderr = append(os.Environ(), asHub+"=certs"), &problems
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %s", err, problems.String())
+		}
+		return problems.String()
+	}
+	for labels, want := range map[string]bool{"region=eu": false, "certs=true": true} {
+		if got := register("--dry-run=server", "-l", labels); strings.Contains(got, "which may list secrets") != want {
+			t.Errorf("a dry run with the label %s, want list secrets %t:\n%s", labels, want, got)
+		}
+	}
+	inRemote := clientFor(t, remote)
+	expectSecrets := func(want bool) {
+		t.Helper()
+		register("--yes", "--wait=false")
+		var role rbacv1.ClusterRole
+		h.must(inRemote.Get(t.Context(), client.ObjectKey{Name: "clusterfx-granted"}, &role))
+		got := false
+		for _, rule := range role.Rules {
+			got = got || rule.Resources[0] == "secrets"
+		}
+		if got != want {
+			t.Errorf("the account may list Secrets: %t, want %t", got, want)
+		}
+	}
+	relabel := func(value string) {
+		t.Helper()
+		c := &hubv1.Cluster{}
+		h.must(h.Get(t.Context(), client.ObjectKey{Name: "granted"}, c))
+		c.Labels = map[string]string{"certs": value}
+		h.must(h.Update(t.Context(), c))
+	}
+	expectSecrets(false)
+	relabel("true")
+	expectSecrets(true)
+	relabel("false")
+	expectSecrets(false)
+}
