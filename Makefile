@@ -18,12 +18,14 @@ export KIND_NODE_IMAGE HUB_IMAGE
 FUZZTIME ?= 10s
 # Where make vuln finds what is known of vulnerabilities in Go modules.
 VULNDB  ?= https://vuln.go.dev
+# Which mutants make mutants tries, as in: make mutants MUTANTS='gate fence'. Default: all.
+MUTANTS ?=
 # Which benchmarks make bench runs, and where.
 BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test fuzz vuln test-config test-faults e2e-kind bench demo dist image generate fmt lint verify
+.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench demo dist image generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -60,6 +62,9 @@ test-config: ## Check the chart, the alerts and the dashboards with Helm and Pro
 
 test-faults: controlplane ## Run the whole fault suite; make test runs a fast part of it (about an hour).
 	CLUSTERFX_FAULTS=all go test -p 1 -timeout 90m ./registry ./reconcilers/... ./cmd/hub/... ./e2e/...
+
+mutants: controlplane ## Break the code in one place after another, and see that the tests notice (an hour; MUTANTS: lists or words).
+	go run ./e2e/mutants $(MUTANTS)
 
 e2e-kind: controlplane ## Install a hub in kind and put it to the test (Docker, 4 GB; KIND_NODE_IMAGE, HUB_IMAGE: images).
 	@docker version >/dev/null 2>&1 || { echo 'make e2e-kind needs a Docker daemon that this user may talk to' >&2; exit 1; }

@@ -266,7 +266,7 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 
 // stubborn is a module whose runnable ignores that its context has ended, and writes to both sides then. It
 // hands over what came of that.
-type stubborn struct{ wrote chan [2]error }
+type stubborn struct{ wrote chan map[string]error }
 
 func (s *stubborn) module() registry.Module {
 	return registry.NewModule("stubborn", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
@@ -275,9 +275,15 @@ func (s *stubborn) module() registry.Module {
 				Namespace: "default", GenerateName: "stubborn-",
 			}}, client.DryRunAll)
 		}
+		own, err := client.New(p.Config, client.Options{Scheme: p.Scheme, Mapper: p.Mapper})
+		if err != nil {
+			return err
+		}
 		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			<-ctx.Done()
-			s.wrote <- [2]error{write(ctx, p.Client), write(ctx, p.Hub)}
+			s.wrote <- map[string]error{
+				"remote": write(ctx, p.Client), "remote with a client of its own": write(ctx, own), "hub": write(ctx, p.Hub),
+			}
 			return nil
 		}))
 	})})
@@ -287,7 +293,7 @@ func (s *stubborn) module() registry.Module {
 // controllers are told to end, while its leases go on.
 func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 	t.Parallel()
-	s := stubborn{wrote: make(chan [2]error, 2)}
+	s := stubborn{wrote: make(chan map[string]error, 2)}
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{s.module(), registry.NewModule("idle", registry.ModuleOptions{})}
 	})
@@ -298,9 +304,9 @@ func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 		if err := r.Ensure("one", config); err != nil {
 			return err
 		}
-		for i, err := range <-s.wrote {
+		for where, err := range <-s.wrote {
 			if !errors.Is(err, registry.ErrReplaced) {
-				t.Errorf("a write to the %s came back with %v, want ErrReplaced", []string{"remote", "hub"}[i], err)
+				t.Errorf("a write to the %s came back with %v, want ErrReplaced", where, err)
 			}
 		}
 		return remote.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -309,6 +315,48 @@ func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 	})
 	if err != nil {
 		t.Errorf("a write with the lease of the app that was replaced: %v", err)
+	}
+}
+
+// What ends the app ends the leases of the one before, too.
+func TestRegistry_LeaseOfAReplacedAppEndsWithTheRemote(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(context.Context, *registry.Registry, registry.Config) error{
+		"stop": func(ctx context.Context, r *registry.Registry, _ registry.Config) error { return r.Stop(ctx, "one") },
+		"pause": func(_ context.Context, r *registry.Registry, c registry.Config) error {
+			c.Paused = true
+			return r.Ensure("one", c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRegistry(t, func(o *registry.Options) {
+				o.Modules = []registry.Module{registry.NewModule("first", registry.ModuleOptions{}), registry.NewModule("second", registry.ModuleOptions{})}
+			})
+			_, config := remote(t, "one")
+			spawn(t, r, "one", config)
+			before, _ := r.Info("one")
+			err := r.WithClient(t.Context(), "one", func(ctx context.Context, _ client.Client) error {
+				config.Modules = []string{"first"}
+				if err := r.Ensure("one", config); err != nil {
+					return err
+				}
+				eventually(t, func() error {
+					if info, _ := r.Info("one"); info.Reason != registry.ReasonReady || info.Epoch == before.Epoch {
+						return &stateError{want: registry.StateReady, got: info}
+					}
+					return nil
+				})
+				if err := end(ctx, r, config); err != nil && ctx.Err() == nil {
+					return err
+				}
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+			if !errors.Is(err, registry.ErrStopped) || errors.Is(err, registry.ErrReplaced) {
+				t.Errorf("the lease ended with %v, want ErrStopped", err)
+			}
+		})
 	}
 }
 

@@ -50,3 +50,24 @@ func TestMachine_Flaps(t *testing.T) {
 		}
 	}
 }
+
+// What the owner has recorded counts more than what was learnt before: another cluster that was accepted is
+// the one that is meant, and the first one is another then.
+func TestMachine_RecordedIdentity(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	ready(t, m, epochZero) // learns uid-1
+	another := good("E1")
+	another.id = "uid-2"
+	m.want.identity = Identity{Known: "uid-2"}
+	for _, c := range []struct {
+		probe probeFact
+		want  State
+	}{{another, StateReady}, {good("E1"), StateFailed}} {
+		m.applyProbe(c.probe, epochZero)
+		m.decide(epochZero)
+		if got := m.view(epochZero); got.State != c.want {
+			t.Errorf("the recorded cluster is uid-2, and this is %s: %s (%s)", c.probe.id, got.State, got.Message)
+		}
+	}
+}

@@ -163,6 +163,23 @@ func TestFloor(t *testing.T) {
 	}
 }
 
+// Whoever removes the record of a renewal gets no other one before its time.
+func TestFloor_RemovedRecord(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	t.Cleanup(s.start(t))
+	name := s.namespace + "-removed"
+	isDue := func(asked time.Duration) string { return jwt(-asked*9/10, asked/10, 0) }
+	secret := newIssuer(t, isDue).register(t, s, name, dueNow())
+	expectEvent(t, s, name, "TokenRenewed", "expires at")
+	remove := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, hubv1.AnnotationTokenRenewal)
+	must(t, s.Patch(t.Context(), secret, client.RawPatch("application/merge-patch+json", remove)))
+	s.touch(t, name)
+	if n := s.count(http.MethodPatch, name).Load(); n != 1 {
+		t.Errorf("the hub wrote the Secret %d times, want once", n)
+	}
+}
+
 // A token that cannot be used leaves the old one in place, and an event says why.
 func TestRefused(t *testing.T) {
 	t.Parallel()

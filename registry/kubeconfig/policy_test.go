@@ -54,6 +54,8 @@ func TestPolicy_CheckAddr(t *testing.T) {
 			[]string{"::1", "2002:a9fe:a9fe::5efe:127.0.0.1", "169.254.169.254", "0.0.0.0"},
 		},
 		"allowed as a mapped prefix": {allowing("::ffff:127.0.0.0/104"), []string{"127.0.0.1"}, []string{"::1", "128.0.0.1.invalid"}},
+		"all of IPv4 as mapped":      {kubeconfig.Policy{AllowCIDRs: prefixes("::ffff:0.0.0.0/96"), DenyCIDRs: prefixes("::ffff:10.0.0.0/104")}, []string{"127.0.0.1", "11.0.0.1"}, []string{"10.0.0.1", "::1"}},
+		"every bit of Teredo counts": {denying("10.1.2.3/32"), []string{"2001:0:4136:e378:8000:63bf:f5fe:fdfd"}, []string{"2001:0:4136:e378:8000:63bf:f5fe:fdfc"}},
 		"an IPv6 network allowed":    {allowing("fe80::/10", "64:ff9b::/96"), []string{"fe80::1%eth0", "64:ff9b::7f00:1"}, []string{"127.0.0.1"}},
 		"denied by the operator": {denying("10.0.0.0/8", "2001:db8::/32"), []string{"11.0.0.1"}, []string{
 			"10.1.1.1", "::ffff:10.1.1.1", "64:ff9b::a01:101", "2001:db8::1%x",

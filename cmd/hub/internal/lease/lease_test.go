@@ -80,7 +80,7 @@ func (c *candidate) end() {
 // leaseName is that of the test's own lease.
 func leaseName(t *testing.T) string {
 	t.Helper()
-	return strings.ToLower(strings.ReplaceAll(t.Name(), "_", "-"))
+	return strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))
 }
 
 // expect waits until the channel is closed, and returns how long that took.
@@ -270,8 +270,11 @@ func TestCandidacy_Guard(t *testing.T) {
 	if !errors.Is(err, ErrNotLeader) {
 		t.Errorf("a create came back with %v", err)
 	}
-	if err := closed.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "any", metav1.DeleteOptions{}); !errors.Is(err, ErrNotLeader) {
-		t.Errorf("a delete came back with %v", err)
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "UNHEARD-OF"} {
+		err := closed.CoreV1().RESTClient().Verb(method).Namespace(namespace).Resource("configmaps").Name("any").Do(t.Context()).Error()
+		if !errors.Is(err, ErrNotLeader) {
+			t.Errorf("%s came back with %v", method, err)
+		}
 	}
 	_, err = closed.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) {
@@ -281,6 +284,25 @@ func TestCandidacy_Guard(t *testing.T) {
 	must(t, err)
 	_, err = open.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
 	must(t, err)
+}
+
+// A candidacy that is over stays over, whatever answer still arrives.
+func TestCandidacy_RenewalAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "hub")
+	for name, end := range map[string]func(*candidate){
+		"forfeit": func(c *candidate) { c.Forfeit() },
+		"loss":    func(c *candidate) { c.end(); c.Candidacy.end() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := stand(t, server, "one")
+			c.expect(c.Held())
+			end(c)
+			c.renew(present())
+			c.expectClosed()
+		})
+	}
 }
 
 func TestInstant(t *testing.T) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command mutants shows that the tests notice when the code is wrong. It breaks the code in one place at a
+// time, in a copy that only the compiler sees, and runs the tests that must fail then. A mutant that no test
+// catches survives, and what it breaks is not tested.
+//
+// The mutants are in lists, each of which is named after what its mutants break:
+//
+//	mutants              # all of them
+//	mutants gate fence   # those of two lists, or with these words in what they break
+//
+// It runs in the root of the module. It exits with 1 if a mutant survives, or if a mutant cannot be tried:
+// because the text that it replaces does not occur exactly once, because it does not compile, or because its
+// tests fail without it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, words []string) error {
+	all, err := readLists()
+	if err != nil {
+		return err
+	}
+	chosen := choose(all, words)
+	if len(chosen) == 0 {
+		return fmt.Errorf("no mutant matches %q", words)
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	t := &trial{root: ".", dir: dir, out: os.Stdout}
+	return t.tryAll(ctx, chosen)
+}

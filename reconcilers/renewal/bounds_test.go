@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package renewal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The bounds are those of the pages, whatever the constants say.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	f, key := newFloor(), client.ObjectKey{Namespace: "a", Name: "b"}
+	f.wrote(key, now)
+	for after, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, 4 * time.Minute: time.Minute, 5 * time.Minute: 0} {
+		if got := f.wait(key, record{}, false, now.Add(after)); got != want {
+			t.Errorf("%s after a write the hub waits %s, want %s", after, got, want)
+		}
+	}
+	begin := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(time.Hour).Unix()))))
+	for size, ok := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
+		if _, err := judge(begin+strings.Repeat("x", size-len(begin)), time.Hour, now); (err == nil) != ok {
+			t.Errorf("a token of %d bytes: %v", size, err)
+		}
+	}
+}
+
+// A token goes into a header: what is no letter, digit, - or _ is refused, wherever it is.
+func TestJudge_Alphabet(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	good := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(time.Hour).Unix()))))
+	for _, part := range []string{"A", "z", "0", "9", "-", "_"} {
+		if _, err := judge(good+part, time.Hour, now); err != nil {
+			t.Errorf("%q: %v", part, err)
+		}
+	}
+	for _, part := range []string{
+		"\n", "\r", "\t", " ", "\x00", "\x7f", "=", "+", "/", ",", ":", ";", "@", "[", "`", "{", "^", "~", "!", "\"", "é", "\xff", "a.b", ".",
+	} {
+		for _, bad := range []string{good + part, part + good} {
+			if _, err := judge(bad, time.Hour, now); err == nil || !strings.Contains(err.Error(), "not a JWT") {
+				t.Errorf("%q: %v", part, err)
+			}
+		}
+	}
+}

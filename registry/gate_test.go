@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// While the gate is closed, no client that an app or a lease has writes anything, neither to the remote nor to
+// the hub. All of them still read.
+func TestRegistry_Gate(t *testing.T) {
+	t.Parallel()
+	var closed atomic.Bool
+	apps := make(chan registry.Remote, 1)
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
+			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
+		})}
+		o.Gate = func() error {
+			if closed.Load() {
+				return registry.ErrNotLeader
+			}
+			return nil
+		}
+	})
+	_, config := remote(t, "one")
+	spawn(t, r, "one", config)
+	app := <-apps
+	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.Mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := map[string]func(func(client.Client) error) error{
+		"the app's client":            func(f func(client.Client) error) error { return f(app.Client) },
+		"a client of its own":         func(f func(client.Client) error) error { return f(own) },
+		"the app's client of the hub": func(f func(client.Client) error) error { return f(app.Hub) },
+		"a lease": func(f func(client.Client) error) error {
+			return r.WithClient(t.Context(), "one", func(_ context.Context, c client.Client) error { return f(c) })
+		},
+	}
+	for _, shut := range []bool{false, true} {
+		closed.Store(shut)
+		for who, with := range use {
+			t.Run(fmt.Sprintf("%s while closed is %t", who, shut), func(t *testing.T) {
+				for what, write := range map[string]func(client.Client) error{"create": tryCreate(t), "delete": tryDelete(t)} {
+					if err := with(write); errors.Is(err, registry.ErrNotLeader) != shut || !shut && err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				err := with(func(c client.Client) error {
+					return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace("default"))
+				})
+				if err != nil {
+					t.Errorf("list: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func tryCreate(t *testing.T) func(client.Client) error {
+	t.Helper()
+	return func(c client.Client) error {
+		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "gate-"}}
+		return c.Create(t.Context(), one, client.DryRunAll)
+	}
+}
+
+func tryDelete(t *testing.T) func(client.Client) error {
+	t.Helper()
+	return func(c client.Client) error {
+		none := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gate-none"}}
+		return client.IgnoreNotFound(c.Delete(t.Context(), none, client.DryRunAll))
+	}
+}
