@@ -19,7 +19,7 @@ type heard struct{ part, version, note string }
 // listener is a recorder that keeps what it hears.
 type listener struct{ all []heard }
 
-func (l *listener) Eventf( //nolint:revive // argument-limit: client-go's interface.
+func (l *listener) Eventf(
 	regarding, _ runtime.Object, _, _, _, note string, args ...any,
 ) {
 	to, _ := regarding.(*corev1.ObjectReference)
