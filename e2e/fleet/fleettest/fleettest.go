@@ -5,6 +5,7 @@ package fleettest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -43,7 +44,16 @@ func NoLeaks(options ...goleak.Option) Check {
 // Main runs the tests, stops the shared fleet and returns what to exit with:
 //
 //	func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
+//
+// A failing test of pgregory.net/rapid prints how to reproduce the failure, and writes no file into the tree;
+// -rapid.nofailfile=false makes it write one.
 func Main(m *testing.M, checks ...Check) int {
+	if flag.Lookup(noFailFile) != nil {
+		if err := flag.Set(noFailFile, "true"); err != nil { // The flag on the command line is parsed later and wins.
+			_, _ = fmt.Fprintln(os.Stderr, "fleettest:", err)
+			return 1
+		}
+	}
 	code := m.Run()
 	err := shared.stop()
 	if code == 0 {
@@ -57,6 +67,9 @@ func Main(m *testing.M, checks ...Check) int {
 	}
 	return code
 }
+
+// noFailFile is a flag of rapid, in the binaries that have it.
+const noFailFile = "rapid.nofailfile"
 
 // New returns a fleet of the test's own, which is closed when the test ends.
 func New(tb testing.TB, o fleet.Options) *fleet.Fleet {

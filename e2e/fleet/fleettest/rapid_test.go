@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleettest_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
+
+// failing is set in the environment of a test binary whose test shall fail.
+const failing = "CLUSTERFX_TEST_FAILING"
+
+func TestFails(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		if n := rapid.IntRange(0, 9).Draw(t, "n"); n > 5 && os.Getenv(failing) != "" {
+			t.Fatalf("%d is more than 5", n)
+		}
+	})
+}
+
+// A failing run of rapid leaves no file behind, unless the command line asks for one.
+func TestMain_LeavesNoFailFile(t *testing.T) {
+	t.Parallel()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flag, want := range map[string]int{"-test.v": 0, "-rapid.nofailfile=false": 1} {
+		dir := t.TempDir()
+		command := exec.CommandContext(t.Context(), program, "-test.run", "^TestFails$", flag)
+		command.Dir, command.Env = dir, append(os.Environ(), failing+"=yes")
+		output, err := command.CombinedOutput()
+		if err == nil || !bytes.Contains(output, []byte("-rapid.seed=")) {
+			t.Fatalf("%s: the run does not fail, or does not say how to reproduce it (%v):\n%s", flag, err, output)
+		}
+		if left := filesIn(t, dir, ""); len(left) != want {
+			t.Errorf("%s: the run leaves %q, want %d files", flag, left, want)
+		}
+	}
+}
+
+// Every package that uses rapid runs its tests with Main.
+func TestMain_IsThatOfAllPackagesWithRapid(t *testing.T) {
+	t.Parallel()
+	const root = "../../.."
+	with, without := map[string]bool{}, map[string]bool{}
+	for _, file := range filesIn(t, root, "_test.go") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte(`"pgregory.net/rapid"`)) {
+			without[filepath.Dir(file)] = true
+		}
+		if bytes.Contains(text, []byte("fleettest.Main(m")) {
+			with[filepath.Dir(file)] = true
+		}
+	}
+	if len(without) < 5 {
+		t.Errorf("only %d packages use rapid", len(without))
+	}
+	for dir := range without {
+		if !with[dir] {
+			t.Errorf("%s uses rapid, and its TestMain is without fleettest.Main", dir)
+		}
+	}
+}
+
+// filesIn returns the files in a folder whose names end in a way.
+func filesIn(t *testing.T, dir, end string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(path, end) {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
