@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -34,7 +35,7 @@ func appOptions(e *epoch, modules []choice) []fx.Option {
 		fx.RecoverFromPanics(),
 		fx.WithLogger(func() fxevent.Logger { return &e.graph }),
 		fx.Provide(func() values { return e.values }),
-		shareOnce(e.shared),
+		shareOnce(slices.Concat(e.shared, e.offered.values())),
 	}
 	for _, m := range modules {
 		if m.options.Remote != nil {
@@ -51,11 +52,16 @@ type cleanupSteps struct {
 	Steps []CleanupStep `group:"clusterfx-cleanup"`
 }
 
-func inScopeOf(l *lifetime, module string) fx.Option {
+func inScopeOf(l *lifetime, module string) fx.Option { return inScopeOfPart(l, module, nil) }
+
+// inScopeOfPart is inScopeOf for the hub part of a module.
+func inScopeOfPart(l *lifetime, module string, part *partLife) fx.Option {
 	return fx.Decorate(
 		func(log logr.Logger) logr.Logger { return log.WithValues("module", module) },
 		func(mgr ctrl.Manager, log logr.Logger) ctrl.Manager {
-			return newModuleManager(l, mgr, module, log)
+			one := newModuleManager(l, mgr, module, log)
+			one.part = part
+			return one
 		},
 		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
 		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
@@ -104,7 +110,7 @@ func (r *Registry) Rehearsal(name ClusterName, remote *rest.Config, modules ...M
 	e := newEpoch(r.environment, &epoch{
 		lifetime: lifetime{name: name, number: r.epochs.Add(1), log: r.log},
 		config:   config, base: base, heard: &atomic.Int64{}, chosen: chosen,
-		info: Info{Name: name}, wanted: &atomic.Pointer[Config]{}, missed: func() {},
+		offered: r.offered(), info: Info{Name: name}, wanted: &atomic.Pointer[Config]{}, missed: func() {},
 	}, func() {})
 	e.wanted.Store(&config)
 	end = func() { e.stop(ErrStopped) }
@@ -118,18 +124,30 @@ func (r *Registry) Rehearsal(name ClusterName, remote *rest.Config, modules ...M
 // validate checks the graph of every module alone, and that of all.
 func (all catalog) validate(shared []Shared) error {
 	var choices []choice
-	e := &epoch{lifetime: lifetime{environment: &environment{modules: all, shared: shared}}}
 	for _, one := range all {
-		alone := []choice{{Module: one.Module}}
-		if err := fx.ValidateApp(appOptions(e, alone)...); err != nil {
+		if err := all.complete(one.Module, shared); err != nil {
 			return fmt.Errorf("module %q: %w", one.name, err)
 		}
-		choices = append(choices, alone...)
+		choices = append(choices, choice{Module: one.Module})
 	}
-	if err := fx.ValidateApp(appOptions(e, choices)...); err != nil {
+	if err := fx.ValidateApp(appOptions(all.unbuilt(shared), choices)...); err != nil {
 		return fmt.Errorf("the modules do not go together: %w", err)
 	}
 	return nil
+}
+
+// complete returns what is wrong with the graph of a module alone.
+func (all catalog) complete(m Module, shared []Shared) error {
+	return fx.ValidateApp(appOptions(all.unbuilt(shared), []choice{{Module: m}})...)
+}
+
+// unbuilt returns an epoch without values, in an environment in which every hub part shares what it declares.
+func (all catalog) unbuilt(shared []Shared) *epoch {
+	stubs := slices.Clone(shared)
+	for _, one := range all {
+		stubs = append(stubs, one.shares...)
+	}
+	return &epoch{lifetime: lifetime{environment: &environment{modules: all, shared: stubs}}}
 }
 
 // lifecycle is the fx.Lifecycle of one module.
@@ -145,17 +163,19 @@ func (l lifecycle) Append(h fx.Hook) {
 
 // buildGraph calls the constructors that the modules' invokes need, and the invokes. A failure or
 // panic in one comes back as an error that names the module.
-func (e *epoch) buildGraph() error {
-	app := fx.New(appOptions(e, e.chosen)...)
-	err := app.Err()
+func (e *epoch) buildGraph() error { return e.buildApp(appOptions(e, e.chosen)) }
+
+// buildApp builds the App with these options. fx calls nothing else of it.
+func (l *lifetime) buildApp(options []fx.Option) error {
+	err := fx.New(options...).Err()
 	if err == nil {
 		return nil
 	}
-	failed := &moduleError{module: e.graph.failed(), reason: ReasonBuildFailed, err: dig.RootCause(err)}
+	failed := &moduleError{module: l.graph.failed(), reason: ReasonBuildFailed, err: dig.RootCause(err)}
 	if failed.module == "" {
 		return fmt.Errorf("build the app: %w", failed.err)
 	}
-	e.moduleFailed(failed)
+	l.moduleFailed(failed)
 	return failed
 }
 

@@ -109,12 +109,18 @@ func (c *appCache) GetInformerForKind(
 // IndexField adds an index to the informer for the object's kind. Several parts of the hub may want the
 // same index of a remote that is there already; the first one's is the one that they all get.
 func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	return c.indexOnce(ctx, obj, field, extract, c.hub)
+}
+
+func (c *appCache) indexOnce( //nolint:revive // argument-limit: IndexField's, and whose it is.
+	ctx context.Context, obj client.Object, field string, extract client.IndexerFunc, by *guard,
+) error {
 	name := c.indexOf(obj, field)
 	_, err, _ := c.indexing.Do(name, func() (any, error) {
 		if _, known := c.indexed.Load(name); known {
 			return nil, nil //nolint:nilnil // There is nothing to return.
 		}
-		return nil, c.addIndex(ctx, obj, field, containIndexer(field, extract, c.hub))
+		return nil, c.addIndex(ctx, obj, field, containIndexer(field, extract, by))
 	})
 	return err
 }

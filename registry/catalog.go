@@ -20,6 +20,8 @@ type entry struct {
 	Module
 	base      json.RawMessage
 	overrides []override
+	shares    []Shared // what its hub part shares, without values
+	depends   []string // the modules whose hub parts share what its remote part needs
 }
 
 // override is a part of a configuration that goes on top for some remotes.
@@ -64,12 +66,23 @@ func newCatalog(o Options) (catalog, error) {
 		if err := errors.Join(checkRules(rules), checkNamespaces(m.options.HubNamespaces)); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
 		}
-		all = append(all, entry{Module: m})
+		shares, err := declaredBy(m)
+		if err != nil {
+			return nil, fmt.Errorf("module %q: its hub part: %w", m.name, err)
+		}
+		all = append(all, entry{Module: m, shares: shares})
+	}
+	if err := all.shareOnce(); err != nil {
+		return nil, err
 	}
 	if err := all.configure(o.ModuleConfigs); err != nil {
 		return nil, err
 	}
-	return all, all.validate(o.Shared)
+	if err := all.validate(o.Shared); err != nil {
+		return nil, err
+	}
+	all.depend(o.Shared)
+	return all, nil
 }
 
 func (all catalog) find(name string) *entry {
@@ -125,7 +138,7 @@ func (e *entry) configure(c ModuleConfig) error {
 // wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of
 // any remote.
 func (e *entry) wants(c *Config) bool {
-	return (e.options.Remote != nil || e.options.Hub == nil) && e.options.Select.wants(e.name, c)
+	return (e.options.Remote != nil || e.options.Hub == nil && e.options.ForHubParts == nil) && e.options.Select.wants(e.name, c)
 }
 
 // overridesFor returns which overrides apply to a remote with these labels.

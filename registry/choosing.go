@@ -67,7 +67,7 @@ func (a *actor) choose(now time.Time) {
 	if l == nil || l.contact != contactOK || !l.surveyed(a.questions) {
 		return // what was chosen before holds until then
 	}
-	selected := choose(a.registry.modules, &a.applied, l.version, l.found)
+	selected := choose(a.registry.modules, &a.applied, l.version, l.found, a.registry.offered())
 	shape := selected.shape(&a.applied)
 	if shape != a.wants.shape && a.chosen && !a.asked && !a.believes(now) {
 		return // a later probe brings it here again

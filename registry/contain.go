@@ -96,6 +96,7 @@ type moduleManager struct {
 	ctrl.Manager
 	guard *guard
 	cache *moduleCache
+	part  *partLife // of which it is the manager; nil for the app of a remote
 }
 
 func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Logger) *moduleManager {
@@ -116,6 +117,9 @@ func (m *moduleManager) GetConfig() *rest.Config { return rest.CopyConfig(m.guar
 
 // GetHTTPClient returns the client that belongs to GetConfig.
 func (m *moduleManager) GetHTTPClient() *http.Client {
+	if m.guard.life.clients.Transport == nil {
+		return m.Manager.GetHTTPClient()
+	}
 	return &http.Client{Transport: m.guard.life.clients.Transport}
 }
 

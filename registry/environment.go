@@ -33,7 +33,8 @@ type environment struct {
 	shapes        *shapes
 	modules       catalog
 	shared        []Shared
-	decorations   []Decoration // sorted
+	offers        atomic.Pointer[offers] // what the hub parts of modules share now
+	decorations   []Decoration           // sorted
 	metrics       prometheus.Registerer
 	figures       *figures
 	spans         *spans // nil for none

@@ -28,15 +28,16 @@ var errManagerEnded = errors.New("the manager ended")
 // earlier when another epoch takes this one's place and this one's leases go on for a while.
 type epoch struct {
 	lifetime
-	config Config
-	base   http.RoundTripper // the connection to the remote
-	heard  *atomic.Int64     // when a list on it last brought something, in nanoseconds
-	rank   rank
-	info   Info
-	chosen []choice                // the modules
-	wanted *atomic.Pointer[Config] // the latest one, which may differ from config in what restarts nothing
-	built  func(steps []string)    // is told the cleanup steps when the graph was built
-	missed func()                  // is told that the remote does not serve a kind that is watched
+	config  Config
+	base    http.RoundTripper // the connection to the remote
+	heard   *atomic.Int64     // when a list on it last brought something, in nanoseconds
+	rank    rank
+	info    Info
+	chosen  []choice                // the modules
+	offered offers                  // what hub parts shared when they were chosen
+	wanted  *atomic.Pointer[Config] // the latest one, which may differ from config in what restarts nothing
+	built   func(steps []string)    // is told the cleanup steps when the graph was built
+	missed  func()                  // is told that the remote does not serve a kind that is watched
 
 	work    context.Context //nolint:containedctx // The modules' fence.
 	endWork context.CancelCauseFunc
@@ -190,7 +191,7 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 	e.events.open()
 	e.manager = start(func() error { return mgr.Start(e.ctx) })
 	r.closeAfter(provenUnreadyAfter)
-	if err := e.stage(ctx, "app.sync", func(context.Context) error { return e.waitUntilSynced(mgr) }); err != nil {
+	if err := e.stage(ctx, "app.sync", func(context.Context) error { return e.waitUntilSynced(e.ctx, mgr) }); err != nil {
 		return err
 	}
 	e.figures.starts.Observe(time.Since(began).Seconds())
@@ -201,6 +202,11 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 // time.
 func (e *epoch) waitForGraph() error {
 	e.building = start(e.buildGraph)
+	return e.awaitBuilding()
+}
+
+// awaitBuilding returns when the graph is built, or when that took too long.
+func (e *epoch) awaitBuilding() error {
 	patience := time.NewTimer(e.limits.StartTimeout)
 	defer patience.Stop()
 	select {
@@ -219,7 +225,7 @@ func (e *epoch) waitForGraph() error {
 	}
 }
 
-func (e *epoch) waitUntilSynced(mgr ctrl.Manager) error {
+func (e *epoch) waitUntilSynced(ctx context.Context, mgr ctrl.Manager) error {
 	elected := mgr.Elected()
 	patience := time.NewTicker(e.limits.SyncTimeout)
 	defer patience.Stop()
@@ -238,8 +244,8 @@ func (e *epoch) waitUntilSynced(mgr ctrl.Manager) error {
 			return managerError(e.manager.err)
 		case <-e.tracker.broken:
 			return e.tracker.cause
-		case <-e.ctx.Done():
-			return context.Cause(e.ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }

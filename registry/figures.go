@@ -20,6 +20,7 @@ const clusterLabel = "cluster"
 // end theirs, and two epochs of a remote may follow each other without a gap.
 type figures struct {
 	panics                  *prometheus.CounterVec
+	partFailures            *prometheus.CounterVec
 	objects, bytes, zombies *prometheus.Desc
 	stale                   *prometheus.Desc
 	counted
@@ -43,8 +44,12 @@ func newFigures(r prometheus.Registerer, aggregate bool) *figures {
 			Name: "clusterfx_module_panics_total",
 			Help: "Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
 		}, []string{clusterLabel, "module"}),
+		partFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "clusterfx_hub_part_failures_total",
+			Help: "Failures of the hub part of a module, by the reason that its state has then.",
+		}, []string{"module", "reason"}),
 		objects: prometheus.NewDesc("clusterfx_cache_objects",
-			"Objects in the cache of a remote's app.", []string{clusterLabel, "kind"}, nil),
+			"Objects in the cache of a remote's app; without a cluster, in the caches of hub parts.", []string{clusterLabel, "kind"}, nil),
 		bytes: prometheus.NewDesc("clusterfx_cache_bytes",
 			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them.",
 			[]string{clusterLabel, "kind"}, nil),
@@ -67,6 +72,7 @@ func newFigures(r prometheus.Registerer, aggregate bool) *figures {
 // Describe implements prometheus.Collector.
 func (f *figures) Describe(to chan<- *prometheus.Desc) {
 	f.panics.Describe(to)
+	f.partFailures.Describe(to)
 	to <- f.objects
 	to <- f.bytes
 	to <- f.zombies
@@ -85,6 +91,7 @@ func (f *figures) cluster(name ClusterName) string {
 // Collect implements prometheus.Collector. It reports what the last counts found and waits for no app.
 func (f *figures) Collect(to chan<- prometheus.Metric) {
 	f.panics.Collect(to)
+	f.partFailures.Collect(to)
 	f.collect(to)
 	type series struct{ cluster, kind string }
 	sums := map[series]tally{}

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -26,12 +27,16 @@ type Params struct {
 	Decorations []Decoration `group:"clusterfx-decorations"`
 	// Journal takes the place of Options.Journal.
 	Journal Journal `optional:"true"`
+	// Lifecycle builds the hub parts of modules before the manager starts, and runs their hooks when it has ended.
+	Lifecycle fx.Lifecycle
+	// Shutdowner is what hub parts end the hub with.
+	Shutdowner fx.Shutdowner
 	// Options carry what only the program knows (policy, limits, the hub's id). Hub, HubMapper,
 	// HubCache, Scheme, Log, Modules, Shared and Decorations are filled in from the rest.
 	Options Options `optional:"true"`
 }
 
-// FX provides a *Registry to the hub's App.
+// FX provides a *Registry to the hub's App, and runs the hub part of every module in an App of its own.
 var FX = fx.Module("registry", fx.Provide(provide))
 
 func provide(p Params) (*Registry, error) {
@@ -46,7 +51,13 @@ func provide(p Params) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, p.Manager.Add(r)
+	parts, err := newHubParts(p, r, o)
+	if err != nil {
+		return nil, err
+	}
+	r.parts = parts
+	parts.attach(p.Lifecycle)
+	return r, errors.Join(p.Manager.Add(r), p.Manager.Add(parts), p.Manager.Add(parts.leading()))
 }
 
 // Shared is a value of the hub's App that goes into every app.
@@ -71,15 +82,14 @@ const sharedGroup = "clusterfx-shared"
 // all apps have ended for those that stop it. Several modules may share the same T; what has no T in the hub
 // does not start. A T that an app has already, such as client.Client, is refused when the hub starts.
 func Share[T any]() fx.Option {
-	return fx.Provide(fx.Annotate(
-		func(value T) Shared {
-			return Shared{
-				kind:    reflect.TypeFor[T](),
-				provide: fx.Provide(func() T { return value }),
-			}
-		},
-		fx.ResultTags(`group:"`+sharedGroup+`"`),
-	))
+	share := func(value T) Shared {
+		return Shared{kind: reflect.TypeFor[T](), provide: fx.Provide(func() T { return value })}
+	}
+	var none T
+	return fx.Options(
+		fx.Provide(fx.Annotate(share, fx.ResultTags(`group:"`+sharedGroup+`"`))),
+		fx.Supply(fx.Annotate(share(none), fx.ResultTags(`group:"`+sharedGroup+`-types"`))),
+	)
 }
 
 // String names the type.

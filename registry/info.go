@@ -66,6 +66,7 @@ const (
 const (
 	ReasonAPIMissing         = "APIMissing"
 	ReasonVersionUnsupported = "VersionUnsupported"
+	ReasonHubPartNotRunning  = "HubPartNotRunning"
 )
 
 // Facet is one aspect of a remote: whether it is as it should be, and why not.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
@@ -44,6 +46,11 @@ func (r *Registry) WithCluster(
 		ctx, span = r.spans.begin(ctx, "WithClient", name)
 		defer func() { endWith(span, err) }()
 	}
+	ctx, cancel := r.within(ctx)
+	defer cancel(nil)
+	if r.by != nil && r.by.life.ctx.Err() != nil {
+		return context.Cause(r.by.life.ctx)
+	}
 	a, err := r.actor(name)
 	if err != nil {
 		return r.unlessDeposed(err)
@@ -52,14 +59,12 @@ func (r *Registry) WithCluster(
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	defer context.AfterFunc(lent.ctx, func() { cancel(context.Cause(lent.ctx)) })()
 	c, err := lent.lend()
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", name, err)
 	}
-	return f(ctx, lentCluster{Cluster: lent.values.Connection, client: c})
+	return f(ctx, lentCluster{Cluster: lent.values.Connection, client: c, by: r.by})
 }
 
 // lender returns the epoch that lends out its client, or a NotReadyError. There is none from the moment in
@@ -93,6 +98,44 @@ func (r *Registry) unlessDeposed(err error) error {
 type lentCluster struct {
 	cluster.Cluster
 	client client.Client
+	by     *guard // the hub part that has the lease; nil for the hub itself
+}
+
+// GetCache returns the app's cache, in which the code of a hub part is its module's.
+func (c lentCluster) GetCache() cache.Cache {
+	all, ok := c.Cluster.GetCache().(*appCache)
+	if c.by == nil || !ok {
+		return c.Cluster.GetCache()
+	}
+	return &lentCache{appCache: all, by: c.by}
+}
+
+// GetFieldIndexer returns the same as GetCache.
+func (c lentCluster) GetFieldIndexer() client.FieldIndexer { return c.GetCache() }
+
+// lentCache is the cache of an app as a hub part sees it.
+type lentCache struct {
+	*appCache
+	by *guard
+}
+
+// GetInformer returns the informer for the object's kind.
+func (c *lentCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := c.informer(ctx, obj, opts...)
+	return contain(informer, c.by, c.budget), err
+}
+
+// GetInformerForKind returns the informer for the kind.
+func (c *lentCache) GetInformerForKind(
+	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
+	informer, err := c.informerForKind(ctx, gvk, opts...)
+	return contain(informer, c.by, c.budget), err
+}
+
+// IndexField adds an index to the informer for the object's kind. See appCache.IndexField.
+func (c *lentCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	return c.indexOnce(ctx, obj, field, extract, c.by)
 }
 
 // GetClient returns the client of the lease.

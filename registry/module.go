@@ -28,8 +28,13 @@ type ModuleOptions struct {
 	// Remote goes into the app of every remote that runs the module. Its constructors and
 	// invokes may ask for everything that Remote lists, and for nothing of another module.
 	Remote fx.Option
-	// Hub goes into the hub's App once. A module with nothing else is not shown for any remote.
+	// Hub goes into an App of its own in the hub, which runs once. Its constructors and invokes may ask for everything
+	// that HubPart lists, for what ForHubParts of any module provides, and for nothing else of another module. A module
+	// with nothing else is not shown for any remote.
 	Hub fx.Option
+	// ForHubParts are constructors that go into the hub part of every module: each one that asks for what they make gets
+	// a value of its own, made of its own manager and Registry. Default: none.
+	ForHubParts fx.Option
 	// Select says for which remotes the module is meant. Default: all.
 	Select Selector
 	// Config is the module's configuration: a type of its own, filled in by the operator and given to both
@@ -71,6 +76,9 @@ func (m Module) Name() string { return m.name }
 // Description returns the sentence given in ModuleOptions.
 func (m Module) Description() string { return m.options.Description }
 
+// HasHubPart reports whether the module has a hub part.
+func (m Module) HasHubPart() bool { return m.options.Hub != nil }
+
 // Rules returns the rights that the module needs in a remote. They must not be written to.
 func (m Module) Rules() []rbacv1.PolicyRule { return m.options.Rules }
 
@@ -81,14 +89,10 @@ func (m Module) HubRules() []rbacv1.PolicyRule { return m.options.HubRules }
 // written to.
 func (m Module) HubNamespaces() []string { return m.options.HubNamespaces }
 
-// Option returns what adds the module to the hub's App: its hub part, and its membership in the
-// group from which the registry takes the modules of every remote.
+// Option returns what adds the module to the hub's App: its membership in the group from which the registry takes
+// the modules of every remote, and the hub parts that it runs.
 func (m Module) Option() fx.Option {
-	parts := []fx.Option{fx.Supply(fx.Annotate(m, fx.ResultTags(`group:"`+modulesGroup+`"`)))}
-	if m.options.Hub != nil {
-		parts = append(parts, fx.Module(m.name, m.options.Config.hubOption(m.name), m.options.Hub))
-	}
-	return fx.Options(parts...)
+	return fx.Supply(fx.Annotate(m, fx.ResultTags(`group:"`+modulesGroup+`"`)))
 }
 
 // ConfigType is the type of a module's configuration, with its defaults. Make one with ConfigOf. The zero

@@ -43,9 +43,9 @@ func (p *permission) run(ctx context.Context, work func(context.Context) error) 
 		return nil
 	}
 	defer p.leave()
+	// Not when work returns: it may have left something in the manager's care that goes on.
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.ctx, cancel)()
+	context.AfterFunc(p.ctx, cancel)
 	err := work(ctx)
 	if p.ctx.Err() != nil {
 		return nil

@@ -48,6 +48,7 @@ type core struct {
 	zombies   atomic.Int64
 	events    broadcast
 	overview  *overview
+	parts     *hubParts      // nil without FX
 	running   sync.WaitGroup // the actors, also those of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
@@ -83,6 +84,8 @@ type Options struct {
 	Policy kubeconfig.Policy
 	// Log is the parent of every app's logger. Default: discards.
 	Log logr.Logger
+	// HubParts say what the hub parts of modules get from the program. They are for FX. Default: nothing.
+	HubParts HubPartOptions
 	// Metrics is where the apps' collectors go. Default: a registry of its own.
 	Metrics prometheus.Registerer
 	// AggregateMetrics counts all remotes together in the registry's own metrics, for fleets so large that

@@ -17,17 +17,19 @@ type selection struct {
 	run        []choice
 	waiting    []ModuleInfo // sorted by name
 	authorized Facet        // whether the remote grants what the wanted modules declare; zero if none declares anything
+	offered    offers       // what the hub parts shared at that moment
 }
 
 // choice is a module, as it is configured for one remote.
 type choice struct {
 	Module
-	overrides []int // which of the operator's overrides apply, in their order
+	overrides []int   // which of the operator's overrides apply, in their order
+	lives     []int64 // of the hub parts that share what it needs
 }
 
 // choose selects the modules for a remote from what is wanted and what was found. It is a pure function.
-func choose(all catalog, c *Config, version string, found *findings) selection {
-	var s selection
+func choose(all catalog, c *Config, version string, found *findings, offered offers) selection {
+	s := selection{offered: offered}
 	var lacking []string
 	asked := false
 	for _, entry := range all {
@@ -39,11 +41,15 @@ func choose(all catalog, c *Config, version string, found *findings) selection {
 		if len(missing) > 0 {
 			lacking = append(lacking, "module "+entry.name+": "+strings.Join(missing, ", "))
 		}
-		if reason, why := obstacle(entry.Module, version, found, missing); why != "" {
+		reason, why := obstacle(entry.Module, version, found, missing)
+		if why == "" {
+			reason, why = offered.obstacle(entry.depends)
+		}
+		if why != "" {
 			s.waiting = append(s.waiting, ModuleInfo{Name: entry.name, State: ModuleWaiting, Reason: reason, Message: clean(why)})
 			continue
 		}
-		s.run = append(s.run, choice{Module: entry.Module, overrides: entry.overridesFor(c.Labels)})
+		s.run = append(s.run, choice{Module: entry.Module, overrides: entry.overridesFor(c.Labels), lives: offered.lives(entry.depends)})
 	}
 	slices.SortFunc(s.waiting, func(a, b ModuleInfo) int { return cmp.Compare(a.Name, b.Name) })
 	if asked {
@@ -86,7 +92,7 @@ func authorized(lacking []string, found *findings) Facet {
 func (s selection) shape(c *Config) string {
 	var modules []string
 	for _, one := range s.run {
-		modules = append(modules, fmt.Sprintf("%s%v", one.name, one.overrides))
+		modules = append(modules, fmt.Sprintf("%s%v%v", one.name, one.overrides, one.lives))
 	}
 	namespaces := strings.Join(slices.Sorted(slices.Values(c.Namespaces)), ",")
 	return fmt.Sprintf("%s|%s|%v", modules, namespaces, c.Client)

@@ -4,12 +4,15 @@ package registry_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
 	"go.uber.org/fx"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -33,30 +36,52 @@ func (p *users) use(r registry.Remote, same *users) {
 	p.users[r.Cluster] = p == same
 }
 
-// hubApp returns an App of a hub and its registry, which is shut down when the test ends.
-func hubApp(t *testing.T, options ...fx.Option) (*registry.Registry, error) {
+// hubApp returns the registry of a hub with these options, and what starts the hub. It ends when the test does.
+func hubApp(t *testing.T, options ...fx.Option) (r *registry.Registry, run func(), err error) {
 	t.Helper()
-	mgr, err := ctrl.NewManager(fleettest.Cluster(t, "hub").Config(), ctrl.Options{
-		Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"},
+	return hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{}, options...)
+}
+
+func hubAppWith(
+	t *testing.T, config *rest.Config, o registry.Options, options ...fx.Option,
+) (r *registry.Registry, run func(), err error) {
+	t.Helper()
+	o.Policy, o.AllowDuplicates = policy, true
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme(t), Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r *registry.Registry
-	app := fx.New(fx.NopLogger, registry.FX, fx.Options(options...), fx.Populate(&r),
-		fx.Supply(registry.Options{Policy: policy, AllowDuplicates: true}),
-		fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
+	app := fx.New(fx.NopLogger, registry.FX, fx.Options(options...), fx.Populate(&r), fx.Supply(o),
+		fx.Provide(func() ctrl.Manager { return mgr }, func() logr.Logger { return testr.New(t) }),
 	)
-	if r != nil {
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-			defer cancel()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	ended <- nil
+	t.Cleanup(func() {
+		stop()
+		err := <-ended
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := errors.Join(err, app.Stop(ctx)); err != nil {
+			t.Errorf("the hub ended: %v", err)
+		}
+		if r != nil {
 			if err := r.Shutdown(ctx); err != nil {
 				t.Error(err)
 			}
-		})
+		}
+	})
+	run = func() {
+		t.Helper()
+		if err := app.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		go func() { ended <- mgr.Start(ctx) }()
 	}
-	return r, app.Err()
+	return r, run, app.Err()
 }
 
 // A value that is built once in the hub's App is the same in the apps of all remotes, whichever module shares
@@ -72,13 +97,14 @@ func TestShare(t *testing.T) {
 		return shared
 	}
 	use := fx.Invoke(func(r registry.Remote, p *users) { shared.use(r, p) })
-	r, err := hubApp(t,
+	r, run, err := hubApp(t,
 		registry.NewModule("first", registry.ModuleOptions{Hub: fx.Options(fx.Provide(newPool), registry.Share[*users]()), Remote: use}).Option(),
-		registry.NewModule("second", registry.ModuleOptions{Hub: registry.Share[*users](), Remote: use}).Option(),
+		registry.NewModule("second", registry.ModuleOptions{Remote: use}).Option(),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
+	run()
 	spawn(t, r, "a", config)
 	spawn(t, r, "b", config)
 	if built != 1 || len(shared.users) != 2 || !shared.users["a"] || !shared.users["b"] {
@@ -94,14 +120,18 @@ func TestShare_Refused(t *testing.T) {
 		options []fx.Option
 		says    string
 	}{
-		"nobody has it in the hub":   {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{Hub: registry.Share[*users](), Remote: needs}).Option()}, "users"},
+		"nobody has it in the hub": {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{Hub: registry.Share[*users](), Remote: needs}).Option()}, "users"},
+		"two have it in the hub": {[]fx.Option{
+			registry.NewModule("one", registry.ModuleOptions{Hub: fx.Options(fx.Supply(&users{}), registry.Share[*users]())}).Option(),
+			registry.NewModule("two", registry.ModuleOptions{Hub: fx.Options(fx.Supply(&users{}), registry.Share[*users]())}).Option(),
+		}, `modules "one" and "two" both`},
 		"nobody shares it":           {[]fx.Option{registry.NewModule("one", registry.ModuleOptions{Hub: fx.Supply(&users{}), Remote: needs}).Option()}, `module "one"`},
 		"every app has it by itself": {[]fx.Option{fx.Provide(func() client.Client { return nil }), registry.Share[client.Client]()}, "client.Client"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := hubApp(t, c.options...); err == nil || !strings.Contains(err.Error(), c.says) {
+			if _, _, err := hubApp(t, c.options...); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the hub says %v, want %q", err, c.says)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 // Follow does.
 //
 // It replaces polling: reconcilers on the hub that depend on a remote are called when it becomes
-// Ready, is lost, is forgotten, or changes in any other way. toRequests must not block.
+// Ready, is lost, is forgotten, or changes in any other way. toRequests must not block. Of its panics, see Follow.
 func Source[request comparable](r *Registry, toRequests func(Event) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[request],
@@ -33,12 +33,18 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 // is known now: EventReady for those that are, EventChanged for the others. It returns at once; f is
 // called in one goroutine, one event after the other. While f takes its time only the latest event of
 // each remote is kept, so f sees how things are, and not each step on the way.
+//
+// A panic of f ends the hub part that the Registry was given to, and nothing else. Where that is none, it is
+// logged, and f is called with the next event.
 func (r *Registry) Follow(ctx context.Context, f func(Event)) {
+	ctx, cancel := r.within(ctx)
 	mailbox := r.events.subscribe()
 	for _, info := range r.List() {
 		mailbox.putFirst(firstEvent(info))
 	}
+	call := r.contained("function given to Follow", f)
 	go func() {
+		defer cancel(nil)
 		defer r.events.unsubscribe(mailbox)
 		for {
 			select {
@@ -47,7 +53,7 @@ func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 				return
 			}
 			for _, event := range mailbox.take() {
-				f(event)
+				call(event)
 			}
 		}
 	}()

@@ -264,23 +264,13 @@ func TestAncestor_ProgramRunsInsideAnInvoke(t *testing.T) {
 	order.expect(t, "hub opened", "manager began", "app opened", "app closed", "hub closed")
 	order.expect(t, "manager began", "manager ended", "hub closed")
 
-	// A part that asks for the end, or cannot go on, ends the program, which says why.
-	for what, tc := range map[string]struct {
-		part fx.Option
-		says string
-	}{
-		"a part asks for the end": {fx.Invoke(func(m ctrl.Manager, s fx.Shutdowner) error {
-			return m.Add(manager.RunnableFunc(func(context.Context) error { return s.Shutdown(fx.ExitCode(3)) }))
-		}), "exit status 3"},
-		"a part fails": {fx.Invoke(func(m ctrl.Manager) error {
-			return m.Add(manager.RunnableFunc(func(context.Context) error { return errBroken }))
-		}), errBroken.Error()},
-	} {
-		o := h.options
-		o.Modules = append(plain[:len(plain):len(plain)], registry.NewModule("ending", registry.ModuleOptions{Hub: tc.part}))
-		p := runHub(t.Context(), o)
-		if err := p.wait(); err == nil || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: the hub returns %v", what, err)
-		}
+	// A part that asks for the end ends the program, which says why.
+	asks := fx.Invoke(func(m ctrl.Manager, s fx.Shutdowner) error {
+		return m.Add(manager.RunnableFunc(func(context.Context) error { return s.Shutdown(fx.ExitCode(3)) }))
+	})
+	o := h.options
+	o.Modules = append(plain[:len(plain):len(plain)], registry.NewModule("ending", registry.ModuleOptions{Hub: asks}))
+	if err := runHub(t.Context(), o).wait(); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("the hub returns %v", err)
 	}
 }

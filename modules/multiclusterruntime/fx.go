@@ -11,18 +11,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Module gives a hub's App the manager of multicluster-runtime, for all modules of the hub together. Their
-// hub parts ask for it:
+// Module gives the hub parts of all modules the manager of multicluster-runtime: each one that asks for it has its own,
+// which runs in the hub part's manager:
 //
 //	app.Main(multiclusterruntime.Module, registry.NewModule("configmaps", registry.ModuleOptions{
 //		Hub: fx.Invoke(func(mgr mcmanager.Manager) error { ... }),
 //	}))
 var Module = registry.NewModule("multicluster-runtime", registry.ModuleOptions{
 	Description: "Gives the hub's modules the manager of multicluster-runtime, with the remotes as its clusters.",
-	Hub:         fx.Provide(provide),
+	ForHubParts: fx.Provide(provide),
 })
 
-// params are what the hub's App has.
+// params are what a hub part has.
 type params struct {
 	fx.In
 

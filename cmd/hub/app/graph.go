@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -77,6 +77,7 @@ func newGraph(p program) *cobra.Command {
 				}
 				look.cluster, ofApp = name, true
 			}
+			defer look.end()
 			g, err := look.hub()
 			if err == nil && ofApp {
 				g, err = look.app(cmd.Context(), g)
@@ -110,16 +111,21 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 	if err != nil {
 		return err
 	}
-	hub, err := graph.Of("hub", parts)
+	hub, err := p.graphOfHub("hub", parts)
 	if err != nil {
 		t.Say(terminal.Failure(), "%v", err)
 		return exitError(statusNotWell)
 	}
 	incomplete := fx.ValidateApp(parts)
+	for _, m := range p.modules {
+		if m.HasHubPart() && incomplete == nil {
+			incomplete = fx.ValidateApp(p.hubPart(m))
+		}
+	}
 	if incomplete != nil {
 		t.Say(terminal.Failure(), "the hub: %s", explainGraph(incomplete, hub))
 	}
-	apps := p.validateApps(hub)
+	apps := p.validateApps()
 	if apps != nil {
 		t.Say(terminal.Failure(), "the app of a remote: %s", explainGraph(apps, nil))
 	}
@@ -129,9 +135,8 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 	return t.Print("the hub and its modules are complete: %s", strings.Join(names(p.modules), ", "))
 }
 
-// validateApps has the registry check the modules, as it does when the hub starts. What the hub part of a
-// module shares has no value here, so that a type that is shared is not missing.
-func (p program) validateApps(hub *graph.Graph) error {
+// validateApps has the registry check the modules, as it does when the hub starts.
+func (p program) validateApps() error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err
@@ -139,18 +144,33 @@ func (p program) validateApps(hub *graph.Graph) error {
 	_, err = registry.New(registry.Options{
 		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme, Modules: p.modules,
 	})
-	if err == nil {
-		return nil
-	}
-	problem, known := graph.ProblemOf(err)
-	if !known {
-		return err
-	}
-	shared := hub.Needed(sharedType)
-	if !slices.ContainsFunc(problem.Types, func(kind string) bool { return !slices.Contains(shared, kind) }) {
-		return nil
-	}
 	return err
+}
+
+// graphOfHub returns the graph of the hub's App together with those of the hub parts of modules, which have Apps of
+// their own.
+func (p program) graphOfHub(title string, parts fx.Option) (*graph.Graph, error) {
+	g, err := graph.Of(title, parts)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range p.modules {
+		if !m.HasHubPart() {
+			continue
+		}
+		part, err := graph.Of("hub", p.hubPart(m))
+		if err != nil {
+			return nil, err
+		}
+		g.Join(part)
+	}
+	return g, nil
+}
+
+// hubPart returns the options of the App of a module's hub part, to look at.
+func (p program) hubPart(m registry.Module) fx.Option {
+	o := registry.Options{Modules: p.modules, HubParts: Options{}.hubParts(cluster.Settings{})}
+	return registry.HubPartApp(o, m)
 }
 
 // explainGraph says what is missing, for whom and where, and what to do. A graph names those that need it

@@ -34,6 +34,7 @@ type look struct {
 	cluster string // whose app it is about; empty for one with all modules
 
 	registry *registry.Registry // of the hub's App, if it was built
+	ends     []func()           // of what was built
 }
 
 // hub returns the graph of the hub's App.
@@ -50,11 +51,34 @@ func (l *look) hub() (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := graph.Of(l.name, parts)
+	g, err := l.program.graphOfHub(l.name, parts)
 	if err != nil || !l.timed {
 		return g, err
 	}
-	return g, timeGraph(g, parts, fx.Populate(&l.registry))
+	if err := timeGraph(g, parts, fx.Populate(&l.registry)); err != nil {
+		return g, err
+	}
+	for _, m := range l.program.modules {
+		if !m.HasHubPart() {
+			continue
+		}
+		part, end, err := l.registry.RehearsePart(m)
+		if err != nil {
+			return nil, err
+		}
+		l.ends = append(l.ends, end)
+		if err := timeGraph(g, part); err != nil {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// end lets go of what was built.
+func (l *look) end() {
+	for _, end := range l.ends {
+		end()
+	}
 }
 
 // app returns the graph of the app of the Cluster, or, without one, of an app with all modules. hub is that of

@@ -68,16 +68,18 @@ func Run(ctx context.Context, o Options) error {
 
 // parts are what the hub's App consists of. Its manager is started by whoever runs it.
 func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
+	settings := cluster.Settings{
+		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
+		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
+		AggregateMetrics: o.Registry.AggregateMetrics,
+	}
+	o.Registry.HubParts = o.hubParts(settings)
 	all := []fx.Option{
 		fx.RecoverFromPanics(),
 		fx.StopTimeout(o.stopTimeout() + hooksReserve),
 		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
 		fx.Supply(o.Log, o.Registry, o.Registry.Heartbeats),
-		fx.Supply(cluster.Settings{
-			Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
-			Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
-			AggregateMetrics: o.Registry.AggregateMetrics,
-		}),
+		fx.Supply(settings),
 		fx.Provide(
 			newManager,
 			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o) },
@@ -91,6 +93,14 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		all = append(all, m.Option())
 	}
 	return fx.Options(all...)
+}
+
+// hubParts says what the hub parts of modules get beside what every one gets.
+func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
+	return registry.HubPartOptions{
+		Provide: fx.Supply(settings),
+		Manager: func() ctrl.Options { return cacheOptions(o.CredentialsNamespace) },
+	}
 }
 
 // cause returns what a constructor or an invoke has failed with, without the way there through the

@@ -21,7 +21,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -29,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	crcluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -112,15 +115,13 @@ func TestRun_RefusesToStart(t *testing.T) {
 		options app.Options
 		want    string
 	}{
-		"without a Config":       {app.Options{}, "a hub needs the Config of its API server"},
-		"without an API server":  {app.Options{Config: nobody}, "connection refused; check --kubeconfig and --context"},
-		"without the CRD":        {app.Options{Config: edge.Config()}, "install them with kubectl apply --server-side -k config/crd"},
-		"without rights":         {app.Options{Config: anonymous(h.cluster.Config())}, "denies the hub what it needs: check its credentials"},
-		"with one module twice":  {h.options(hubModule(nil), hubModule(nil)), `"tester" is in the hub twice`},
-		"with a module in need":  {h.options(hubModule(fx.Invoke(func(*strings.Builder) {}))), "hub_test.go:"},
-		"with a remote in need":  {h.options(registry.NewModule("needy", registry.ModuleOptions{Remote: fx.Invoke(func(*strings.Builder) {})})), `module "needy": `},
-		"with a module in panic": {h.options(hubModule(fx.Invoke(func() { panic("at the disco") }))), "at the disco"},
-		"with a failing hook":    {h.options(hubModule(fx.Invoke(failingHook))), "start the hub: no database"},
+		"without a Config":      {app.Options{}, "a hub needs the Config of its API server"},
+		"without an API server": {app.Options{Config: nobody}, "connection refused; check --kubeconfig and --context"},
+		"without the CRD":       {app.Options{Config: edge.Config()}, "install them with kubectl apply --server-side -k config/crd"},
+		"without rights":        {app.Options{Config: anonymous(h.cluster.Config())}, "denies the hub what it needs: check its credentials"},
+		"with one module twice": {h.options(hubModule(nil), hubModule(nil)), `"tester" is in the hub twice`},
+		"with a module in need": {h.options(hubModule(fx.Invoke(func(*strings.Builder) {}))), "hub_test.go:"},
+		"with a remote in need": {h.options(registry.NewModule("needy", registry.ModuleOptions{Remote: fx.Invoke(func(*strings.Builder) {})})), `module "needy": `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := app.Run(t.Context(), c.options)
@@ -154,10 +155,6 @@ func TestRun_AddressInUse(t *testing.T) {
 	}
 }
 
-func failingHook(l fx.Lifecycle) {
-	l.Append(fx.StartHook(func() error { return errors.New("no database") }))
-}
-
 func anonymous(c *rest.Config) *rest.Config {
 	c.CertData, c.KeyData = nil, nil
 	return c
@@ -171,26 +168,68 @@ func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 	}})
 	h.must(err)
-	o := h.options(hubModule(fx.Invoke(func(m ctrl.Manager) error {
+	seen := make(chan *registry.Registry, 1)
+	o := h.options(hubModule(fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+		seen <- r
 		return m.GetFieldIndexer().IndexField(t.Context(), &corev1.ConfigMap{}, "name",
 			func(client.Object) []string { return nil })
 	})))
-	o.Config, o.HealthAddress = user.Config(), freeAddress(t)
+	o.Config = user.Config()
 	p := h.run(o)
-	eventually(t, func() error { return get(t, o.HealthAddress, "readyz/caches", http.StatusInternalServerError) })
+	remotes := <-seen
+	eventually(t, func() error {
+		if one := remotes.HubParts()[0]; one.State != registry.ModuleRunning {
+			return fmt.Errorf("%+v", one) // an index holds up whoever reads by it, and nothing else
+		}
+		return nil
+	})
 	if err := p.stop(); err != nil {
 		t.Errorf("a hub that is stopped returns %v", err)
 	}
 }
 
-func TestRun_EndsWhenItsManagerFails(t *testing.T) {
+// A hub whose modules' hub parts cannot be built, cannot start, or end, works without them, and shows it.
+func TestRun_WorksWithoutAHubPart(t *testing.T) {
 	h := newHub(t)
-	broken := errors.New("the ledger is full")
-	err := h.run(h.options(hubModule(fx.Invoke(func(m ctrl.Manager) error {
-		return m.Add(manager.RunnableFunc(func(context.Context) error { return broken }))
-	})))).wait()
-	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "the hub's manager ended: ") {
-		t.Errorf("got %v", err)
+	seen := make(chan *registry.Registry, 1)
+	failing := map[string]struct {
+		part fx.Option
+		says string
+	}{
+		"panics": {fx.Invoke(func() { panic("at the disco") }), "at the disco"},
+		"hook":   {fx.Invoke(func(l fx.Lifecycle) { l.Append(fx.StartHook(func() error { return errors.New("no database") })) }), "no database"},
+		"runnable": {fx.Invoke(func(m ctrl.Manager) error {
+			return m.Add(manager.RunnableFunc(func(context.Context) error { return errors.New("the ledger is full") }))
+		}), "the ledger is full"},
+		"watches": {fx.Invoke(func(m ctrl.Manager) error { // a kind that the hub does not serve
+			absent := &unstructured.Unstructured{}
+			absent.SetGroupVersionKind(schema.GroupVersionKind{Group: "absent.example.com", Version: "v1", Kind: "Comet"})
+			return ctrl.NewControllerManagedBy(m).Named("comets").For(absent).Complete(reconcile.Func(
+				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+		}), "Comet"},
+	}
+	modules := []registry.Module{hubModule(fx.Invoke(func(r *registry.Registry) { seen <- r }))}
+	for name, one := range failing {
+		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{Hub: one.part}))
+	}
+	o := h.options(modules...)
+	o.HealthAddress = freeAddress(t)
+	p := h.run(o)
+	h.register("edge-1", fleettest.Cluster(t, "edge-1").Kubeconfig())
+	h.expectReady("edge-1", metav1.ConditionTrue)
+	remotes := <-seen
+	eventually(t, func() error {
+		for _, one := range remotes.HubParts() {
+			want, fails := failing[one.Module]
+			if (one.State == registry.ModuleRunning) == fails || !strings.Contains(one.Message, want.says) {
+				return fmt.Errorf("%+v", one)
+			}
+		}
+		return nil
+	})
+	eventually(t, func() error { return get(t, o.HealthAddress, "readyz", http.StatusOK) })
+	if err := p.stop(); err != nil {
+		t.Errorf("a hub that is stopped returns %v", err)
 	}
 }
 

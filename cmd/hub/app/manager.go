@@ -66,6 +66,7 @@ func (t *term) newManager() (ctrl.Manager, error) {
 
 func (t *term) managerOptions() managerOptions {
 	skip, graceful := true, t.options.stopTimeout()
+	held := cacheOptions(t.options.CredentialsNamespace)
 	return managerOptions{config: rest.CopyConfig(t.options.Config), Options: ctrl.Options{
 		Scheme: t.scheme,
 		Logger: t.options.Log,
@@ -73,12 +74,8 @@ func (t *term) managerOptions() managerOptions {
 			inner, err := cache.New(config, options)
 			return &hubCache{Cache: inner, life: t.work.life}, err
 		},
-		Cache: cache.Options{
-			ByObject:         cluster.CacheOptions(t.options.CredentialsNamespace),
-			DefaultTransform: cache.TransformStripManagedFields(),
-		},
-		// A Secret is read live, one at a time: no credential stays in memory.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Cache:  held.Cache,
+		Client: held.Client,
 
 		// The process serves metrics and health, see hubManager.
 		Metrics:                metricsserver.Options{BindAddress: nowhere},
@@ -91,6 +88,18 @@ func (t *term) managerOptions() managerOptions {
 		// more than one hub, one after the other or side by side.
 		Controller: ctrlconfig.Controller{SkipNameValidation: &skip},
 	}}
+}
+
+// cacheOptions say what the hub and the hub parts of modules hold of the hub's objects, and what they read live.
+func cacheOptions(credentials string) ctrl.Options {
+	return ctrl.Options{
+		Cache: cache.Options{
+			ByObject:         cluster.CacheOptions(credentials),
+			DefaultTransform: cache.TransformStripManagedFields(),
+		},
+		// A Secret is read live, one at a time: no credential stays in memory.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	}
 }
 
 // hubManager is the hub's manager for one term. What it is asked to serve, the process serves.

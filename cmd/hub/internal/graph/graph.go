@@ -191,6 +191,22 @@ func (g *Graph) Provided(types []string) {
 	g.Missing = slices.DeleteFunc(g.Missing, func(kind string) bool { return slices.Contains(types, kind) })
 }
 
+// Join adds the graph of the App of a hub part, without what that App itself provides: the graph of the hub has the
+// same by itself.
+func (g *Graph) Join(part *Graph) {
+	for _, c := range part.Constructors {
+		if c.Module != "" {
+			g.Constructors = append(g.Constructors, c)
+		}
+	}
+	for _, i := range part.Invokes {
+		if i.Module != "" {
+			g.Invokes = append(g.Invokes, i)
+		}
+	}
+	g.Missing = slices.Compact(slices.Sorted(slices.Values(append(g.Missing, part.Missing...))))
+}
+
 // Needed returns what the constructors of a type need, sorted.
 func (g *Graph) Needed(kind string) []string {
 	var all []string

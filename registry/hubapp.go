@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// HubPart is everything that the hub part of a module may ask for, beside fx.Shutdowner, which ends the hub. Embed it
+// into the module's own Params, or ask for single ones of its values by their type (and name). An unnamed value
+// belongs to the cluster that the App runs against, which is the hub's.
+//
+// All of it is the module's own and ends with this life of its hub part.
+type HubPart struct {
+	fx.In
+
+	// Registry is the way to the remotes.
+	Registry *Registry
+	// Manager runs the module's controllers and other runnables. Those that need leader election wait until this hub
+	// leads.
+	Manager ctrl.Manager
+	// Client reads from the part's cache, and Reader from the hub's API server.
+	Client client.Client
+	Reader client.Reader `name:"api-reader"`
+	// Connection is the manager as a cluster.Cluster, Cache its cache.
+	Connection cluster.Cluster
+	Cache      cache.Cache
+	// Config makes further clients.
+	Config *rest.Config
+	// Scheme may be added to in an invoke. Kinds that are added when the hub starts are known to all apps.
+	Scheme *runtime.Scheme
+	Mapper meta.RESTMapper
+	// Events records events in the hub.
+	Events events.EventRecorder
+	// Log carries the module's name.
+	Log logr.Logger
+	// Metrics unregisters every collector when the hub part ends.
+	Metrics prometheus.Registerer
+	// Traces is where spans go.
+	Traces trace.TracerProvider
+	// Options are those of the registry.
+	Options Options
+}
+
+// HubPartOptions say what the hub parts of modules get from the program.
+type HubPartOptions struct {
+	// Provide goes into the App of every hub part, beside what HubPart lists. Default: none.
+	Provide fx.Option
+	// Manager returns the options of a part's manager, of which Cache and Client count. Default: controller-runtime's.
+	Manager func() ctrl.Options
+	// Changed is called after a change of the state of a hub part. It must return at once. Default: nil.
+	Changed func()
+}
+
+// partValues is what the App of a hub part provides: HubPart, seen from the other side.
+type partValues struct {
+	fx.Out
+
+	Registry   *Registry
+	Manager    ctrl.Manager
+	Client     client.Client
+	Reader     client.Reader `name:"api-reader"`
+	Connection cluster.Cluster
+	Cache      cache.Cache
+	Config     *rest.Config
+	Scheme     *runtime.Scheme
+	Mapper     meta.RESTMapper
+	Events     events.EventRecorder
+	Log        logr.Logger
+	Metrics    prometheus.Registerer
+	Traces     trace.TracerProvider
+	Options    Options
+}
+
+func (l *partLife) newValues(mgr ctrl.Manager) partValues {
+	o := l.part.parts.options
+	traces := o.Traces
+	if traces == nil {
+		traces = noop.NewTracerProvider()
+	}
+	return partValues{
+		Registry: l.registry, Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
+		Connection: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.clients), Scheme: l.scheme,
+		Mapper: mgr.GetRESTMapper(), Events: &l.events, Log: l.part.parts.log, Metrics: l.metrics, Traces: traces, Options: o,
+	}
+}
+
+// hubPartOptions are the options of the App of a hub part: what the life provides, and the module in a scope that
+// knows that all that is used there is used by the module.
+func hubPartOptions(l *partLife) []fx.Option {
+	parts, e := l.part.parts, l.part.entry
+	scope := []fx.Option{inScopeOfPart(&l.lifetime, e.name, l), e.options.Config.hubOption(e.name)}
+	if parts.shutdowner != nil {
+		scope = append(scope, fx.Decorate(func(fx.Shutdowner) fx.Shutdowner { return parts.shutdowner }))
+	}
+	for _, other := range parts.modules {
+		if other.options.ForHubParts != nil {
+			scope = append(scope, other.options.ForHubParts)
+		}
+	}
+	options := []fx.Option{
+		fx.RecoverFromPanics(),
+		fx.WithLogger(func() fxevent.Logger { return &l.graph }),
+		fx.Provide(func() partValues { return l.parts }),
+	}
+	if parts.options.HubParts.Provide != nil {
+		options = append(options, parts.options.HubParts.Provide)
+	}
+	return append(options,
+		fx.Module(e.name, append(scope, e.options.Hub)...),
+		fx.Invoke(func(given partGiven) { l.shared, l.decorations = given.Shared, given.Decorations }))
+}
+
+// partGiven is what a hub part gives to the apps of the remotes.
+type partGiven struct {
+	fx.In
+
+	Shared      []Shared     `group:"clusterfx-shared"`
+	Decorations []Decoration `group:"clusterfx-decorations"`
+}
+
+// errDeclared ends an App that is only asked what it shares.
+var errDeclared = errors.New("it is known what the module shares")
+
+// declaredBy returns what the hub part of a module shares, without its values. It calls no function of the module.
+func declaredBy(m Module) ([]Shared, error) {
+	if m.options.Hub == nil {
+		return nil, nil
+	}
+	var found []Shared
+	asks := fx.Invoke(func(in declarations) error { // The first invoke: fx calls none after one that fails.
+		found = in.Declared
+		return errDeclared
+	})
+	if err := fx.New(fx.NopLogger, fx.Module("declared", asks), fx.Module(m.name, m.options.Hub)).Err(); !errors.Is(err, errDeclared) {
+		return nil, err
+	}
+	return slices.SortedFunc(slices.Values(found), func(a, b Shared) int { return cmp.Compare(a.String(), b.String()) }), nil
+}
+
+// declarations are the types that Share was called for.
+type declarations struct {
+	fx.In
+
+	Declared []Shared `group:"clusterfx-shared-types"`
+}
+
+// HubPartApp returns the options of the App of a module's hub part, for tools that look at its graph. Of o it
+// takes Modules, ModuleConfigs and HubParts. An App that is made of them cannot be built: its values are empty.
+func HubPartApp(o Options, m Module) fx.Option {
+	env := &environment{}
+	for _, one := range o.Modules {
+		env.modules = append(env.modules, entry{Module: one})
+	}
+	parts := &hubParts{environment: env, options: o, shutdowner: noShutdowner{}}
+	l := &partLife{epoch: &epoch{lifetime: lifetime{environment: env}}, part: &hubPart{parts: parts, entry: &entry{Module: m}}}
+	return fx.Options(hubPartOptions(l)...)
+}
+
+// RehearsePart is Rehearsal for the hub part of a module of this registry. What the App shares is known to later
+// rehearsals of the apps of remotes. It is for a registry of FX.
+func (r *Registry) RehearsePart(m Module) (options fx.Option, end func(), err error) {
+	i := slices.IndexFunc(r.parts.all, func(p *hubPart) bool { return p.entry.name == m.name })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("module %q has no hub part", m.name)
+	}
+	l := r.parts.all[i].next()
+	end = func() { l.stop(ErrStopped) }
+	if err := l.connect(); err != nil {
+		end()
+		return nil, nil, err
+	}
+	share := fx.Invoke(func(given partGiven) { r.offer(m.name, &offer{life: l.number, shared: given.Shared}) })
+	return fx.Options(fx.Options(hubPartOptions(l)...), share), end, nil
+}
+
+type noShutdowner struct{}
+
+// Shutdown does nothing.
+func (noShutdowner) Shutdown(...fx.ShutdownOption) error { return nil }
+
+// validate checks the graph of every hub part.
+func (h *hubParts) validate() error {
+	var problems []error
+	for _, e := range h.modules {
+		if e.options.Hub == nil {
+			continue
+		}
+		if err := fx.ValidateApp(HubPartApp(h.options, e.Module)); err != nil {
+			problems = append(problems, fmt.Errorf("module %q: its hub part: %w", e.name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// attach lets the parts begin and end with the App of the hub: they are built before its manager starts, and their
+// hooks run when it has ended.
+func (h *hubParts) attach(l fx.Lifecycle) {
+	l.Append(fx.Hook{
+		OnStart: func(context.Context) error {
+			h.bracketed.Store(true)
+			h.prepare()
+			return nil
+		},
+		OnStop: h.end,
+	})
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// HubPartInfo is the state of the hub part of one module in this process.
+type HubPartInfo struct {
+	// Module is the module's name.
+	Module string
+	// State is ModuleStarting, ModuleWaiting, ModuleRunning, ModuleDegraded, ModuleFailed or ModuleStopped.
+	State string
+	// Reason and Message say why, when it does not run as it should.
+	Reason, Message string
+	// Since is when State or Reason last changed.
+	Since time.Time
+	// Restarts counts failures in a row. A failure after ten minutes of health is the first one again.
+	Restarts int
+	// Zombies counts earlier lives that have not ended within the stop timeout. They are fenced.
+	Zombies int
+	// Controllers are those that the module has added to its manager, in that order.
+	Controllers []ControllerInfo
+}
+
+// ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
+const ModuleDegraded = "Degraded"
+
+// hubPart runs the hub part of one module for one term of the hub: it builds it, starts it, and starts it again
+// when it fails. Nothing that it does is waited for by another hub part or by the hub.
+type hubPart struct {
+	parts *hubParts
+	entry *entry
+	log   logr.Logger
+
+	mu      sync.Mutex  // protects the fields; held for a few instructions
+	over    HubPartInfo // what the supervisor has to say; its State is empty for nothing
+	now     HubPartInfo // as it was said last
+	lacking []string    // rights that are declared and not granted
+	life    *partLife   // the current one; nil before the first
+	zombies int
+}
+
+func newHubPart(parts *hubParts, e *entry) *hubPart {
+	p := &hubPart{parts: parts, entry: e, log: parts.log.WithValues("module", e.name)}
+	p.now = HubPartInfo{Module: e.name, State: ModuleStarting, Reason: ReasonStarting, Since: time.Now()}
+	return p
+}
+
+// info returns the state of the part.
+func (p *hubPart) info() HubPartInfo {
+	p.mu.Lock()
+	one, life := p.now, p.life
+	one.Zombies = p.zombies
+	p.mu.Unlock()
+	if life != nil && life.ctx.Err() == nil {
+		one.Controllers = life.controllers()
+	}
+	return one
+}
+
+func (p *hubPart) current() *partLife {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.life
+}
+
+// say notes what the supervisor has to say of the part; the empty state, nothing.
+func (p *hubPart) say(state, reason, message string) {
+	p.mu.Lock()
+	p.over = HubPartInfo{State: state, Reason: reason, Message: clean(message)}
+	p.mu.Unlock()
+	p.changed()
+}
+
+// changed looks what the state of the part is, and logs it if it is another one than before. It is called after
+// everything that may change it.
+func (p *hubPart) changed() {
+	p.mu.Lock()
+	life := p.life
+	p.mu.Unlock()
+	found := ModuleInfo{State: ModuleStarting, Reason: ReasonStarting}
+	if life != nil {
+		found = life.tracker.list()[0]
+	}
+	p.mu.Lock()
+	was := p.now
+	state := p.stateOf(found)
+	changed := was.State != state.State || was.Reason != state.Reason
+	if changed {
+		p.now.Since = time.Now()
+	}
+	p.now.State, p.now.Reason, p.now.Message = state.State, state.Reason, state.Message
+	p.mu.Unlock()
+	if changed || was.Message != state.Message {
+		p.log.Info("The state of a hub part changed", "state", state.State, "reason", state.Reason, "message", state.Message)
+		p.parts.changed()
+	}
+}
+
+// stateOf returns the state of the part from what is found in its life. The caller holds the lock.
+func (p *hubPart) stateOf(found ModuleInfo) ModuleInfo {
+	over := ModuleInfo{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message}
+	switch {
+	// One that has failed stays so until it runs: what is tried every few seconds must not look well in between.
+	case over.State == ModuleFailed && found.State != ModuleStarting && found.State != ModuleRunning:
+		return found
+	case over.State != "":
+		return over
+	case found.State == ModuleRunning && len(p.lacking) > 0:
+		return ModuleInfo{State: ModuleDegraded, Reason: ReasonRightsMissing, Message: lackOf(p.lacking)}
+	}
+	return found
+}
+
+// run runs one life after the other until ctx ends.
+func (p *hubPart) run(ctx context.Context, first *partLife) {
+	for life := first; ; life = p.next() {
+		began := time.Now()
+		err := life.run(ctx)
+		p.unpublish(life)
+		if ctx.Err() != nil {
+			p.say(ModuleStopped, ReasonStopping, "")
+			return
+		}
+		p.failed(err, life.ready, time.Since(began))
+		p.waitFor(life)
+		if !p.pause(ctx) {
+			return
+		}
+	}
+}
+
+// next returns a new life, which has not begun.
+func (p *hubPart) next() *partLife {
+	life := newPartLife(p)
+	p.mu.Lock()
+	p.life = life
+	p.mu.Unlock()
+	return life
+}
+
+// failed takes note of the failure of a life.
+func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
+	f := describe(err)
+	var ofModule *moduleError
+	if errors.As(err, &ofModule) {
+		f.message = ofModule.err.Error() // the part has the name
+	}
+	p.mu.Lock()
+	if wasReady && after >= retryReset {
+		p.now.Restarts = 0
+	}
+	p.now.Restarts++
+	restarts := p.now.Restarts
+	p.mu.Unlock()
+	p.parts.figures.partFailures.WithLabelValues(p.entry.name, f.reason).Inc()
+	log := p.log
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		log = log.WithValues("stack", string(panicked.stack))
+	}
+	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.reason, "failures", restarts)
+	p.say(ModuleFailed, f.reason, f.message)
+}
+
+// waitFor waits for a life that has failed to end, and leaves it behind when it has had its time.
+func (p *hubPart) waitFor(life *partLife) {
+	patience := time.NewTimer(p.parts.limits.StopTimeout)
+	defer patience.Stop()
+	select {
+	case <-life.done:
+		return
+	case <-patience.C:
+	}
+	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.goroutines())
+	p.leaveBehind(1)
+	p.parts.running.Go(func() {
+		<-life.done
+		p.leaveBehind(-1)
+	})
+}
+
+func (p *hubPart) leaveBehind(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.zombies += n
+}
+
+// pause waits until the part may be tried again, and reports false if ctx ended before that.
+func (p *hubPart) pause(ctx context.Context) bool {
+	p.mu.Lock()
+	delay := min(retryBase<<min(p.now.Restarts-1, 16), retryMax)
+	p.mu.Unlock()
+	delay = time.Duration(float64(delay) * (0.8 + 0.4*rand.Float64()))
+	for {
+		again := time.NewTimer(delay)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return false
+		}
+		p.mu.Lock()
+		zombies := p.zombies
+		p.mu.Unlock()
+		if zombies < maxZombies {
+			return true
+		}
+		p.say(ModuleFailed, ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
+			"so it is not started again before one of them does: restart the hub", zombies))
+		delay = retryBase
+	}
+}

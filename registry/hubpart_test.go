@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// partNamed returns the state of a hub part.
+func partNamed(r *registry.Registry, name string) registry.HubPartInfo {
+	for _, one := range r.HubParts() {
+		if one.Module == name {
+			return one
+		}
+	}
+	return registry.HubPartInfo{}
+}
+
+// expectPart waits until a hub part is in a state, and its message has a text.
+func expectPart(t *testing.T, r *registry.Registry, name, state, says string) registry.HubPartInfo {
+	t.Helper()
+	var one registry.HubPartInfo
+	eventually(t, func() error {
+		if one = partNamed(r, name); one.State != state || !strings.Contains(one.Message, says) {
+			return fmt.Errorf("%+v, want %s with %q", one, state, says)
+		}
+		return nil
+	})
+	return one
+}
+
+// hubPartFaults are the ways in which code of a hub part fails, with how the message of its state begins.
+func hubPartFaults() map[string]struct {
+	part fx.Option
+	says string
+} {
+	boom := func() { panic("boom") }
+	onPods := func(m ctrl.Manager, b func(*ctrl.Builder) *ctrl.Builder) error {
+		return b(ctrl.NewControllerManagedBy(m).Named("faulty")).Complete(reconcile.Func(
+			func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+	}
+	return map[string]struct {
+		part fx.Option
+		says string
+	}{
+		"constructor": {fx.Options(fx.Provide(func() *strings.Builder { panic("boom") }), fx.Invoke(func(*strings.Builder) {})), "boom"},
+		"invoke":      {fx.Invoke(boom), "boom"},
+		"error":       {fx.Invoke(func() error { return errors.New("no database") }), "no database"},
+		"start hook":  {fx.Invoke(func(l fx.Lifecycle) { l.Append(fx.StartHook(boom)) }), "OnStart hook: panic: boom"},
+		"runnable": {fx.Invoke(func(m ctrl.Manager) error {
+			return m.Add(manager.RunnableFunc(func(context.Context) error { panic("boom") }))
+		}), "boom"},
+		"runnable's error": {fx.Invoke(func(m ctrl.Manager) error {
+			return m.Add(manager.RunnableFunc(func(context.Context) error { return errors.New("no database") }))
+		}), "no database"},
+		"Follow": {fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+			return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				r.Follow(ctx, func(registry.Event) { panic("boom") })
+				return nil
+			}))
+		}), "function given to Follow: panic: boom"},
+		"Source": {fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+			return onPods(m, func(b *ctrl.Builder) *ctrl.Builder {
+				return b.WatchesRawSource(registry.Source(r, func(registry.Event) []ctrl.Request { panic("boom") }))
+			})
+		}), "function given to Follow: panic: boom"},
+		"predicate": {fx.Invoke(func(m ctrl.Manager) error {
+			return onPods(m, func(b *ctrl.Builder) *ctrl.Builder {
+				return b.For(&corev1.Namespace{}).WithEventFilter(predicate.NewPredicateFuncs(func(client.Object) bool { panic("boom") }))
+			})
+		}), "event handler: panic: boom"},
+		"map function": {fx.Invoke(func(m ctrl.Manager) error {
+			return onPods(m, func(b *ctrl.Builder) *ctrl.Builder {
+				return b.For(&corev1.ConfigMap{}).Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(
+					func(context.Context, client.Object) []ctrl.Request { panic("boom") }))
+			})
+		}), "event handler: panic: boom"},
+		"event handler": {fx.Invoke(func(m ctrl.Manager) error {
+			return onPods(m, func(b *ctrl.Builder) *ctrl.Builder {
+				return b.WatchesRawSource(source.Kind(m.GetCache(), &corev1.Namespace{}, handler.TypedFuncs[*corev1.Namespace, ctrl.Request]{
+					CreateFunc: func(context.Context, event.TypedCreateEvent[*corev1.Namespace], workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+						panic("boom")
+					},
+				}))
+			})
+		}), "event handler: panic: boom"},
+		"index": {fx.Invoke(func(m ctrl.Manager) error {
+			return m.GetFieldIndexer().IndexField(context.Background(), &corev1.Namespace{}, "x", func(client.Object) []string { panic("boom") })
+		}), "index x: panic: boom"},
+		"supervised reconciler": {fx.Invoke(func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).Named("faulty").For(&corev1.Namespace{}).Complete(registry.Supervise(m, reconcile.Func(
+				func(context.Context, ctrl.Request) (ctrl.Result, error) { panic("boom") })))
+		}), "does nothing but panic"},
+		"watch of a remote": {fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+			return m.Add(manager.RunnableFunc(func(ctx context.Context) error { return watchNamespaces(ctx, r) }))
+		}), "event handler: panic: boom"},
+	}
+}
+
+// The hub part of a module that fails, in whichever of its functions, fails alone and with its name. Another one works
+// all the time, and so do the apps of the remotes.
+func TestHubParts_FailAlone(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	for name, fault := range hubPartFaults() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var heard atomic.Int64
+			r, run, err := hubApp(t,
+				registry.NewModule("faulty", registry.ModuleOptions{Hub: fault.part}).Option(),
+				registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+					return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+						r.Follow(ctx, func(registry.Event) { heard.Add(1) })
+						<-ctx.Done()
+						return nil
+					}))
+				})}).Option(),
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run()
+			spawn(t, r, "a", config)
+			one := expectPart(t, r, "faulty", registry.ModuleFailed, fault.says)
+			eventually(t, func() error { // it is started again
+				if now := partNamed(r, "faulty"); now.Restarts <= one.Restarts {
+					return fmt.Errorf("%+v", now)
+				}
+				return nil
+			})
+			if well := expectPart(t, r, "well", registry.ModuleRunning, ""); well.Restarts > 0 || heard.Load() == 0 {
+				t.Errorf("the other hub part: %+v, heard %d events", well, heard.Load())
+			}
+			if info, _ := r.Info("a"); info.State != registry.StateReady || info.Restarts > 0 {
+				t.Errorf("the remote: %+v", info)
+			}
+		})
+	}
+}
+
+// watchNamespaces adds a handler that panics to the cache of every remote that is ready.
+func watchNamespaces(ctx context.Context, r *registry.Registry) error {
+	r.Follow(ctx, func(e registry.Event) {
+		if e.Kind == registry.EventReady {
+			_ = r.WithCluster(ctx, e.Name, addPanic)
+		}
+	})
+	<-ctx.Done()
+	return nil
+}
+
+func addPanic(ctx context.Context, c cluster.Cluster) error {
+	informer, err := c.GetCache().GetInformer(ctx, &corev1.Namespace{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(any) { panic("boom") }})
+	return err
+}
+
+// What the hub part of a module asks of the hub carries its name, and ends with it.
+func TestHubParts_AreFencedAndNamed(t *testing.T) {
+	t.Parallel()
+	lives := make(chan registry.HubPart, 10)
+	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func(p registry.HubPart) error {
+		lives <- p
+		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			return errors.Join(p.Reader.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}), errors.New("the end"))
+		}))
+	})}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	expectPart(t, r, "faulty", registry.ModuleFailed, "the end")
+	first := <-lives
+	<-lives
+	eventually(t, func() error {
+		err := first.Reader.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+		if !errors.Is(err, registry.ErrStopped) {
+			return fmt.Errorf("a hub part that has ended can read: %w", err)
+		}
+		return nil
+	})
+	if err := first.Registry.WithClient(t.Context(), "a", nil); !errors.Is(err, registry.ErrStopped) {
+		t.Errorf("a hub part that has ended gets a client: %v", err)
+	}
+	if !strings.Contains(first.Config.UserAgent, "/hub/faulty/") {
+		t.Errorf("its user agent is %s", first.Config.UserAgent)
+	}
+}

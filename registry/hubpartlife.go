@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/pprof"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// partLife is one life of a hub part: what an epoch is for the app of a remote, with the hub in the place of the
+// remote. Its App has a manager, a cache and clients of its own, so that what it does is known to be the module's,
+// and ends when it does.
+type partLife struct {
+	*epoch
+	part     *hubPart
+	scheme   *runtime.Scheme // a copy of the hub's, which invokes may add kinds to
+	registry *Registry       // the module's handle
+	parts    partValues      // what the App provides
+
+	shared      []Shared // set when the App is built
+	decorations []Decoration
+
+	halted context.Context //nolint:containedctx // Ends when the manager is to end.
+	halt   context.CancelFunc
+	quiet  chan struct{} // closed when no runnable works any more
+	begun  atomic.Bool   // it is run
+	ready  bool          // it ran; for whoever runs the life
+}
+
+// newPartLife returns a life that has not begun.
+func newPartLife(p *hubPart) *partLife {
+	env := p.parts.environment
+	number := env.epochs.Add(1)
+	only := []choice{{Module: p.entry.Module}}
+	e := &epoch{
+		lifetime: lifetime{number: number, log: p.log.WithValues("epoch", number)},
+		config:   Config{}.withDefaults(), chosen: only, missed: func() {}, built: func([]string) {},
+		done: make(chan struct{}), metrics: &appMetrics{Registerer: env.metrics},
+	}
+	l := &partLife{epoch: e, part: p, scheme: copyScheme(env.scheme), quiet: make(chan struct{})}
+	e.begin(env, []string{"hubpart", p.entry.name}, only, p.changed)
+	e.work, e.endWork = e.ctx, e.cancel
+	e.intake = newIntake(env.shapes, noLimit)
+	context.AfterFunc(e.ctx, e.metrics.end)
+	l.halted, l.halt = context.WithCancel(e.ctx)
+	l.registry = &Registry{core: p.parts.registry.core, by: l.guard()}
+	return l
+}
+
+// noLimit is the budget of a hub part's cache. The hub's API server is not a stranger's.
+const noLimit = 1 << 62
+
+func (l *partLife) guard() *guard {
+	return &guard{module: l.part.entry.name, life: &l.lifetime, log: l.log}
+}
+
+// start begins to build the App, if that has not begun.
+func (l *partLife) start() {
+	if l.building == nil {
+		l.building = start(func() error {
+			pprof.SetGoroutineLabels(l.ctx)
+			if err := l.connect(); err != nil {
+				return err
+			}
+			return l.buildApp(hubPartOptions(l))
+		})
+	}
+}
+
+// connect makes what the App provides. It contacts nobody.
+func (l *partLife) connect() error {
+	l.clients = l.config()
+	mgr, err := ctrl.NewManager(l.clients, l.managerOptions())
+	if err != nil {
+		return fmt.Errorf("build the manager: %w", err)
+	}
+	l.events.EventRecorder = mgr.GetEventRecorder("clusterfx-" + l.part.entry.name)
+	l.values.Manager, l.values.Connection, l.values.Config = mgr, mgr, l.clients
+	l.parts = l.newValues(mgr)
+	return nil
+}
+
+// config returns the configuration of the part's clients: the hub's, with the fence of this life and the name of
+// the module on every request.
+func (l *partLife) config() *rest.Config {
+	config := rest.CopyConfig(l.hub)
+	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.replica, l.part.entry.name, l.number)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &partTransport{next: next, fence: l.ctx, module: l.part.entry.name}
+	})
+	return config
+}
+
+func (l *partLife) managerOptions() ctrl.Options {
+	yes, forever := true, time.Duration(-1)
+	o := ctrl.Options{}
+	if base := l.part.parts.options.HubParts.Manager; base != nil {
+		o = base()
+	}
+	o.Scheme, o.Logger = l.scheme, l.log.V(1)
+	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.hubMapper, nil }
+	o.NewCache = l.newCache
+	o.Cache.DefaultWatchErrorHandler = l.watchFailed
+	o.Metrics = metricsserver.Options{BindAddress: "0"}
+	o.HealthProbeBindAddress, o.PprofBindAddress = "0", "0"
+	o.GracefulShutdownTimeout = &forever // patience is the part's
+	o.Controller = ctrlconfig.Controller{
+		SkipNameValidation:    &yes,
+		EnableWarmup:          &yes,
+		CacheSyncTimeout:      never,
+		ReconciliationTimeout: l.limits.ReconcileTimeout,
+		Logger:                l.log,
+	}
+	return o
+}
+
+// run runs the life until it fails or ctx ends, and returns why. It does not wait for what it has started: done is
+// closed when all of that has ended.
+func (l *partLife) run(ctx context.Context) error {
+	err := l.runUntil(ctx)
+	l.part.parts.running.Go(func() { l.cleanUp(ctx) })
+	return err
+}
+
+func (l *partLife) runUntil(ctx context.Context) error {
+	l.begun.Store(true)
+	l.part.parts.running.Go(func() {
+		select {
+		case <-l.part.parts.elected:
+			l.permission.grant()
+		case <-l.ctx.Done():
+		}
+	})
+	cut := context.AfterFunc(ctx, func() { l.stop(ErrStopped) })
+	l.start()
+	if err := l.awaitBuilding(); err != nil {
+		return err
+	}
+	if err := l.startHooks(); err != nil {
+		return err
+	}
+	if !cut() {
+		return context.Cause(l.ctx)
+	}
+	defer context.AfterFunc(ctx, l.halt)()
+	mgr := l.values.Manager
+	l.events.open()
+	l.manager = start(func() error {
+		pprof.SetGoroutineLabels(l.ctx)
+		return mgr.Start(l.halted)
+	})
+	if err := l.waitUntilSynced(l.halted, mgr); err != nil {
+		return err
+	}
+	l.ready = true
+	l.part.publish(l)
+	l.part.changed()
+	select {
+	case <-l.manager.done:
+		return managerError(l.manager.err)
+	case <-l.tracker.broken:
+		return l.tracker.cause
+	case <-l.halted.Done():
+		return context.Cause(l.halted)
+	}
+}
+
+// cleanUp ends what the life has started, and returns when all of it has ended. At the end of the hub the hooks wait
+// for the apps of the remotes, which may use what they close.
+func (l *partLife) cleanUp(hub context.Context) {
+	defer close(l.done)
+	defer l.hooks.end()
+	defer l.metrics.end()
+	l.halt()
+	if hub.Err() == nil {
+		l.stop(ErrStopped)
+		l.manager.wait(l.limits.StopTimeout / 2)
+	} else {
+		l.manager.wait(never)
+	}
+	l.permission.withdraw(0)
+	close(l.quiet)
+	ctx, cancel := l.part.parts.timeOfHooks(hub)
+	if err := l.hooks.stop(ctx); err != nil {
+		l.log.Error(err, "A hub part did not stop cleanly")
+	}
+	cancel()
+	l.stop(ErrStopped)
+	l.building.wait(never)
+	l.manager.wait(never)
+}
+
+// controllers returns the controllers that the module has added.
+func (l *partLife) controllers() []ControllerInfo {
+	for _, m := range l.tracker.list() {
+		if m.Name == l.part.entry.name {
+			return m.Controllers
+		}
+	}
+	return nil
+}

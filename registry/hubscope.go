@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// What is in this file keeps what a hub part gives to others in its scope: to the registry, and to the servers of the
+// hub.
+
+// within returns a context that ends with the life of the hub part, too, that has this handle.
+func (r *Registry) within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if r.by == nil {
+		return ctx, cancel
+	}
+	life := r.by.life.ctx
+	unhook := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	return ctx, func(cause error) {
+		unhook()
+		cancel(cause)
+	}
+}
+
+// contained returns f with its panics contained.
+func (r *Registry) contained(what string, f func(Event)) func(Event) {
+	if r.by == nil {
+		return func(e Event) {
+			err := safely(func() error { f(e); return nil })
+			var panicked *panicError
+			if errors.As(err, &panicked) {
+				r.log.Error(err, "Code of the hub failed on an event", "function", what, "cluster", string(e.Name),
+					"stack", string(panicked.stack))
+			}
+		}
+	}
+	return func(e Event) {
+		if !r.by.broken() {
+			r.by.call(what, func() { f(e) })
+		}
+	}
+}
+
+// call calls code of a module in a goroutine that is not the module's own.
+func (g *guard) call(what string, f func()) {
+	returned := false
+	defer g.check(what, &returned)
+	f()
+	returned = true
+}
+
+// probe calls a check on behalf of a module, whose panic is an error and ends its hub part.
+func (g *guard) probe(what string, check healthz.Checker, r *http.Request) (err error) {
+	err = fmt.Errorf("%s panicked", what)
+	g.call(what, func() { err = check(r) })
+	return err
+}
+
+// site is what hub parts have added to the servers of the hub. The hub has one entry for each, whose part may be
+// started again: the entry then leads to what the new life has added.
+type site struct {
+	mu       sync.Mutex // protects the fields
+	checks   map[string]*slot[healthz.Checker]
+	handlers map[string]*slot[http.Handler]
+	hooks    map[string]*slot[http.Handler]
+}
+
+// slot is an entry of the hub's servers.
+type slot[T any] struct {
+	life  *partLife // whose it is
+	value T
+}
+
+// put puts a value into a slot, and reports whether the slot is new.
+func put[T any](s *site, slots *map[string]*slot[T], name string, one slot[T]) (isNew bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := (*slots)[name]
+	if before != nil && before.life.part != one.life.part {
+		return false, fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.entry.name, name)
+	}
+	if *slots == nil {
+		*slots = map[string]*slot[T]{}
+	}
+	(*slots)[name] = &one
+	return before == nil, nil
+}
+
+// at returns what is in a slot, and whether its life has not ended.
+func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := *(*slots)[name]
+	return one, one.life.ctx.Err() == nil
+}
+
+// addCheck adds a check to the hub's. That of a life that has ended has nothing to say.
+func (l *partLife) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
+	s, key := &l.part.parts.site, page+"/"+name
+	isNew, err := put(s, &s.checks, key, slot[healthz.Checker]{l, check})
+	if err != nil || !isNew {
+		return err
+	}
+	return add(name, func(r *http.Request) error {
+		one, lives := at(s, &s.checks, key)
+		if !lives {
+			return nil
+		}
+		return one.life.guard().probe("health check", one.value, r)
+	})
+}
+
+// AddHealthzCheck adds a check to the hub's.
+func (m *moduleManager) AddHealthzCheck(name string, check healthz.Checker) error {
+	if m.part == nil {
+		return m.Manager.AddHealthzCheck(name, check)
+	}
+	return m.part.addCheck("healthz", name, check, m.part.part.parts.manager.AddHealthzCheck)
+}
+
+// AddReadyzCheck adds a check to the hub's.
+func (m *moduleManager) AddReadyzCheck(name string, check healthz.Checker) error {
+	if m.part == nil {
+		return m.Manager.AddReadyzCheck(name, check)
+	}
+	return m.part.addCheck("readyz", name, check, m.part.part.parts.manager.AddReadyzCheck)
+}
+
+// AddMetricsServerExtraHandler adds a handler to the hub's. net/http contains its panics.
+func (m *moduleManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
+	if m.part == nil {
+		return m.Manager.AddMetricsServerExtraHandler(path, handler)
+	}
+	parts := m.part.part.parts
+	isNew, err := put(&parts.site, &parts.site.handlers, path, slot[http.Handler]{m.part, handler})
+	if err != nil || !isNew {
+		return err
+	}
+	return parts.manager.AddMetricsServerExtraHandler(path, parts.site.handler(&parts.site.handlers, path))
+}
+
+// handler serves what is in a slot.
+func (s *site) handler(slots *map[string]*slot[http.Handler], path string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one, lives := at(s, slots, path)
+		if !lives {
+			http.Error(w, "the hub part of module "+one.life.part.entry.name+" does not run", http.StatusServiceUnavailable)
+			return
+		}
+		one.value.ServeHTTP(w, r)
+	})
+}
+
+// Elected returns a channel that is closed when this hub leads.
+func (m *moduleManager) Elected() <-chan struct{} {
+	if m.part == nil {
+		return m.Manager.Elected()
+	}
+	return m.part.part.parts.elected
+}
+
+// GetWebhookServer returns the hub's, where it is the manager of a hub part.
+func (m *moduleManager) GetWebhookServer() webhook.Server {
+	if m.part == nil {
+		return m.Manager.GetWebhookServer()
+	}
+	return &partWebhooks{Server: m.part.part.parts.manager.GetWebhookServer(), life: m.part}
+}
+
+// partWebhooks is the hub's server for webhooks as a hub part sees it.
+type partWebhooks struct {
+	webhook.Server
+	life *partLife
+}
+
+// Register serves a hook at a path. It panics where another part has the path, as its interface demands.
+func (w *partWebhooks) Register(path string, hook http.Handler) {
+	s := &w.life.part.parts.site
+	isNew, err := put(s, &s.hooks, path, slot[http.Handler]{w.life, hook})
+	if err != nil {
+		panic(err)
+	}
+	if isNew {
+		w.Server.Register(path, s.handler(&s.hooks, path))
+	}
+}
