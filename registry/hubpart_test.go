@@ -9,9 +9,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/onsi/gomega"
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -210,4 +216,121 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	if !strings.Contains(first.Config.UserAgent, "/hub/faulty/") {
 		t.Errorf("its user agent is %s", first.Config.UserAgent)
 	}
+}
+
+// The hub part of a module that lacks a right in the hub waits with the right's name; the others run. It starts when
+// the right is granted, and shows that it was taken away.
+func TestHubParts_MissingRight(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "hub")
+	const user = "hub-without-secrets"
+	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: []rbacv1.PolicyRule{rule("namespaces", "get", "list", "watch")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watches := func(kind client.Object) fx.Option {
+		return fx.Invoke(func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).Named("one").For(kind).Complete(reconcile.Func(
+				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+		})
+	}
+	r, run, err := hubAppWith(t, credential.Config(), registry.Options{},
+		registry.NewModule("lacks", registry.ModuleOptions{
+			Hub: watches(&corev1.Secret{}), HubRules: []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},
+			HubNamespaces: []string{"kube-public"},
+		}).Option(),
+		registry.NewModule("declares-nothing", registry.ModuleOptions{Hub: watches(&corev1.ConfigMap{})}).Option(),
+		registry.NewModule("well", registry.ModuleOptions{
+			Hub: watches(&corev1.Namespace{}), HubRules: []rbacv1.PolicyRule{rule("namespaces", "list", "watch")},
+		}).Option(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	waiting := expectPart(t, r, "lacks", registry.ModuleWaiting, "list secrets in kube-public")
+	if waiting.Reason != registry.ReasonRightsMissing {
+		t.Errorf("it waits: %+v", waiting)
+	}
+	expectPart(t, r, "declares-nothing", registry.ModuleWaiting, "configmaps")
+	expectPart(t, r, "well", registry.ModuleRunning, "")
+
+	admin := clientFor(t, c)
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "kube-public"},
+		Rules:      []rbacv1.PolicyRule{rule("secrets", "get", "list", "watch")},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "kube-public"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if err := errors.Join(admin.Create(t.Context(), role), admin.Create(t.Context(), binding)); err != nil {
+		t.Fatal(err)
+	}
+	expectPart(t, r, "lacks", registry.ModuleRunning, "")
+	if err := admin.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	gomega.NewWithT(t).Eventually(func() error { // it is looked at once a minute
+		if one := partNamed(r, "lacks"); one.State != registry.ModuleDegraded || one.Reason != registry.ReasonRightsMissing {
+			return fmt.Errorf("%+v", one)
+		}
+		return nil
+	}).WithTimeout(3 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+	expectPart(t, r, "well", registry.ModuleRunning, "")
+}
+
+// The remote part of a module waits while the hub part does not run that shares a value which it needs, and gets the
+// value of the next one.
+func TestHubParts_SharedValueWaits(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	var lives atomic.Int64
+	var broken atomic.Bool
+	var seen atomic.Int64
+	broken.Store(true)
+	end := make(chan struct{}, 1)
+	r, run, err := hubApp(t,
+		registry.NewModule("maker", registry.ModuleOptions{Hub: fx.Options(
+			fx.Provide(func(m ctrl.Manager) (*atomic.Int64, error) {
+				if broken.Load() {
+					return nil, errors.New("no database")
+				}
+				value := &atomic.Int64{}
+				value.Store(lives.Add(1))
+				return value, m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+					select {
+					case <-end:
+						return errors.New("the end")
+					case <-ctx.Done():
+						return nil
+					}
+				}))
+			}),
+			registry.Share[*atomic.Int64](),
+		)}).Option(),
+		registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(func(v *atomic.Int64) { seen.Store(v.Load()) })}).Option(),
+		registry.NewModule("bystander", registry.ModuleOptions{Remote: fx.Invoke(func() {})}).Option(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	spawn(t, r, "a", config)
+	expectModule(t, r, "a", "bystander", registry.ModuleRunning, registry.ReasonRunning)
+	waiting := expectModule(t, r, "a", "user", registry.ModuleWaiting, registry.ReasonHubPartNotRunning)
+	if !strings.Contains(waiting.Message, "module maker") {
+		t.Errorf("it waits: %+v", waiting)
+	}
+	broken.Store(false)
+	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
+	end <- struct{}{}
+	eventually(t, func() error {
+		if got := seen.Load(); got != 2 {
+			return fmt.Errorf("the app has the value of life %d", got)
+		}
+		return nil
+	})
+	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
@@ -33,6 +34,7 @@ type partLife struct {
 
 	halted context.Context //nolint:containedctx // Ends when the manager is to end.
 	halt   context.CancelFunc
+	denied chan struct{} // capacity 1: a watch was forbidden
 	quiet  chan struct{} // closed when no runnable works any more
 	begun  atomic.Bool   // it is run
 	ready  bool          // it ran; for whoever runs the life
@@ -45,10 +47,11 @@ func newPartLife(p *hubPart) *partLife {
 	only := []choice{{Module: p.entry.Module}}
 	e := &epoch{
 		lifetime: lifetime{number: number, log: p.log.WithValues("epoch", number)},
-		config:   Config{}.withDefaults(), chosen: only, missed: func() {}, built: func([]string) {},
+		config:   Config{}.withDefaults(), chosen: only, built: func([]string) {},
 		done: make(chan struct{}), metrics: &appMetrics{Registerer: env.metrics},
 	}
-	l := &partLife{epoch: e, part: p, scheme: copyScheme(env.scheme), quiet: make(chan struct{})}
+	l := &partLife{epoch: e, part: p, scheme: copyScheme(env.scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
+	e.missed = l.askAgain
 	e.begin(env, []string{"hubpart", p.entry.name}, only, p.changed)
 	e.work, e.endWork = e.ctx, e.cancel
 	e.intake = newIntake(env.shapes, noLimit)
@@ -112,6 +115,12 @@ func (l *partLife) managerOptions() ctrl.Options {
 	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.hubMapper, nil }
 	o.NewCache = l.newCache
 	o.Cache.DefaultWatchErrorHandler = l.watchFailed
+	for _, namespace := range l.part.entry.HubNamespaces() {
+		if o.Cache.DefaultNamespaces == nil {
+			o.Cache.DefaultNamespaces = map[string]cache.Config{}
+		}
+		o.Cache.DefaultNamespaces[namespace] = cache.Config{}
+	}
 	o.Metrics = metricsserver.Options{BindAddress: "0"}
 	o.HealthProbeBindAddress, o.PprofBindAddress = "0", "0"
 	o.GracefulShutdownTimeout = &forever // patience is the part's
@@ -143,6 +152,9 @@ func (l *partLife) runUntil(ctx context.Context) error {
 		}
 	})
 	cut := context.AfterFunc(ctx, func() { l.stop(ErrStopped) })
+	if err := l.awaitRights(); err != nil {
+		return err
+	}
 	l.start()
 	if err := l.awaitBuilding(); err != nil {
 		return err
@@ -164,6 +176,7 @@ func (l *partLife) runUntil(ctx context.Context) error {
 		return err
 	}
 	l.ready = true
+	l.part.parts.running.Go(l.watchRights)
 	l.part.publish(l)
 	l.part.changed()
 	select {

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // moduleRules are the rights that a module declares.
@@ -33,6 +34,16 @@ const maxRules = 1000
 // maxRightsNamed is how many missing rights of a module are named.
 const maxRightsNamed = 8
 
+// reviewer asks an API server what its user may do. post sends a review and decodes the response into it.
+type reviewer struct {
+	post func(ctx context.Context, path string, review client.Object) error
+}
+
+// reviewer asks the remote.
+func (l *link) reviewer() reviewer {
+	return reviewer{func(ctx context.Context, path string, review client.Object) error { return l.post(ctx, path, review) }}
+}
+
 // rights asks the remote which of the rules its credentials do not have, by module.
 //
 // It asks for the rules as a whole first, which is one request per namespace. API servers whose rights do
@@ -40,7 +51,7 @@ const maxRightsNamed = 8
 //
 // With spec.namespaces, a right on a kind that has no namespace is taken to be granted where a RoleBinding
 // grants it, which has no effect: the rules do not say what has a namespace.
-func (l *link) rights(ctx context.Context, q *questions) (map[string][]string, error) {
+func (l reviewer) rights(ctx context.Context, q *questions) (map[string][]string, error) {
 	namespaces := q.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -64,19 +75,24 @@ func (l *link) rights(ctx context.Context, q *questions) (map[string][]string, e
 		}
 	}
 	for module, rights := range lacking {
-		if more := len(rights) - maxRightsNamed; more > 0 {
-			lacking[module] = append(rights[:maxRightsNamed:maxRightsNamed], fmt.Sprintf("and %d more", more))
-		}
-		if len(rights) == 0 {
+		if lacking[module] = firstOf(rights); len(rights) == 0 {
 			delete(lacking, module)
 		}
 	}
 	return lacking, nil
 }
 
+// firstOf returns as many of some rights as are named.
+func firstOf(rights []string) []string {
+	if more := len(rights) - maxRightsNamed; more > 0 {
+		return append(rights[:maxRightsNamed:maxRightsNamed], fmt.Sprintf("and %d more", more))
+	}
+	return rights
+}
+
 // missing returns which of some rights are not granted in a namespace. It asks for no more of them than
 // reviews, and takes off what it has asked.
-func (l *link) missing(ctx context.Context, namespace string, open []rbacv1.PolicyRule, reviews *int) ([]string, error) {
+func (l reviewer) missing(ctx context.Context, namespace string, open []rbacv1.PolicyRule, reviews *int) ([]string, error) {
 	var missing []string
 	for _, right := range open {
 		if *reviews > 0 {
@@ -96,7 +112,7 @@ func (l *link) missing(ctx context.Context, namespace string, open []rbacv1.Poli
 
 // rulesIn returns the rules that the API server tells for a namespace, or for all of them, and whether there are
 // no others.
-func (l *link) rulesIn(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, all bool, err error) {
+func (l reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, all bool, err error) {
 	review := &authorizationv1.SelfSubjectRulesReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
 	}
@@ -124,7 +140,7 @@ func (l *link) rulesIn(ctx context.Context, namespace string) (rules []rbacv1.Po
 }
 
 // allowed asks for one right: a rule with one verb, one group and one resource, or one path.
-func (l *link) allowed(ctx context.Context, namespace string, right rbacv1.PolicyRule) (bool, error) {
+func (l reviewer) allowed(ctx context.Context, namespace string, right rbacv1.PolicyRule) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 	}

@@ -203,7 +203,7 @@ func (l *link) survey(ctx context.Context, q *questions, before *findings) *find
 	}
 	if len(q.rules) > 0 {
 		asking.Go(func() error {
-			lacking, err := l.rights(ctx, q)
+			lacking, err := l.reviewer().rights(ctx, q)
 			if err != nil {
 				_, found.unasked = classify(err)
 			}

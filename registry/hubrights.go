@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// rightsTimeout bounds one look at the hub's rights.
+const rightsTimeout = 20 * time.Second
+
+// newReviewer returns what asks the hub's API server what the hub may do. A standby may ask, too.
+func (p *hubPart) newReviewer() (*reviewer, error) {
+	scheme := runtime.NewScheme()
+	if err := authorizationv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	hub, err := client.New(p.current().config(), client.Options{Scheme: scheme, Mapper: p.parts.hubMapper})
+	if err != nil {
+		return nil, fmt.Errorf("build the client that asks for permissions: %w", err)
+	}
+	return &reviewer{func(ctx context.Context, _ string, review client.Object) error { return hub.Create(ctx, review) }}, nil
+}
+
+// lacks returns the rights in the hub that the module declares and the hub does not have, named as an operator would
+// ask for them.
+func (l *partLife) lacks() ([]string, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, rightsTimeout)
+	defer cancel()
+	asks, err := l.part.newReviewer()
+	if err != nil {
+		return nil, err
+	}
+	name := l.part.entry.name
+	var lacking []string
+	for _, declared := range HubRules(l.part.entry.Module) {
+		q := &questions{rules: []moduleRules{{name, declared.Rules}}}
+		if declared.Namespace != "" {
+			q.namespaces = []string{declared.Namespace}
+		}
+		missing, err := asks.rights(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		lacking = append(lacking, missing[name]...)
+	}
+	return firstOf(lacking), nil
+}
+
+// awaitRights returns when the hub has every right that the module declares.
+func (l *partLife) awaitRights() error {
+	if len(l.part.entry.HubRules()) == 0 {
+		return nil
+	}
+	for {
+		missing, err := l.lacks()
+		switch {
+		case l.ctx.Err() != nil:
+			return context.Cause(l.ctx)
+		case err != nil:
+			_, message := classify(err)
+			l.part.say(ModuleWaiting, ReasonPending, "failed to ask the hub's API server for the permissions that the module declares: "+message)
+		case len(missing) > 0:
+			l.part.say(ModuleWaiting, ReasonRightsMissing, lackOf(missing))
+		default:
+			l.part.granted()
+			return nil
+		}
+		if !l.pause(surveySoon) {
+			return context.Cause(l.ctx)
+		}
+	}
+}
+
+// watchRights shows rights that are taken away while the part runs. The part goes on with what it may do.
+func (l *partLife) watchRights() {
+	if len(l.part.entry.HubRules()) == 0 {
+		return
+	}
+	pause := surveyLater
+	for l.pause(pause) {
+		missing, err := l.lacks()
+		if err != nil {
+			continue // it is not known, then
+		}
+		pause = surveyLater
+		if len(missing) > 0 {
+			pause = surveySoon
+		}
+		l.part.lack(missing)
+	}
+}
+
+// pause returns after a time, or when a watch was forbidden. It reports false when the life has ended.
+func (l *partLife) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.denied:
+		select { // for a watch that is forbidden again and again
+		case <-time.After(surveyPause):
+		case <-l.halted.Done():
+		}
+	case <-l.halted.Done():
+	}
+	return l.halted.Err() == nil
+}
+
+// askAgain has the rights looked at soon.
+func (l *partLife) askAgain() {
+	select {
+	case l.denied <- struct{}{}:
+	default:
+	}
+}
+
+// granted notes that the part waits for no right any more.
+func (p *hubPart) granted() {
+	p.mu.Lock()
+	if p.over.Reason == ReasonRightsMissing || p.over.Reason == ReasonPending {
+		p.over = HubPartInfo{}
+	}
+	p.mu.Unlock()
+	p.lack(nil)
+}
+
+// lack notes which rights are missing.
+func (p *hubPart) lack(missing []string) {
+	p.mu.Lock()
+	same := slices.Equal(p.lacking, missing)
+	p.lacking = missing
+	p.mu.Unlock()
+	if !same {
+		p.changed()
+	}
+}
