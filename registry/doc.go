@@ -96,7 +96,7 @@ watches without requiring it keeps the whole app waiting instead.
 # What goes into an app beside its modules
 
 A module's configuration (ConfigOf) is a value of a type of its own, with the overrides that the operator has
-for remotes with certain labels. Share hands a value of the hub's App to all apps. A Decoration wraps the
+for remotes with certain labels. Share hands a value of a hub part to all apps. A Decoration wraps the
 transport of the remotes that it selects, or changes their bounds; it sits where nothing that an app can make
 of its clients or configuration gets round it.
 
@@ -175,9 +175,24 @@ its Secret, and so that whoever owns the Secret decides what a bad one means.
 All modules of a remote share one app and one fate. Separate managers would isolate them from
 each other at the price of a cache each.
 
+# Hub parts
+
+FX runs the hub part of each module in an App of its own, as the registry runs the app of a remote: with a manager, a
+cache, clients and a handle of the Registry that are the module's (hubpart.go). What one hub part does is contained in the
+same way, and so is what it gives to the registry: the functions of Follow and Source, and what it adds to the caches of
+remotes with WithCluster. It is started again with the same backoff, waits for the rights that its module declares in the
+hub, and is fenced when it has ended. HubParts returns the state of each. The cache is its own, so that its requests carry
+its name, what it may not list is in nobody else's way, and all of it ends with it; the price is memory for kinds that
+several hub parts watch.
+
+A value of Share belongs to one life of a hub part. The remote parts that need it leave their apps when that life ends,
+and come back with the value of the next one.
+
+The table of functions_test.go lists every place where a function of a module is called, with its test.
+
 # What is not contained
 
-A panic in code of a module ends its app and nothing else, in whichever goroutine it is called:
+A panic in code of a module ends its app, or its hub part, and nothing else, in whichever goroutine it is called:
 constructors, hooks, runnables, Reconcile, event handlers, predicates, map functions, indexers and
 collectors. A reconciler that does nothing but panic or never returns is found if it went through
 Supervise. What an app's cache may hold is bounded by Limits.

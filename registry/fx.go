@@ -70,7 +70,7 @@ type Shared struct {
 const sharedGroup = "clusterfx-shared"
 
 // Share hands a value of the hub's App to the apps of all remotes: it is built once, by the constructor that
-// the hub part of a module gives for it, and the remote part of any module may ask for a T. It goes into the
+// the hub part of a module has for it, and the remote part of any module may ask for a T. It goes into the
 // hub part of a module, or into the options of the hub:
 //
 //	registry.ModuleOptions{
@@ -78,9 +78,10 @@ const sharedGroup = "clusterfx-shared"
 //		Remote: fx.Invoke(Setup), // may ask for a *Pool
 //	}
 //
-// The value must be safe for use by many goroutines. It belongs to the hub's App: its hooks run there, after
-// all apps have ended for those that stop it. Several modules may share the same T; what has no T in the hub
-// does not start. A T that an app has already, such as client.Client, is refused when the hub starts.
+// The value must be safe for use by many goroutines. It belongs to the hub part that shares it: its hooks run there, when
+// the hub ends after all apps have ended. While that hub part does not run, modules whose remote part needs the value
+// wait. Two hub parts that share the same T, and a T that an app has already, such as client.Client, are refused when
+// the hub starts.
 func Share[T any]() fx.Option {
 	share := func(value T) Shared {
 		return Shared{kind: reflect.TypeFor[T](), provide: fx.Provide(func() T { return value })}

@@ -88,7 +88,7 @@ func (l *partLife) connect() error {
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	l.events.EventRecorder = mgr.GetEventRecorder("clusterfx-" + l.part.entry.name)
+	l.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), l.scheme)
 	l.values.Manager, l.values.Connection, l.values.Config = mgr, mgr, l.clients
 	l.parts = l.newValues(mgr)
 	return nil

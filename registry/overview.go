@@ -16,6 +16,7 @@ type overview struct {
 
 	clusters, modules             *prometheus.Desc // how many there are of each kind
 	info, state, module, restarts *prometheus.Desc // for each remote
+	part, zombies                 *prometheus.Desc // for each hub part
 }
 
 var _ prometheus.Collector = (*overview)(nil)
@@ -30,8 +31,11 @@ func newOverview(r *Registry, aggregate bool) *overview {
 		modules:  desc("modules", "Modules of remotes by their state.", "module", "state"),
 		info: desc("cluster_info", "1 for each remote, with the id and the version that it told last.",
 			clusterLabel, "id", "version"),
-		state:    desc("cluster_state", "1 for the state that a remote is in.", clusterLabel, "state"),
-		module:   desc("module_state", "1 for the state that a module of a remote is in.", clusterLabel, "module", "state"),
+		state:  desc("cluster_state", "1 for the state that a remote is in.", clusterLabel, "state"),
+		module: desc("module_state", "1 for the state that a module of a remote is in.", clusterLabel, "module", "state"),
+		part:   desc("hub_part_state", "1 for the state that the hub part of a module is in.", "module", "state"),
+		zombies: desc("hub_part_zombies",
+			"Earlier lives of the hub part of a module that were fenced and do not end.", "module"),
 		restarts: desc("app_failures_in_a_row", "How often an app has failed since it was last well for ten minutes.", clusterLabel),
 	}
 }
@@ -54,7 +58,7 @@ func states() []State {
 
 // Describe implements prometheus.Collector.
 func (o *overview) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{o.clusters, o.modules, o.info, o.state, o.module, o.restarts} {
+	for _, d := range []*prometheus.Desc{o.clusters, o.modules, o.info, o.state, o.module, o.restarts, o.part, o.zombies} {
 		to <- d
 	}
 }
@@ -81,6 +85,10 @@ func (o *overview) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, state := range states() {
 		gauge(o.clusters, clusters[state], string(state))
+	}
+	for _, one := range o.registry.HubParts() {
+		gauge(o.part, 1, one.Module, one.State)
+		gauge(o.zombies, one.Zombies, one.Module)
 	}
 	for key, n := range modules {
 		gauge(o.modules, n, key[0], key[1])

@@ -296,7 +296,7 @@ type ClusterStatus struct {
 	ModuleSummary string `json:"moduleSummary,omitempty"`
 
 	// modules are the modules that are wanted for the remote, sorted by name. One that waits says for
-	// what: APIMissing, VersionUnsupported, RightsMissing, or Waiting.
+	// what: APIMissing, VersionUnsupported, RightsMissing, HubPartNotRunning, or Waiting.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -100,19 +100,9 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 	}
 }
 
-// selects asks Options.Select. It is called in a goroutine of the source's own, in which a panic would end
-// the hub.
-func (s *remotes[object]) selects(info registry.Info) (selected bool) {
-	if s.options.Select == nil {
-		return true
-	}
-	defer func() {
-		if value := recover(); value != nil {
-			s.log.Error(fmt.Errorf("panic: %v", value), "Options.Select panicked; the remote is not watched", "cluster", info.Name)
-			selected = false
-		}
-	}()
-	return s.options.Select(info)
+// selects asks Options.Select. It is called by the function given to Follow, whose panics the registry contains.
+func (s *remotes[object]) selects(info registry.Info) bool {
+	return s.options.Select == nil || s.options.Select(info)
 }
 
 // newOf returns an empty object of the kind.

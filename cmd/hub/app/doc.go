@@ -18,16 +18,11 @@ hub in their own process:
 # What a hub consists of
 
 The hub is one fx App. It holds a controller-runtime manager for the management cluster, the
-registry that runs one more App per remote, the reconciler that tells the registry of Cluster
-objects, and the hub part of every module. A hub part may ask for:
+registry that runs one more App per remote, and the reconciler that tells the registry of Cluster
+objects. The hub part of every module is an App of its own, which the registry runs, too. It may ask
+for what registry.HubPart lists, and for:
 
-	*registry.Registry     the way to the remotes
-	ctrl.Manager           of the hub, and of it: client.Client, client.Reader (name:"api-reader"),
-	                       cluster.Cluster, cache.Cache, *rest.Config, *runtime.Scheme,
-	                       meta.RESTMapper, events.EventRecorder
-	logr.Logger            the hub's
-	prometheus.Registerer  what --metrics-bind-address serves
-	trace.TracerProvider   where spans go, if anywhere
+	cluster.Settings       such as the credentials namespace
 	fx.Shutdowner          ends the hub, with an exit code
 
 An unnamed value belongs to the cluster that the App runs against, here the hub, as in a remote's
@@ -37,8 +32,8 @@ App it belongs to the remote.
 
 Run first takes its addresses, and asks the API server which cluster this is and whether it knows
 Cluster objects; a hub that cannot work says so and does not start. The manager runs in a goroutine
-that fx starts last and stops first, so hooks of modules run before there are caches: work belongs
-into the manager, hooks are for what the manager does not know. A manager that ends by itself ends
+that fx starts last and stops first. Hub parts are built before that and started by it; a hub part
+that cannot be built or started, or that fails, is shown and tried again, and the hub works without it. A manager that ends by itself ends
 the hub. Main makes the error the program's: nothing else in here exits.
 
 The registry is a runnable that needs the lease. When the hub is asked to stop, all apps have ended

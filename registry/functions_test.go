@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// calledFunctions are the places where a function of a module is called, each with the test which shows that a panic of
+// it ends the module's app or hub part and nothing else. Tests of other packages are named with their folder.
+func calledFunctions() map[string]string {
+	return map[string]string{
+		"hub part: constructor, invoke, start hook, runnable":           "TestHubParts_FailAlone",
+		"hub part: function given to Follow, mapping of Source":         "TestHubParts_FailAlone",
+		"hub part: predicate, map function, event handler, index":       "TestHubParts_FailAlone",
+		"hub part: handler in the cache of a remote":                    "TestHubParts_FailAlone",
+		"hub part: supervised reconciler":                               "TestHubParts_FailAlone",
+		"hub part: Select, Predicates, Map and Indexes of watch":        "watch/TestRemotes_PanicsEndTheHubPart",
+		"hub part: all of the above in a whole hub":                     "../cmd/hub/app/TestRun_WorksWithoutAHubPart",
+		"app: constructor, invoke, hook, runnable, handler, and others": "TestContain_Panics",
+		"app: metrics collector":                                        "TestCollector_MetricsThatCallTheModule",
+		"app: supervised reconciler":                                    "TestSupervise_NothingButPanics",
+		"Each: function":                                                "TestEach",
+		"decoration: Select, Client, Transport":                         "TestDecorate_Panics",
+	}
+}
+
+// The tests in the table exist.
+func TestCalledFunctions(t *testing.T) {
+	t.Parallel()
+	for what, test := range calledFunctions() {
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(test), "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || strings.Contains(string(text), "\nfunc "+filepath.Base(test)+"(")
+		}
+		if !found {
+			t.Errorf("%s: there is no test %s", what, test)
+		}
+	}
+}

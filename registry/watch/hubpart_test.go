@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
+)
+
+// A panic of a function of Options ends the hub part that has it, and nothing else.
+func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
+	t.Parallel()
+	faulty := map[string]watch.Options[client.Object]{
+		"select": {Select: func(registry.Info) bool { panic("boom") }},
+		"predicate": {Predicates: []predicate.TypedPredicate[client.Object]{
+			predicate.NewTypedPredicateFuncs(func(client.Object) bool { panic("boom") }),
+		}},
+		"map":   {Map: func(context.Context, registry.ClusterName, client.Object) []watch.Request { panic("boom") }},
+		"index": {Indexes: []watch.Index{{Field: "x", Extract: func(client.Object) []string { panic("boom") }}}},
+	}
+	watching := func(o watch.Options[client.Object], r *record) fx.Option {
+		return fx.Invoke(func(m ctrl.Manager, remotes *registry.Registry) error {
+			return watch.ControllerManagedBy(m, remotes).Named("test").WatchesRemote(&corev1.Namespace{}, o).Complete(r)
+		})
+	}
+	var well record
+	modules := []fx.Option{
+		registry.NewModule("well", registry.ModuleOptions{Hub: watching(watch.Options[client.Object]{}, &well)}).Option(),
+	}
+	for name, o := range faulty {
+		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{Hub: watching(o, &record{})}).Option())
+	}
+	remotes := runHub(t, modules...)
+	if err := remotes.Ensure("one", configFor(t, fleettest.Cluster(t, "one").Kubeconfig())); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		for _, one := range remotes.HubParts() {
+			if _, fails := faulty[one.Module]; fails && (one.Restarts == 0 || !strings.Contains(one.Message, "boom")) {
+				return fmt.Errorf("%+v", one)
+			}
+		}
+		return nil
+	})
+	well.expect(t, watch.Request{Cluster: "one", NamespacedName: client.ObjectKey{Name: "default"}}, 0)
+	for _, one := range remotes.HubParts() {
+		if one.Module == "well" && (one.State != registry.ModuleRunning || one.Restarts > 0) {
+			t.Errorf("the other hub part: %+v", one)
+		}
+	}
+	if info, _ := remotes.Info("one"); info.Restarts > 0 {
+		t.Errorf("the remote: %+v", info)
+	}
+}
+
+// runHub runs a hub with these modules until the test ends.
+func runHub(t *testing.T, modules ...fx.Option) (remotes *registry.Registry) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(fleettest.Cluster(t, "hub").Config(), ctrl.Options{
+		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fx.New(fx.NopLogger, registry.FX, fx.Options(modules...), fx.Populate(&remotes),
+		fx.Supply(logr.Discard(), registry.Options{Policy: policy(), AllowDuplicates: true}),
+		fx.Provide(func() ctrl.Manager { return mgr }),
+	)
+	if err := app.Err(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the hub ended: %v", err)
+		}
+	})
+	return remotes
+}
