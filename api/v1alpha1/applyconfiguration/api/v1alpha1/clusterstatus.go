@@ -28,7 +28,7 @@ type ClusterStatusApplyConfiguration struct {
 	// moduleSummary is the number of modules that run, of those that were selected, as in 3/4.
 	ModuleSummary *string `json:"moduleSummary,omitempty"`
 	// modules are the modules that are wanted for the remote, sorted by name. One that waits says for
-	// what: APIMissing, VersionUnsupported, RightsMissing, or Waiting.
+	// what: APIMissing, VersionUnsupported, RightsMissing, HubPartNotRunning, or Waiting.
 	Modules []ModuleStatusApplyConfiguration `json:"modules,omitempty"`
 	// inventory is what the inventory module has counted in the remote. The module writes it, as a
 	// field manager of its own.
