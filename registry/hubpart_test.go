@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -333,4 +334,25 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 		return nil
 	})
 	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
+}
+
+// A decoration of a hub part applies to the remotes.
+func TestHubParts_Decorate(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	var asked atomic.Int64
+	r, run, err := hubApp(t, registry.NewModule("observer", registry.ModuleOptions{Hub: registry.Decorate(registry.Decoration{
+		Name: "observer", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+			asked.Add(1)
+			return next
+		},
+	})}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	spawn(t, r, "a", config)
+	if asked.Load() == 0 {
+		t.Error("the decoration was not applied")
+	}
 }

@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,8 +88,25 @@ func (h *hubParts) prepare() {
 			if err := safely(func() error { addKinds(h.scheme, life.scheme); return nil }); err != nil {
 				p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
 			}
+			if err := h.decorateWith(life); err != nil {
+				p.log.Error(err, "Failed to apply the decorations of a hub part")
+			}
 		}
 	})
+}
+
+// decorateWith applies the decorations of a hub part that is built. No remote is known yet. They stay in force when the
+// part ends, and while it is started again.
+func (h *hubParts) decorateWith(life *partLife) error {
+	if life.building.err != nil || len(life.decorations) == 0 {
+		return nil // the state of the part has the error
+	}
+	all := sortedDecorations(append(slices.Clone(h.decorations), life.decorations...))
+	if err := checkDecorations(all); err != nil {
+		return err
+	}
+	h.decorations = all
+	return nil
 }
 
 func isDone(done <-chan struct{}) bool {
