@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"context"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -48,14 +48,16 @@ type actor struct {
 	wants   want // applied, reduced
 	choosing
 	link, spare *link
-	epochs      map[int64]*epoch   // those that the machine knows of
-	retired     []*epoch           // those that only own leases
-	modules     []ModuleInfo       // how the modules of the last epoch ended
-	steps       map[int64][]string // the cleanup steps of each app that was built, by epoch
-	owed        map[string]bool    // those of all apps so far that were not done yet
-	removal     *AbandonedError    // what a removal has left undone so far
-	beforeStop  Info               // how the remote was when it was last told to stop
-	work        sync.WaitGroup     // goroutines that end soon after what they wait for
+	credentials map[string]namedCredential // by fingerprint: those that the machine may name
+	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
+	epochs      map[int64]*epoch           // those that the machine knows of
+	retired     []*epoch                   // those that only own leases
+	modules     []ModuleInfo               // how the modules of the last epoch ended
+	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
+	owed        map[string]bool            // those of all apps so far that were not done yet
+	removal     *AbandonedError            // what a removal has left undone so far
+	beforeStop  Info                       // how the remote was when it was last told to stop
+	work        sync.WaitGroup             // goroutines that end soon after what they wait for
 }
 
 func newActor(r *Registry, name ClusterName, config Config) *actor {
@@ -191,6 +193,7 @@ func (a *actor) step(now time.Time) (over bool) {
 		fact(&a.machine)
 	}
 	a.choose(now)
+	a.keepCredentials()
 	for _, act := range a.machine.decide(now) {
 		if act.kind == actForget {
 			over = true
@@ -216,6 +219,7 @@ func (a *actor) wanted(c Config) want {
 		paused:           c.Paused,
 		endpoint:         c.Endpoint.Fingerprint(),
 		credential:       c.Credential.Fingerprint(a.registry.key),
+		acceptCredential: c.AcceptCredential,
 		shape:            a.wants.shape, // see choose
 		questions:        a.questions,
 		identity:         c.Identity,
@@ -244,9 +248,13 @@ func (a *actor) perform(act action, now time.Time) {
 	case actConnectSpare:
 		a.spare = a.connect()
 	case actSwap:
-		a.link = a.swap(a.link)
+		a.link = a.swap(a.link, act)
 	case actSwapSpare:
-		a.spare = a.swap(a.spare)
+		a.spare = a.swap(a.spare, act)
+	case actTry:
+		a.try(act)
+	case actEndTrial:
+		a.endTrial()
 	case actDisconnect:
 		a.disconnect(a.link)
 		a.link = nil
@@ -281,7 +289,16 @@ func (a *actor) connect() *link {
 		a.reject(err)
 		return nil
 	}
-	l := &link{
+	l := a.newLink(transport)
+	l.report = func(p probeFact) { a.post(func(*machine) { a.takeProbe(l, p) }) }
+	l.credential.Store(a.credential())
+	l.open(a.registry.root, a.applied.Probe)
+	return l
+}
+
+// newLink returns a link to the wanted endpoint. It has no credential yet, and probes nothing.
+func (a *actor) newLink(transport *kubeconfig.Transport) *link {
+	return &link{
 		environment: a.registry.environment,
 		name:        a.name,
 		transport:   transport,
@@ -289,10 +306,6 @@ func (a *actor) connect() *link {
 		server:      a.applied.Endpoint.Server,
 		rank:        a.rank(),
 	}
-	l.report = func(p probeFact) { a.post(func(*machine) { a.takeProbe(l, p) }) }
-	l.credential.Store(a.credential())
-	l.open(a.registry.root, a.applied.Probe)
-	return l
 }
 
 // disconnect ends the probe of a connection at once, and the connection as soon as no lease is out
@@ -344,20 +357,18 @@ func (a *actor) takeProbe(from *link, p probeFact) {
 	a.machine.applyProbe(p, time.Now())
 }
 
-// swap puts the wanted credential under the app that runs. A line that could not be opened is opened
-// now.
-func (a *actor) swap(l *link) *link {
+// swap puts a credential under the app that runs. A line that could not be opened is opened now.
+func (a *actor) swap(l *link, act action) *link {
 	if l == nil {
 		return a.connect()
 	}
-	if err := l.transport.Swap(a.applied.Credential); err != nil {
-		_, message := kubeconfig.Classify(err)
-		a.log.Error(err, "The new credential cannot be used; the last good one stays in use")
-		a.machine.applySwapFailed(clean("the new credential cannot be used: " + message + "; the last good one stays in use"))
+	if err := l.transport.Swap(a.credentials[act.credential].Credential); err != nil {
+		a.log.Error(err, "Failed to use the new credential; the last good one stays in use")
+		before, why := *l.credential.Load(), facetOf(err)
+		a.post(func(m *machine) { m.applySwapFailed(act.endpoint, before, why, time.Now()) })
 		return l
 	}
-	a.machine.applySwapFailed("")
-	l.credential.Store(a.credential())
+	l.credential.Store(&act.credential)
 	a.log.Info("The credential was replaced")
 	l.probeNow()
 	l.surveyNow()
@@ -366,12 +377,9 @@ func (a *actor) swap(l *link) *link {
 
 // reject treats credentials that no connection can be made of like a probe that they failed.
 func (a *actor) reject(err error) {
-	reason, message := kubeconfig.Classify(err)
 	fact := probeFact{
-		endpoint:   a.applied.Endpoint.Fingerprint(),
-		credential: *a.credential(),
-		failed:     Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message},
-		fatal:      true,
+		endpoint: a.applied.Endpoint.Fingerprint(), credential: *a.credential(),
+		failed: facetOf(err), fatal: true, refused: true,
 	}
 	a.post(func(m *machine) { m.applyProbe(fact, time.Now()) })
 }

@@ -67,12 +67,17 @@ func (a *actor) choose(now time.Time) {
 	if l == nil || l.contact != contactOK || !l.surveyed(a.questions) {
 		return // what was chosen before holds until then
 	}
-	selected := choose(a.registry.modules, &a.applied, l.version, l.found, a.registry.offered())
+	found, trial := l.found, &a.machine.trial
+	narrows := trial.endpoint == l.endpoint && trial.narrows(l)
+	if narrows { // so that the modules which lack a permission end before the credential is in use
+		found = trial.found
+	}
+	selected := choose(a.registry.modules, &a.applied, l.version, found, a.registry.offered())
 	shape := selected.shape(&a.applied)
-	if shape != a.wants.shape && a.chosen && !a.asked && !a.believes(now) {
+	if shape != a.wants.shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
 		return // a later probe brings it here again
 	}
-	a.selection, a.chosen = selected, true
+	a.selection, a.chosen, trial.chosen = selected, true, narrows
 	switch {
 	case shape == a.wants.shape:
 	case a.asked:

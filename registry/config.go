@@ -21,8 +21,14 @@ type Config struct {
 	// Endpoint says where the API server is and how it is verified. A change of it replaces the
 	// connection and the app.
 	Endpoint kubeconfig.Endpoint
-	// Credential says who the hub is there. A change of it is swapped under the running app.
+	// Credential says who the hub is there. A new one is tried on a connection of its own, and swapped under the
+	// running app when the remote has accepted it.
 	Credential kubeconfig.Credential
+	// CredentialName names the credential to its author. Info repeats the name of the one in use.
+	CredentialName string
+	// AcceptCredential demands that the credential is used though the remote refuses it, or though it could not
+	// be tried. The app ends for that.
+	AcceptCredential bool
 
 	// Labels and Annotations are those of the Cluster object. Modules see them; a change restarts
 	// nothing, unless a module or the configuration of one is selected by it.

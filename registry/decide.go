@@ -45,7 +45,7 @@ func (m *machine) endApps(do *actions, now time.Time) {
 // is wanted is not meant: another one takes its place.
 func (m *machine) appMustEnd(now time.Time) bool {
 	return m.want.paused || m.app.ended || m.over(now) ||
-		!m.usable(m.lineTo(m.app.endpoint)) ||
+		!m.usable(m.lineTo(m.app.endpoint)) || m.replaces(m.lineTo(m.app.endpoint)) ||
 		m.spare.endpoint != "" && m.spare.endpoint == m.want.endpoint && m.blocked(&m.spare) != nil ||
 		m.app.phase == phaseStarting && !m.fits(&m.app) ||
 		m.app.phase == phaseCleaning && !m.want.stop // its controllers have ended
@@ -56,7 +56,7 @@ func (m *machine) appMustEnd(now time.Time) bool {
 func (m *machine) nextMustEnd(now time.Time) bool {
 	isNeeded := m.next.phase == phaseWarm && m.app.phase != phaseReady
 	return m.want.paused || m.next.ended || m.over(now) || !m.fits(&m.next) && !isNeeded ||
-		!m.usable(m.lineTo(m.next.endpoint)) ||
+		!m.usable(m.lineTo(m.next.endpoint)) || m.replaces(m.lineTo(m.next.endpoint)) ||
 		m.app.phase == phaseCleaning || m.app.phase == phaseReady && m.fits(&m.app)
 }
 
@@ -138,7 +138,7 @@ func (m *machine) moveLines(do *actions, now time.Time) {
 		m.spare = line{endpoint: target, credential: m.want.credential}
 		do.add(actConnectSpare)
 	}
-	m.swap(do)
+	m.moveCredential(do, now)
 	if m.over(now) && m.line.endpoint == "" && m.spare.endpoint == "" && m.app.phase == phaseNone && m.next.phase == phaseNone {
 		do.add(actForget)
 	}
@@ -162,18 +162,6 @@ func (m *machine) moveLine(do *actions, target string) {
 	if target != "" {
 		m.line = line{endpoint: target, credential: m.want.credential}
 		do.add(actConnect)
-	}
-}
-
-// swap puts a new credential of an endpoint in use.
-func (m *machine) swap(do *actions) {
-	if m.line.endpoint != "" && m.line.credential != m.credentialOf(&m.line) {
-		m.line.credential = m.want.credential
-		do.add(actSwap)
-	}
-	if m.spare.endpoint != "" && m.spare.credential != m.credentialOf(&m.spare) {
-		m.spare.credential = m.want.credential
-		do.add(actSwapSpare)
 	}
 }
 
@@ -208,7 +196,7 @@ func (m *machine) mayStart(now time.Time) bool {
 // mayStartLater reports whether nothing but time keeps an app from starting.
 func (m *machine) mayStartLater(now time.Time) bool {
 	l := m.lineTo(m.want.endpoint)
-	return l != nil && m.usable(l) && l.surveyed(m.want.questions) && !m.want.paused && !m.over(now) && m.zombies < maxZombies
+	return l != nil && m.usable(l) && !m.replaces(l) && l.surveyed(m.want.questions) && !m.want.paused && !m.over(now) && m.zombies < maxZombies
 }
 
 // maxZombies is how many apps of one remote may be left behind before no other is started: each holds what
@@ -230,6 +218,9 @@ func (m *machine) wakeAt(now time.Time) time.Time {
 	waits := m.app.phase == phaseNone || m.app.lent() && !m.fits(&m.app)
 	if waits && m.next.phase == phaseNone && m.mayStartLater(now) {
 		at = m.startsAt() // in the future, or decide had started the app
+	}
+	if t := &m.trial; t.credential != "" && !t.underway && !t.accepted && (at.IsZero() || t.retryAt.Before(at)) && t.retryAt.After(now) {
+		at = t.retryAt
 	}
 	if m.mayClean(now) && (at.IsZero() || m.want.removeBy.Before(at)) {
 		at = m.want.removeBy

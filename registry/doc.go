@@ -59,7 +59,8 @@ panics, a manager that ends) is started again after 1 s, 2 s, 4 s and so on up t
 
 # What a change does
 
-	credential             swapped under the running app: no watch is listed anew, no lease fails
+	credential             tried on a connection of its own, then swapped under the running app: no watch is
+	                       listed anew, no lease fails
 	server, CA, proxy      a second connection is tried beside the first; then as below
 	the set of modules,    a second app is built beside the first and fills its caches; the
 	their configuration,   controllers of the first end, those of the second begin
@@ -75,6 +76,14 @@ ready. Leases of a replaced app continue for ten seconds. Hooks and runnables th
 leader election overlap for that time, and a module must bear that. What does not work out (a server
 that does not answer, a module that cannot be built) leaves what runs alone and is shown; a server that
 leads to another cluster stops the app.
+
+A credential that works is replaced by another one only when the remote has accepted that one, or when
+Config.AcceptCredential demands it (trial.go). A trial that fails is repeated with the backoff of apps, and Info
+says why the wanted credential is not in use. A credential that lacks a permission which a module declares is swapped
+after an app without that module has taken over. A credential that leads to another cluster is refused; if that
+cluster is accepted, the app ends first. While a remote is away, the newest credential is swapped at once, and
+the last good one is tried when the remote refuses the newest. The registry keeps the last good one in memory
+for as long as the connection.
 
 # Which modules run
 

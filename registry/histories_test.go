@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 )
 
@@ -35,6 +36,11 @@ type world struct {
 	cleaning    map[int64]bool
 	forgotten   bool
 
+	trying   string          // endpoint and credential on trial, while an attempt is under way
+	accepted map[string]bool // endpoints with credentials that they have accepted in the last trial
+	moved    map[string]bool // those of accepted that lead to another cluster than the line does
+	worked   map[string]bool // endpoints whose credential was good before the last decision
+
 	lent   int64          // the epoch whose client was lent out after the last step; zero for none
 	failed map[int64]bool // epochs that have ended by themselves
 }
@@ -44,6 +50,7 @@ func newWorld(t *rapid.T) *world {
 	w := &world{
 		m: newMachine(), now: epochZero,
 		running: map[int64]bool{}, working: map[int64]bool{}, ending: map[int64]bool{},
+		accepted: map[string]bool{}, moved: map[string]bool{}, worked: map[string]bool{},
 		yielding: map[int64]bool{}, cleaning: map[int64]bool{}, failed: map[int64]bool{},
 	}
 	if rapid.Bool().Draw(t, "ready") {
@@ -61,11 +68,11 @@ func (w *world) step(t *rapid.T) {
 	next := w.m.want
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
 	epoch := rapid.SampledFrom([]int64{w.m.app.epoch, w.m.next.epoch}).Draw(t, "epoch")
-	switch rapid.IntRange(0, 18).Draw(t, "event") {
+	switch rapid.IntRange(0, 27).Draw(t, "event") {
 	case 0, 15:
 		next.endpoint = pick("E1", "E2", "E3")
-	case 1:
-		next.credential = pick("C1", "C2")
+	case 1, 24, 25, 26, 27:
+		next.credential = pick("C1", "C2", "C3")
 	case 2, 16:
 		next.shape = pick("S1", "S2", "S3")
 	case 3:
@@ -74,15 +81,25 @@ func (w *world) step(t *rapid.T) {
 		next.stop = !next.stop
 		next.removeBy = rapid.SampledFrom([]time.Time{{}, w.now.Add(20 * time.Second)}).Draw(t, "removeBy")
 	case 5, 6:
-		w.m.applyProbe(bad(pick("E1", "E2", "E3")), w.now)
+		p := bad(pick("E1", "E2", "E3"))
+		p.credential = pick("C1", "C2", "C3")
+		if p.refused = pick("", "refused") != ""; p.refused {
+			p.fatal, p.failed.Reason = true, ReasonUnauthorized
+		}
+		w.m.applyProbe(p, w.now)
 	case 7:
 		p := good(pick("E1", "E2", "E3"))
+		p.credential = pick("C1", "C2", "C3")
 		p.id = pick("uid-1", "uid-2", "")
 		p.holder = ClusterName(pick("", "", "other"))
 		p.isHub = pick("", "", "hub") != ""
 		w.m.applyProbe(p, w.now)
 	case 8:
-		w.m.applyProbe(good(w.m.want.endpoint), w.now)
+		p := good(w.m.want.endpoint)
+		if l := w.m.lineTo(p.endpoint); l != nil {
+			p.credential = l.credential
+		}
+		w.m.applyProbe(p, w.now)
 	case 9:
 		w.m.applyReady(epoch, w.now)
 	case 10:
@@ -99,6 +116,12 @@ func (w *world) step(t *rapid.T) {
 		w.finishAll()
 	case 17, 18:
 		w.progress()
+	case 19:
+		next.acceptCredential = !next.acceptCredential
+	case 20:
+		next.identity.Accepted = pick("", "uid-2")
+	case 21, 22, 23:
+		w.finishTrial(t, pick("accepted", "accepted", "another cluster", "refused", "unknown"))
 	}
 	w.m.applyWant(next)
 	w.act(t)
@@ -106,13 +129,40 @@ func (w *world) step(t *rapid.T) {
 
 // progress lets the remote answer, and the apps that start come to work.
 func (w *world) progress() {
-	for _, endpoint := range []string{w.m.line.endpoint, w.m.spare.endpoint} {
-		p := good(endpoint)
-		p.id = w.m.knownID
+	for _, l := range []line{w.m.line, w.m.spare} {
+		p := good(l.endpoint)
+		p.credential, p.id = l.credential, w.m.knownID
 		w.m.applyProbe(p, w.now)
 	}
 	w.m.applyReady(w.m.app.epoch, w.now)
 	w.m.applyReady(w.m.next.epoch, w.now)
+}
+
+// finishTrial ends the attempt under way, if there is one.
+func (w *world) finishTrial(t *rapid.T, how string) {
+	tried := w.m.trial
+	if !tried.underway {
+		return
+	}
+	f := trialFact{probeFact: good(tried.endpoint)}
+	f.credential, f.id = tried.credential, w.m.knownID
+	switch how {
+	case "accepted":
+	case "another cluster":
+		f.id = "uid-2"
+	case "refused":
+		f.ok, f.refused, f.failed = false, true, Facet{metav1.ConditionFalse, ReasonUnauthorized, "401"}
+	default:
+		f.ok, f.failed = false, Facet{metav1.ConditionFalse, "TimedOut", "no answer"}
+	}
+	w.m.applyTrial(f, w.now)
+	w.trying = ""
+	if w.m.trial.accepted && !w.m.expects(f.id) {
+		t.Fatalf("accepted a credential that leads to %s: %+v", f.id, w.m)
+	}
+	w.accepted[tried.endpoint+tried.credential] = w.m.trial.accepted
+	id := w.m.lineTo(tried.endpoint).id
+	w.moved[tried.endpoint+tried.credential] = id != "" && f.id != "" && id != f.id
 }
 
 // finishAll lets everything that was begun come to its end.
@@ -132,6 +182,9 @@ func (w *world) finishAll() {
 }
 
 func (w *world) act(t *rapid.T) {
+	for _, endpoint := range []string{w.m.line.endpoint, w.m.spare.endpoint} {
+		w.worked[endpoint] = endpoint != "" && w.m.usable(w.m.lineTo(endpoint))
+	}
 	for _, a := range w.m.decide(w.now) {
 		w.perform(t, a)
 	}
@@ -159,10 +212,20 @@ func (w *world) perform(t *rapid.T, a action) {
 	case actAdopt:
 		must(w.spare && !w.line, "adopted")
 		w.line, w.spare = true, false
-	case actSwap:
-		must(w.line, "swapped the credential of no line")
-	case actSwapSpare:
-		must(w.spare, "swapped the credential of no spare line")
+	case actSwap, actSwapSpare:
+		must(a.kind == actSwap && w.line || a.kind == actSwapSpare && w.spare, "swapped the credential of no line")
+		must(!w.worked[a.endpoint] || w.accepted[a.endpoint+a.credential] || w.m.want.acceptCredential,
+			"replaced a credential that works by one that was not accepted")
+		isUsed := w.running[w.m.app.epoch] && w.m.app.endpoint == a.endpoint || w.running[w.m.next.epoch] && w.m.next.endpoint == a.endpoint
+		must(!isUsed || w.accepted[a.endpoint+a.credential] && !w.moved[a.endpoint+a.credential],
+			"replaced the credential under an app by one that was not accepted, or leads to another cluster")
+	case actTry:
+		must(w.trying == "", "tried two credentials at once")
+		w.trying = a.endpoint + a.credential
+		w.accepted[w.trying] = false
+	case actEndTrial:
+		must(w.trying != "", "ended no trial")
+		w.trying = ""
 	case actStart:
 		must(w.line && len(w.running)+len(w.ending) == 0, "started")
 		w.running[a.epoch], w.working[a.epoch] = true, true
@@ -200,6 +263,9 @@ func (w *world) check(t *rapid.T) {
 	if len(w.working) > 1 {
 		t.Fatalf("two epochs work: %v", w.working)
 	}
+	if (w.trying != "") != w.m.trial.underway {
+		t.Fatalf("%q is on trial, but the machine has %+v", w.trying, w.m.trial)
+	}
 	mustNotRun := w.m.over(w.now) || w.m.want.paused || w.m.line.contact != contactOK || w.m.blocked(&w.m.line) != nil
 	if mustNotRun && len(w.working) > 0 {
 		t.Fatalf("an app works in state %s (%s)", info.State, info.Reason)
@@ -230,7 +296,8 @@ func (w *world) checkLoan(t *rapid.T, info Info) {
 	}
 	m := w.m
 	isLost := m.line.contact != contactOK || m.blocked(&m.line) != nil ||
-		m.spare.endpoint != "" && m.spare.endpoint == m.want.endpoint && m.blocked(&m.spare) != nil
+		m.spare.endpoint != "" && m.spare.endpoint == m.want.endpoint && m.blocked(&m.spare) != nil ||
+		m.replaces(&m.line) // another cluster, or what the operator demands
 	if before != 0 && w.lent == 0 && !isLost && !m.want.stop && !m.want.paused && !w.failed[before] {
 		t.Fatalf("no client is lent out since epoch %d: state %s (%s), app %+v, next %+v",
 			before, info.State, info.Reason, m.app, m.next)
@@ -246,6 +313,7 @@ func (w *world) settle(t *rapid.T) {
 			w.m.knownID = "uid-1"
 		}
 		w.progress()
+		w.finishTrial(t, "accepted")
 		w.now = w.now.Add(3 * time.Minute)
 		w.act(t)
 	}
@@ -261,5 +329,8 @@ func (w *world) settle(t *rapid.T) {
 	}
 	if want == StateReady && !w.m.fits(&w.m.app) {
 		t.Fatalf("settled with another app than the one that is wanted: %+v", w.m)
+	}
+	if want == StateReady && w.m.line.credential != w.m.want.credential {
+		t.Fatalf("settled with another credential than the one that is wanted: %+v", w.m)
 	}
 }

@@ -60,6 +60,7 @@ const (
 	ReasonAllowed           = "Allowed"
 	ReasonRightsMissing     = "RightsMissing"
 	ReasonStale             = "Stale"
+	ReasonNotInUse          = "NotInUse"
 )
 
 // Reasons that a module has which waits for its remote, besides ReasonRightsMissing and ReasonWaiting.
@@ -134,9 +135,16 @@ type Info struct {
 	// NewServer says why the wanted endpoint is not in use: False with the reason of its probe. The last good one
 	// stays in use. It is zero if the wanted endpoint is in use, or is not known to be bad.
 	NewServer Facet
-	// CredentialError says why the wanted credential could not be taken into use, or is empty. The
-	// last good one stays in use.
+	// CredentialError says why the wanted server is not in use, or is empty. The last good connection stays
+	// in use.
 	CredentialError string
+	// CredentialName is the Config.CredentialName of the credential in use, or empty while there is no
+	// connection.
+	CredentialName string
+	// NewCredential says with ReasonNotInUse why the wanted credential is not in use: False if the remote refuses
+	// it, Unknown if it could not be tried. The last good one stays in use. It is zero if the wanted credential
+	// is in use, or will be in a moment.
+	NewCredential Facet
 	// Epoch numbers the last app that was started for this name. No two apps of a hub process have
 	// the same number, and later ones have higher numbers.
 	Epoch int64

@@ -12,9 +12,11 @@ import (
 // line is what the machine knows of the connection to one endpoint. The zero line is none.
 type line struct {
 	endpoint, credential string
+	good                 string // the last credential that the remote has accepted; "" for none
 
 	contact    contact
 	lost       Facet // why contact is lost
+	refused    bool  // the last probe failed because of the credential
 	oks, fails int   // probes in a row
 	backAt     time.Time
 	flaps      int // losses of contact, each soon after the return from the one before
@@ -52,6 +54,7 @@ type probeFact struct {
 	ok                   bool
 	failed               Facet // when not ok
 	fatal                bool  // credentials rejected: no point in asking twice
+	refused              bool  // it failed because of the credential
 	id, version          string
 	holder               ClusterName // who holds this id already, "" for nobody else
 	isHub                bool
@@ -59,6 +62,7 @@ type probeFact struct {
 
 // applyProbe takes note of a probe of this line.
 func (l *line) applyProbe(p probeFact, failureThreshold, successThreshold int, now time.Time) {
+	l.refused = p.refused
 	if !p.ok {
 		l.oks, l.fails = 0, l.fails+1
 		if l.contact != contactOK || p.fatal || l.fails >= failureThreshold {

@@ -173,6 +173,7 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 		reason, message := classify(err)
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		fact.fatal = reason == ReasonUnauthorized
+		fact.refused = kubeconfig.IsRefusal(err)
 		failed(span, reasonOfRequest(err))
 		return fact, err
 	}

@@ -34,8 +34,8 @@ type machine struct {
 	retryAt  time.Time
 	misses   int // failures in a row that were the remote's, though it answers its probe
 
-	cleaned   bool   // the cleanup steps of a removal are over
-	swapError string // why the wanted credential could not be taken into use
+	cleaned bool  // the cleanup steps of a removal are over
+	trial   trial // of the credential that is to take the place of the one in use
 
 	jitter    func() float64 // in [0,1)
 	nextEpoch func() int64
@@ -46,6 +46,7 @@ type want struct {
 	stop, paused         bool
 	removeBy             time.Time // until when a stop may be put off for cleanup steps; zero for not
 	endpoint, credential string
+	acceptCredential     bool // though the remote refuses it
 	shape                string
 	questions            *questions // that have to be answered before an app starts
 	identity             Identity
@@ -99,7 +100,9 @@ type failure struct {
 type action struct {
 	kind     actionKind
 	epoch    int64  // of the actions on apps
-	endpoint string // of actStart: the line that the app runs on
+	endpoint string // the line that the app runs on, or that the credential is for
+
+	credential string // of actSwap, actSwapSpare and actTry
 }
 
 type actionKind int
@@ -107,10 +110,12 @@ type actionKind int
 const (
 	actConnect      actionKind = iota + 1 // open the line
 	actDisconnect                         // close the line
-	actSwap                               // put the wanted credential under the line
+	actSwap                               // put a credential under the line
 	actConnectSpare                       // open the spare line
 	actDropSpare                          // close the spare line
-	actSwapSpare                          // put the wanted credential under the spare line
+	actSwapSpare                          // put a credential under the spare line
+	actTry                                // try a credential on a connection of its own
+	actEndTrial                           // end the trial
 	actAdopt                              // the spare line takes the place of the line, which is closed or none
 	actStart                              // start an app; its runnables may work at once
 	actPrepare                            // start an app whose runnables wait for actRelease
@@ -133,7 +138,10 @@ const (
 // applyWant takes in a new desired state. A change that may cure a failed app is tried at once.
 func (m *machine) applyWant(w want) {
 	if w.endpoint != m.want.endpoint || w.credential != m.want.credential || w.shape != m.want.shape {
-		m.failures, m.misses, m.retryAt, m.swapError = 0, 0, time.Time{}, ""
+		m.failures, m.misses, m.retryAt = 0, 0, time.Time{}
+	}
+	if w.identity != m.want.identity || w.acceptCredential != m.want.acceptCredential {
+		m.trial.retryAt = time.Time{}
 	}
 	if !w.stop {
 		m.cleaned = false
@@ -141,11 +149,11 @@ func (m *machine) applyWant(w want) {
 	m.want = w
 }
 
-// applyProbe takes note of a probe of one of the lines. A credential that was rejected and has been
-// replaced since says nothing; one that could not be replaced is the one in use.
+// applyProbe takes note of a probe of one of the lines. A probe with a credential that has been replaced since
+// says nothing; neither does the refusal of one that is about to be replaced.
 func (m *machine) applyProbe(p probeFact, now time.Time) {
 	l := m.lineTo(p.endpoint)
-	if l == nil || p.fatal && p.credential != m.credentialOf(l) && m.swapError == "" {
+	if l == nil || p.credential != l.credential || p.fatal && m.isUndecided(l, now) {
 		return
 	}
 	if !p.ok {
@@ -154,6 +162,9 @@ func (m *machine) applyProbe(p probeFact, now time.Time) {
 	l.applyProbe(p, m.want.failureThreshold, m.want.successThreshold, now)
 	if l == &m.line && l.contact == contactLost && m.failure != nil && m.failure.remote {
 		m.retryAt = time.Time{} // its return says when; line.proof bounds how often
+	}
+	if p.ok && m.blocked(l) == nil {
+		l.good = l.credential
 	}
 	if p.ok && m.knownID == "" && !p.isHub && p.holder == "" && m.expects(p.id) {
 		m.knownID = p.id
@@ -166,9 +177,6 @@ func (m *machine) applySurvey(endpoint string, f *findings) {
 		l.found = f
 	}
 }
-
-// applySwapFailed takes note of why a credential could not be taken into use.
-func (m *machine) applySwapFailed(message string) { m.swapError = message }
 
 // applyBuilt takes note of how many cleanup steps the modules have.
 func (m *machine) applyBuilt(epoch int64, steps int) {
@@ -263,13 +271,4 @@ func (m *machine) lineTo(endpoint string) *line {
 		return &m.spare
 	}
 	return nil
-}
-
-// credentialOf returns the credential that a line has or is about to have. One that leads to an
-// endpoint of before keeps its own.
-func (m *machine) credentialOf(l *line) string {
-	if l.endpoint == m.want.endpoint {
-		return m.want.credential
-	}
-	return l.credential
 }

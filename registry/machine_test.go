@@ -34,18 +34,18 @@ func kinds(actions []action) []actionKind {
 }
 
 func good(endpoint string) probeFact {
-	return probeFact{endpoint: endpoint, ok: true, id: "uid-1", version: "v1.36.3"}
+	return probeFact{endpoint: endpoint, credential: "C1", ok: true, id: "uid-1", version: "v1.36.3"}
 }
 
 func rejected(credential string) probeFact {
 	return probeFact{
-		endpoint: "E1", credential: credential, fatal: true,
+		endpoint: "E1", credential: credential, fatal: true, refused: true,
 		failed: Facet{metav1.ConditionFalse, ReasonUnauthorized, "401"},
 	}
 }
 
 func bad(endpoint string) probeFact {
-	return probeFact{endpoint: endpoint, failed: Facet{metav1.ConditionFalse, "Unreachable", "refused"}}
+	return probeFact{endpoint: endpoint, credential: "C1", failed: Facet{metav1.ConditionFalse, "Unreachable", "refused"}}
 }
 
 // ready brings a machine to Ready.
@@ -94,9 +94,6 @@ func TestMachine_Decisions(t *testing.T) {
 		m.applyEnded(m.app.epoch, failure{module: "x", reason: ReasonModuleFailed, message: "boom"}, now)
 	}
 	for name, steps := range map[string][]step{
-		"a new credential is swapped under the running app": {
-			{change(func(w *want) { w.credential = "C2" }), []actionKind{actSwap}, StateReady},
-		},
 		"a new endpoint is tried and warmed beside the app, which then makes room": {
 			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
 			{probe(good("E1")), nil, StateReady},
@@ -121,7 +118,7 @@ func TestMachine_Decisions(t *testing.T) {
 		},
 		"a new endpoint that is another cluster stops the app": {
 			{change(func(w *want) { w.endpoint = "E2" }), []actionKind{actConnectSpare}, StateReady},
-			{probe(probeFact{endpoint: "E2", ok: true, id: "uid-2"}), []actionKind{actStop}, StateStarting},
+			{probe(probeFact{endpoint: "E2", credential: "C1", ok: true, id: "uid-2"}), []actionKind{actStop}, StateStarting},
 			{gone, []actionKind{actDisconnect, actAdopt}, StateFailed},
 		},
 		"a third endpoint takes the place of the second": {
@@ -233,7 +230,7 @@ func TestMachine_Decisions(t *testing.T) {
 			{fails, []actionKind{actStop}, StateFailed},
 			{change(func(w *want) {
 				w.credential, w.suspicion.Until = "C2", epochZero.Add(time.Hour)
-			}), []actionKind{actSwap}, StateFailed},
+			}), []actionKind{actTry}, StateFailed},
 			{gone, nil, StateFailed},
 			{change(func(w *want) { w.suspicion.Until = time.Time{} }), []actionKind{actStart}, StateStarting},
 		},
@@ -253,26 +250,19 @@ func TestMachine_Decisions(t *testing.T) {
 		"rejected credentials count at once": {
 			{probe(rejected("C1")), []actionKind{actStop}, StateUnreachable},
 		},
-		"the rejection of a credential that has been replaced meanwhile counts for nothing": {
-			{func(m *machine, now time.Time) {
-				change(func(w *want) { w.credential = "C2" })(m, now)
-				m.applyProbe(rejected("C1"), now)
-			}, []actionKind{actSwap}, StateReady},
-			{probe(rejected("C2")), []actionKind{actStop}, StateUnreachable},
-		},
 		"another cluster behind the same address is not touched": {
-			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-2"}), []actionKind{actStop}, StateFailed},
+			{probe(probeFact{endpoint: "E1", credential: "C1", ok: true, id: "uid-2"}), []actionKind{actStop}, StateFailed},
 			{gone, nil, StateFailed},
 			{change(func(w *want) { w.identity.Accepted = "uid-3" }), nil, StateFailed},
 			{change(func(w *want) { w.identity.Accepted = "uid-2" }), []actionKind{actStart}, StateStarting},
 		},
 		"a second name for a cluster does not run until the first is gone": {
-			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-1", holder: "other"}), []actionKind{actStop}, StateFailed},
+			{probe(probeFact{endpoint: "E1", credential: "C1", ok: true, id: "uid-1", holder: "other"}), []actionKind{actStop}, StateFailed},
 			{gone, nil, StateFailed},
 			{probe(good("E1")), []actionKind{actStart}, StateStarting},
 		},
 		"the hub itself is refused": {
-			{probe(probeFact{endpoint: "E1", ok: true, id: "uid-1", isHub: true}), []actionKind{actStop}, StateFailed},
+			{probe(probeFact{endpoint: "E1", credential: "C1", ok: true, id: "uid-1", isHub: true}), []actionKind{actStop}, StateFailed},
 		},
 		"a pause stops the app and then the connection": {
 			{change(func(w *want) { w.paused = true }), []actionKind{actStop}, StatePaused},
@@ -350,23 +340,5 @@ func TestMachine_LearnsNothingFromARefusal(t *testing.T) {
 				t.Errorf("after the Secret was mended: actions = %v, %s", got, m.view(epochZero).Message)
 			}
 		})
-	}
-}
-
-// A credential that could not be taken into use leaves the one before in use, whose rejection counts.
-func TestMachine_RejectionAfterAFailedSwap(t *testing.T) {
-	t.Parallel()
-	m := newMachine()
-	ready(t, m, epochZero)
-	m.want.credential = "C2"
-	m.decide(epochZero)
-	m.applyProbe(rejected("C1"), epochZero)
-	if got := m.view(epochZero).State; got != StateReady {
-		t.Errorf("state = %s while it is being replaced, want Ready", got)
-	}
-	m.applySwapFailed("no such key")
-	m.applyProbe(rejected("C1"), epochZero)
-	if got := m.view(epochZero); got.State != StateUnreachable || got.Reason != ReasonUnauthorized {
-		t.Errorf("state = %s/%s, want Unreachable/Unauthorized", got.State, got.Reason)
 	}
 }

@@ -28,6 +28,7 @@ func (a *actor) describe(now time.Time) Info {
 	info.Server, info.Revision = a.applied.Endpoint.Server, a.applied.Revision
 	if a.link != nil {
 		info.Server = a.link.server
+		info.CredentialName = a.credentials[a.machine.line.credential].name
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)

@@ -24,6 +24,7 @@ func (m *machine) view(now time.Time) Info {
 		Zombies:         m.zombies,
 		CredentialError: m.credentialError(),
 		NewServer:       m.newServer(),
+		NewCredential:   m.newCredential(),
 	}
 	info.Reason, info.Message = summary(info)
 	return info
@@ -127,11 +128,8 @@ func (m *machine) quarantineMessage() string {
 		m.want.suspicion.Crashes, m.want.suspicion.Until.UTC().Format(time.RFC3339))
 }
 
-// credentialError says why something else is in use than what is wanted.
+// credentialError says why another server is in use than the wanted one.
 func (m *machine) credentialError() string {
-	if m.swapError != "" {
-		return m.swapError
-	}
 	return m.newServer().Message
 }
 

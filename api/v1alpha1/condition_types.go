@@ -69,8 +69,7 @@ const (
 )
 
 // Reasons of CredentialsValid. The hub sets them when it has read the Secret, without contacting the
-// remote; ReasonExpired and ReasonExpiringSoon also when time passes, ReasonInvalidKubeconfig also
-// when good data turns out to be useless as it is taken into use.
+// remote, but for ReasonNotInUse; ReasonExpired and ReasonExpiringSoon also when time passes.
 const (
 	// ReasonValid, with True: the credentials are acceptable and not about to expire.
 	ReasonValid = "Valid"
@@ -125,6 +124,11 @@ const (
 
 	// ReasonExpired, with False: the certificate or the token is past its end.
 	ReasonExpired = "Expired"
+
+	// ReasonNotInUse, with False: the remote refuses the credentials in the Secret, or they lead to another
+	// cluster. With Unknown: they could not be tried. The last good ones stay in use, Ready is not affected, and
+	// the hub tries the new ones again.
+	ReasonNotInUse = "NotInUse"
 )
 
 // Reasons of Reachable. The hub sets them from the probe of the remote: a False one after

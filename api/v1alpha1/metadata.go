@@ -53,6 +53,12 @@ const (
 	// then records that identity in AnnotationID.
 	AnnotationAcceptID = "clusterfx.dev/accept-id"
 
+	// AnnotationAcceptCredentials is written by an operator to have the credentials in the Secret used although
+	// the remote refuses them, or although they could not be tried. Its value is their fingerprint, as the
+	// CredentialsValid condition prints it with ReasonNotInUse, so that it does not accept later ones. The app
+	// ends before they are used.
+	AnnotationAcceptCredentials = "clusterfx.dev/accept-credentials"
+
 	// AnnotationAllowHub set to AnnotationAllowHubValue is written by an operator who means it that
 	// the Cluster leads to the hub's own cluster. Without it nothing runs there. A hub registered by a
 	// Secret alone needs it too, on its Cluster: who may write Secrets has no say in this.

@@ -102,6 +102,9 @@ func (s steps) ready() registry.Facet {
 	if s.identity.Reason == hubv1.ReasonForbidden {
 		s.identity.Status = metav1.ConditionTrue // Not being allowed to see it blocks nothing.
 	}
+	if s.credentials.Reason == hubv1.ReasonNotInUse {
+		s.credentials.Status = metav1.ConditionTrue // The last good ones are.
+	}
 	for _, step := range []registry.Facet{s.credentials, s.reachable, s.identity, s.modules} {
 		if step.Status != metav1.ConditionTrue {
 			return step
@@ -126,7 +129,7 @@ func isHopeless(info registry.Info) bool {
 // tries again by itself is not, unless it has tried often; neither is a Secret that may still come,
 // or be filled.
 func (s steps) stalled() bool {
-	if s.credentials.Status == metav1.ConditionFalse {
+	if s.credentials.Status == metav1.ConditionFalse && s.credentials.Reason != hubv1.ReasonNotInUse {
 		reason := s.credentials.Reason
 		return reason != hubv1.ReasonSecretNotFound && reason != hubv1.ReasonKeyNotFound
 	}

@@ -15,8 +15,12 @@ import (
 func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Suspicion) registry.Config {
 	spec := &cluster.Spec
 	config := registry.Config{
-		Endpoint:    found.connection.Endpoint,
-		Credential:  found.connection.Credential,
+		Endpoint:   found.connection.Endpoint,
+		Credential: found.connection.Credential,
+
+		CredentialName:   found.status.Fingerprint,
+		AcceptCredential: found.status.Fingerprint != "" && cluster.Annotations[hubv1.AnnotationAcceptCredentials] == found.status.Fingerprint,
+
 		Labels:      cluster.Labels,
 		Annotations: cluster.Annotations,
 		Identity: registry.Identity{
@@ -41,8 +45,8 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Susp
 		Modules:    spec.Modules,
 		Namespaces: spec.Namespaces,
 	}
-	config.Revision = fmt.Sprintf("%s/%d/%s/%s/%t/%v", cluster.UID, cluster.Generation, found.version,
-		config.Identity.Accepted, config.AllowHub, suspicion)
+	config.Revision = fmt.Sprintf("%s/%d/%s/%s/%t/%t/%v", cluster.UID, cluster.Generation, found.version,
+		config.Identity.Accepted, config.AcceptCredential, config.AllowHub, suspicion)
 	return config
 }
 

@@ -64,7 +64,8 @@ const (
 	messageValid    = "The credentials are acceptable"
 	messageExpired  = "The credentials expired at %s; put new ones into Secret %s"
 	messageExpiring = "The credentials expire at %s; put new ones into Secret %s before that"
-	messageUnusable = "What is in Secret %s cannot be taken into use: %s"
+	messageNotInUse = "The credentials in Secret %s are not in use, the last good ones are: %s " +
+		"The hub tries them again. To use them anyway set the annotation " + hubv1.AnnotationAcceptCredentials + "=%s"
 )
 
 // secretOf returns the key of the Secret that the Cluster names.

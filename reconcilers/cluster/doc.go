@@ -102,7 +102,9 @@ them. It holds digests of what was being started, not the things. It is no guard
 server is away, apps start without it.
 
 A condition is a copy of one of the registry's facets wherever possible. This package decides on
-CredentialsValid alone, because Secrets are what the registry does not know.
+CredentialsValid alone, because Secrets are what the registry does not know; that the remote refuses new
+credentials (NotInUse) is the registry's. The fingerprint in the status, and the event CredentialsRotated, are about
+the credentials in use.
 
 A missing Secret or key makes a Cluster Reconciling, not Stalled, unlike any other bad Secret: a
 Secret that is created together with its Cluster often comes, or is filled, a moment later, and

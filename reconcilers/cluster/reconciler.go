@@ -163,20 +163,24 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	return remote{r.remarkOn(info, suspicion), shows(info, config), suspicion}, nil
 }
 
-// inUse returns what to report of the credentials and the remote where what was posted could not be
-// taken into use, and what was there before stays: that a new server does not answer yet, or that the
-// credentials are no good.
+// inUse returns what to report of the credentials and the remote where the wanted ones are not in use, and the last
+// good ones stay: a new server does not answer yet, or the remote has not accepted the new credentials yet.
 func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Info) {
-	info, why := has.info, has.info.CredentialError
-	if why == "" || !found.usable() {
+	info := has.info
+	if !found.usable() {
 		return found, info
 	}
-	found.status = cluster.Status.Credentials
-	if info.NewServer != (registry.Facet{}) {
+	wanted := found.status.Fingerprint
+	if info.CredentialName != "" && info.CredentialName != wanted || info.NewServer != (registry.Facet{}) {
+		found.status = cluster.Status.Credentials
+	}
+	switch {
+	case info.NewServer != (registry.Facet{}):
 		info.Reachable = info.NewServer
-		return found, info
+	case info.NewCredential != (registry.Facet{}):
+		found.valid = info.NewCredential
+		found.valid.Message = fmt.Sprintf(messageNotInUse, secret, info.NewCredential.Message, wanted)
 	}
-	found.valid = refused(hubv1.ReasonInvalidKubeconfig, fmt.Sprintf(messageUnusable, secret, why)).valid
 	return found, info
 }
 

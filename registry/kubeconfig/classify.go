@@ -67,6 +67,20 @@ func Classify(err error) (reason, message string) {
 	return classifyNetwork(err)
 }
 
+// IsRefusal reports whether a request failed because of the credential: the API server does not accept it, it lacks
+// a permission, or the server broke off the TLS handshake.
+func IsRefusal(err error) bool {
+	switch statusCode(err) {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	}
+	var remote *net.OpError
+	return errors.As(err, &remote) && remote.Op == remoteError
+}
+
+// remoteError is what crypto/tls calls an alert that the other side has sent.
+const remoteError = "remote error"
+
 // statusCode returns the HTTP status in an error of this package or of client-go, or 0.
 func statusCode(err error) int {
 	var status *StatusError
@@ -153,7 +167,7 @@ func tlsMessage(err error) string {
 			"use a name that it is for, or set tls-server-name (spec.tlsServerName)."
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return "The server does not speak TLS; check the port in the server's URL."
-	case errors.As(err, &remote) && remote.Op == "remote error":
+	case errors.As(err, &remote) && remote.Op == remoteError:
 		return "The server broke off the TLS handshake; " +
 			"check that the client certificate is for this server and that it speaks TLS 1.2 or later."
 	case errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &echo):

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// as returns a configuration with another user.
+func as(t *testing.T, kubeconf []byte, user *clientcmdapi.AuthInfo) registry.Config {
+	t.Helper()
+	c, err := clientcmd.Load(kubeconf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range c.AuthInfos {
+		c.AuthInfos[name] = user
+	}
+	data, err := clientcmd.Write(*c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configFor(t, data)
+}
+
+// ofNobody returns a client certificate that no authority of a cluster has signed.
+func ofNobody(t *testing.T, from time.Time) *clientcmdapi.AuthInfo {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nobody"}, NotBefore: from, NotAfter: from.Add(24 * time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	chain, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &clientcmdapi.AuthInfo{
+		ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: chain}),
+		ClientKeyData:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+	}
+}
+
+// A credential that the remote refuses is never used while the one before works, and no lease fails.
+func TestRegistry_CredentialThatIsRefused(t *testing.T) {
+	t.Parallel()
+	one := fleettest.Cluster(t, "one")
+	for name, user := range map[string]*clientcmdapi.AuthInfo{
+		"token":                     {Token: "wrong"},
+		"certificate":               ofNobody(t, time.Now().Add(-time.Hour)),
+		"certificate-not-valid-yet": ofNobody(t, time.Now().Add(time.Hour)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var c counter
+			r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
+			good := configFor(t, one.Kubeconfig())
+			good.CredentialName = "good"
+			remote := registry.ClusterName("refused-" + name)
+			spawn(t, r, remote, good)
+			before, _ := r.Info(remote)
+			stop, failed, calls := make(chan struct{}), make(chan error, 1), atomic.Int64{}
+			go func() { failed <- keepCalling(t.Context(), r, remote, stop, &calls) }()
+			wrong := as(t, one.Kubeconfig(), user)
+			wrong.CredentialName = "wrong"
+			if err := r.Ensure(remote, wrong); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			eventually(t, func() error {
+				info, _ := r.Info(remote)
+				if info.NewCredential.Status != metav1.ConditionFalse || info.NewCredential.Reason != registry.ReasonNotInUse {
+					return fmt.Errorf("new credential: %+v", info.NewCredential)
+				}
+				if info.State != registry.StateReady || info.Epoch != before.Epoch || info.CredentialName != "good" {
+					return fmt.Errorf("%s, epoch %d, with %s", info.State, info.Epoch, info.CredentialName)
+				}
+				return nil
+			})
+			close(stop)
+			if err := <-failed; err != nil {
+				t.Error(err)
+			}
+			t.Logf("0 of %d calls failed", calls.Load())
+
+			wrong.AcceptCredential = true
+			if err := r.Ensure(remote, wrong); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			eventually(t, func() error {
+				if info, _ := r.Info(remote); info.CredentialName != "wrong" || info.State == registry.StateReady {
+					return fmt.Errorf("%s with %s", info.State, info.CredentialName)
+				}
+				return nil
+			})
+			if err := r.Ensure(remote, good); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			expectState(t, r, remote, registry.StateReady, registry.ReasonReady)
+		})
+	}
+}
+
+// A module that lacks a permission with the new credential has ended when that is in use, and the others run.
+func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{
+			c.module(), registry.NewModule("greedy", registry.ModuleOptions{Rules: everything}),
+		}
+	})
+	one, config := remote(t, "one")
+	spawn(t, r, "narrowed", config)
+	less := append(everything[:0:0], everything[1])
+	less = append(less, everything[0])
+	less[1].Resources, less[1].APIGroups = []string{"configmaps", "namespaces"}, []string{""}
+	minted, err := one.MintToken(t.Context(), fleet.User{Name: "narrowed", Rules: less})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := configFor(t, minted.Kubeconfig())
+	next.CredentialName = "less"
+	if err := r.Ensure("narrowed", next); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	eventually(t, func() error {
+		info, _ := r.Info("narrowed")
+		if info.CredentialName == "less" && info.Authorized.Reason != registry.ReasonRightsMissing {
+			t.Errorf("the credential is in use, and nothing says what it lacks: %+v", info.Authorized)
+		}
+		if info.State != registry.StateReady || info.CredentialName != "less" {
+			return errors.New(string(info.State) + " with " + info.CredentialName)
+		}
+		return nil
+	})
+	expectSeenBy(t, one, newConfigMap(t, one), "narrowed")
+}
