@@ -129,7 +129,6 @@ func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *
 	refused, err := stamp(cluster, secret)
 	if err != nil {
 		m.warn(secret, eventNotRegistered, err.Error())
-		return nil
 	}
 	m.tellRefused(secret, cluster, refused)
 	if equality.Semantic.DeepEqual(before, cluster) {

@@ -102,16 +102,17 @@ func missingSince(cluster *hubv1.Cluster) (time.Time, bool) {
 	return since, err == nil
 }
 
-// stamp writes into a Cluster what it has from its Secret, and returns the labels that it does not get.
+// stamp writes into a Cluster what it has from its Secret, and returns the labels that it does not get. If the labels
+// that the Secret asks for cannot be parsed, it returns an error, and the Cluster keeps the labels that it has.
 func stamp(cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) (refusedLabels, error) {
+	var refused refusedLabels
 	wanted, err := parseLabels(secret.Annotations[hubv1.AnnotationClusterLabels])
-	if err != nil {
-		return refusedLabels{}, err
+	if err == nil {
+		refused = stampLabels(cluster, wanted)
 	}
-	refused := stampLabels(cluster, wanted)
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretName, secret.Name)
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretUID, string(secret.UID))
 	delete(cluster.Annotations, hubv1.AnnotationSecretMissingSince)
 	cluster.Spec.KubeconfigSecretRef.Name = secret.Name
-	return refused, nil
+	return refused, err
 }

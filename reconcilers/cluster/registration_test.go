@@ -165,6 +165,10 @@ func TestRegistration_ASecretThatComesBackKeepsItsCluster(t *testing.T) {
 	h := newRegisteringHub(t, time.Hour)
 	for how, lost := range map[string]struct{ lose, restore func(name string) }{
 		"deleted": {h.deleteSecret, func(name string) { h.register(name, nil) }},
+		"bad-labels": {h.deleteSecret, func(name string) {
+			h.register(name, func(s *corev1.Secret) { s.Annotations[hubv1.AnnotationClusterLabels] = "region=not/a/label" })
+			h.expectEvent(name, "NotRegistered")
+		}},
 		"label": {
 			func(name string) { h.changeSecret(name, func(s *corev1.Secret) { s.Labels = nil }) },
 			func(name string) {

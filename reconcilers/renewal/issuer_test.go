@@ -15,6 +15,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +33,8 @@ import (
 // issuer is a remote that issues the tokens of a script, and takes any token. For the rest it is a real API server.
 type issuer struct {
 	*httptest.Server
-	issue func(asked time.Duration) string
+	issue     func(asked time.Duration) string
+	conflicts atomic.Int64 // how many requests for a token get a conflict
 }
 
 func newIssuer(t *testing.T, issue func(asked time.Duration) string) *issuer {
@@ -64,6 +66,12 @@ func newIssuer(t *testing.T, issue func(asked time.Duration) string) *issuer {
 func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
+		return
+	}
+	if i.conflicts.Add(-1) >= 0 {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`)
 		return
 	}
 	obj, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
@@ -226,4 +234,17 @@ func TestRefused_SecretTooLarge(t *testing.T) {
 	if n := s.count(http.MethodPatch, name).Load(); n != 0 {
 		t.Errorf("the hub wrote the Secret %d times", n)
 	}
+}
+
+// A remote that responds with a conflict does not end the renewal: an event shows the failure, and the hub retries.
+func TestRenewal_ConflictOfTheRemote(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	t.Cleanup(s.start(t))
+	remote := newIssuer(t, func(asked time.Duration) string { return jwt(0, asked, 0) })
+	remote.conflicts.Store(2)
+	name := s.namespace + "-conflict"
+	remote.register(t, s, name, dueNow())
+	expectEvent(t, s, name, "RenewalFailed", "409")
+	expectEvent(t, s, name, "TokenRenewed", "expires at")
 }

@@ -30,6 +30,10 @@ const FieldManager = "clusterfx-renewal"
 // tokenKey is the key of a Secret that holds the token.
 const tokenKey = corev1.ServiceAccountTokenKey
 
+// errChanged reports that the Secret has changed since it was read. A conflict that the remote responds with is another
+// error: nothing but a retry follows it.
+var errChanged = errors.New("the Secret has changed since it was read")
+
 // reconciler renews the tokens of Secrets.
 type reconciler struct {
 	hub       client.Client // cached
@@ -69,7 +73,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	renewed, err := r.renew(ctx, cluster, &secret, next.lifetime)
 	switch {
-	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), apierrors.IsConflict(err):
+	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), errors.Is(err, errChanged):
 		return ctrl.Result{}, nil // Its return, or the change of the Secret, is an event.
 	case err != nil:
 		r.tellFailure(cluster, old, err)
@@ -148,7 +152,9 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 		return record{}, fmt.Errorf("note the renewal: %w", err)
 	}
 	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.hub.Patch(ctx, secret, lock, client.FieldOwner(FieldManager)); err != nil {
+	if err := r.hub.Patch(ctx, secret, lock, client.FieldOwner(FieldManager)); apierrors.IsConflict(err) {
+		return record{}, errChanged
+	} else if err != nil {
 		return record{}, fmt.Errorf("write Secret %s: %w", secret.Name, err)
 	}
 	r.floor.wrote(client.ObjectKeyFromObject(secret), now)

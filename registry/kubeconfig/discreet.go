@@ -269,7 +269,10 @@ func worded(err error) error {
 		return err
 	}
 	_, text := Classify(err)
-	for _, known := range []string{"http2: client connection lost", "use of closed network connection", "connection reset by peer"} {
+	for _, known := range []string{
+		"http2: client connection lost", "http2: server sent GOAWAY and closed the connection", "use of closed network connection",
+		"connection reset by peer",
+	} {
 		if strings.Contains(err.Error(), known) { // which client-go looks for
 			text += fmt.Sprintf(" (%s)", known)
 		}

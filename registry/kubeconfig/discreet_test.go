@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -152,6 +154,31 @@ func TestDiscreet_Errors(t *testing.T) {
 		_, err = client.RoundTrip(request)
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "SPOKEN") || (err == c.err) != c.kept { //nolint:errorlint // the same one
 			t.Errorf("%v becomes %v", c.err, err)
+		}
+	}
+}
+
+// client-go recognizes the end of a connection by its text: it then watches again in place of listing again.
+func TestDiscreet_EndOfConnection(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug="SPOKEN"`,
+		"SPOKEN: read: connection reset by peer", "SPOKEN: use of closed network connection",
+	} {
+		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(iotest.ErrReader(errors.New(text)))}, nil
+		}))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if _, err = response.Body.Read(make([]byte, 1)); !utilnet.IsProbableEOF(err) || strings.Contains(err.Error(), "SPOKEN") {
+			t.Errorf("%s becomes %v", text, err)
 		}
 	}
 }

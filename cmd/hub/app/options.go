@@ -47,8 +47,8 @@ type Options struct {
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
 	Election Election
 	// Registry carries what the operator decides about remotes: Policy, Limits, Replica, AllowHub,
-	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where Metrics go. The hub fills in the rest. Default:
-	// see there.
+	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where
+	// Metrics go. The hub fills in the rest. Default: see there.
 	Registry registry.Options
 
 	// heartbeat is the time between heartbeats. Default: see package liveness.

@@ -57,7 +57,7 @@ func newRBAC(p program) *cobra.Command {
 			"With --impersonate-apps, what an app does in the hub it does as a ServiceAccount of a namespace that holds\n" +
 			"nothing else, with the name of its Cluster. Bind clusterfx-apps to the group\n" +
 			registry.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
-			"The hub may impersonate these ServiceAccounts and nobody else.",
+			"The hub may impersonate these ServiceAccounts and no other user.",
 		Example: p.example(rbacExample),
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -139,7 +139,7 @@ func (f *rbacFlags) inHub(modules []registry.Module) []client.Object {
 }
 
 // ofApps returns the namespace of the ServiceAccounts that the apps act as, the role by which the hub may impersonate
-// these and nobody else, and the roles of the apps.
+// these and no other user, and the roles of the apps.
 func (f *rbacFlags) ofApps(modules []registry.Module) []client.Object {
 	namespace := cmp.Or(f.appsNamespace, install.AppsNamespace(f.namespace))
 	all := []client.Object{

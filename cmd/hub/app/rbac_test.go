@@ -229,6 +229,7 @@ func TestRBAC_Refused(t *testing.T) {
 		"--modules=invent": "it has inventory",
 		"all":              "unknown command",
 		"--impersonate-apps --apps-namespace=kube-system":      "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=kube-public":      "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=clusterfx-system": "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=A":                `--apps-namespace="A" is not a name`,
 	} {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,8 +72,7 @@ func checkAppsNamespace(impersonate bool, namespace, credentials string) error {
 		return nil
 	}
 	namespace = cmp.Or(namespace, install.AppsNamespace(credentials))
-	switch namespace {
-	case credentials, metav1.NamespaceSystem, metav1.NamespaceDefault:
+	if namespace == credentials || namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") {
 		return fmt.Errorf("--apps-namespace=%q: use a namespace that holds nothing else: the hub may act as every ServiceAccount in it", namespace)
 	}
 	return checkName("apps-namespace", namespace, validation.IsDNS1123Label)
