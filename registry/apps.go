@@ -24,7 +24,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	e := &epoch{
 		lifetime: lifetime{name: a.name, number: number, log: redacting(a.log.WithValues("epoch", number), redact)},
 		config:   a.applied, base: l.transport, heard: &l.heard, info: a.describe(now), rank: a.rank(),
-		chosen: a.selection.run, offered: a.selection.offered, wanted: &a.latest, missed: a.surveyNow,
+		quote: quoter(redact), chosen: a.selection.run, offered: a.selection.offered, wanted: &a.latest, missed: a.surveyNow,
 	}
 	e.info.Epoch = number
 	newEpoch(a.registry.environment, e, func() {

@@ -52,7 +52,7 @@ func (e *epoch) connect(ctx context.Context) error {
 		Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Connection: mgr, Cache: mgr.GetCache(), Config: work,
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: &e.events, Log: e.log, Metrics: e.metrics,
+		Events: &e.events, Log: e.log, Quote: e.quote, Metrics: e.metrics,
 		Hub: hub, HubCache: e.hubCache,
 	}
 	e.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())

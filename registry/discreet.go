@@ -24,6 +24,15 @@ func (r *Registry) Quote(name ClusterName, text string) string {
 	return kubeconfig.Quote(text, redact)
 }
 
+// Quoter makes a text that a remote wrote fit for the status of an object that a user owns, as the method Quote of a
+// Registry does.
+type Quoter func(text string) string
+
+// quoter returns the Quoter for a remote whose credentials a function replaces.
+func quoter(redact func(text string) string) Quoter {
+	return func(text string) string { return kubeconfig.Quote(text, redact) }
+}
+
 // hubCredential is the credential of the hub in its own cluster. That of a Pod is rotated in a file.
 type hubCredential struct {
 	config *rest.Config

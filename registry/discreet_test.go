@@ -35,3 +35,14 @@ func TestRedacting(t *testing.T) {
 		t.Errorf("an error without a credential becomes %v", got)
 	}
 }
+
+// The Quote of an app replaces the credentials of its remote.
+func TestQuoter(t *testing.T) {
+	t.Parallel()
+	const canary = "tOk9zQ7xWv4kJ2pL8mN3rT6y"
+	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canary})
+	quote := quoter(func(text string) string { return kubeconfig.Redact(text, c) })
+	if got := quote("one\n" + canary); got != "one [redacted]" {
+		t.Errorf("Quote returns %q", got)
+	}
+}

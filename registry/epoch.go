@@ -33,6 +33,7 @@ type epoch struct {
 	heard   *atomic.Int64     // when a list on it last brought something, in nanoseconds
 	rank    rank
 	info    Info
+	quote   Quoter
 	chosen  []choice                // the modules
 	offered offers                  // what hub parts shared when they were chosen
 	wanted  *atomic.Pointer[Config] // the latest one, which may differ from config in what restarts nothing

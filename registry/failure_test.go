@@ -366,7 +366,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 		for what, there := range map[string]bool{
 			"cluster": p.Cluster == "one", "info": p.Info.Version != "", "manager": p.Manager != nil, "client": p.Client != nil,
 			"reader": p.Reader != nil, "connection": p.Connection != nil, "cache": p.Cache != nil, "config": p.Config != nil,
-			"scheme": p.Scheme != nil, "mapper": p.Mapper != nil, "events": p.Events != nil, "hub": p.Hub != nil, "hub cache": p.HubCache != nil,
+			"scheme": p.Scheme != nil, "mapper": p.Mapper != nil, "events": p.Events != nil, "quote": p.Quote != nil, "hub": p.Hub != nil, "hub cache": p.HubCache != nil,
 		} {
 			if !there {
 				t.Errorf("%s is missing", what)

@@ -63,6 +63,8 @@ type Remote struct {
 	Events events.EventRecorder
 	// Log carries the names of the cluster and of the module.
 	Log logr.Logger
+	// Quote makes a text that the remote wrote fit for the status of an object that a user owns.
+	Quote Quoter
 	// Metrics adds the label "cluster" to every collector, and unregisters them when the app
 	// ends.
 	Metrics prometheus.Registerer
@@ -91,6 +93,7 @@ type values struct {
 	Mapper      meta.RESTMapper
 	Events      events.EventRecorder
 	Log         logr.Logger
+	Quote       Quoter
 	Metrics     prometheus.Registerer
 	Hub         client.Client `name:"manage-client"`
 	HubCache    client.Reader `name:"manage-cache"`

@@ -29,15 +29,25 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
+	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) } //nolint:forbidigo // As main does.
+// asHub makes the test binary the program hub, for tests of its commands.
+const asHub = "CLUSTERFX_TEST_AS_HUB"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asHub) != "" {
+		os.Exit(app.Main(inventory.Module)) //nolint:forbidigo // This process is a hub and no test.
+	}
+	os.Exit(run(m)) //nolint:forbidigo // As main does.
+}
 
 func run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())

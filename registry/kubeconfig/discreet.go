@@ -34,7 +34,9 @@ const (
 // but checked tokens: the HTTP code, the reason, fields and types of causes, the name of a webhook, and how long to
 // wait. The functions of package apierrors work as before. Errors of the connection get a fixed text, too: that of a
 // certificate names its subjects, and that of a malformed response quotes it. They still match what they wrap.
-// credentials are those that the server may echo; a Transport does all of this itself.
+// Of a response that accepts a request, a media type that is not known is replaced, and a Status of failure or a kind that
+// is no name is an error, unless the body is longer than 256 KiB or a watch.
+// credentials are those that the server may echo, besides the token of the request; a Transport does all of this itself.
 func Discreet(next http.RoundTripper, credentials ...Credential) http.RoundTripper {
 	return discreet{next, credentials}
 }
@@ -50,7 +52,11 @@ func (d discreet) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, worded(err)
 	}
-	return withoutText(r, response, d.credentials...), nil
+	credentials := d.credentials
+	if token, found := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); found { // of a plugin, perhaps
+		credentials = append(credentials[:len(credentials):len(credentials)], newCredential(&secret{kind: Token, token: token}))
+	}
+	return withoutText(r, response, credentials...), nil
 }
 
 // withoutText replaces what a response says in words. credentials are those that its body may have echoed.
@@ -59,7 +65,13 @@ func withoutText(r *http.Request, response *http.Response, credentials ...Creden
 		return response
 	}
 	response.Body = &wordedBody{response.Body}
-	if response.StatusCode < http.StatusBadRequest || r.Method == http.MethodHead {
+	if r.Method == http.MethodHead {
+		return response
+	}
+	if response.StatusCode < http.StatusBadRequest {
+		if response.StatusCode >= http.StatusOK && response.StatusCode <= http.StatusPartialContent { // which client-go decodes
+			amend(r, response, credentials)
+		}
 		return response
 	}
 	code, form := response.StatusCode, response.Header.Get("Content-Type")

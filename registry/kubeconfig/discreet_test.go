@@ -47,7 +47,8 @@ func refused(t *testing.T, code int, form string, body []byte) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Post().Namespace("default").Resource("configmaps").Name("x").MaxRetries(0).Do(t.Context()).Error()
+	_, err = client.Post().Namespace("default").Resource("configmaps").Name("x").MaxRetries(0).Do(t.Context()).Get()
+	return err
 }
 
 // said is a Status with words in every field that has room for some.

@@ -79,6 +79,13 @@ func (s *secret) texts() []string {
 	return all
 }
 
+// SignatureIn reports whether a text has the last part of the credential's token in it, the signature of a JWT.
+func (c Credential) SignatureIn(text string) bool {
+	token := c.secret().token
+	signature := token[strings.LastIndexByte(token, '.')+1:]
+	return len(signature) >= leastCredential && strings.Contains(text, signature)
+}
+
 // redact replaces parts of one secret. Neither has a space in it that counts: most texts are words that are too short.
 func redact(text, hidden string) string {
 	least := min(leastPart, len(hidden))

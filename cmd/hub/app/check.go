@@ -214,7 +214,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	t.Endpoint, t.Kind, t.Expires = connection.Endpoint, string(connection.Credential.Type()), connection.Credential.Expires()
 	config := kubeconfig.RESTConfig(connection.Endpoint, transport)
 	config.UserAgent = f.session.hub.UserAgent
-	if t.Cluster, err = access.NewRemote("the remote", config); err != nil {
+	if t.Cluster, err = access.NewRemote("the remote", config, connection.Credential); err != nil {
 		return nil, err
 	}
 	if err := f.known(ctx, hub, &t, own); err != nil {

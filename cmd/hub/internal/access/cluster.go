@@ -34,6 +34,8 @@ type Cluster struct {
 	HTTP *http.Client
 	// REST sends requests for any path.
 	REST rest.Interface
+
+	shown *shown // nil for the hub's cluster
 }
 
 // New returns a client for a cluster. It contacts nobody.
@@ -63,11 +65,21 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient, REST: unversioned}, nil
 }
 
-// NewRemote returns a client for a remote. It contacts nobody. What the remote writes gets into no error.
-func NewRemote(what string, config *rest.Config) (*Cluster, error) {
-	config, credential := rest.CopyConfig(config), kubeconfig.CredentialOf(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return kubeconfig.Discreet(next, credential) })
-	return New(what, config)
+// NewRemote returns a client for a remote. It contacts nobody. What the remote writes gets into no error. credentials are
+// those that the configuration does not show, because its transport has them.
+func NewRemote(what string, config *rest.Config, credentials ...kubeconfig.Credential) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	credentials = append(credentials, kubeconfig.CredentialOf(config))
+	own := &shown{known: credentials}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return own.note(kubeconfig.Discreet(next, credentials...))
+	})
+	c, err := New(what, config)
+	if err != nil {
+		return nil, err
+	}
+	c.shown = own
+	return c, nil
 }
 
 // ID returns the identity of the cluster: the UID of its namespace kube-system.
@@ -77,15 +89,31 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &own); err != nil {
 		return "", c.Explain(fmt.Errorf("read the Namespace %s: %w", metav1.NamespaceSystem, err))
 	}
-	return string(own.UID), nil
+	id := string(own.UID)
+	if !c.isToken(id) {
+		return "", fmt.Errorf("%s has a Namespace %s whose UID is none: %w", c.What, metav1.NamespaceSystem, kubeconfig.ErrNotKubernetes)
+	}
+	return id, nil
 }
 
 // ErrNoClusters means that the hub's cluster does not know Cluster objects.
 var ErrNoClusters = errors.New("it does not know Cluster objects: install the CRD, with " +
 	"\"hub install\" or kubectl apply --server-side -k config/crd")
 
-// Explain puts the name of the cluster before an error, and what to do after it. It returns nil for nil.
+// Explain puts the name of the cluster before an error, and what to do after it. It returns nil for nil. The client's
+// credentials are replaced in it: the error of a decoder quotes what it cannot decode.
 func (c *Cluster) Explain(err error) error {
+	explained := c.explain(err)
+	if explained == nil {
+		return nil
+	}
+	if text := c.Redact(explained.Error()); text != explained.Error() {
+		return &redactedError{text, explained}
+	}
+	return explained
+}
+
+func (c *Cluster) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil

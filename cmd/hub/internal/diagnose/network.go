@@ -98,7 +98,7 @@ func (t Target) handshake(ctx context.Context, connection net.Conn, host string,
 	secure := tls.Client(connection, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		r.fail(checkTLS, "put the certificate of the authority into the kubeconfig, or mend the server's name", "no secure connection as %s: %v",
-			config.ServerName, err)
+			config.ServerName, t.Cluster.Quote(err.Error()))
 		return false
 	}
 	certificate := secure.ConnectionState().PeerCertificates[0]

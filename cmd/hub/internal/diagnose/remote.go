@@ -111,7 +111,7 @@ func (t Target) authentication(ctx context.Context, r *Report) bool {
 	err := t.Cluster.Create(ctx, review)
 	switch {
 	case err == nil:
-		r.ok(checkAuthentication, "the remote knows the user %s", review.Status.UserInfo.Username)
+		r.ok(checkAuthentication, "the remote knows the user %s", t.Cluster.Token(review.Status.UserInfo.Username))
 		return true
 	case apierrors.IsUnauthorized(err):
 		r.fail(checkAuthentication, "renew the credentials with hub rotate, or put new ones into the Secret",

@@ -49,6 +49,7 @@ func Server(ctx context.Context, c *access.Cluster, r *Report) {
 	if err := json.NewDecoder(http.MaxBytesReader(nil, answer.Body, 1<<16)).Decode(&info); err != nil || answer.StatusCode != http.StatusOK {
 		r.fail(checkVersion, "check that this is a Kubernetes API server", "it does not tell its version (status %d)", answer.StatusCode)
 	} else {
+		info.GitVersion = c.Token(info.GitVersion)
 		skew(info, r)
 	}
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {

@@ -185,7 +185,7 @@ func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired cl
 	if err != nil {
 		return remote.Explain(fmt.Errorf("read %s: %w", what, err))
 	}
-	if err := a.check(found); err != nil {
+	if err := a.check(remote, found, what); err != nil {
 		return err
 	}
 	switch desired.(type) {
@@ -203,17 +203,17 @@ func (a Account) makeOne(ctx context.Context, remote *access.Cluster, desired cl
 	return nil
 }
 
-// check returns an error unless an object belongs to the owner of the account.
-func (a Account) check(found client.Object) error {
+// check returns an error unless an object of the remote, of that name, belongs to the owner of the account.
+func (a Account) check(remote *access.Cluster, found client.Object, what string) error {
 	owner := found.GetAnnotations()[annotationOwner]
 	if owner == a.Owner {
 		return nil
 	}
-	if owner == "" {
+	if owner = remote.Quote(owner); owner == "" {
 		owner = "nobody"
 	}
 	return fmt.Errorf("%s exists in the remote and belongs to %s, not to %s: choose another name with --service-account, "+
-		"or delete it if it is of no use", nameOf(found), owner, a.Owner)
+		"or delete it if it is of no use", what, owner, a.Owner)
 }
 
 // remove deletes what is there of the account, and reports what it has deleted.
@@ -223,19 +223,19 @@ func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, 
 	a.Renews = true // what it may have been given
 	objects := a.objects()
 	for i := len(objects) - 1; i >= 0; i-- { // the rights before the user
-		one := objects[i]
+		one, what := objects[i], nameOf(objects[i])
 		err := remote.Get(ctx, client.ObjectKeyFromObject(one), one)
 		if err == nil {
-			if err = a.check(one); err == nil {
+			if err = a.check(remote, one, what); err == nil {
 				uid := one.GetUID()
 				err = remote.Delete(ctx, one, client.Preconditions{UID: &uid})
 			}
 		}
 		switch {
 		case err == nil:
-			removed = append(removed, nameOf(objects[i]))
+			removed = append(removed, what)
 		case !apierrors.IsNotFound(err):
-			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", nameOf(objects[i]), err)))
+			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", what, err)))
 		}
 	}
 	anchors, err := a.revoke(ctx, remote, "")

@@ -6,16 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // TokenKind is a way of getting a token.
@@ -56,6 +59,9 @@ func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKin
 		return token{}, remote.Explain(fmt.Errorf("create a Secret in %s: %w", a.Namespace, err))
 	}
 	made := token{anchor: secret.Name}
+	if err := checkName(remote, secret.Name, a.Name+"-"); err != nil {
+		return token{}, err
+	}
 	var err error
 	if kind == Lasting {
 		made.value, err = filled(ctx, remote, secret)
@@ -65,7 +71,21 @@ func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKin
 	if err != nil {
 		return made, err
 	}
+	if !remote.Issues(made.value) {
+		return token{}, fmt.Errorf("%w: %w", errNotIssued, kubeconfig.ErrNotKubernetes)
+	}
 	return made, try(ctx, remote.Config, made.value)
+}
+
+// errNotIssued means that a remote has sent back the token of its administrator, which the hub must not get.
+var errNotIssued = errors.New("the remote sends your own token back instead of a new one")
+
+// checkName returns an error unless the remote has given a Secret a name that begins with what was asked for.
+func checkName(remote *access.Cluster, name, prefix string) error {
+	if !strings.HasPrefix(name, prefix) || len(validation.IsDNS1123Subdomain(name)) > 0 || remote.Redact(name) != name {
+		return fmt.Errorf("%s has given a Secret a name that was not asked for: %w", remote.What, kubeconfig.ErrNotKubernetes)
+	}
+	return nil
 }
 
 // bound returns a request for a token that is good while a Secret exists.
@@ -134,10 +154,10 @@ func (a Account) revoke(ctx context.Context, remote *access.Cluster, keep string
 			continue
 		}
 		if err := client.IgnoreNotFound(remote.Delete(ctx, &secret)); err != nil {
-			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", nameOf(&secret), err)))
+			errs = append(errs, remote.Explain(fmt.Errorf("delete %s: %w", remote.Quote(nameOf(&secret)), err)))
 			continue
 		}
-		revoked = append(revoked, nameOf(&secret))
+		revoked = append(revoked, remote.Quote(nameOf(&secret)))
 	}
 	return revoked, errors.Join(errs...)
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// A response that accepts a request gets none of its words into the error that client-go makes of it.
+func TestDiscreet_AcceptedWithWords(t *testing.T) {
+	t.Parallel()
+	failure := said()
+	asJSON, err := json.Marshal(failure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asProtobuf bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&failure, &asProtobuf); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ form, body string }{
+		"failure":            {runtime.ContentTypeJSON, string(asJSON)},
+		"protobuf":           {runtime.ContentTypeProtobuf, asProtobuf.String()},
+		"escaped":            {runtime.ContentTypeJSON, `{"message":"SPOKEN","KIND":"\u0053tatus","apiVersion":"v1"}`},
+		"kind":               {runtime.ContentTypeJSON, `{"kind":"SPOKEN words","apiVersion":"v1"}`},
+		"kind, credential":   {runtime.ContentTypeJSON, `{"kind":"` + canaryToken + `","apiVersion":"v1"}`},
+		"version":            {runtime.ContentTypeJSON, `{"kind":"ConfigMap","apiVersion":"SPOKEN"}`},
+		"type":               {"application/SPOKEN", `{}`},
+		"type, credential":   {"application/" + canaryToken, `{}`},
+		"type, not readable": {"SPOKEN, SPOKEN", `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := refused(t, http.StatusOK, c.form, []byte(c.body))
+			if err == nil || strings.Contains(strings.ToLower(err.Error()), "spoken") || strings.Contains(err.Error(), canaryToken) {
+				t.Errorf("the error is %v", err)
+			}
+			if !strings.HasPrefix(name, "type") && !errors.Is(err, kubeconfig.ErrNotKubernetes) {
+				t.Errorf("the error is not classified: %v", err)
+			}
+		})
+	}
+}
+
+// What is no error passes as it came: objects, a Status of success, media types with their parameters, watches, and
+// what something behind a proxy of the remote sends.
+func TestDiscreet_Accepted(t *testing.T) {
+	t.Parallel()
+	hidden := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})
+	const discovery = "application/json; as=APIGroupDiscoveryList; g=apidiscovery.k8s.io; v=v2"
+	failure, err := json.Marshal(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Status: metav1.StatusFailure})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := `{"kind":"Foo-Bar","apiVersion":"a.b.c/v1-2","data":"` + strings.Repeat("x", 1<<20) + `"}`
+	for _, c := range []struct{ path, form, want, body string }{
+		{"/api/v1/pods", "application/json; charset=utf-8", "", `{"kind":"PodList","apiVersion":"v1"}`},
+		{"/api/v1/pods", "application/json;x=SPOKEN", "application/json", `{}`},
+		{"/api/v1/pods/x", "application/json", "", `{"kind":"Status","apiVersion":"v1","status":"Success"}`},
+		{"/apis", discovery, "", large},
+		{"/version", "application/json", "", `{"gitVersion":"v1.36.0"}`},
+		{"/logs", "text/plain", "", string(failure)},
+		{"/api/v1/pods?watch=true", "application/json", "", `{"type":"ERROR","object":` + string(failure) + `}`},
+		{"/api/v1/namespaces/x/services/y/proxy/z", "image/png", "", string(failure)},
+		{"/metrics", "", "", "x 1"},
+	} {
+		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.form}}, Body: io.NopCloser(strings.NewReader(c.body))}, nil
+		}), hidden)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com"+c.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if c.want == "" {
+			c.want = c.form
+		}
+		if got := response.Header.Get("Content-Type"); err != nil || string(body) != c.body || got != c.want {
+			t.Errorf("%s: %v, %q, %d bytes, want %q, %d", c.path, err, got, len(body), c.want, len(c.body))
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
