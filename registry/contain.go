@@ -146,6 +146,9 @@ func (m *moduleManager) Add(r manager.Runnable) error {
 	if w, ok := r.(warmer); ok {
 		tracker := m.guard.life.tracker
 		known := tracker.controllerAdded(m.guard.module, r)
+		if m.part != nil {
+			m.part.watchProgress(r, known.name)
+		}
 		err := m.Manager.Add(&containedController{contained: one, warmer: w, known: known})
 		if err != nil {
 			tracker.controllerRefused(m.guard.module, known)

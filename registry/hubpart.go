@@ -91,9 +91,13 @@ func (p *hubPart) changed() {
 	if life != nil {
 		found = life.tracker.list()[0]
 	}
+	stuck := p.stuck()
 	p.mu.Lock()
 	was := p.now
 	state := p.stateOf(found)
+	if state.State == ModuleRunning && stuck != "" {
+		state.State, state.Reason, state.Message = ModuleDegraded, ReasonNoProgress, stuck
+	}
 	changed := was.State != state.State || was.Reason != state.Reason
 	if changed {
 		p.now.Since = time.Now()

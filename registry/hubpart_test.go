@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +34,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // partNamed returns the state of a hub part.
@@ -120,6 +123,9 @@ func hubPartFaults() map[string]struct {
 			return ctrl.NewControllerManagedBy(m).Named("faulty").For(&corev1.Namespace{}).Complete(registry.Supervise(m, reconcile.Func(
 				func(context.Context, ctrl.Request) (ctrl.Result, error) { panic("boom") })))
 		}), "does nothing but panic"},
+		"webhook server": {fx.Invoke(func(m ctrl.Manager) { // it has no certificate
+			m.GetWebhookServer().Register("/hook", http.NotFoundHandler())
+		}), "tls.crt"},
 		"watch of a remote": {fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
 			return m.Add(manager.RunnableFunc(func(ctx context.Context) error { return watchNamespaces(ctx, r) }))
 		}), "event handler: panic: boom"},
@@ -334,6 +340,62 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 		return nil
 	})
 	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
+}
+
+// A hub part with a deadlocked reconciler is shown, and is no reason to give up the lease. Another one is not affected.
+func TestHubParts_Heartbeats(t *testing.T) {
+	t.Parallel()
+	hearts := liveness.New(liveness.Options{Interval: time.Second})
+	release := make(chan struct{})
+	stuck := func(ctrl.Request) (ctrl.Result, error) {
+		<-release
+		return ctrl.Result{}, nil
+	}
+	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Heartbeats: hearts},
+		registry.NewModule("objects", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).Named("first").For(&corev1.Namespace{}).Complete(reconcile.Func(
+				func(_ context.Context, q ctrl.Request) (ctrl.Result, error) { return stuck(q) }))
+		})}).Option(),
+		registry.NewModule("remotes", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+			return watch.ControllerManagedBy(m, r).Named("second").For(&corev1.Namespace{}).Complete(reconcile.TypedFunc[watch.Request](
+				func(_ context.Context, q watch.Request) (ctrl.Result, error) {
+					return stuck(ctrl.Request{NamespacedName: q.NamespacedName})
+				}))
+		})}).Option(),
+		registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).Named("third").For(&corev1.Namespace{}).Complete(reconcile.Func(
+				func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+		})}).Option(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	monitored := make(chan struct{})
+	go func() {
+		defer close(monitored)
+		hearts.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-monitored
+	})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	run()
+	for name, controller := range map[string]string{"objects": "first", "remotes": "second"} {
+		one := expectPart(t, r, name, registry.ModuleDegraded, "controller "+controller)
+		if one.Reason != registry.ReasonNoProgress || one.Restarts > 0 {
+			t.Errorf("its reconciler is deadlocked: %+v", one)
+		}
+	}
+	if err := hearts.Err(); err != nil {
+		t.Errorf("the hub would give up its lease: %v", err)
+	}
+	expectPart(t, r, "well", registry.ModuleRunning, "")
+	free()
+	expectPart(t, r, "objects", registry.ModuleRunning, "")
+	expectPart(t, r, "remotes", registry.ModuleRunning, "")
 }
 
 // A decoration of a hub part applies to the remotes.

@@ -57,6 +57,7 @@ func newHubParts(p Params, r *Registry, o Options) (*hubParts, error) {
 			h.all = append(h.all, newHubPart(h, &h.modules[i]))
 		}
 	}
+	r.hearts.Notify(h.beaten)
 	return h, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 // What is in this file keeps what a hub part gives to others in its scope: to the registry, and to the servers of the
@@ -70,7 +69,6 @@ type site struct {
 	mu       sync.Mutex // protects the fields
 	checks   map[string]*slot[healthz.Checker]
 	handlers map[string]*slot[http.Handler]
-	hooks    map[string]*slot[http.Handler]
 }
 
 // slot is an entry of the hub's servers.
@@ -79,19 +77,30 @@ type slot[T any] struct {
 	value T
 }
 
-// put puts a value into a slot, and reports whether the slot is new.
-func put[T any](s *site, slots *map[string]*slot[T], name string, one slot[T]) (isNew bool, err error) {
+// put puts a value into a slot. add makes the entry of the hub's servers for a new slot, which is free again if that
+// fails.
+func put[T any](s *site, slots *map[string]*slot[T], name string, one slot[T], add func() error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	before := (*slots)[name]
 	if before != nil && before.life.part != one.life.part {
-		return false, fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.entry.name, name)
+		s.mu.Unlock()
+		return fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.entry.name, name)
 	}
 	if *slots == nil {
 		*slots = map[string]*slot[T]{}
 	}
 	(*slots)[name] = &one
-	return before == nil, nil
+	s.mu.Unlock()
+	if before != nil {
+		return nil
+	}
+	err := safely(add)
+	if err != nil {
+		s.mu.Lock()
+		delete(*slots, name)
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // at returns what is in a slot, and whether its life has not ended.
@@ -105,16 +114,14 @@ func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool)
 // addCheck adds a check to the hub's. That of a life that has ended has nothing to say.
 func (l *partLife) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
 	s, key := &l.part.parts.site, page+"/"+name
-	isNew, err := put(s, &s.checks, key, slot[healthz.Checker]{l, check})
-	if err != nil || !isNew {
-		return err
-	}
-	return add(name, func(r *http.Request) error {
-		one, lives := at(s, &s.checks, key)
-		if !lives {
-			return nil
-		}
-		return one.life.guard().probe("health check", one.value, r)
+	return put(s, &s.checks, key, slot[healthz.Checker]{l, check}, func() error {
+		return add(name, func(r *http.Request) error {
+			one, lives := at(s, &s.checks, key)
+			if !lives {
+				return nil
+			}
+			return one.life.guard().probe("health check", one.value, r)
+		})
 	})
 }
 
@@ -140,17 +147,15 @@ func (m *moduleManager) AddMetricsServerExtraHandler(path string, handler http.H
 		return m.Manager.AddMetricsServerExtraHandler(path, handler)
 	}
 	parts := m.part.part.parts
-	isNew, err := put(&parts.site, &parts.site.handlers, path, slot[http.Handler]{m.part, handler})
-	if err != nil || !isNew {
-		return err
-	}
-	return parts.manager.AddMetricsServerExtraHandler(path, parts.site.handler(&parts.site.handlers, path))
+	return put(&parts.site, &parts.site.handlers, path, slot[http.Handler]{m.part, handler}, func() error {
+		return parts.manager.AddMetricsServerExtraHandler(path, parts.site.handler(path))
+	})
 }
 
 // handler serves what is in a slot.
-func (s *site) handler(slots *map[string]*slot[http.Handler], path string) http.Handler {
+func (s *site) handler(path string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, lives := at(s, slots, path)
+		one, lives := at(s, &s.handlers, path)
 		if !lives {
 			http.Error(w, "the hub part of module "+one.life.part.entry.name+" does not run", http.StatusServiceUnavailable)
 			return
@@ -165,30 +170,4 @@ func (m *moduleManager) Elected() <-chan struct{} {
 		return m.Manager.Elected()
 	}
 	return m.part.part.parts.elected
-}
-
-// GetWebhookServer returns the hub's, where it is the manager of a hub part.
-func (m *moduleManager) GetWebhookServer() webhook.Server {
-	if m.part == nil {
-		return m.Manager.GetWebhookServer()
-	}
-	return &partWebhooks{Server: m.part.part.parts.manager.GetWebhookServer(), life: m.part}
-}
-
-// partWebhooks is the hub's server for webhooks as a hub part sees it.
-type partWebhooks struct {
-	webhook.Server
-	life *partLife
-}
-
-// Register serves a hook at a path. It panics where another part has the path, as its interface demands.
-func (w *partWebhooks) Register(path string, hook http.Handler) {
-	s := &w.life.part.parts.site
-	isNew, err := put(s, &s.hooks, path, slot[http.Handler]{w.life, hook})
-	if err != nil {
-		panic(err)
-	}
-	if isNew {
-		w.Server.Register(path, s.handler(&s.hooks, path))
-	}
 }

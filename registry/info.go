@@ -63,6 +63,10 @@ const (
 	ReasonNotInUse          = "NotInUse"
 )
 
+// ReasonNoProgress is the reason of a hub part whose state is ModuleDegraded because no worker of one of its controllers
+// has come back for work for three heartbeats (see package liveness).
+const ReasonNoProgress = "NoProgress"
+
 // Reasons that a module has which waits for its remote, besides ReasonRightsMissing and ReasonWaiting.
 const (
 	ReasonAPIMissing         = "APIMissing"

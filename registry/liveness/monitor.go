@@ -75,6 +75,7 @@ type Monitor struct {
 
 	mu     sync.Mutex // protects the field, and what hearts say that it protects; held across no callback
 	hearts map[*Heart]struct{}
+	told   []func(Subject)
 }
 
 // New returns a monitor that sends nothing before Run is called.
@@ -87,6 +88,17 @@ func New(o Options) *Monitor {
 		m.log = logr.Discard()
 	}
 	return m
+}
+
+// Notify has f called when a subject counts as stuck and when it has recovered, in the monitor's goroutine: f returns at
+// once. It may be called on nil.
+func (m *Monitor) Notify(f func(Subject)) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told = append(m.told, f)
 }
 
 // Heart is one subject that is watched. Its methods may be called on nil.
@@ -167,6 +179,9 @@ func (m *Monitor) check() {
 		}
 		if note := h.note(before); note != nil {
 			notes = append(notes, note)
+			for _, f := range m.told {
+				notes = append(notes, func() { f(h.subject) })
+			}
 		}
 	}
 	m.mu.Unlock()

@@ -28,7 +28,7 @@ func Request() reconcile.Request {
 // Queue returns what makes the queue of a controller whose progress the monitor watches. heartbeat is a request
 // that is never made otherwise; the reconciler does not see it.
 func Queue[request comparable](m *Monitor, s Subject, heartbeat request) NewQueue[request] {
-	return watchedBy(m, s, heartbeat, func(
+	return Wrap(m, s, heartbeat, func(
 		name string, limiter workqueue.TypedRateLimiter[request],
 	) workqueue.TypedRateLimitingInterface[request] {
 		return priorityqueue.New(name, func(o *priorityqueue.Opts[request]) { o.RateLimiter = limiter })
@@ -52,11 +52,12 @@ func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnab
 	if !ok || inner == nil {
 		return false
 	}
-	field.Set(reflect.ValueOf(watchedBy(m, s, heartbeat, inner)))
+	field.Set(reflect.ValueOf(Wrap(m, s, heartbeat, inner)))
 	return true
 }
 
-func watchedBy[request comparable](m *Monitor, s Subject, heartbeat request, inner NewQueue[request]) NewQueue[request] {
+// Wrap does what Queue does for a controller whose queue inner makes.
+func Wrap[request comparable](m *Monitor, s Subject, heartbeat request, inner NewQueue[request]) NewQueue[request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 		queue := inner(name, limiter)
 		w := &workers{monitor: m, subject: s}

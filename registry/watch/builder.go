@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // Builder makes a controller on the hub that watches remotes. Use ControllerManagedBy to get one.
@@ -144,6 +145,8 @@ func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedC
 	if b.options.NewQueue == nil {
 		b.options.NewQueue = NewQueue(nil)
 	}
+	heartbeat := Request{NamespacedName: liveness.Request().NamespacedName}
+	b.options.NewQueue = registry.WatchProgress(b.manager, b.name, heartbeat, b.options.NewQueue)
 	if b.options.LogConstructor == nil {
 		b.options.LogConstructor = logConstructor(b.manager.GetLogger(), b.name)
 	}

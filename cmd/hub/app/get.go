@@ -130,7 +130,8 @@ func newGetModules(p program) *cobra.Command {
 		Aliases: []string{"module"},
 		Short:   "List modules, and in how many Clusters they run",
 		Long: "List the modules of this program and those that Clusters name, with the number of Clusters in which\n" +
-			"each runs, of those that should run it.\n\n" + connectionHelp + "\n\n" + exitCodes,
+			"each runs, of those that should run it, and the state of its hub part with the time since the hub that leads\n" +
+			"reported it. A state that was not reported lately is unknown.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getModulesExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.Format.Check(); err != nil {
@@ -144,13 +145,16 @@ func newGetModules(p program) *cobra.Command {
 			for _, m := range p.modules {
 				known[m.Name()] = m.Description()
 			}
-			return inspect.Modules{Hub: hub, Known: known, Names: args}.Print(cmd.Context(), f.Form, s.terminal.Out)
+			return inspect.Modules{
+				Hub: hub, Known: known, Names: args, Namespace: s.hub.Namespace,
+			}.Print(cmd.Context(), f.Form, s.terminal.Out)
 		},
 		ValidArgsFunction: p.completeModules,
 	}
 	f.Format.Bind(cmd.Flags(), "")
 	f.Tables.Bind(cmd.Flags())
 	s = p.newSession(cmd)
+	s.hub.BindNamespace(cmd.Flags())
 	s.bind(cmd.Flags())
 	complete(cmd, "output", completeFixed("json", "yaml", "name", "wide", "jsonpath=", "go-template="))
 	return cmd

@@ -99,6 +99,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings),
+		Changed: o.partsChanged,
 		Manager: func() ctrl.Options { return cacheOptions(o.CredentialsNamespace) },
 	}
 }

@@ -53,6 +53,8 @@ type Options struct {
 
 	// heartbeat is the time between heartbeats. Default: see package liveness.
 	heartbeat time.Duration
+	// partsChanged is called when the state of a hub part has changed.
+	partsChanged func()
 	// flags are those of the program, for /flagz.
 	flags func() map[string]string
 }

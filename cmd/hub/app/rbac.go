@@ -21,6 +21,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
@@ -168,7 +169,7 @@ func hubRules(modules []registry.Module, lease string) *install.Rules {
 		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
 		}),
-		Own:    slices.Concat(cluster.CredentialsRules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{leases("create"), named}),
+		Own:    slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{leases("create"), named}),
 		Events: cluster.EventRules(),
 	}
 	for _, needed := range registry.HubRules(modules...) {

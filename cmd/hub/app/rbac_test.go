@@ -169,6 +169,11 @@ func (h *hub) expectByName(config *rest.Config) {
 		h.must(c.Get(h.t.Context(), client.ObjectKeyFromObject(own), own))
 		h.must(c.Update(h.t.Context(), own, client.DryRunAll))
 	}
+	report := &corev1.ConfigMap{ObjectMeta: key("clusterfx-modules")}
+	h.must(c.Update(h.t.Context(), report, client.DryRunAll))
+	if err := c.Get(h.t.Context(), client.ObjectKeyFromObject(report), report); !apierrors.IsForbidden(err) {
+		h.t.Errorf("the hub may read its report: %v", err)
+	}
 }
 
 // limitedModule is a module whose rules in the hub apply to one namespace.

@@ -5,10 +5,13 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // readiness says whether the hub has come so far that it can work, or take over. It is a runnable:
@@ -34,4 +37,16 @@ func (r *readiness) check(*http.Request) error {
 		return errors.New("the caches of the hub are not filled")
 	}
 	return nil
+}
+
+// notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub one of whose hub parts does
+// not run is ready. The message of a state is left out, since the port is open to everybody.
+func notRunning(parts []registry.HubPartInfo) []string {
+	var notes []string
+	for _, one := range parts {
+		if one.State != registry.ModuleRunning {
+			notes = append(notes, fmt.Sprintf("the hub part of module %s is %s (%s)", one.Module, one.State, one.Reason))
+		}
+	}
+	return notes
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -69,15 +70,27 @@ func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serv
 		options: o, scheme: scheme, site: serving.NewSite(), election: election,
 		work: newRunner(ctx), end: newEnding(),
 	}
+	changed := make(chan struct{}, 1)
+	o.partsChanged = func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
 	defer ports.Show(nil)
 	defer background(ctx, hearts.Run)()
 	t.app = fx.New(
 		parts(o, t.newManager),
 		t.end.option(),
-		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) {
+		fx.Invoke(func(l fx.Lifecycle, mgr ctrl.Manager, remotes *registry.Registry) error {
 			// A manager shuts the registry down only if it had its turn; elsewhere, this takes no time.
 			l.Append(fx.StopHook(func(ctx context.Context) { _ = remotes.Shutdown(ctx) }))
+			t.site.NoteReadyz(func() []string { return notRunning(remotes.HubParts()) })
 			t.work.attach(l, mgr, func() { ports.Show(t.site) })
+			return mgr.Add(partreport.NewWriter(partreport.Options{
+				Client: mgr.GetClient(), Namespace: o.CredentialsNamespace, Replica: o.Registry.Replica,
+				Parts: remotes.HubParts, Log: o.Log.WithName("modules"),
+			}, changed))
 		}),
 	)
 	if err := t.app.Err(); err != nil {

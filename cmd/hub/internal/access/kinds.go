@@ -30,6 +30,7 @@ func kinds(scheme *runtime.Scheme) (meta.RESTMapper, error) {
 		hubv1.GroupVersion.WithKind("Cluster"):                                 meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("Namespace"):                        meta.RESTScopeRoot,
 		corev1.SchemeGroupVersion.WithKind("Secret"):                           meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                        meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                   meta.RESTScopeNamespace,
 		corev1.SchemeGroupVersion.WithKind("Event"):                            meta.RESTScopeNamespace,
 		coordinationv1.SchemeGroupVersion.WithKind("Lease"):                    meta.RESTScopeNamespace,

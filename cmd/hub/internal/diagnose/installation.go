@@ -19,6 +19,8 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // Installation is a hub to look at.
@@ -35,6 +37,7 @@ const (
 	checkNamespace = "namespace"
 	checkLease     = "lease"
 	checkClusters  = "clusters"
+	checkModules   = "modules"
 )
 
 // Check asks everything that is to be known about the installation.
@@ -50,6 +53,7 @@ func (i Installation) Check(ctx context.Context) Report {
 	i.namespace(ctx, &r)
 	i.lease(ctx, &r)
 	i.clusters(ctx, &r)
+	i.modules(ctx, &r)
 	return r
 }
 
@@ -155,6 +159,50 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 	if len(unseen)+len(unready) == 0 {
 		r.ok(checkClusters, "%d, and all that are not paused are Ready", len(list.Items))
 	}
+}
+
+// modules tells what the hub reports of the hub parts of modules, and how old that is.
+func (i Installation) modules(ctx context.Context, r *Report) {
+	report, err := partreport.Read(ctx, i.Hub, i.Namespace)
+	switch {
+	case err != nil:
+		r.warn(checkModules, "", "%v", i.Hub.Explain(err))
+		return
+	case report == nil:
+		r.warn(checkModules, "start a hub, or grant it what hub rbac --in hub prints", "no hub has reported the state of hub parts in ConfigMap %s/%s",
+			i.Namespace, partreport.Name)
+		return
+	case report.Old():
+		r.warn(checkModules, "see whether a hub runs, and its log", "the state of hub parts is unknown: the last report, by %s, is %s old",
+			report.Replica, report.Age())
+		return
+	}
+	well := true
+	for _, part := range report.Parts {
+		text := fmt.Sprintf("the hub part of module %s is %s, as %s reported %s ago", part.Module, &part, report.Replica, report.Age())
+		if part.Message != "" {
+			text += ": " + part.Message
+		}
+		switch part.State {
+		case registry.ModuleRunning:
+			continue
+		case registry.ModuleWaiting, registry.ModuleFailed:
+			r.fail(checkModules, adviceFor(part), "%s", text)
+		default:
+			r.warn(checkModules, adviceFor(part), "%s", text)
+		}
+		well = false
+	}
+	if well {
+		r.ok(checkModules, "%d hub parts run, as %s reported %s ago", len(report.Parts), report.Replica, report.Age())
+	}
+}
+
+func adviceFor(part partreport.Part) string {
+	if part.Reason == registry.ReasonRightsMissing {
+		return "grant what hub rbac --in hub prints"
+	}
+	return "see the hub's log"
 }
 
 // some lists names, of which there may be thousands.

@@ -10,7 +10,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +20,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 )
 
 // Modules says which modules to print.
@@ -26,6 +29,8 @@ type Modules struct {
 	Hub *access.Cluster
 	// Known are the modules of this program, with what each is for.
 	Known map[string]string
+	// Namespace is the credentials namespace, where the hub reports on hub parts.
+	Namespace string
 	// Names are those of the modules. Default: all that this program has or that a Cluster names.
 	Names []string
 }
@@ -36,6 +41,7 @@ type module struct {
 	clusters []any // of map[string]any
 	in       map[hubv1.ModuleState]int
 	troubled []string
+	part     *partreport.Part // nil for none
 }
 
 // Print writes the modules to w. A name that nobody knows is an error.
@@ -44,9 +50,17 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 	if err := m.Hub.List(ctx, &list); err != nil {
 		return m.Hub.Explain(fmt.Errorf("list Clusters: %w", err))
 	}
-	found, err := m.pick(m.count(list.Items))
+	report, bad := partreport.Read(ctx, m.Hub, m.Namespace)
+	if apierrors.IsForbidden(bad) {
+		bad = nil // the table says that it is unknown
+	}
+	if bad != nil {
+		bad = m.Hub.Explain(fmt.Errorf("read the report on hub parts: %w", bad))
+	}
+	found, err := m.pick(m.count(list.Items, report))
+	err = errors.Join(err, bad)
 	if form.Format.Tabular() {
-		return errors.Join(err, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(m.table(found)))
+		return errors.Join(err, form.Tables.Printer(w, form.Format.String() == output.Wide).Print(m.table(found, report)))
 	}
 	printer, bad := form.Format.Printer()
 	if bad != nil {
@@ -61,15 +75,23 @@ func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 	}
 	var objects []*unstructured.Unstructured
 	for _, one := range found {
-		objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
+		object := map[string]any{
 			"apiVersion": "v1", "kind": "Module", "metadata": map[string]any{"name": one.name},
 			"description": m.Known[one.name], "clusters": one.clusters,
-		}})
+		}
+		if one.part != nil {
+			object["hubPart"] = map[string]any{
+				"state": one.part.State, "reason": one.part.Reason, "message": one.part.Message,
+				"since": one.part.Since.UTC().Format(time.RFC3339), "replica": report.Replica,
+				"reported": report.Written.UTC().Format(time.RFC3339),
+			}
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: object})
 	}
 	return errors.Join(err, printer.PrintObj(listOf(objects), w))
 }
 
-func (m Modules) count(clusters []hubv1.Cluster) map[string]*module {
+func (m Modules) count(clusters []hubv1.Cluster, report *partreport.Report) map[string]*module {
 	all := map[string]*module{}
 	of := func(name string) *module {
 		if all[name] == nil {
@@ -90,6 +112,11 @@ func (m Modules) count(clusters []hubv1.Cluster) map[string]*module {
 			if status.State == hubv1.ModuleFailed || status.State == hubv1.ModuleWaiting {
 				one.troubled = append(one.troubled, fmt.Sprintf("%s (%s)", cluster.Name, status.Reason))
 			}
+		}
+	}
+	if report != nil {
+		for _, part := range report.Parts {
+			of(part.Module).part = &part
 		}
 	}
 	return all
@@ -116,28 +143,47 @@ func (m Modules) pick(all map[string]*module) ([]*module, error) {
 // columnType is the type of every column of modules.
 const columnType = "string"
 
-func (m Modules) table(found []*module) *metav1.Table {
+func (m Modules) table(found []*module, report *partreport.Report) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: columnType, Format: "name"},
 		{Name: "Running", Type: columnType},
 		{Name: "Waiting", Type: columnType},
 		{Name: "Failed", Type: columnType},
+		{Name: "Hub part", Type: columnType},
+		{Name: "Reported", Type: columnType},
 		{Name: "Description", Type: columnType},
 		{Name: "Not running in", Type: columnType, Priority: 1},
+		{Name: "Message of the hub part", Type: columnType, Priority: 1},
 	}}
 	for _, one := range found {
 		description, ok := m.Known[one.name]
 		if !ok {
 			description = "<not in this program>"
 		}
+		part, reported, message := one.hubPart(report)
 		table.Rows = append(table.Rows, metav1.TableRow{
 			Cells: []any{
 				one.name, fmt.Sprintf("%d/%d", one.in[hubv1.ModuleRunning], len(one.clusters)),
 				fmt.Sprint(one.in[hubv1.ModuleWaiting]), fmt.Sprint(one.in[hubv1.ModuleFailed]),
-				description, strings.Join(one.troubled, ", "),
+				part, reported, description, strings.Join(one.troubled, ", "), message,
 			},
 			Object: runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: one.name}}},
 		})
 	}
 	return table
+}
+
+// hubPart returns the state of the hub part of the module, how long ago the hub reported it, and its message. The state of
+// an old report is not known to be still true.
+func (m *module) hubPart(report *partreport.Report) (state, reported, message string) {
+	const none, unknown = "<none>", "<unknown>"
+	switch {
+	case report == nil:
+		return unknown, none, ""
+	case m.part == nil:
+		return none, none, ""
+	case report.Old():
+		return unknown + ", was " + m.part.String(), report.Age() + " ago", m.part.Message
+	}
+	return m.part.String(), report.Age() + " ago", m.part.Message
 }

@@ -20,8 +20,9 @@ once, before the hub does anything, and while the hub starts over after it lost 
 and /metrics go on answering: nobody restarts it for that. /readyz fails while there is no
 site.
 
-A Site has the methods of a manager that add checks and handlers, and the same rule: they are added
-before it is shown.
+A Site has the methods of a manager that add checks and handlers. Unlike those of a manager, they may be called
+at any time: a hub part that failed before it added its check adds it when it is started again. Notes on what
+does not work and does not make the hub unready are shown by /readyz?verbose.
 
 What is for debugging (profiles, flags) is served on loopback alone, where kubectl port-forward reaches it and
 nobody else in the cluster. It belongs to the process, too, so that a hub that stands by or starts over can be

@@ -107,7 +107,7 @@ func (p *Ports) Show(s *Site) {
 	if s == nil {
 		s = emptySite()
 	}
-	s.seal(p.gatherer)
+	s.serveMetrics(p.gatherer)
 	p.shown.Store(s)
 }
 

@@ -57,9 +57,14 @@ func TestPorts(t *testing.T) {
 		}
 	}
 	ports.Show(site)
-	if err := site.AddReadyzCheck("late", nil); err == nil {
-		t.Error("a check was added that nobody will call")
-	}
+	// What is added later is served like the rest.
+	must(t, site.AddReadyzCheck("late", func(*http.Request) error { return failing }))
+	must(t, site.AddMetricsServerExtraHandler("/late", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, "later")
+	})))
+	expect(t, h+"/readyz", http.StatusInternalServerError, "[-]late failed")
+	expect(t, h+"/readyz/late", http.StatusInternalServerError, "")
+	expect(t, m+"/late", http.StatusOK, "later")
 	expect(t, h+"/readyz", http.StatusInternalServerError, "[-]database failed")
 	expect(t, h+"/healthz", http.StatusInternalServerError, "[-]loop failed")
 	expect(t, h+"/healthz/ping", http.StatusOK, "ok")
@@ -76,7 +81,41 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// Notes are shown by /readyz?verbose alone, and change no status.
+func TestSite_NoteReadyz(t *testing.T) {
+	t.Parallel()
+	options := serving.Options{Metrics: serving.Nowhere, Health: freeAddress(t), Gatherer: prometheus.NewRegistry()}
+	ports, err := serving.Listen(t.Context(), options)
+	must(t, err)
+	defer ports.Close()
+	site := serving.NewSite()
+	must(t, site.AddReadyzCheck("caches", func(*http.Request) error { return nil }))
+	site.NoteReadyz(func() []string { return []string{"the hub part of module dns does not run"} })
+	ports.Show(site)
+	h := "http://" + options.Health
+	expect(t, h+"/readyz?verbose", http.StatusOK, "[!]the hub part of module dns does not run\n")
+	expect(t, h+"/readyz?verbose", http.StatusOK, "[+]caches ok")
+	for _, page := range []string{"/readyz", "/readyz/caches?verbose", "/healthz?verbose"} {
+		expectNot(t, h+page, "dns")
+	}
+}
+
 func expect(t *testing.T, url string, status int, text string) {
+	t.Helper()
+	got, body := fetch(t, url)
+	if got != status || !strings.Contains(body, text) {
+		t.Errorf("%s answers %d: %s", url, got, body)
+	}
+}
+
+func expectNot(t *testing.T, url, text string) {
+	t.Helper()
+	if got, body := fetch(t, url); got != http.StatusOK || strings.Contains(body, text) {
+		t.Errorf("%s answers %d: %s", url, got, body)
+	}
+}
+
+func fetch(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	must(t, err)
@@ -84,11 +123,9 @@ func expect(t *testing.T, url string, status int, text string) {
 	response, err := http.DefaultClient.Do(request)
 	must(t, err)
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	must(t, err)
-	if response.StatusCode != status || !strings.Contains(string(body), text) {
-		t.Errorf("%s answers %s: %s", url, response.Status, body)
-	}
+	return response.StatusCode, string(text)
 }
 
 // freeAddress returns an address of this machine that nobody listens at.

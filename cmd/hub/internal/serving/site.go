@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,28 +23,38 @@ const (
 	readyzPath  = "/readyz"
 )
 
-var (
-	errEmpty = errors.New("the hub starts, or starts over after it lost its lease")
-	errShown = errors.New("it is served already: add checks and handlers before the hub's manager starts")
-)
+var errEmpty = errors.New("the hub starts, or starts over after it lost its lease")
 
-// Site is what one term of the hub serves.
+// Site is what one term of the hub serves. Checks and handlers may be added at any time: a hub part that is started again
+// may have some that it had not before.
 type Site struct {
-	mu          sync.Mutex // protects the fields until the site is shown; after that they do not change
-	shown       bool
+	mu          sync.Mutex // protects the fields
 	live, ready map[string]healthz.Checker
-	extra       map[string]http.Handler
+	extra       map[string]bool
+	notes       func() []string
 
-	metrics, health http.Handler
+	metrics *http.ServeMux
+	health  http.Handler
 }
 
-// NewSite returns a site that is alive and ready.
+// NewSite returns a site that is alive and ready, without metrics.
 func NewSite() *Site {
-	return &Site{
-		live:  map[string]healthz.Checker{"ping": healthz.Ping},
-		ready: map[string]healthz.Checker{},
-		extra: map[string]http.Handler{},
+	s := &Site{
+		live:    map[string]healthz.Checker{"ping": healthz.Ping},
+		ready:   map[string]healthz.Checker{},
+		extra:   map[string]bool{},
+		metrics: http.NewServeMux(),
 	}
+	health := http.NewServeMux()
+	for path, handler := range map[string]http.Handler{
+		healthzPath: s.checks(s.live), readyzPath: s.noted(s.checks(s.ready)),
+	} {
+		handler = http.StripPrefix(path, handler)
+		health.Handle(path, handler)
+		health.Handle(path+"/", handler) // for one check alone
+	}
+	s.health = health
+	return s
 }
 
 // emptySite is alive and not ready.
@@ -52,58 +64,78 @@ func emptySite() *Site {
 	return s
 }
 
+// checks serves the checks that there are when it is asked.
+func (s *Site) checks(all map[string]healthz.Checker) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		now := maps.Clone(all)
+		s.mu.Unlock()
+		(&healthz.Handler{Checks: now}).ServeHTTP(w, r)
+	})
+}
+
+// noted writes the notes below what next writes, if it is asked for the details of all checks.
+func (s *Site) noted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		s.mu.Lock()
+		notes := s.notes
+		s.mu.Unlock()
+		if _, verbose := r.URL.Query()["verbose"]; !verbose || notes == nil || strings.Trim(r.URL.Path, "/") != "" {
+			return
+		}
+		for _, note := range notes() {
+			_, _ = fmt.Fprintf(w, "[!]%s\n", note)
+		}
+	})
+}
+
+// NoteReadyz has /readyz?verbose show notes on what does not work and does not make the hub unready. Everybody who
+// reaches the port can read them.
+func (s *Site) NoteReadyz(notes func() []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = notes
+}
+
 // AddHealthzCheck makes /healthz depend on a check.
 func (s *Site) AddHealthzCheck(name string, check healthz.Checker) error {
-	return s.add(func() { s.live[name] = check })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[name] = check
+	return nil
 }
 
 // AddReadyzCheck makes /readyz depend on a check.
 func (s *Site) AddReadyzCheck(name string, check healthz.Checker) error {
-	return s.add(func() { s.ready[name] = check })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready[name] = check
+	return nil
 }
 
 // AddMetricsServerExtraHandler serves something else next to the metrics.
 func (s *Site) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	s.mu.Lock()
-	_, taken := s.extra[path]
-	s.mu.Unlock()
-	if taken || path == metricsPath {
+	defer s.mu.Unlock()
+	if s.extra[path] || path == metricsPath {
 		return fmt.Errorf("the metrics server has a handler for %s already", path)
 	}
-	return s.add(func() { s.extra[path] = handler })
-}
-
-func (s *Site) add(change func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shown {
-		return errShown
-	}
-	change()
+	s.metrics.Handle(path, handler)
+	s.extra[path] = true
 	return nil
 }
 
-// seal ends the time for additions.
-func (s *Site) seal(g prometheus.Gatherer) {
+// serveMetrics serves metrics from now on, unless it does already.
+func (s *Site) serveMetrics(g prometheus.Gatherer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shown {
+	if s.extra[metricsPath] {
 		return
 	}
-	s.shown = true
-	metrics := http.NewServeMux()
-	metrics.Handle(metricsPath, promhttp.HandlerFor(g, promhttp.HandlerOpts{
+	s.extra[metricsPath] = true
+	s.metrics.Handle(metricsPath, promhttp.HandlerFor(g, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, // A metric that is wrong is left out; the others matter then.
 		ErrorLog:      log.Default(),
 	}))
-	for path, handler := range s.extra {
-		metrics.Handle(path, handler)
-	}
-	health := http.NewServeMux()
-	for path, checks := range map[string]map[string]healthz.Checker{healthzPath: s.live, readyzPath: s.ready} {
-		handler := http.StripPrefix(path, &healthz.Handler{Checks: checks})
-		health.Handle(path, handler)
-		health.Handle(path+"/", handler) // for one check alone
-	}
-	s.metrics, s.health = metrics, health
 }

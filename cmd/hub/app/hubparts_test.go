@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// command runs a command of the stock hub against the hub's cluster. It fails for texts that are not in the output.
+func (h *hub) command(args []string, wanted ...string) error {
+	h.t.Helper()
+	self, err := os.Executable()
+	h.must(err)
+	kubeconfig := filepath.Join(h.t.TempDir(), "kubeconfig")
+	h.must(os.WriteFile(kubeconfig, h.cluster.Kubeconfig(), 0o600))
+	cmd := exec.CommandContext(context.WithoutCancel(h.t.Context()), self, append(args, "--kubeconfig", kubeconfig)...)
+	var out bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asHub+"=stock"), &out, &out
+	err = cmd.Run()
+	for _, text := range wanted {
+		if !strings.Contains(out.String(), text) {
+			return fmt.Errorf("%s says nothing of %q and ends with %v: %s", args, text, err, out.String())
+		}
+	}
+	return nil
+}
+
+// A hub part that lacks a permission is shown where operators look, by its name, with what is missing; the hub is ready,
+// and the other hub parts run. One that failed before it added its health check adds it when it is started again.
+func TestRun_HubPartsAreShown(t *testing.T) {
+	h := newHub(t)
+	user, err := h.cluster.MintCertificate(t.Context(), fleet.User{Name: "shown"})
+	h.must(err)
+	grant(t, h.Client, "shown", h.roles("--in=hub"))
+	lacks := registry.NewModule("lacks", registry.ModuleOptions{
+		Hub:      fx.Invoke(func(ctrl.Manager) {}),
+		HubRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}},
+	})
+	var lives atomic.Int64
+	late := registry.NewModule("late", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager) error {
+		if lives.Add(1) == 1 {
+			return errors.New("no database")
+		}
+		nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		return errors.Join(m.AddReadyzCheck("late", func(*http.Request) error { return nil }),
+			m.AddHealthzCheck("late", func(*http.Request) error { return nil }), m.AddMetricsServerExtraHandler("/late", nothing))
+	})})
+	o := h.options(lacks, late)
+	o.Config, o.HealthAddress, o.MetricsAddress = user.Config(), freeAddress(t), freeAddress(t)
+	o.Registry.Replica, o.Election = "one", fast()
+	h.run(o)
+	for address, path := range map[string]string{o.HealthAddress: "readyz/late", o.MetricsAddress: "late"} {
+		eventually(t, func() error { return get(t, address, path, http.StatusOK) })
+	}
+	eventually(t, func() error {
+		return shows(t, "http://"+o.HealthAddress+"/readyz?verbose", "[!]the hub part of module lacks is Waiting (RightsMissing)\n")
+	})
+	eventually(t, func() error {
+		return h.command([]string{"check"}, "the hub part of module lacks is Waiting (RightsMissing), as one reported",
+			"list pods", "grant what hub rbac --in hub prints")
+	})
+	eventually(t, func() error {
+		return h.command([]string{"get", "modules", "-o", "wide"}, "HUB PART", "Waiting (RightsMissing)", "list pods", " ago ", "Running")
+	})
+	h.must(h.command([]string{"get", "modules", "lacks", "-o", "json"}, `"reason": "RightsMissing"`, `"replica": "one"`, `"reported": "2`))
+}
+
+// shows fails unless a page is ok and has a text.
+func shows(t *testing.T, url, text string) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(body), text) {
+		return fmt.Errorf("%s: %s: %s: %w", url, response.Status, body, err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry/liveness"
+)
+
+// Heartbeats of hub parts. They are shown as the state of the part, and are no reason to give up the lease.
+
+// WatchProgress returns what makes the queue of a controller of a hub part, as inner does, and watches its progress.
+// heartbeat is a request that is never made otherwise; the reconciler does not see it. Controllers of ctrl.Request need no
+// call. For a manager that is not that of a hub part, it returns inner.
+func WatchProgress[request comparable](
+	manager ctrl.Manager, controller string, heartbeat request, inner liveness.NewQueue[request],
+) liveness.NewQueue[request] {
+	m, ok := manager.(*moduleManager)
+	if !ok || m.part == nil || m.part.hearts == nil {
+		return inner
+	}
+	return liveness.Wrap(m.part.hearts, m.part.subject(controller), heartbeat, inner)
+}
+
+// watchProgress watches a controller that the hub part adds, if its requests are ctrl.Requests.
+func (l *partLife) watchProgress(controller manager.Runnable, name string) {
+	if l.hearts != nil {
+		liveness.Attach(l.hearts, l.subject(name), controller, liveness.Request())
+	}
+}
+
+func (l *partLife) subject(controller string) liveness.Subject {
+	return liveness.Subject{Module: l.part.entry.name, Controller: controller}
+}
+
+// stuck returns which controllers of the part make no progress, as its state says it; empty for none.
+func (p *hubPart) stuck() string {
+	var names []string
+	for _, one := range p.parts.hearts.Missed() {
+		if one.Stuck && one.Module == p.entry.name {
+			names = append(names, one.Controller)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return clean("no worker has come back for three heartbeats, so reconciles are stuck or slow: controller " + strings.Join(names, ", "))
+}
+
+// beaten is called when a subject is stuck, and when it has recovered.
+func (h *hubParts) beaten(s liveness.Subject) {
+	for _, p := range h.all {
+		if p.entry.name == s.Module {
+			p.changed()
+		}
+	}
+}
