@@ -42,6 +42,7 @@ type appCache struct {
 	kindOf  func(runtime.Object) string
 	budget  *budget
 	hub     *guard
+	readers readers
 
 	indexed  sync.Map           // indexes by what indexOf calls them, also those of modules
 	indexing singleflight.Group // of the hub's own: adding one may ask the remote what it serves
@@ -214,7 +215,7 @@ func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...cli
 
 // readBy notes that a module reads objects: the first read starts their informer.
 func (c *appCache) readBy(g *guard, obj runtime.Object) {
-	if g != nil && g.module != "" {
+	if g != nil && g.module != "" && c.readers.add(readerOf(g.module, obj)) {
 		c.budget.watchedBy(c.kindOf(obj), g.module)
 	}
 }

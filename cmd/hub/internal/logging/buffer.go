@@ -61,6 +61,7 @@ func (b *Buffer) Write(lines []byte) (int, error) {
 		n := max(bytes.Count(lines, []byte{'\n'}), 1)
 		b.missing += uint64(n)
 		b.dropped.Add(float64(n))
+		b.signal() // A line that is longer than the limit is dropped while the writer has nothing to do.
 		return len(lines), nil
 	}
 	b.pending = append(b.pending, lines...)

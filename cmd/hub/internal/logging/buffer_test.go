@@ -3,6 +3,7 @@
 package logging
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -62,6 +64,29 @@ func TestBuffer_StalledReader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A line that is longer than the limit is dropped alone: the lines after it are written.
+func TestBuffer_OversizedLine(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	must(t, err)
+	defer read.Close()
+	defer write.Close()
+	must(t, read.SetReadDeadline(time.Now().Add(time.Minute)))
+	b := newBuffer(write, 1<<10)
+	log, err := New(b, Options{})
+	must(t, err)
+	log.Info(strings.Repeat("x", 2<<10))
+	lines := bufio.NewScanner(read)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"lines":1`) {
+		t.Fatalf("the log says %q, %v", lines.Text(), lines.Err())
+	}
+	log.Info("After", "number", 1)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"msg":"After"`) {
+		t.Errorf("the log says %q, %v", lines.Text(), lines.Err())
+	}
+	b.Close()
 }
 
 // Nothing is lost, and nothing changes its place, with a reader.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// A reader is new once, and kinds are told apart also where they have one type.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	var r readers
+	untyped := func(kind string) runtime.Object {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: kind})
+		return u
+	}
+	metadata := func(kind string) runtime.Object {
+		return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
+	}
+	for _, obj := range []runtime.Object{
+		&corev1.Pod{}, &corev1.PodList{}, &corev1.Secret{}, untyped("Pod"), untyped("Secret"), metadata("Pod"), metadata("Secret"),
+	} {
+		for _, module := range []string{"a", "b"} {
+			if !r.add(readerOf(module, obj)) {
+				t.Errorf("module %s has read %T before", module, obj)
+			}
+		}
+		if r.add(readerOf("a", obj)) {
+			t.Errorf("%T is new a second time", obj)
+		}
+	}
+}
+
+// A read of the cache notes its reader for little: a module may read thousands of objects in a reconcile.
+func TestAppCache_ReadsAreCheap(t *testing.T) {
+	c, g, obj := cacheOfReads(t)
+	c.readBy(g, obj)
+	if n := testing.AllocsPerRun(100, func() { c.readBy(g, obj) }); n > 0 {
+		t.Errorf("a read allocates %g times", n)
+	}
+	if watchers := c.budget.watchers["Deployment.apps"]; len(watchers) != 1 || watchers[0] != g.module {
+		t.Errorf("Deployments are watched by %q", watchers)
+	}
+}
+
+// BenchmarkAppCache_ReadBy measures what noting the reader adds to a read of the cache.
+func BenchmarkAppCache_ReadBy(b *testing.B) {
+	c, g, obj := cacheOfReads(b)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			c.readBy(g, obj)
+		}
+	})
+}
+
+// cacheOfReads returns a cache that notes readers, the guard of one, and what it reads.
+func cacheOfReads(tb testing.TB) (*appCache, *guard, runtime.Object) {
+	tb.Helper()
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		tb.Fatal(err)
+	}
+	life := &lifetime{environment: &environment{scheme: s}}
+	return &appCache{kindOf: life.kindOf, budget: &budget{watchers: map[string][]string{}}}, &guard{module: "dns", life: life}, &appsv1.Deployment{}
+}
