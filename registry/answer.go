@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -147,6 +148,8 @@ type boundBody struct {
 	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
 	over   atomic.Bool // silent has ended it
 	stock  *stock      // the informer whose watch it is; nil for none
+	// bookmarks is how many bookmarks the watch has brought, as long as that matters.
+	bookmarks int
 }
 
 // maxSilence is how long a watch may bring nothing. An API server sends a bookmark about once a minute
@@ -172,6 +175,19 @@ func (c *chain) boundBody(r *http.Request, response *http.Response, kind request
 		})
 	}
 	return b
+}
+
+// noteBookmarks tells the informer that the API server sends bookmarks while nothing else happens. One bookmark alone may
+// be that of the end of the initial objects. A bookmark that is cut in two is missed; others follow.
+func (b *boundBody) noteBookmarks(p []byte) {
+	if b.stock == nil || b.stock.bookmarks.Load() {
+		return
+	}
+	const ofJSON, ofProtobuf = `"type":"BOOKMARK"`, "\n\bBOOKMARK"
+	b.bookmarks += bytes.Count(p, []byte(ofJSON)) + bytes.Count(p, []byte(ofProtobuf))
+	if b.bookmarks > 1 {
+		b.stock.bookmarks.Store(true)
+	}
 }
 
 func (c *chain) meterFor(response *http.Response, kind requestKind) meter {
@@ -206,6 +222,7 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	if b.silent != nil && n > 0 {
 		b.silent.Reset(maxSilence)
 		b.stock.brought()
+		b.noteBookmarks(p[:n])
 	}
 	cost := int64(n) * readingCost
 	if b.meter != nil {

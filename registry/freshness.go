@@ -52,10 +52,7 @@ func (f *freshness) watching(version string, now time.Time) {
 // fellSilent notes that the open watch ends because it brought nothing for maxSilence.
 func (f *freshness) fellSilent(now time.Time) {
 	if f.follows(now) {
-		f.since, f.lists = f.opened, ""
-		if began := now.Add(-maxSilence); began.After(f.since) {
-			f.since = began
-		}
+		f.since, f.lists = now, "" // Until now the informer counted as one that follows.
 	}
 	f.mute, f.silent, f.watches = true, true, causeSilent
 }

@@ -78,7 +78,7 @@ func TestFreshness(t *testing.T) {
 			f.fellSilent(at(180))
 			f.ended("1", at(180))
 			f.watching("1", at(181))
-		}, 300, 0, causeSilent},
+		}, 300, 180, causeSilent},
 		"silent again": {func(f *freshness) {
 			f.watching("1", at(0))
 			f.heard = true
@@ -87,7 +87,7 @@ func TestFreshness(t *testing.T) {
 			f.watching("1", at(601))
 			f.fellSilent(at(781))
 			f.ended("1", at(781))
-		}, 800, 420, causeSilent},
+		}, 800, 600, causeSilent},
 		"silent no longer": {func(f *freshness) {
 			f.watching("1", at(0))
 			f.fellSilent(at(180))

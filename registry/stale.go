@@ -96,9 +96,10 @@ func (s *stock) watchEnded() {
 	})
 }
 
-// fellSilent notes that the watch has brought nothing for maxSilence. The nil stock is that of another watch.
+// fellSilent notes that the watch has brought nothing for maxSilence. The nil stock is that of another watch. An API
+// server without a watch cache for the kind sends no bookmarks, as kube-apiserver for Events: its silence means nothing.
 func (s *stock) fellSilent() {
-	if s != nil {
+	if s != nil && s.bookmarks.Load() {
 		s.note((*freshness).fellSilent)
 	}
 }

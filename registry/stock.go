@@ -31,6 +31,8 @@ type stock struct {
 	what   string                   // as client-go names it
 	inner  toolscache.TransformFunc // what others want done with an object; may be nil
 	last   atomic.Pointer[tally]    // the last count; nil before the first one
+	// bookmarks says that the API server sends bookmarks of the kind, so that silence means something.
+	bookmarks atomic.Bool
 
 	mu          sync.Mutex // protects the fields; held for a few instructions
 	streaming   bool       // the list in progress, or the last one, was streamed

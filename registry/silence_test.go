@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// Silence makes an informer Stale only where the API server has sent bookmarks before: kube-apiserver sends none for
+// Events, except that at the end of the initial objects.
+func TestStock_Silence(t *testing.T) {
+	t.Parallel()
+	const initial = `{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
+	for name, c := range map[string]struct {
+		minutes []string // what comes in each minute
+		stale   bool
+	}{
+		"no bookmarks":        {nil, false},
+		"events":              {[]string{`{"type":"ADDED","object":{"note":"\"type\":\"BOOKMARK\""}}` + "\n", "{}\n"}, false},
+		"the initial one":     {[]string{initial}, false},
+		"bookmarks":           {[]string{initial, `{"type":"BOOKMARK","object":{}}` + "\n"}, true},
+		"bookmarks, protobuf": {[]string{"\x00\x00\x00\x0c\n\bBOOKMARK\x12\x00", "\x00\x00\x00\x0c\n\bBOOKMARK\x12\x00"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s := someStock(t, ctx)
+				watchFor(t, s, c.minutes)
+				s.watchEnded()
+				since, cause := blockedNow(s)
+				if (cause == causeSilent) != c.stale || c.stale && !since.Equal(time.Now()) {
+					t.Errorf("blocked since %s: %q", since, cause)
+				}
+			})
+		})
+	}
+}
+
+// watchFor reads a watch of the informer to its end.
+func watchFor(t *testing.T, s *stock, minutes []string) {
+	t.Helper()
+	lines, body := io.Pipe()
+	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+		for i, text := range minutes {
+			time.AfterFunc(time.Duration(i+1)*time.Minute, func() { _, _ = io.Copy(body, strings.NewReader(text)) })
+		}
+		context.AfterFunc(r.Context(), func() { body.CloseWithError(r.Context().Err()) })
+		form := typeJSON
+		if len(minutes) > 0 && strings.HasPrefix(minutes[0], "\x00") {
+			form = typeProtobuf
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: lines}, nil
+	})
+	ctx := context.WithValue(t.Context(), stockKey{}, s)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://remote/api/v1/events?watch=true&allowWatchBookmarks=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	response, err := (&chain{base: base, intake: newIntake(newShapes(nil), 256<<20), fence: t.Context(), timeout: time.Second}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.watching()
+	_, err = io.Copy(io.Discard, response.Body)
+	if want := time.Duration(len(minutes))*time.Minute + maxSilence; err != nil || time.Since(began) != want {
+		t.Errorf("%v after %s, want an end after %s", err, time.Since(began), want)
+	}
+	response.Body.Close()
+}
+
+func blockedNow(s *stock) (time.Time, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.follows.blocked(time.Now())
+}
+
+// someStock returns an informer that does not run, of an app that lasts as long as ctx.
+func someStock(t *testing.T, ctx context.Context) *stock { //nolint:revive // context-as-argument: the test comes first.
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	env := &environment{scheme: scheme, figures: newFigures(prometheus.NewRegistry(), false), limits: Limits{}.withDefaults()}
+	b := newBudget(&epoch{lifetime: lifetime{environment: env, ctx: ctx, tracker: newTracker(nil, func() {})}})
+	return b.newInformer(&toolscache.ListWatch{}, &corev1.Event{}, 0, toolscache.Indexers{}).(*stock)
+}
