@@ -100,7 +100,10 @@ func (l line) check(t *testing.T, server string) {
 	}
 	expect("level", "ts", "msg")
 	logger, _ := l["logger"].(string)
-	if strings.HasPrefix(logger, "registry") || l["epoch"] != nil {
+	switch {
+	case l["cluster"] == nil && l["epoch"] != nil: // of a hub part
+		expect("module")
+	case strings.HasPrefix(logger, "registry"):
 		expect("cluster")
 	}
 	if l["controller"] == "talker" || l["msg"] == saidByLogger || l["msg"] == saidByReconciler {
