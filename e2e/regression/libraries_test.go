@@ -129,7 +129,7 @@ func TestMulticlusterRuntime_RemovingOneClusterEndsAnother(t *testing.T) {
 }
 
 // Defect 4 of the libraries. In multicluster-runtime the names of two clusters that differ in dots, slashes
-// or case come to the same Lease, so that what is said of one is taken for the other.
+// or case share a Lease, so that what is said of one is taken for the other. Here such names differ, or are refused.
 func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -137,13 +137,20 @@ func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
 	stays := registry.ClusterName(alike)
 	spawn(t, r, stays, admin(t, one))
 	aside := newBystander(t, r, one, stays)
-	for _, separator := range []string{".", "_", "--"} {
+	for _, separator := range []string{"", "--"} {
 		other := registry.ClusterName(strings.ReplaceAll(alike, "-", separator))
 		spawn(t, r, other, admin(t, two))
 		if a, b := epochOf(t, r, stays), epochOf(t, r, other); a == b {
 			t.Errorf("%s and %s share epoch %d", stays, other, a)
 		}
 		must(t, r.Stop(t.Context(), other))
+	}
+	for _, separator := range []string{".", "_", "/"} {
+		other := registry.ClusterName(strings.ReplaceAll(alike, "-", separator))
+		var invalid *registry.InvalidNameError
+		if err := r.Ensure(other, admin(t, two)); !errors.As(err, &invalid) {
+			t.Errorf("Ensure of %s: %v, want an InvalidNameError", other, err)
+		}
 	}
 	aside.expectUnaware()
 }
