@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	network "github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// bearing returns what is about requests with a token.
+func bearing(token string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+token }
+}
+
+// expectInUse waits until a remote is Ready with a credential, and with what is said of the wanted one.
+func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, credential string, wanted registry.Facet) registry.Info {
+	t.Helper()
+	var last registry.Info
+	eventually(t, func() error {
+		last, _ = r.Info(name)
+		found := registry.Facet{Status: last.NewCredential.Status, Reason: last.NewCredential.Reason}
+		if last.State != registry.StateReady || last.CredentialName != credential || found != wanted {
+			return fmt.Errorf("%s/%s with %q; of the wanted credential: %+v", last.State, last.Reason, last.CredentialName, last.NewCredential)
+		}
+		return nil
+	})
+	err := r.WithClient(t.Context(), name, func(context.Context, client.Client) error { return nil })
+	if err != nil {
+		t.Errorf("lease: %v", err)
+	}
+	return last
+}
+
+var notInUse = registry.Facet{Status: metav1.ConditionFalse, Reason: registry.ReasonNotInUse}
+
+// While a remote is away the newest credential is used first at its return, and the last good one if that is refused.
+func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
+	t.Parallel()
+	one := fleettest.Cluster(t, "one")
+	minted, err := one.MintToken(t.Context(), fleet.User{Name: "away", Rules: everything})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		next *clientcmdapi.AuthInfo
+		used string
+		says registry.Facet
+	}{
+		"refused":  {&clientcmdapi.AuthInfo{Token: "wrong"}, "good", notInUse},
+		"accepted": {&clientcmdapi.AuthInfo{Token: minted.Config().BearerToken}, "next", registry.Facet{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, err := network.New(one.Server())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(proxy.Close)
+			through, err := proxy.Kubeconfig(one.Kubeconfig())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newRegistry(t, nil)
+			remote := registry.ClusterName("away-" + name)
+			pace := registry.Probe{Period: time.Second}
+			good := configFor(t, through)
+			good.CredentialName, good.Probe = "good", pace
+			spawn(t, r, remote, good)
+			if err := proxy.Set(network.Refuse()); err != nil {
+				t.Fatal(err)
+			}
+			expectState(t, r, remote, registry.StateUnreachable, "Unreachable")
+			next := as(t, through, c.next)
+			next.CredentialName, next.Probe = "next", pace
+			if err := r.Ensure(remote, next); err != nil {
+				t.Fatalf("Ensure: %v", err)
+			}
+			eventually(t, func() error {
+				if info, _ := r.Info(remote); info.CredentialName != "next" {
+					return fmt.Errorf("the remote is away, and %q will be tried first", info.CredentialName)
+				}
+				return nil
+			})
+			if err := proxy.Set(network.Pass()); err != nil {
+				t.Fatal(err)
+			}
+			expectInUse(t, r, remote, c.used, c.says)
+		})
+	}
+}
+
+// A credential that leads to another cluster behind the same address is refused, and the app runs on in the one that it
+// knows, until somebody accepts the other one.
+func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	f, good := newFront(t, fleettest.Cluster(t, "one"))
+	other, _ := newFront(t, fleettest.Cluster(t, "two"))
+	var accepted atomic.Bool
+	f.set(bearing("another"), func(w http.ResponseWriter, r *http.Request) {
+		if !accepted.Load() && (isWatch(r) || r.Method != http.MethodGet && r.Method != http.MethodPost) {
+			t.Errorf("the other cluster is asked for %s %s", r.Method, r.URL.Path)
+		}
+		other.honest.ServeHTTP(w, r)
+	})
+	r := newRegistry(t, nil)
+	good.CredentialName = "good"
+	spawn(t, r, "led-astray", good)
+	before, _ := r.Info("led-astray")
+
+	next := good
+	next.Credential = as(t, fleettest.Cluster(t, "one").Kubeconfig(), &clientcmdapi.AuthInfo{Token: "another"}).Credential
+	next.CredentialName, next.Identity.Known = "another", before.ID
+	if err := r.Ensure("led-astray", next); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	info := expectInUse(t, r, "led-astray", "good", notInUse)
+	if info.Epoch != before.Epoch || info.ID != before.ID {
+		t.Errorf("epoch %d of %s, want %d of %s", info.Epoch, info.ID, before.Epoch, before.ID)
+	}
+	id := namespaceUID(t, fleettest.Cluster(t, "two"))
+	if !strings.Contains(info.NewCredential.Message, id) {
+		t.Errorf("the message does not say where it leads to: %s", info.NewCredential.Message)
+	}
+
+	accepted.Store(true)
+	next.Identity.Accepted = id
+	if err := r.Ensure("led-astray", next); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	if info := expectInUse(t, r, "led-astray", "another", registry.Facet{}); info.ID != id || info.Epoch == before.Epoch {
+		t.Errorf("epoch %d of %s, want another one than %d, of %s", info.Epoch, info.ID, before.Epoch, id)
+	}
+}
+
+// What a remote writes when it refuses a credential is not repeated, and neither is the credential.
+func TestRegistry_RefusalOfACredentialHasNoTextOfTheRemote(t *testing.T) {
+	t.Parallel()
+	f, good := newFront(t, fleettest.Cluster(t, "one"))
+	f.set(bearing("wrong-token"), refuse(http.StatusUnauthorized, metav1.StatusReasonUnauthorized))
+	r := newRegistry(t, nil)
+	good.CredentialName = "good"
+	spawn(t, r, "rude", good)
+	next := good
+	next.Credential = as(t, fleettest.Cluster(t, "one").Kubeconfig(), &clientcmdapi.AuthInfo{Token: "wrong-token"}).Credential
+	next.CredentialName = "wrong"
+	if err := r.Ensure("rude", next); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	message := expectInUse(t, r, "rude", "good", notInUse).NewCredential.Message
+	if message == "" || strings.Contains(message, canary) || strings.Contains(message, "wrong-token") {
+		t.Errorf("message: %q", message)
+	}
+	if f.requests.Load() == 0 {
+		t.Error("the remote was not asked")
+	}
+}
