@@ -39,6 +39,13 @@ func (o outcome) unknownIdentityIsAllowed() bool {
 	return o.conditions[hubv1.ConditionIdentityConfirmed].Reason == hubv1.ReasonForbidden && o.is(hubv1.ConditionIdentityConfirmed, unclear)
 }
 
+// keepsLastGood reports whether the credentials in the Secret are not in use, and the last good ones are.
+func (o outcome) keepsLastGood() bool {
+	reason := o.conditions[hubv1.ConditionCredentialsValid].Reason
+	return reason == hubv1.ReasonNotInUse ||
+		reason == hubv1.ReasonExpired && o.info.CredentialName == "old" && o.info.State != registry.StatePaused
+}
+
 // stays reports whether the modules run at the server of before, because a new one cannot be used.
 func (o outcome) stays() bool { return o.info.State == registry.StateReady }
 
@@ -47,7 +54,9 @@ func (o outcome) firstOpen() metav1.Condition {
 	for _, kind := range []string{
 		hubv1.ConditionCredentialsValid, hubv1.ConditionReachable, hubv1.ConditionIdentityConfirmed, hubv1.ConditionModulesReady,
 	} {
-		if !o.is(kind, yes) && (kind != hubv1.ConditionIdentityConfirmed || !o.unknownIdentityIsAllowed()) {
+		fine := o.is(kind, yes) || kind == hubv1.ConditionIdentityConfirmed && o.unknownIdentityIsAllowed() ||
+			kind == hubv1.ConditionCredentialsValid && o.keepsLastGood()
+		if !fine {
 			return o.conditions[kind]
 		}
 	}
@@ -126,6 +135,7 @@ func drawOutcome(t *rapid.T) outcome {
 	}
 	found := credentials{valid: draw("credentials", facet(yes, hubv1.ReasonValid), facet(yes, hubv1.ReasonExpiringSoon),
 		facet(no, hubv1.ReasonSecretNotFound), facet(no, hubv1.ReasonInvalidKubeconfig), facet(no, hubv1.ReasonExpired))}
+	found.status.Fingerprint = "new"
 	info := registry.Info{
 		Name: "a",
 		State: rapid.SampledFrom([]registry.State{
@@ -139,9 +149,11 @@ func drawOutcome(t *rapid.T) outcome {
 			facet(unclear, hubv1.ReasonForbidden), facet(unclear, hubv1.ReasonPending), facet(no, hubv1.ReasonIdentityChanged)),
 		App: draw("app", none, facet(yes, hubv1.ReasonRunning), facet(yes, hubv1.ReasonStale), facet(no, hubv1.ReasonStale),
 			facet(unclear, hubv1.ReasonStarting), facet(no, hubv1.ReasonModuleFailed), facet(no, hubv1.ReasonQuarantined)),
-		Authorized: draw("authorized", none, facet(yes, hubv1.ReasonAllowed), facet(no, hubv1.ReasonRightsMissing)),
-		NewServer:  draw("new server", none, facet(no, hubv1.ReasonTLSFailed), facet(no, hubv1.ReasonUnauthorized)),
-		Restarts:   rapid.IntRange(0, crashLoop).Draw(t, "restarts"),
+		Authorized:     draw("authorized", none, facet(yes, hubv1.ReasonAllowed), facet(no, hubv1.ReasonRightsMissing)),
+		NewServer:      draw("new server", none, facet(no, hubv1.ReasonTLSFailed), facet(no, hubv1.ReasonUnauthorized)),
+		NewCredential:  draw("new credential", none, facet(no, hubv1.ReasonNotInUse), facet(unclear, hubv1.ReasonNotInUse)),
+		CredentialName: rapid.SampledFrom([]string{"", "old", "new"}).Draw(t, "credential in use"),
+		Restarts:       rapid.IntRange(0, crashLoop).Draw(t, "restarts"),
 	}
 	info.CredentialError = info.NewServer.Message
 	o := outcome{cluster: cluster, conditions: map[string]metav1.Condition{}}

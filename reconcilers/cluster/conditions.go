@@ -17,6 +17,8 @@ type steps struct {
 	// authorized is beside the way: it stands in that of single modules only. Zero where no module
 	// declares what it needs.
 	authorized registry.Facet
+	// lastGood says that the credentials in the Secret are not in use, and the last good ones are.
+	lastGood bool
 	// hopeless says that the modules failed too often for another try to be worth waiting for.
 	hopeless bool
 }
@@ -28,6 +30,7 @@ const (
 	messageWaiting  = "Waiting for good credentials"
 	messageBefore   = "Waiting for the conditions before this one"
 	messageUnasked  = "Not known while the remote is not reachable; see the condition Reachable"
+	messageLastGood = "; the last good ones stay in use"
 	messageObserved = "; what they write is tried and not done, because of the annotation " + hubv1.AnnotationObserve
 )
 
@@ -55,13 +58,29 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 			s.modules.Message += messageObserved
 		}
 	}
-	s.hopeless = isHopeless(info)
+	s.hopeless, s.lastGood = isHopeless(info), keepsLastGood(s.credentials.Reason, found.status.Fingerprint, info)
+	if s.lastGood && s.credentials.Reason == hubv1.ReasonExpired {
+		s.credentials.Message += messageLastGood
+	}
 	for _, facet := range []*registry.Facet{&s.reachable, &s.identity, &s.modules} {
 		if facet.Status == "" {
 			*facet = unknown(hubv1.ReasonPending, messageWaiting)
 		}
 	}
 	return s.agreed(info)
+}
+
+// keepsLastGood reports whether other credentials than those in the Secret are in use, because the remote refuses
+// these, or because they had expired when they came.
+func keepsLastGood(reason, fingerprint string, info registry.Info) bool {
+	switch reason {
+	case hubv1.ReasonNotInUse:
+		return true
+	case hubv1.ReasonExpired:
+		inUse := info.CredentialName
+		return info.State != registry.StatePaused && inUse != "" && inUse != fingerprint
+	}
+	return false
 }
 
 // agreed returns the steps without what contradicts another one. While the remote cannot be asked nobody knows
@@ -102,8 +121,8 @@ func (s steps) ready() registry.Facet {
 	if s.identity.Reason == hubv1.ReasonForbidden {
 		s.identity.Status = metav1.ConditionTrue // Not being allowed to see it blocks nothing.
 	}
-	if s.credentials.Reason == hubv1.ReasonNotInUse {
-		s.credentials.Status = metav1.ConditionTrue // The last good ones are.
+	if s.lastGood {
+		s.credentials.Status = metav1.ConditionTrue // The ones in use are.
 	}
 	for _, step := range []registry.Facet{s.credentials, s.reachable, s.identity, s.modules} {
 		if step.Status != metav1.ConditionTrue {
@@ -129,7 +148,7 @@ func isHopeless(info registry.Info) bool {
 // tries again by itself is not, unless it has tried often; neither is a Secret that may still come,
 // or be filled.
 func (s steps) stalled() bool {
-	if s.credentials.Status == metav1.ConditionFalse && s.credentials.Reason != hubv1.ReasonNotInUse {
+	if s.credentials.Status == metav1.ConditionFalse && !s.lastGood {
 		reason := s.credentials.Reason
 		return reason != hubv1.ReasonSecretNotFound && reason != hubv1.ReasonKeyNotFound
 	}

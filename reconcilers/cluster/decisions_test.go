@@ -56,6 +56,11 @@ func TestConditionsOf(t *testing.T) {
 	app := func(status metav1.ConditionStatus, reason string) registry.Info {
 		return but(allWell, func(i *registry.Info) { i.App = facet(status, reason) })
 	}
+	with := func(credential string, info registry.Info) registry.Info {
+		return but(info, func(i *registry.Info) { i.CredentialName = credential })
+	}
+	expired := refused(hubv1.ReasonExpired, "late")
+	expired.status.Fingerprint = "new"
 	for name, tc := range map[string]struct {
 		change func(*hubv1.Cluster)
 		found  credentials
@@ -78,6 +83,16 @@ func TestConditionsOf(t *testing.T) {
 		"a bad Secret waits for somebody, also where an app runs": {
 			found: refused(hubv1.ReasonInvalidKubeconfig, "bad"), info: allWell,
 			want: "Ready=False/InvalidKubeconfig Stalled=True/InvalidKubeconfig", also: "ModulesReady=True/Running",
+		},
+		"credentials that were expired when they came stop nothing": {
+			found: expired, info: with("before", allWell), want: "Ready=True/Ready", also: "CredentialsValid=False/Expired",
+		},
+		"credentials that expire in use wait for somebody": {
+			found: expired, info: with("new", allWell), want: "Ready=False/Expired Stalled=True/Expired",
+		},
+		"the last good credentials are tried again": {
+			found: expired, info: with("before", reachable(metav1.ConditionFalse, hubv1.ReasonTimedOut)),
+			want: "Ready=False/TimedOut Reconciling=True/ProgressingWithRetry",
 		},
 		"a first contact is under way": {
 			found: good, info: reachable(metav1.ConditionUnknown, hubv1.ReasonPending),

@@ -52,13 +52,19 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 	} {
 		t.Run("goes on with its last good credential when the new one is "+reason, func(t *testing.T) {
 			spoil()
-			c := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, reason)
+			c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, reason)
+			if reason == hubv1.ReasonExpired {
+				expectCondition(t, c, hubv1.ConditionReady, metav1.ConditionTrue)
+			} else {
+				expectCondition(t, c, hubv1.ConditionReady, metav1.ConditionFalse)
+			}
 			if c.Status.Credentials != first.Status.Credentials {
 				t.Errorf("credentials in use = %+v, want %+v", c.Status.Credentials, first.Status.Credentials)
 			}
 			expectCondition(t, c, hubv1.ConditionModulesReady, metav1.ConditionTrue)
 			stillRuns(t)
 			h.putKubeconfig(name, good)
+			h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonValid)
 			h.expectReady(name)
 			stillRuns(t)
 		})
