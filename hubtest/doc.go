@@ -29,6 +29,7 @@ writes as the administrator of the hub (Hub) and of each remote (Hub.Remote), pa
 	WaitReady, WaitNotReady,   for the Cluster of a remote
 	WaitCondition, WaitModule,
 	WaitModuleGone
+	WaitHubPart                for the hub part of a module
 	Eventually                 for anything else
 	Registry                   what hub reconcilers reach remotes with
 
@@ -100,8 +101,8 @@ are left while the hub runs, such as those of a remote that was deregistered.
 The hub is the real one, run by app.Run. It gets one module more, hubtest, which hands its registry to
 the test, runs nothing in remotes, and is in the status of no Cluster.
 
-The hub has all rights, on its API server and in remotes, unless HubOptions and Rules say otherwise. So a
-module that has forgotten to declare one fails in production only, unless one of its tests uses Rules.
+The hub has all rights, on its API server and in remotes, unless DeclaredHubRights and Rules say otherwise. So a
+module that has forgotten to declare one fails in production only, unless one of its tests uses both.
 
 Servers are not shared between tests that run at the same time. Namespaces would keep most tests apart,
 but not Clusters, CRDs, Nodes or faults, and a test that fails because of another one costs more than

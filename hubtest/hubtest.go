@@ -35,6 +35,9 @@ func New(tb testing.TB, opts ...Option) *Hub {
 	if ns := s.process.credentialsNamespace(); ns != hubv1.DefaultNamespace {
 		h.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	}
+	if s.options.declaredHubRights {
+		h.restrict()
+	}
 	var remotes []*Remote
 	for i, name := range s.options.remotes {
 		remotes = append(remotes, h.addWay(name, ways[i+1]))

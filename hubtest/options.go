@@ -29,6 +29,7 @@ type options struct {
 	hub                 []func(*app.Options)
 	rules               []rbacv1.PolicyRule
 	patience            time.Duration
+	declaredHubRights   bool
 	verbose             bool
 }
 
@@ -100,8 +101,16 @@ func Rules(rules ...rbacv1.PolicyRule) Option {
 	return func(o *options) { o.rules = append(o.rules, rules...) }
 }
 
+// DeclaredHubRights runs the hub as a ServiceAccount that has exactly the roles which "hub rbac --in hub" prints for its
+// modules. A module that has forgotten a permission in its HubRules fails in its test, see Hub.WaitHubPart. Namespaces
+// in HubNamespaces are created. Hub.Cache reads with these permissions, too. Default: all permissions.
+func DeclaredHubRights() Option {
+	return func(o *options) { o.declaredHubRights = true }
+}
+
 // HubOptions changes how the hub runs, for instance its limits. It is called before each start of the
-// hub. Default: a hub that is alone, with all rights on its API server, and with remotes on loopback.
+// hub. Default: a hub that is alone, with all rights on its API server unless
+// DeclaredHubRights says otherwise, and with remotes on loopback.
 func HubOptions(change func(*app.Options)) Option {
 	return func(o *options) { o.hub = append(o.hub, change) }
 }

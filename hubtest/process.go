@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 // process is the hub's: what would be a process of its own in production. It is started and stopped
@@ -23,6 +24,8 @@ type process struct {
 	site *site
 	id   string // the value of the label that its goroutines have
 	log  *log
+	// account is what the hub runs as, nil for the administrator. It is set before the first start.
+	account *fleet.Credential
 
 	mu  sync.Mutex // protects now
 	now *run       // nil unless the hub runs
@@ -44,9 +47,9 @@ func newProcess(s *site) *process {
 	return &process{site: s, id: shared.nextID(), log: newLog(s.tb, s.options.verbose)}
 }
 
-// options are those of a hub with all rights on its own API server and with remotes on this machine.
+// options are those of a hub with remotes on this machine.
 func (p *process) options(r *run) app.Options {
-	o := app.Options{Config: p.site.hub.config(), Log: p.log.logger(), Modules: p.site.options.modules}
+	o := app.Options{Config: p.site.hub.config(p.account), Log: p.log.logger(), Modules: p.site.options.modules}
 	o.Registry.Replica = "hubtest"
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	for _, change := range p.site.options.hub {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 // way leads to a server that a site has taken from the pool: through a proxy for the hub, and directly
@@ -38,9 +39,12 @@ func newWay(s *site, m *machine) (*way, error) {
 	return w, nil
 }
 
-// config returns the administrator's configuration, through the proxy.
-func (w *way) config() *rest.Config {
+// config returns the configuration of an account, nil for the administrator, through the proxy.
+func (w *way) config(account *fleet.Credential) *rest.Config {
 	config := w.machine.cluster.Config()
+	if account != nil {
+		config = account.Config()
+	}
 	config.Host = "https://" + w.proxy.Addr()
 	return config
 }

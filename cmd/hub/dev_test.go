@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -69,6 +71,50 @@ func TestDev_CtrlC(t *testing.T) {
 		t.Errorf("the label region is %q", got)
 	}
 
+	p.signal(syscall.SIGINT)
+	p.expectExit(0)
+	expectNothingLeft(t, p, dir)
+}
+
+// The hub of a dev and what it does in remotes have the permissions that the modules declare, and no others.
+func TestDev_DeclaredRights(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := start(t, "dev", "--clusters=1", "--nodes=1", "--data-dir="+dir)
+	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+
+	encoded := kubectl(t, kubeconfig, "-n=clusterfx-system", "get", "secret", "edge-eu-1", "-o=jsonpath={.data.kubeconfig}")
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(remote, decoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, remote, "get", "nodes") // as the module inventory does
+	hub := "--as=system:serviceaccount:kube-system:clusterfx-hub"
+	kubectl(t, kubeconfig, hub, "-n=clusterfx-system", "get", "secrets")
+	for _, forbidden := range [][]string{
+		{remote, "get", "secrets", "-A"},
+		{kubeconfig, hub, "-n=default", "get", "secrets"},
+	} {
+		if out := kubectlFails(t, forbidden[0], forbidden[1:]...); !strings.Contains(out, "Forbidden") {
+			t.Errorf("kubectl %s: %s", strings.Join(forbidden[1:], " "), out)
+		}
+	}
+
+	// The process is that account: without the role it cannot report.
+	kubectl(t, kubeconfig, "delete", "clusterrolebinding", "clusterfx-hub")
+	kubectl(t, kubeconfig, "patch", "fxc", "edge-eu-1", "--type=merge", `-p={"spec":{"state":"Paused"}}`)
+	eventually(t, func() error {
+		log, err := os.ReadFile(filepath.Join(dir, "hub.log"))
+		if err == nil && !strings.Contains(string(log), "system:serviceaccount:kube-system:clusterfx-hub") {
+			err = errors.New("the hub's log names no request that was denied to its account")
+		}
+		return err
+	})
 	p.signal(syscall.SIGINT)
 	p.expectExit(0)
 	expectNothingLeft(t, p, dir)

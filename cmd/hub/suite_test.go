@@ -172,6 +172,25 @@ func eventually(t *testing.T, check func() error) {
 // kubectl runs the real one and returns what it prints.
 func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
+	out, err := tryKubectl(t, kubeconfig, args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// kubectlFails runs kubectl, which has to fail, and returns what it prints.
+func kubectlFails(t *testing.T, kubeconfig string, args ...string) string {
+	t.Helper()
+	out, err := tryKubectl(t, kubeconfig, args...)
+	if err == nil {
+		t.Fatalf("kubectl %s succeeds:\n%s", strings.Join(args, " "), out)
+	}
+	return out
+}
+
+func tryKubectl(t *testing.T, kubeconfig string, args ...string) (string, error) {
+	t.Helper()
 	path, err := fleet.Binary("kubectl")
 	if err != nil {
 		t.Fatal(err)
@@ -180,8 +199,5 @@ func kubectl(t *testing.T, kubeconfig string, args ...string) string {
 	// A cache of what an API server serves must not outlive it: ports are used again.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return string(out), err
 }

@@ -11,7 +11,9 @@ import (
 	"net/netip"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
@@ -22,12 +24,17 @@ import (
 // with the tag nodev, as images are, has neither the command nor what it needs: the fleet, and kind.
 func newDev(p program) []*cobra.Command {
 	return []*cobra.Command{dev.Command(dev.Program{
-		Name: p.name(), Hub: p.prepareDev, Stdout: p.stdout, Stderr: p.stderr,
+		Name: p.name(), Hub: p.prepareDev, Modules: p.modules, Grant: p.grantDev, Stdout: p.stdout, Stderr: p.stderr,
 	})}
 }
 
 // devHasSaid reports whether the command dev has ended with an error that it has printed.
 func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
+
+// grantDev gives an account the permissions of the hub that prepareDev prepares.
+func (p program) grantDev(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
+	return GrantHub(ctx, admin, Options{Modules: p.modules}, account)
+}
 
 // prepareDev prepares a hub for remotes on this machine. It serves nothing, so that it never lacks a
 // port.

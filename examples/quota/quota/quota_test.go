@@ -62,13 +62,16 @@ func TestQuota_Outage(t *testing.T) {
 	a.WaitFor(quotaIn("shop"), func() error { return nil })
 }
 
-// The module works with the rights that it declares, and no others.
+// The module works with the rights that it declares, and no others, in the remote and in the hub.
 func TestQuota_Rights(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module),
-		hubtest.Rules(registry.RemoteRules(quota.Module)...))
+		hubtest.Rules(registry.RemoteRules(quota.Module)...), hubtest.DeclaredHubRights())
+	hub.WaitHubPart("quota", registry.ModuleRunning, "")
 	hub.Remote("a").Create(namespace("shop"))
 	hub.Remote("a").WaitFor(quotaIn("shop"), func() error { return nil })
+	counted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "clusterfx-quota-a"}}
+	hub.WaitFor(counted, func() error { return expect(counted.Data["count"], "1") })
 }
 
 // An operator gives the remotes with a label less.

@@ -73,7 +73,7 @@ func (c *Cluster) Lacks(ctx context.Context, rights []Right) ([]Right, error) {
 			continue
 		}
 		seen[right] = true
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: right.spec()}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: right.Review()}
 		if err := c.Create(ctx, review); err != nil {
 			return nil, c.Explain(fmt.Errorf("ask whether you may %s: %w", right, err))
 		}
@@ -84,7 +84,8 @@ func (c *Cluster) Lacks(ctx context.Context, rights []Right) ([]Right, error) {
 	return missing, nil
 }
 
-func (r Right) spec() authorizationv1.SelfSubjectAccessReviewSpec {
+// Review asks whether whoever asks has the right.
+func (r Right) Review() authorizationv1.SelfSubjectAccessReviewSpec {
 	if r.Path != "" {
 		return authorizationv1.SelfSubjectAccessReviewSpec{
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: r.Verb, Path: r.Path},

@@ -8,7 +8,11 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // Program is what dev must know of the program that it is a command of.
@@ -18,6 +22,10 @@ type Program struct {
 	// Hub prepares a hub that logs to log. It is called once, before anything else in the process
 	// may log.
 	Hub func(log io.Writer) (RunHub, error)
+	// Modules are those of the hub.
+	Modules []registry.Module
+	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator.
+	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject) error
 	// Stdout gets results, Stderr progress.
 	Stdout, Stderr io.Writer
 }
@@ -46,7 +54,10 @@ func Command(p Program) *cobra.Command {
 		Short: "Start a management cluster, remotes and a hub on this machine",
 		Long: "Start a management cluster, remotes and a hub on this machine, from real Kubernetes binaries,\n" +
 			"and stop everything on Ctrl-C. Remotes are registered by Secret. Nodes and Pods in them are simulated,\n" +
-			"unless the clusters are made by kind.",
+			"unless the clusters are made by kind.\n\n" +
+			"The hub runs as a ServiceAccount with the permissions that rbac prints: those of the hub itself and those\n" +
+			"that its modules declare, in the hub's cluster and in the remotes. A module that has forgotten to declare one\n" +
+			"waits here as it would in production. The kubeconfig that is written is an administrator's.",
 		Example: p.replaceName(examples),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -18,8 +18,8 @@ for one with a user's own modules.
 	write a kubeconfig               one file, one context per cluster
 	install                          the CRD and the credentials namespace
 	simulate                         Nodes and Pods in the remotes, so that modules have something to see
-	register                         one labelled Secret per remote
-	run the hub                      in this process, with its log in the data folder
+	register                         one labelled Secret per remote, with the token of an account
+	run the hub                      in this process, as an account, with its log in the data folder
 	wait, print, wait                until all are Ready; what kubectl would print; until Ctrl-C
 
 Whatever ends this (Ctrl-C in the middle of any step, a step that fails, a hub that ends) takes the
@@ -35,6 +35,9 @@ with it. The lock on the data folder tells who it is, and when it has gone; down
 and waits for that.
 
 # Considerations
+
+The hub is no administrator, neither of its own cluster nor of the remotes: a module that has forgotten to
+declare a permission shows here, and not in production only. The kubeconfig for people is an administrator's.
 
 Simulated Nodes are objects without a kubelet. They stay Ready because the fleet runs no controller
 that would miss a heartbeat; the nodes of kind are real, so nothing is simulated there.

@@ -23,11 +23,15 @@ func (r *running) stop() {
 
 // startHub starts the hub. It ends with cleanUp and not with ctx, so that it is stopped in order.
 func (d *demo) startHub(ctx context.Context) error {
+	config, err := d.hubAccount(ctx)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &running{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		r.err = d.runHub(ctx, d.hub.Config())
+		r.err = d.runHub(ctx, config)
 	}()
 	d.running = r
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
@@ -16,14 +17,19 @@ import (
 func (d *demo) register(ctx context.Context) error {
 	d.progress.step("registering %s by Secret", number(len(d.remotes), "cluster"))
 	for _, r := range d.remotes {
+		own := map[string]string{"region": r.region}
+		kubeconfig, err := d.remoteAccount(ctx, r, own)
+		if err != nil {
+			return err
+		}
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:        r.Name(),
 				Namespace:   hubv1.DefaultNamespace,
 				Labels:      map[string]string{hubv1.LabelCluster: hubv1.LabelClusterValue},
-				Annotations: map[string]string{hubv1.AnnotationClusterLabels: "region=" + r.region},
+				Annotations: map[string]string{hubv1.AnnotationClusterLabels: labels.FormatLabels(own)},
 			},
-			Data: map[string][]byte{"kubeconfig": r.Kubeconfig()},
+			Data: map[string][]byte{"kubeconfig": kubeconfig},
 		}
 		if err := d.client.Create(ctx, secret); err != nil {
 			return fmt.Errorf("create the Secret for %s: %w", r.Name(), err)

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// hubRoles says for which hub roles are.
+type hubRoles struct {
+	// namespace is the credentials namespace, and lease the name of the hub's Lease in it.
+	namespace, lease string
+	impersonate      bool
+	// appsNamespace is the one whose ServiceAccounts the apps act as.
+	appsNamespace string
+}
+
+// Names of the roles.
+const (
+	hubRole    = "clusterfx-hub"
+	remoteRole = "clusterfx-remote"
+)
+
+// of returns the roles in the cluster of a hub with these modules, in an order in which they can be created.
+func (h *hubRoles) of(modules []registry.Module) []client.Object {
+	var all []client.Object
+	if h.impersonate {
+		all = h.ofApps(modules)
+	}
+	rules := hubRules(modules, h.lease)
+	all = append(all,
+		clusterRole(hubRole, rules.Everywhere),
+		role(h.namespace, hubRole, rules.Own),
+		role(metav1.NamespaceDefault, hubRole, rules.Events),
+	)
+	for _, needed := range rules.Modules {
+		all = append(all, roleFor(install.ModulesRole, needed))
+	}
+	return all
+}
+
+// apps returns the namespace of the ServiceAccounts that the apps act as.
+func (h *hubRoles) apps() string { return cmp.Or(h.appsNamespace, install.AppsNamespace(h.namespace)) }
+
+// ofApps returns the namespace of the ServiceAccounts that the apps act as, the role by which the hub may impersonate
+// these and no other user, and the roles of the apps.
+func (h *hubRoles) ofApps(modules []registry.Module) []client.Object {
+	namespace := h.apps()
+	all := []client.Object{
+		&corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		},
+		role(namespace, hubRole, []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
+		}),
+	}
+	for _, needed := range registry.HubRules(modules...) {
+		all = append(all, roleFor(install.AppsRole, needed))
+	}
+	return all
+}
+
+// hubRules returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
+func hubRules(modules []registry.Module, lease string) *install.Rules {
+	leases := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
+	}
+	named := leases("get", "update")
+	named.ResourceNames = []string{lease}
+	rules := &install.Rules{
+		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
+			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
+		}),
+		Own:    slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{leases("create"), named}),
+		Events: cluster.EventRules(),
+	}
+	for _, needed := range registry.HubRules(modules...) {
+		if needed.Namespace == "" {
+			rules.Everywhere = append(rules.Everywhere, needed.Rules...)
+			rules.Apps = needed.Rules
+		} else {
+			rules.Modules = append(rules.Modules, needed)
+		}
+	}
+	return rules
+}
+
+// roleFor returns the role that grants rules where they apply.
+func roleFor(name string, needed registry.NamespacedRules) client.Object {
+	if needed.Namespace == "" {
+		return clusterRole(name, needed.Rules)
+	}
+	return role(needed.Namespace, name, needed.Rules)
+}
+
+// inRemote returns the role in every remote.
+func inRemote(modules []registry.Module) client.Object {
+	return clusterRole(remoteRole, registry.RemoteRules(modules...))
+}
+
+func clusterRole(name string, rules []rbacv1.PolicyRule) client.Object {
+	return &rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      rules,
+	}
+}
+
+func role(namespace, name string, rules []rbacv1.PolicyRule) client.Object {
+	return &rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Rules:      rules,
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dev
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+const (
+	// accountPrefix is before the name of a cluster in the names of accounts, as "register" names them.
+	accountPrefix = "clusterfx-"
+	// accountLifetime is longer than a dev runs in the background: nobody renews these tokens.
+	accountLifetime = 365 * 24 * time.Hour
+)
+
+// hubAccount makes the account that the hub runs as, and returns its configuration.
+func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
+	user := fleet.User{Name: accountPrefix + hubName, Lifetime: accountLifetime}
+	credential, err := d.hub.MintToken(ctx, user)
+	if err == nil {
+		err = d.program.Grant(ctx, d.client, rbacv1.Subject{
+			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: user.Name,
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the account of the hub: %w", err)
+	}
+	return credential.Config(), nil
+}
+
+// remoteAccount makes the account of the hub in a remote with these labels, and returns its kubeconfig. It may do what
+// the modules declare that run there.
+func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
+	credential, err := r.MintToken(ctx, fleet.User{
+		Name: accountPrefix + r.Name(), Lifetime: accountLifetime,
+		Rules: registry.RemoteRules(registry.Selected(d.program.Modules, labels, nil)...),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the account of the hub in %s: %w", r.Name(), err)
+	}
+	return credential.Kubeconfig(), nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+)
+
+// hubAccount is the name of the ServiceAccount that a hub with the declared permissions runs as.
+const hubAccount = "hubtest-hub"
+
+// restrict makes the account of the hub, with the roles that the program prints for the hub that is about to start.
+func (h *Hub) restrict() {
+	h.tb.Helper()
+	account, err := h.way.machine.cluster.MintToken(h.tb.Context(), fleet.User{Name: hubAccount})
+	if err == nil {
+		err = app.GrantHub(h.tb.Context(), h.Client(), h.site.process.options(&run{}), rbacv1.Subject{
+			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: hubAccount,
+		})
+	}
+	if err != nil {
+		h.tb.Fatalf("hubtest: make the account of the hub: %v", err)
+	}
+	h.site.process.account = account
+}
+
+// WaitHubPart waits until the hub part of a module is in a state, one of the constants of package registry such as
+// ModuleRunning, for a reason. An empty reason matches all.
+func (h *Hub) WaitHubPart(module, state, reason string) {
+	h.tb.Helper()
+	h.wait(fmt.Sprintf("the hub part of %s to be %s %s", module, state, reason), func(context.Context) error {
+		running, err := h.site.process.running()
+		if err != nil {
+			return err
+		}
+		for _, p := range running.Registry.HubParts() {
+			switch {
+			case p.Module != module:
+			case p.State != state, reason != "" && p.Reason != reason:
+				return fmt.Errorf("it is %s, %s: %s", p.State, p.Reason, p.Message)
+			default:
+				return nil
+			}
+		}
+		return fmt.Errorf("the hub has no module %s with a hub part", module)
+	})
+}

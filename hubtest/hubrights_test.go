@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest_test
+
+import (
+	"context"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// marking is a module whose hub part watches ConfigMaps of the hub and creates a Secret for each of one namespace. It
+// declares these permissions.
+func marking(name string, namespaces []string, declared ...rbacv1.PolicyRule) registry.Module {
+	return registry.NewModule(name, registry.ModuleOptions{HubRules: declared, HubNamespaces: namespaces, Hub: fx.Invoke(func(m ctrl.Manager) error {
+		mark := func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+			return ctrl.Result{}, m.GetClient().Create(ctx, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name + "-" + r.Name},
+			})
+		}
+		return ctrl.NewControllerManagedBy(m).Named(name).For(&corev1.ConfigMap{}).Complete(reconcile.Func(mark))
+	})})
+}
+
+func may(resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// With the declared permissions a module that has forgotten one waits for it, and one that declares what it uses runs.
+// One whose permission was declared and taken away waits and says which it is.
+func TestDeclaredHubRights(t *testing.T) {
+	t.Parallel()
+	const place = "marked"
+	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.DeclaredHubRights(), hubtest.Modules(
+		marking("forgets", nil),
+		marking("declares", []string{place}, may("configmaps", "list", "watch"), may("secrets", "create")),
+	))
+	hub.WaitHubPart("forgets", registry.ModuleWaiting, registry.ReasonForbidden)
+	hub.WaitHubPart("declares", registry.ModuleRunning, "")
+	meta := metav1.ObjectMeta{Namespace: place, Name: "one"}
+	hub.Create(&corev1.ConfigMap{ObjectMeta: meta})
+	hub.WaitFor(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "declares-one"}}, func() error { return nil })
+
+	hub.Stop()
+	hub.Delete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "clusterfx-hub-modules"}})
+	hub.Start()
+	hub.WaitHubPart("declares", registry.ModuleWaiting, registry.ReasonRightsMissing)
+	hub.WaitHubPart("forgets", registry.ModuleWaiting, registry.ReasonForbidden)
+	hub.Remote("a").WaitReady()
+	hub.Remote("a").Deregister() // The hub's own work needs no other permission.
+}
