@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -282,4 +283,41 @@ func expectEvent(t *testing.T, hub client.Client, about, reason, text string) {
 		}
 		return fmt.Errorf("no event %s of %s says %q", reason, about, text)
 	})
+}
+
+// The token of a Secret that a Cluster names later is renewed, although the app of the remote goes on with its client.
+func TestRenewal_AnotherSecret(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	t.Cleanup(s.start(t))
+	name, later := s.namespace+"-first", s.namespace+"-later"
+	remote := newIssuer(t, func(asked time.Duration) string { return jwt(0, asked, 0) })
+	first := remote.register(t, s, name, jwt(0, 3*time.Hour, 0))
+	c := &hubv1.Cluster{}
+	eventually(t, func() error {
+		if err := s.Get(t.Context(), client.ObjectKey{Name: name}, c); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
+			return fmt.Errorf("the Cluster is not Ready: %+v", c.Status.Conditions)
+		}
+		return nil
+	})
+	second := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: later, Annotations: first.Annotations}, Data: first.Data,
+	}
+	second.Data["token"] = []byte(dueNow())
+	must(t, s.Create(t.Context(), second))
+	eventually(t, func() error { // so that the change of the Cluster alone can cause the renewal
+		if s.count(http.MethodGet, later).Load() == 0 {
+			return errors.New("the Secret was not read yet")
+		}
+		return nil
+	})
+	patch := fmt.Appendf(nil, `{"spec":{"kubeconfigSecretRef":{"name":%q}}}`, later)
+	must(t, s.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", patch)))
+	expectEvent(t, s, name, "TokenRenewed", "expires at")
+	if n := s.count(http.MethodPatch, later).Load(); n != 1 {
+		t.Errorf("the hub wrote the Secret %d times, want once", n)
+	}
 }

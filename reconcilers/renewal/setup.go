@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -54,6 +56,10 @@ func Setup(p Params) error {
 	err := ctrl.NewControllerManagedBy(p.Manager).
 		Named("renewal").
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isRenewed))).
+		Watches(&hubv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.secretNamed), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false }, // The remote is not Ready yet.
+			UpdateFunc: predicate.GenerationChangedPredicate{}.Update,
+		})).
 		WatchesRawSource(registry.Source(p.Registry, r.secretOf)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: atOnce,
@@ -82,6 +88,16 @@ func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
 	}
 	if err := r.hub.Get(context.Background(), client.ObjectKey{Name: string(e.Name)}, &cluster); err != nil { //nolint:forbidigo // A read of the cache.
 		return nil // It has just left.
+	}
+	return r.secretNamed(context.Background(), &cluster) //nolint:forbidigo // It makes no request.
+}
+
+// secretNamed returns a request for the Secret that a Cluster names. A Cluster that names another Secret for the same
+// server keeps its app, so that no remote becomes Ready.
+func (r *reconciler) secretNamed(_ context.Context, object client.Object) []ctrl.Request {
+	cluster, isCluster := object.(*hubv1.Cluster)
+	if !isCluster {
+		return nil
 	}
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: r.namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}}}
 }
