@@ -72,7 +72,7 @@ func (a *actor) choose(now time.Time) {
 	if narrows { // so that the modules which lack a permission end before the credential is in use
 		found = trial.found
 	}
-	selected := choose(a.registry.modules, &a.applied, l.version, found, a.registry.offered())
+	selected := choose(a.registry.modules, &a.applied, remoteFacts{l.version, found, a.registry.offered()})
 	shape := selected.shape(&a.applied)
 	if shape != a.wants.shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
 		return // a later probe brings it here again

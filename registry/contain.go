@@ -214,7 +214,7 @@ func (c *contained) run(ctx context.Context, f func(context.Context) error) (err
 
 // labels are those of the module's goroutines in profiles, besides those of its App.
 func (g *guard) labels() pprof.LabelSet {
-	return pprof.Labels(slices.Concat(g.life.labels, []string{"module", g.module})...)
+	return pprof.Labels(slices.Concat(g.life.labels, []string{moduleLabel, g.module})...)
 }
 
 // containedController is a contained controller.

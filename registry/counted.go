@@ -38,9 +38,9 @@ func newCounted() counted {
 		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error for no answer.", clusterLabel, "code"),
 		throttled: counter("remote_throttle_seconds_total", "How long requests of apps waited for the rate limit of their remote.", clusterLabel),
 		reconciles: counter("reconcile_total", "Calls of supervised reconcilers: success, requeue_after, error or panic.",
-			clusterLabel, "module", "result"),
+			clusterLabel, moduleLabel, "result"),
 		durations: prometheus.NewHistogramVec(durations("reconcile_duration_seconds", "How long calls of supervised reconcilers took.",
-			.001, .005, .025, .1, .5, 1, 5, 10, 60), []string{"module"}),
+			.001, .005, .025, .1, .5, 1, 5, 10, 60), []string{moduleLabel}),
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 // clusterLabel is the label that says whose app a metric is about.
 const clusterLabel = "cluster"
 
+// moduleLabel is the label of metrics and profiles that names a module.
+const moduleLabel = "module"
+
 // figures are the metrics of the registry's own about its apps. They belong to no epoch: most panics
 // end theirs, and two epochs of a remote may follow each other without a gap.
 type figures struct {
@@ -43,11 +46,11 @@ func newFigures(r prometheus.Registerer, aggregate bool) *figures {
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clusterfx_module_panics_total",
 			Help: "Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
-		}, []string{clusterLabel, "module"}),
+		}, []string{clusterLabel, moduleLabel}),
 		partFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clusterfx_hub_part_failures_total",
 			Help: "Failures of the hub part of a module, by the reason that its state has then.",
-		}, []string{"module", "reason"}),
+		}, []string{moduleLabel, "reason"}),
 		objects: prometheus.NewDesc("clusterfx_cache_objects",
 			"Objects in the cache of a remote's app; without a cluster, in the caches of hub parts.", []string{clusterLabel, "kind"}, nil),
 		bytes: prometheus.NewDesc("clusterfx_cache_bytes",

@@ -62,7 +62,7 @@ func expectPart(t *testing.T, r *registry.Registry, name, state, says string) re
 }
 
 // hubPartFaults are the ways in which code of a hub part fails, with how the message of its state begins.
-func hubPartFaults() map[string]struct {
+func hubPartFaults(ctx context.Context) map[string]struct {
 	part fx.Option
 	says string
 } {
@@ -117,7 +117,7 @@ func hubPartFaults() map[string]struct {
 			})
 		}), "event handler: panic: boom"},
 		"index": {fx.Invoke(func(m ctrl.Manager) error {
-			return m.GetFieldIndexer().IndexField(context.Background(), &corev1.Namespace{}, "x", func(client.Object) []string { panic("boom") })
+			return m.GetFieldIndexer().IndexField(ctx, &corev1.Namespace{}, "x", func(client.Object) []string { panic("boom") })
 		}), "index x: panic: boom"},
 		"supervised reconciler": {fx.Invoke(func(m ctrl.Manager) error {
 			return ctrl.NewControllerManagedBy(m).Named("faulty").For(&corev1.Namespace{}).Complete(registry.Supervise(m, reconcile.Func(
@@ -137,7 +137,7 @@ func hubPartFaults() map[string]struct {
 func TestHubParts_FailAlone(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
-	for name, fault := range hubPartFaults() {
+	for name, fault := range hubPartFaults(t.Context()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var heard atomic.Int64

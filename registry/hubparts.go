@@ -100,7 +100,7 @@ func (h *hubParts) prepare() {
 // part ends, and while it is started again.
 func (h *hubParts) decorateWith(life *partLife) error {
 	if life.building.err != nil || len(life.decorations) == 0 {
-		return nil // the state of the part has the error
+		return nil //nolint:nilerr // The state of the part has the error.
 	}
 	all := sortedDecorations(append(slices.Clone(h.decorations), life.decorations...))
 	if err := checkDecorations(all); err != nil {

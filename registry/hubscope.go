@@ -74,22 +74,23 @@ type site struct {
 // slot is an entry of the hub's servers.
 type slot[T any] struct {
 	life  *partLife // whose it is
+	name  string
 	value T
 }
 
 // put puts a value into a slot. add makes the entry of the hub's servers for a new slot, which is free again if that
 // fails.
-func put[T any](s *site, slots *map[string]*slot[T], name string, one slot[T], add func() error) error {
+func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() error) error {
 	s.mu.Lock()
-	before := (*slots)[name]
+	before := (*slots)[one.name]
 	if before != nil && before.life.part != one.life.part {
 		s.mu.Unlock()
-		return fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.entry.name, name)
+		return fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.entry.name, one.name)
 	}
 	if *slots == nil {
 		*slots = map[string]*slot[T]{}
 	}
-	(*slots)[name] = &one
+	(*slots)[one.name] = &one
 	s.mu.Unlock()
 	if before != nil {
 		return nil
@@ -97,7 +98,7 @@ func put[T any](s *site, slots *map[string]*slot[T], name string, one slot[T], a
 	err := safely(add)
 	if err != nil {
 		s.mu.Lock()
-		delete(*slots, name)
+		delete(*slots, one.name)
 		s.mu.Unlock()
 	}
 	return err
@@ -114,7 +115,7 @@ func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool)
 // addCheck adds a check to the hub's. That of a life that has ended has nothing to say.
 func (l *partLife) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
 	s, key := &l.part.parts.site, page+"/"+name
-	return put(s, &s.checks, key, slot[healthz.Checker]{l, check}, func() error {
+	return put(s, &s.checks, slot[healthz.Checker]{l, key, check}, func() error {
 		return add(name, func(r *http.Request) error {
 			one, lives := at(s, &s.checks, key)
 			if !lives {
@@ -147,7 +148,7 @@ func (m *moduleManager) AddMetricsServerExtraHandler(path string, handler http.H
 		return m.Manager.AddMetricsServerExtraHandler(path, handler)
 	}
 	parts := m.part.part.parts
-	return put(&parts.site, &parts.site.handlers, path, slot[http.Handler]{m.part, handler}, func() error {
+	return put(&parts.site, &parts.site.handlers, slot[http.Handler]{m.part, path, handler}, func() error {
 		return parts.manager.AddMetricsServerExtraHandler(path, parts.site.handler(path))
 	})
 }

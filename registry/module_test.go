@@ -10,12 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -124,17 +121,12 @@ func TestConfig(t *testing.T) {
 func TestConfig_OfTheHub(t *testing.T) {
 	t.Parallel()
 	var s scanner
-	mgr, err := ctrl.NewManager(fleettest.Cluster(t, "hub").Config(), ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	o := registry.Options{ModuleConfigs: []registry.ModuleConfig{{Name: "scanner", Config: json.RawMessage(`{"size": 7}`)}}}
+	_, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, s.module().Option())
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := fx.New(fx.NopLogger, registry.FX, s.module().Option(),
-		fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
-		fx.Supply(registry.Options{ModuleConfigs: []registry.ModuleConfig{{Name: "scanner", Config: json.RawMessage(`{"size": 7}`)}}}),
-	)
-	if err := app.Err(); err != nil {
-		t.Fatal(err)
-	}
+	run()
 	want := defaultScan()
 	want.Size = 7
 	s.expect(t, "hub", want)

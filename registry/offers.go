@@ -99,8 +99,9 @@ func (all catalog) shareOnce() error {
 	for _, e := range all {
 		for _, s := range e.shares {
 			if other, taken := by[s.String()]; taken {
+				first, second := min(other, e.name), max(other, e.name) // Their order in the group is none.
 				problems = append(problems, fmt.Errorf("modules %q and %q both have a %s in their hub part; leave it to one of them, "+
-					"the remote part of any module may ask for the value", other, e.name, s))
+					"the remote part of any module may ask for the value", first, second, s))
 			}
 			by[s.String()] = e.name
 		}

@@ -27,8 +27,16 @@ type choice struct {
 	lives     []int64 // of the hub parts that share what it needs
 }
 
+// remoteFacts is what is known of a remote when its modules are selected.
+type remoteFacts struct {
+	version string
+	found   *findings // nil before the first survey
+	offered offers    // by hub parts
+}
+
 // choose selects the modules for a remote from what is wanted and what was found. It is a pure function.
-func choose(all catalog, c *Config, version string, found *findings, offered offers) selection {
+func choose(all catalog, c *Config, known remoteFacts) selection {
+	found, offered := known.found, known.offered
 	s := selection{offered: offered}
 	var lacking []string
 	asked := false
@@ -41,7 +49,7 @@ func choose(all catalog, c *Config, version string, found *findings, offered off
 		if len(missing) > 0 {
 			lacking = append(lacking, "module "+entry.name+": "+strings.Join(missing, ", "))
 		}
-		reason, why := obstacle(entry.Module, version, found, missing)
+		reason, why := obstacle(entry.Module, known.version, found, missing)
 		if why == "" {
 			reason, why = offered.obstacle(entry.depends)
 		}

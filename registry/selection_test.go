@@ -66,7 +66,7 @@ func TestChoose(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := choose(catalog{{Module: NewModule("one", c.options)}}, &c.config, c.version, c.found, nil)
+			got := choose(catalog{{Module: NewModule("one", c.options)}}, &c.config, remoteFacts{version: c.version, found: c.found})
 			if runs := len(got.run) == 1; runs != c.runs {
 				t.Errorf("it runs: %t, want %t", runs, c.runs)
 			}
@@ -100,7 +100,7 @@ func TestSelection_Shape(t *testing.T) {
 	}
 	shape := func(of map[string]string) string {
 		c := Config{Labels: of}
-		return choose(all, &c, "", nil, nil).shape(&c)
+		return choose(all, &c, remoteFacts{}).shape(&c)
 	}
 	plain := shape(nil)
 	if other := shape(map[string]string{"owner": "me"}); other != plain {

@@ -78,7 +78,9 @@ func hubAppWith(
 		if err := app.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
-		<-ended
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
 		go func() { ended <- mgr.Start(ctx) }()
 	}
 	return r, run, app.Err()

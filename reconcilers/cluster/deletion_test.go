@@ -156,13 +156,13 @@ func TestCluster_DeletionOfWhatHangs(t *testing.T) {
 			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
 				return hooked("hanging", nil, hangs, nil)
 			},
-			starts: true, says: "left behind",
+			starts: true, says: "has not ended in time",
 		},
 		"a hook that starts": {
 			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
 				return hooked("hanging", hangs, nil, nil)
 			},
-			says: "left behind",
+			says: "has not ended in time",
 		},
 		"a cleanup step": {
 			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
@@ -176,7 +176,7 @@ func TestCluster_DeletionOfWhatHangs(t *testing.T) {
 					return mgr.Add(manager.RunnableFunc(hangs))
 				})})
 			},
-			starts: true, says: "left behind",
+			starts: true, says: "has not ended in time",
 		},
 		"a callback": {
 			module: func(*testing.T, func(context.Context) error) registry.Module { return idle("docile") },

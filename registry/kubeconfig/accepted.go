@@ -116,11 +116,11 @@ func judgeObject(form string, body []byte, own func(text string) bool) error {
 		var wrapped runtime.Unknown
 		raw, found := bytes.CutPrefix(body, []byte("k8s\x00"))
 		if !found || wrapped.Unmarshal(raw) != nil {
-			return nil
+			return nil //nolint:nilerr // The decoder refuses it.
 		}
 		of = metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}
 	} else if json.Unmarshal(body, &of) != nil {
-		return nil
+		return nil //nolint:nilerr // The decoder refuses it.
 	}
 	isName := func(text, alphabet string) bool { return text == "" || word(text, alphabet) != "" && own(text) }
 	if !isName(of.Kind, isKind) || !isName(of.APIVersion, isVersion) {
