@@ -150,7 +150,8 @@ func (e redactedError) Error() string { return string(e) }
 // redact replaces credentials in the messages. The maps and slices are the caller's own.
 func (i *Info) redact(redact func(string) string) {
 	for _, text := range []*string{
-		&i.Message, &i.Reachable.Message, &i.Identity.Message, &i.App.Message, &i.Authorized.Message, &i.CredentialError,
+		&i.Message, &i.Reachable.Message, &i.Identity.Message, &i.App.Message, &i.Authorized.Message,
+		&i.NewServer.Message, &i.NewCredential.Message,
 	} {
 		*text = redact(*text)
 	}

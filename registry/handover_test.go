@@ -392,8 +392,8 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 		}
 		eventually(t, func() error {
 			info, _ := r.Info("one")
-			if info.State != registry.StateReady || !strings.Contains(info.CredentialError, "the new server cannot be used") {
-				return fmt.Errorf("%s: %q", info.State, info.CredentialError)
+			if info.State != registry.StateReady || !strings.Contains(info.NewServer.Message, "the new server cannot be used") {
+				return fmt.Errorf("%s: %+v", info.State, info.NewServer)
 			}
 			return nil
 		})
@@ -403,8 +403,8 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 			t.Fatalf("Ensure: %v", err)
 		}
 		info := expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
-		if info.Epoch != before.Epoch || info.CredentialError != "" {
-			t.Errorf("epoch %d, want %d as before; credential error %q", info.Epoch, before.Epoch, info.CredentialError)
+		if info.Epoch != before.Epoch || info.NewServer != (registry.Facet{}) {
+			t.Errorf("epoch %d, want %d as before; new server %+v", info.Epoch, before.Epoch, info.NewServer)
 		}
 	})
 }

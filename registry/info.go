@@ -139,9 +139,6 @@ type Info struct {
 	// NewServer says why the wanted endpoint is not in use: False with the reason of its probe. The last good one
 	// stays in use. It is zero if the wanted endpoint is in use, or is not known to be bad.
 	NewServer Facet
-	// CredentialError says why the wanted server is not in use, or is empty. The last good connection stays
-	// in use.
-	CredentialError string
 	// CredentialName is the Config.CredentialName of the credential in use, or empty while there is no
 	// connection.
 	CredentialName string

@@ -13,18 +13,17 @@ import (
 // actor's to fill in.
 func (m *machine) view(now time.Time) Info {
 	info := Info{
-		State:           m.state(now),
-		Reachable:       m.reachable(),
-		Identity:        m.identity(),
-		App:             m.appFacet(now),
-		ID:              m.line.id,
-		Version:         m.line.version,
-		Epoch:           m.app.epoch,
-		Restarts:        m.failures,
-		Zombies:         m.zombies,
-		CredentialError: m.credentialError(),
-		NewServer:       m.newServer(),
-		NewCredential:   m.newCredential(),
+		State:         m.state(now),
+		Reachable:     m.reachable(),
+		Identity:      m.identity(),
+		App:           m.appFacet(now),
+		ID:            m.line.id,
+		Version:       m.line.version,
+		Epoch:         m.app.epoch,
+		Restarts:      m.failures,
+		Zombies:       m.zombies,
+		NewServer:     m.newServer(),
+		NewCredential: m.newCredential(),
 	}
 	info.Reason, info.Message = summary(info)
 	return info
@@ -126,11 +125,6 @@ func (m *machine) quarantineMessage() string {
 	return fmt.Sprintf("the hub crashed %d times in a row while this app was being started, so it is not "+
 		"started before %s; look at the hub's last logs, and change the Cluster or its Secret to try again now",
 		m.want.suspicion.Crashes, m.want.suspicion.Until.UTC().Format(time.RFC3339))
-}
-
-// credentialError says why another server is in use than the wanted one.
-func (m *machine) credentialError() string {
-	return m.newServer().Message
 }
 
 // newServer says why another endpoint is in use than the wanted one.

@@ -155,7 +155,6 @@ func drawOutcome(t *rapid.T) outcome {
 		CredentialName: rapid.SampledFrom([]string{"", "old", "new"}).Draw(t, "credential in use"),
 		Restarts:       rapid.IntRange(0, crashLoop).Draw(t, "restarts"),
 	}
-	info.CredentialError = info.NewServer.Message
 	o := outcome{cluster: cluster, conditions: map[string]metav1.Condition{}}
 	found, o.info = remote{info: info}.inUse(found, cluster, client.ObjectKey{Namespace: "ns", Name: "a"})
 	for _, one := range conditionsOf(cluster, stepsOf(cluster, found, o.info)) {

@@ -312,22 +312,27 @@ func TestInUse(t *testing.T) {
 	none := registry.Facet{}
 	for name, tc := range map[string]struct {
 		found       credentials
-		fails       string
 		server      registry.Facet // that is wanted and not in use
+		newest      registry.Facet // credentials that are wanted and not in use
 		credentials string
 		reachable   string
 		fingerprint string
 	}{
-		"everything is in use":             {after, "", none, hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
-		"the credentials are no good":      {after, "no key", none, hubv1.ReasonInvalidKubeconfig, hubv1.ReasonProbeSucceeded, "before"},
-		"the new server does not answer":   {after, "refused", facet(metav1.ConditionFalse, hubv1.ReasonTimedOut), hubv1.ReasonValid, hubv1.ReasonTimedOut, "before"},
-		"the new CA is not the server's":   {after, "refused", facet(metav1.ConditionFalse, hubv1.ReasonTLSFailed), hubv1.ReasonValid, hubv1.ReasonTLSFailed, "before"},
-		"the Secret was not even posted":   {refused("Bad", "x"), "refused", facet(metav1.ConditionFalse, hubv1.ReasonTimedOut), "Bad", hubv1.ReasonProbeSucceeded, ""},
-		"the new server was not tried yet": {after, "", none, hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
+		"everything is in use":             {after, none, none, hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
+		"the credentials are refused":      {after, none, facet(metav1.ConditionFalse, hubv1.ReasonNotInUse), hubv1.ReasonNotInUse, hubv1.ReasonProbeSucceeded, "before"},
+		"the new server does not answer":   {after, facet(metav1.ConditionFalse, hubv1.ReasonTimedOut), none, hubv1.ReasonValid, hubv1.ReasonTimedOut, "before"},
+		"the new CA is not the server's":   {after, facet(metav1.ConditionFalse, hubv1.ReasonTLSFailed), none, hubv1.ReasonValid, hubv1.ReasonTLSFailed, "before"},
+		"the Secret was not even posted":   {refused("Bad", "x"), facet(metav1.ConditionFalse, hubv1.ReasonTimedOut), none, "Bad", hubv1.ReasonProbeSucceeded, ""},
+		"the new server was not tried yet": {after, none, none, hubv1.ReasonValid, hubv1.ReasonProbeSucceeded, "after"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			has := remote{info: but(allWell, func(i *registry.Info) { i.CredentialError, i.NewServer = tc.fails, tc.server })}
+			has := remote{info: but(allWell, func(i *registry.Info) {
+				i.NewServer, i.NewCredential, i.CredentialName = tc.server, tc.newest, "after"
+				if tc.newest != none {
+					i.CredentialName = "before"
+				}
+			})}
 			found, info := has.inUse(tc.found, cluster, client.ObjectKey{Name: "s"})
 			if found.valid.Reason != tc.credentials || info.Reachable.Reason != tc.reachable || found.status.Fingerprint != tc.fingerprint {
 				t.Errorf("%+v, %+v", found, info.Reachable)
