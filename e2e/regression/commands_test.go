@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
 // commandEchoes are further ways to send a token back: those that concern what commands print, and what register writes.
@@ -85,7 +86,8 @@ func command(t *testing.T, args ...string) string {
 // check print nor into what is written to the hub.
 func TestCanary_Commands(t *testing.T) {
 	t.Parallel()
-	hub := clusterOf(t, hubCluster)
+	hub := fleettest.Cluster(t, "commands") // Hubs of other tests have registered the same remote.
+	must(t, prepare(t.Context(), hub))
 	direct, path := clientFor(t, hub), filepath.Join(t.TempDir(), "hub")
 	must(t, os.WriteFile(path, hub.Kubeconfig(), 0o600))
 	scripts, shared := commandEchoes(), echoes()

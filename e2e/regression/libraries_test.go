@@ -84,7 +84,7 @@ func (h *hub) untilReady(name string) time.Duration {
 // caches do not fill makes the manager return at CacheSyncTimeout: the process ends, for all clusters.
 func TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess(t *testing.T) {
 	t.Parallel()
-	h := newHub(t, func(o *app.Options) { o.Registry.Limits.SyncTimeout = 500 * time.Millisecond })
+	h := newHub(t, func(o *app.Options) { o.Registry.Limits.SyncTimeout = 3 * time.Second })
 	unsynced, healthy := unique("unsynced"), unique("healthy")
 	h.register(unsynced, lyingBefore(t, one, "watch never begins"), nil)
 	h.register(healthy, clusterOf(t, two).Kubeconfig(), nil)
