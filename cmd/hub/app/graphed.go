@@ -74,7 +74,7 @@ func (l *look) hub() (*graph.Graph, error) {
 	return g, nil
 }
 
-// end lets go of what was built.
+// end releases what was built.
 func (l *look) end() {
 	for _, end := range l.ends {
 		end()
