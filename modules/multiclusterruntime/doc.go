@@ -18,9 +18,15 @@ they would with any other provider:
 
 	var configmaps = registry.NewModule("configmaps", registry.ModuleOptions{
 		Hub: fx.Invoke(func(mgr mcmanager.Manager) error {
-			return mcbuilder.ControllerManagedBy(mgr).Named("configmaps").For(&corev1.ConfigMap{}).Complete(r)
+			return mcbuilder.ControllerManagedBy(mgr).Named("configmaps").For(&corev1.ConfigMap{}).
+				WithOptions(multiclusterruntime.ControllerOptions(mgr, mccontroller.Options{})).
+				Complete(r)
 		}),
 	})
+
+Each controller gets ControllerOptions. A hub builds its controllers again in the same process, when it has lost its
+lease and when their hub part has failed; without these options controller-runtime refuses the name of a controller
+the second time.
 
 A request's ClusterName is the remote's name, and an empty one means the hub. Without fx, New does the same. A
 program with a manager of its own gives the result of NewProvider to mcmanager.New; it has to run the registry,
@@ -66,8 +72,8 @@ Objects that go while a remote is out of reach make no request when it is back: 
 is. Requests that waited or failed are dropped with the remote, and those for objects that there are come again.
 A reconciler that has to know of every deletion belongs on registry/watch, or uses a finalizer.
 
-The library's queue is one line for all clusters: a remote with a hundred thousand events delays the others by as
-long as it takes to work them off. NewQueue is the cure, an option of each controller.
+The library's own queue is one queue for all clusters: a remote with a hundred thousand events delays the others until
+these are processed. ControllerOptions sets NewQueue, with which the remotes take turns.
 
 Its workers are shared by all clusters. A reconciler that calls a remote which has just gone silent keeps its
 worker until the call times out, so MaxConcurrentReconciles should be more than one.
@@ -77,8 +83,8 @@ Controllers that are added to the manager after its start are told of remotes th
 For each engagement and source the library keeps a goroutine until the controller ends, also when the remote has
 long gone: some kilobytes for every time that a remote was away.
 
-The library takes over few of the manager's defaults for controllers: SkipNameValidation,
-ReconciliationTimeout, NeedLeaderElection and the like have to be set with each one's WithOptions.
+The library applies few of the manager's defaults to controllers. ControllerOptions applies them; a controller without
+it has no ReconciliationTimeout, ignores RecoverPanic of the hub, and can be built only once in a process.
 
 # Why it is built this way
 

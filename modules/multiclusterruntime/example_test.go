@@ -18,31 +18,51 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// configMaps reconciles the ConfigMaps of all remotes. It knows nothing of clusterfx.
+// configMaps writes the name of the remote into the ConfigMaps that ask for it. The reconciler needs nothing of
+// clusterfx.
 type configMaps struct{ clusters mcmanager.Manager }
 
-// Reconcile looks at one ConfigMap.
+// clusterKey is the key that has the name of the remote.
+const clusterKey = "cluster"
+
+// Reconcile writes the name into one ConfigMap.
 func (c *configMaps) Reconcile(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
 	remote, err := c.clusters.GetCluster(ctx, request.ClusterName)
 	if err != nil {
-		return ctrl.Result{}, err // which drops the request if the remote is away
+		return ctrl.Result{}, err // The builder's controllers drop the request if the remote is away.
 	}
 	var one corev1.ConfigMap
-	return ctrl.Result{}, client.IgnoreNotFound(remote.GetClient().Get(ctx, request.NamespacedName, &one))
+	if err := remote.GetClient().Get(ctx, request.NamespacedName, &one); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	name := string(request.ClusterName)
+	if was, asks := one.Data[clusterKey]; !asks || was == name {
+		return ctrl.Result{}, nil
+	}
+	changed := one.DeepCopy()
+	changed.Data[clusterKey] = name
+	return ctrl.Result{}, remote.GetClient().Patch(ctx, changed, client.MergeFrom(&one))
 }
 
-// A hub runs a controller that was written with multicluster-runtime.
-func Example() {
-	setUp := func(mgr mcmanager.Manager) error {
-		return mcbuilder.ControllerManagedBy(mgr).
-			Named("configmaps").
-			For(&corev1.ConfigMap{}).
-			WithOptions(mccontroller.Options{
-				NewQueue:                multiclusterruntime.NewQueue(nil), // remotes in turn
-				MaxConcurrentReconciles: 8,
-			}).
-			Complete(&configMaps{mgr})
+// setUp adds the controller to the manager. It runs in every term of the hub, and when the hub part starts again.
+func setUp(mgr mcmanager.Manager) error {
+	return mcbuilder.ControllerManagedBy(mgr).
+		Named("configmaps").
+		For(&corev1.ConfigMap{}).
+		WithOptions(multiclusterruntime.ControllerOptions(mgr, mccontroller.Options{MaxConcurrentReconciles: 8})).
+		Complete(&configMaps{mgr})
+}
+
+// newExample returns the modules of a hub that runs a controller which was written with multicluster-runtime.
+func newExample() []registry.Module {
+	return []registry.Module{
+		multiclusterruntime.Module,
+		registry.NewModule("configmaps", registry.ModuleOptions{Hub: fx.Invoke(setUp)}),
 	}
-	configmaps := registry.NewModule("configmaps", registry.ModuleOptions{Hub: fx.Invoke(setUp)})
-	_ = []registry.Module{multiclusterruntime.Module, configmaps} // app.Main(...)
+}
+
+// A hub runs a controller that was written with multicluster-runtime. Its main is
+// os.Exit(app.Main(newExample()...)). TestExample runs it.
+func Example() {
+	_ = newExample()
 }

@@ -18,9 +18,7 @@ import (
 // NewQueue returns watch.NewQueue's fair queue for the options of a controller of multicluster-runtime: it
 // hands out requests of each remote in turn, so that one with a hundred thousand events delays those of
 // another by one turn. multicluster-runtime's own has one line for all.
-//
-//	mcbuilder.ControllerManagedBy(mgr).
-//		WithOptions(mccontroller.Options{NewQueue: multiclusterruntime.NewQueue(nil)})
+// ControllerOptions sets it.
 //
 // weight says how many requests a remote may have in one turn; nil means one for each. It is called with a
 // lock held, so it must return at once and not use the queue.
