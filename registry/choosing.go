@@ -40,6 +40,7 @@ func (c *choosing) believes(now time.Time) bool {
 // operatorChanges reports whether a new configuration may select other modules, or configure them otherwise.
 func operatorChanges(before, after *Config) bool {
 	return before.Endpoint.Fingerprint() != after.Endpoint.Fingerprint() || before.Client != after.Client ||
+		before.Owner.UID != after.Owner.UID ||
 		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Modules, after.Modules) ||
 		(before.Modules == nil) != (after.Modules == nil) || !slices.Equal(before.Namespaces, after.Namespaces)
 }

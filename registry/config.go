@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -33,6 +35,10 @@ type Config struct {
 	// Labels and Annotations are those of the Cluster object. Modules see them; a change restarts
 	// nothing, unless a module or the configuration of one is selected by it.
 	Labels, Annotations map[string]string
+
+	// Owner refers to the object on the hub that stands for the remote. Modules let what they make on the hub
+	// belong to it: see Info.Owner. A change of its UID replaces the app, which has the UID of before.
+	Owner metav1.OwnerReference
 
 	// Revision names this configuration to its author. Info repeats it, so that a snapshot can be
 	// told from one of before the call of Ensure. It changes nothing.

@@ -113,6 +113,11 @@ type Info struct {
 	Name                ClusterName
 	Labels, Annotations map[string]string
 
+	// Owner is an owner reference to the remote's Cluster, for objects that a module makes on the hub for this
+	// remote: Kubernetes deletes them when the Cluster has been deleted. It is zero where whoever feeds the
+	// registry has set no Config.Owner.
+	Owner metav1.OwnerReference
+
 	// Revision is that of the Config which the rest is about.
 	Revision string
 

@@ -103,7 +103,7 @@ func (s selection) shape(c *Config) string {
 		modules = append(modules, fmt.Sprintf("%s%v%v", one.name, one.overrides, one.lives))
 	}
 	namespaces := strings.Join(slices.Sorted(slices.Values(c.Namespaces)), ",")
-	return fmt.Sprintf("%s|%s|%v", modules, namespaces, c.Client)
+	return fmt.Sprintf("%s|%s|%v|%s", modules, namespaces, c.Client, c.Owner.UID)
 }
 
 // questions are what a survey asks a remote on behalf of the modules that are wanted for it.

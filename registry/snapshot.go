@@ -25,7 +25,7 @@ type snapshot struct {
 func (a *actor) describe(now time.Time) Info {
 	info := a.machine.view(now)
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
-	info.Server, info.Revision = a.applied.Endpoint.Server, a.applied.Revision
+	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
 	if a.link != nil {
 		info.Server = a.link.server
 		info.CredentialName = a.credentials[a.machine.line.credential].name

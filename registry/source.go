@@ -29,6 +29,19 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 	})
 }
 
+// InitialRequest returns a source that adds one request when the controller starts, and nothing later. A controller
+// whose work exists also where none of its objects do, as in a remote that is empty, begins with it:
+//
+//	WatchesRawSource(registry.InitialRequest(ctrl.Request{}))
+func InitialRequest[request comparable](first request) source.TypedSource[request] {
+	return source.TypedFunc[request](func(
+		_ context.Context, queue workqueue.TypedRateLimitingInterface[request],
+	) error {
+		queue.Add(first)
+		return nil
+	})
+}
+
 // Follow calls f with what happens to remotes until ctx ends, first with an event for every remote that
 // is known now: EventReady for those that are, EventChanged for the others. It returns at once; f is
 // called in one goroutine, one event after the other. While f takes its time only the latest event of

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
@@ -33,7 +31,7 @@ func Setup(p Params) error {
 	return ctrl.NewControllerManagedBy(p.Manager).
 		Named("inventory").
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.request), builder.WithPredicates(relevant())).
-		WatchesRawSource(source.Func(r.start)).
+		WatchesRawSource(registry.InitialRequest(ctrl.Request{NamespacedName: r.cluster})).
 		Complete(registry.Supervise(p.Manager, r))
 }
 
@@ -49,12 +47,6 @@ type reconciler struct {
 // request is what every event comes to.
 func (r *reconciler) request(context.Context, client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: r.cluster}}
-}
-
-// start makes the first request.
-func (r *reconciler) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-	queue.Add(ctrl.Request{NamespacedName: r.cluster})
-	return nil
 }
 
 // Reconcile counts, and reports what has changed.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -44,10 +46,19 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Susp
 		},
 		Modules:    spec.Modules,
 		Namespaces: spec.Namespaces,
+		Owner:      ownerReference(cluster),
 	}
 	config.Revision = fmt.Sprintf("%s/%d/%s/%s/%t/%t/%v", cluster.UID, cluster.Generation, found.version,
 		config.Identity.Accepted, config.AcceptCredential, config.AllowHub, suspicion)
 	return config
+}
+
+// ownerReference refers to a Cluster, for what belongs to it. It neither holds up the Cluster's deletion nor
+// claims to be a controller.
+func ownerReference(cluster *hubv1.Cluster) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+	}
 }
 
 // isOf reports whether a snapshot is about a configuration that was made of the Cluster, and not of

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -21,26 +22,31 @@ import (
 // CountPods adds the counter to a remote's app. A registry.Remote is everything that an app has to
 // offer: what has no name belongs to the remote, what belongs to the hub says so.
 func CountPods(p registry.Remote) error {
-	c := &counter{remote: p.Client, hub: p.Hub, report: "podcount-" + string(p.Cluster)}
-	again := handler.EnqueueRequestsFromMapFunc(c.request)
+	c := &counter{remote: p.Client, hub: p.Hub, report: "podcount-" + string(p.Cluster), cluster: p.Info.Owner}
 	return ctrl.NewControllerManagedBy(p.Manager).
 		Named("podcount").
-		Watches(&corev1.Pod{}, again).
-		Watches(&corev1.Namespace{}, again). // There is always one, also where no Pod is.
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(c.request)).
+		WatchesRawSource(registry.InitialRequest(c.only())). // also where no Pod is
 		Complete(registry.Supervise(p.Manager, c))
 }
 
 // counter counts the Pods of one remote.
 type counter struct {
-	remote client.Reader     // from the app's cache
-	hub    client.Client     // the manage-client
-	report string            // the ConfigMap in the hub
-	last   map[string]string // what was reported last
+	remote client.Reader // from the app's cache
+	hub    client.Client // the manage-client
+	report string        // the ConfigMap in the hub
+
+	cluster metav1.OwnerReference // whose end the report does not outlive
+	last    map[string]string     // what was reported last
 }
 
-// request is what every event comes to: there is one thing to do.
+// only is the request that every event comes to: there is one thing to do.
+func (c *counter) only() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Name: c.report}}
+}
+
 func (c *counter) request(context.Context, client.Object) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: c.report}}}
+	return []ctrl.Request{c.only()}
 }
 
 // Reconcile counts the Pods, and reports if the result is another one than before.
@@ -53,7 +59,11 @@ func (c *counter) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, e
 	if c.last != nil && maps.Equal(counted, c.last) {
 		return ctrl.Result{}, nil
 	}
-	report := corev1ac.ConfigMap(c.report, metav1.NamespaceDefault).WithData(counted)
+	report := corev1ac.ConfigMap(c.report, metav1.NamespaceDefault).
+		WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(c.cluster.APIVersion).WithKind(c.cluster.Kind).
+			WithName(c.cluster.Name).WithUID(c.cluster.UID)).
+		WithData(counted)
 	if err := c.hub.Apply(ctx, report, owner, client.ForceOwnership); err != nil {
 		return ctrl.Result{}, fmt.Errorf("write the count: %w", err)
 	}

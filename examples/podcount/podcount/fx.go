@@ -15,7 +15,7 @@ var Module = registry.NewModule("podcount", registry.ModuleOptions{
 	Remote:      fx.Invoke(CountPods), // in the app of every remote
 	Hub:         fx.Invoke(Greet),     // in the hub
 	Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}},
 	},
 	HubRules: []rbacv1.PolicyRule{

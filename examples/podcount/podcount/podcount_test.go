@@ -4,6 +4,7 @@ package podcount_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,9 +21,12 @@ import (
 	"github.com/onsi/gomega"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +52,7 @@ func TestMain(m *testing.M) {
 const patience = 30 * time.Second
 
 func TestPodcount(t *testing.T) {
-	f := fleettest.New(t, fleet.Options{})
+	f := fleettest.New(t, fleet.Options{ControllerManager: true}) // which deletes what belonged to a Cluster
 	hub, edge := newCluster(t, f, "hub"), newCluster(t, f, "edge")
 	startHub(t, hub)
 	hub.register("edge", edge.Kubeconfig())
@@ -90,6 +94,15 @@ func TestPodcount(t *testing.T) {
 	edge.must(edge.Delete(t.Context(), greeting))
 	hub.register("late", edge.Kubeconfig())
 	edge.expectData("greeting", greeting.Data)
+
+	// The report of a remote that was deregistered goes; those of others stay.
+	hub.expectData("podcount-late", map[string]string{"default": "1", "empty": "1", "shop": "1"})
+	hub.must(hub.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: hubv1.DefaultNamespace, Name: "late",
+	}}))
+	hub.must(hub.Delete(t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "late"}}))
+	hub.expectGone("podcount-late")
+	hub.expectData("podcount-edge", map[string]string{"default": "1", "empty": "1", "shop": "1"})
 }
 
 func startHub(t *testing.T, hub *cluster) {
@@ -128,7 +141,9 @@ func newCluster(t *testing.T, f *fleet.Fleet, name string) *cluster {
 	c.http, err = rest.HTTPClientFor(c.Config())
 	c.must(err)
 	t.Cleanup(c.http.CloseIdleConnections)
-	c.Client, err = client.New(c.Config(), client.Options{HTTPClient: c.http})
+	kinds := runtime.NewScheme()
+	c.must(errors.Join(clientgoscheme.AddToScheme(kinds), hubv1.AddToScheme(kinds)))
+	c.Client, err = client.New(c.Config(), client.Options{HTTPClient: c.http, Scheme: kinds})
 	c.must(err)
 	return c
 }
@@ -199,4 +214,13 @@ func (c *cluster) expectData(name string, want map[string]string) {
 		}
 		return nil
 	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// expectGone waits until there is no such ConfigMap.
+func (c *cluster) expectGone(name string) {
+	c.t.Helper()
+	gomega.NewWithT(c.t).Eventually(func() bool {
+		key := client.ObjectKey{Namespace: "default", Name: name}
+		return apierrors.IsNotFound(c.Get(c.t.Context(), key, &corev1.ConfigMap{}))
+	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.BeTrue())
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// WatchesRemotes makes a request without an object for every remote that selects picks, or for all if selects is nil:
+// when the remote becomes Ready, and when one that is Ready is picked for the first time. A controller whose work
+// exists also in a remote without objects begins with it.
+func (b *Builder) WatchesRemotes(selects func(registry.Info) bool) *Builder {
+	b.sources = append(b.sources, readyRemotes(b.registry, selects))
+	b.selects = append(b.selects, selects)
+	return b
+}
+
+// readyRemotes returns the source for WatchesRemotes.
+func readyRemotes(r *registry.Registry, selects func(registry.Info) bool) source.TypedSource[Request] {
+	return source.TypedFunc[Request](func(
+		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],
+	) error {
+		asked := map[registry.ClusterName]int64{} // the epoch that the last request was made in
+		r.Follow(ctx, func(e registry.Event) {
+			info, _ := r.Info(e.Name)
+			switch {
+			case info.State == "" || info.State == registry.StateStopped || selects != nil && !selects(info):
+				delete(asked, e.Name)
+			case info.State == registry.StateReady && asked[e.Name] != info.Epoch:
+				asked[e.Name] = info.Epoch
+				queue.Add(Request{Cluster: e.Name})
+			}
+		})
+		return nil
+	})
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
+)
+
+// A remote without objects makes a request when it becomes Ready, each time, and when it is selected.
+func TestBuilder_WatchesRemotes(t *testing.T) {
+	t.Parallel()
+	edge := labels.SelectorFromSet(labels.Set{"tier": "edge"})
+	var all, some record
+	h := newHub(t, func(h *hub) error {
+		if err := watch.ControllerManagedBy(h, h.remotes).Named("all").WatchesRemotes(nil).Complete(&all); err != nil {
+			return err
+		}
+		return watch.ControllerManagedBy(h, h.remotes).Named("some").
+			WatchesRemotes(registry.MatchLabels(edge)).Complete(&some)
+	})
+	one := fleettest.Cluster(t, "one")
+	h.register(t, "a", one)
+	of := watch.Request{Cluster: "a"}
+	all.expect(t, of, 0)
+
+	ensure := func(change func(*registry.Config)) {
+		t.Helper()
+		config := configFor(t, one.Kubeconfig())
+		change(&config)
+		if err := h.remotes.Ensure("a", config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ensure(func(c *registry.Config) { c.Labels = map[string]string{"tier": "edge"} })
+	some.expect(t, of, 0)
+	if got := all.count(of); got != 1 {
+		t.Errorf("another label made %d requests where nothing is selected by it", got-1)
+	}
+	before := some.count(of)
+	ensure(func(c *registry.Config) { c.Paused = true })
+	h.expectState(t, "a", registry.StatePaused)
+	if got := some.count(of); got != before {
+		t.Errorf("a paused remote made %d requests", got-before)
+	}
+	ensure(func(c *registry.Config) { c.Labels = map[string]string{"tier": "edge"} })
+	some.expect(t, of, before)
+	all.expect(t, of, 1)
+}
