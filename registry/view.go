@@ -4,6 +4,7 @@ package registry
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,10 +113,10 @@ func (m *machine) changing() Facet {
 	}
 	switch {
 	case m.failure != nil:
-		return Facet{metav1.ConditionFalse, m.failure.reason, clean(m.failure.message + meanwhile)}
+		return Facet{metav1.ConditionFalse, m.failure.reason, clean(unfinished(m.failure.message) + meanwhile)}
 	case m.next.phase == phaseStarting && m.next.waiting.Reason != "":
 		waiting := m.next.waiting
-		waiting.Message = clean(waiting.Message + meanwhile)
+		waiting.Message = clean(unfinished(waiting.Message) + meanwhile)
 		return waiting
 	}
 	return Facet{metav1.ConditionUnknown, ReasonStarting, "the modules are starting" + meanwhile}
@@ -127,13 +128,16 @@ func (m *machine) quarantineMessage() string {
 		m.want.suspicion.Crashes, m.want.suspicion.Until.UTC().Format(time.RFC3339))
 }
 
+// unfinished returns a message without its period, so that a clause can follow.
+func unfinished(message string) string { return strings.TrimSuffix(message, ".") }
+
 // newServer says why another endpoint is in use than the wanted one.
 func (m *machine) newServer() Facet {
 	if m.spare.contact != contactLost {
 		return Facet{}
 	}
 	why := m.spare.lost
-	why.Message = clean("the new server cannot be used: " + why.Message + "; the one before stays in use")
+	why.Message = clean("the new server cannot be used: " + unfinished(why.Message) + "; the one before stays in use")
 	return why
 }
 

@@ -59,7 +59,6 @@ func newCheck(p program) *cobra.Command {
 			"The network is that of this machine. What the hub itself sees is in the conditions of the Cluster.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(checkExample),
-		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args)
 		},
@@ -112,15 +111,21 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 	if f.remote.Given() {
 		return f.context(ctx)
 	}
+	name, isSecret := secretIn(args)
+	if !isSecret && len(args) > 0 {
+		var err error
+		if name, err = oneCluster(args); err != nil {
+			return nil, err
+		}
+	}
 	hub, err := f.session.hub.Hub()
 	if err != nil {
 		return nil, err
 	}
-	if len(args) == 0 {
+	switch {
+	case name == "":
 		return diagnose.Installation{Hub: hub, Namespace: f.session.hub.Namespace, Lease: f.lease}.Check(ctx), nil
-	}
-	what := strings.Join(args, "/") // "secret NAME" is secret/NAME
-	if name, ok := strings.CutPrefix(what, "secret/"); ok {
+	case isSecret:
 		cluster, err := clusterOf(ctx, hub, name)
 		if err != nil {
 			return nil, err
@@ -128,14 +133,19 @@ func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report
 		return f.secret(ctx, hub, name, cluster)
 	}
 	var cluster hubv1.Cluster
-	name, err := oneCluster([]string{what})
-	if err != nil {
-		return nil, err
-	}
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
 		return nil, hub.Explain(err)
 	}
 	return f.secret(ctx, hub, cluster.Spec.KubeconfigSecretRef.Name, &cluster)
+}
+
+// secretIn returns the name of the Secret in the arguments secret/NAME or secret NAME.
+func secretIn(args []string) (string, bool) {
+	if len(args) == 2 && args[0] == "secret" {
+		return args[1], true
+	}
+	name, ok := strings.CutPrefix(strings.Join(args, " "), "secret/")
+	return name, ok && len(args) == 1
 }
 
 // context checks a context of a kubeconfig, as an administrator who is about to register its cluster.
@@ -150,6 +160,7 @@ func (f *checkFlags) context(ctx context.Context) (diagnose.Report, error) {
 	}
 	t := diagnose.Target{
 		Cluster: remote, Policy: f.policy, Kind: "those of the context",
+		Renewal: "log in again, or use a context with other credentials",
 		Endpoint: kubeconfig.Endpoint{
 			Server: entry.Server, TLSServerName: entry.TLSServerName, ProxyURL: entry.ProxyURL, Insecure: entry.InsecureSkipTLSVerify,
 		},
@@ -161,7 +172,7 @@ func (f *checkFlags) context(ctx context.Context) (diagnose.Report, error) {
 	}
 	t.Endpoint.CAData = config.CAData
 	if hub, err := f.session.hub.Hub(); err == nil { // that there is no hub yet is no problem
-		_ = f.known(ctx, hub, &t, "")
+		_, _ = f.known(ctx, hub, &t, "")
 	}
 	return diagnose.Remote(ctx, t), nil
 }
@@ -191,7 +202,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	if err != nil {
 		return nil, hub.Explain(err)
 	}
-	t := diagnose.Target{Policy: f.policy, Rights: f.needs(cluster)}
+	t := diagnose.Target{Policy: f.policy, Rights: f.needs(cluster), Renewal: "put new ones into Secret " + key.String()}
 	options := kubeconfig.Options{}
 	own := ""
 	if cluster != nil {
@@ -202,13 +213,23 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 		}
 		own, t.Known = cluster.Name, cluster.Annotations[hubv1.AnnotationID]
 	}
+	hubID, err := f.known(ctx, hub, &t, own)
+	if err != nil {
+		return nil, err
+	}
+	if own != "" && enroll.MadeByRegister(&secret, hubID, own) {
+		t.Renewal = fmt.Sprintf("renew them with %s rotate %s --cluster-context CONTEXT, or %s", f.session.program.name(), own, t.Renewal)
+	}
 	connection, err := kubeconfig.Parse(secret.Data, options, f.policy)
 	if err != nil {
-		return diagnose.Refused(err), nil
+		return t.Refused(err, func(p kubeconfig.Policy) error {
+			_, err := kubeconfig.Parse(secret.Data, options, p)
+			return err
+		}), nil
 	}
 	transport, err := kubeconfig.NewTransport(connection, f.policy)
 	if err != nil {
-		return diagnose.Refused(err), nil
+		return t.Refused(err, nil), nil
 	}
 	defer transport.Close()
 	t.Endpoint, t.Kind, t.Expires = connection.Endpoint, string(connection.Credential.Type()), connection.Credential.Expires()
@@ -217,17 +238,15 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	if t.Cluster, err = access.NewRemote("the remote", config, connection.Credential); err != nil {
 		return nil, err
 	}
-	if err := f.known(ctx, hub, &t, own); err != nil {
-		return nil, err
-	}
 	return diagnose.Remote(ctx, t), nil
 }
 
-// known fills in which clusters the hub knows by which names, but for the one that is looked at.
-func (f *checkFlags) known(ctx context.Context, hub *access.Cluster, t *diagnose.Target, own string) error {
+// known fills in which clusters the hub knows by which names, but for the one that is looked at, and returns the identity
+// of the hub's cluster.
+func (f *checkFlags) known(ctx context.Context, hub *access.Cluster, t *diagnose.Target, own string) (string, error) {
 	var list hubv1.ClusterList
 	if err := hub.List(ctx, &list); err != nil {
-		return hub.Explain(err)
+		return "", hub.Explain(err)
 	}
 	t.Others = map[string][]string{}
 	for _, c := range list.Items {
@@ -235,12 +254,12 @@ func (f *checkFlags) known(ctx context.Context, hub *access.Cluster, t *diagnose
 			t.Others[id] = append(t.Others[id], c.Name)
 		}
 	}
-	var err error
-	t.HubID, err = hub.ID(ctx)
+	id, err := hub.ID(ctx)
+	t.HubID = id
 	if own != "" && listed(list.Items, own, hubv1.AnnotationAllowHub) == hubv1.AnnotationAllowHubValue {
 		t.HubID = ""
 	}
-	return err
+	return id, err
 }
 
 func listed(clusters []hubv1.Cluster, name, annotation string) string {
@@ -280,10 +299,7 @@ func (f *checkFlags) print(report diagnose.Report) error {
 		return errors.Join(err, t.Print("%s", strings.TrimSpace(string(data))))
 	}
 	for _, finding := range report {
-		line := fmt.Sprintf("%-15s %s", finding.Check, finding.Text)
-		if finding.Advice != "" {
-			line += "; " + finding.Advice
-		}
+		line := fmt.Sprintf("%-15s %s", finding.Check, access.WithAdvice(finding.Text, finding.Advice))
 		if err := t.Print("%s", t.Marked(markOf(finding.Level), line)); err != nil {
 			return err
 		}

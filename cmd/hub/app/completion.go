@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 )
 
 const completionExample = `  # For this shell
@@ -26,7 +28,7 @@ func newCompletion(p program) *cobra.Command {
 		Long: "Print a script for a shell that completes commands, flags, the names of Clusters, which it asks the\n" +
 			"hub's cluster for, and those of modules.\n\n" + exitCodes,
 		Example:   p.example(completionExample),
-		Args:      cobra.ExactArgs(1),
+		Args:      arguments.Name("the shell: bash, zsh, fish or powershell"),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

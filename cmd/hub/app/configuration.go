@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -94,7 +95,7 @@ func (c configuration) setFlags(set *pflag.FlagSet) error {
 		}
 		for _, value := range values {
 			if err := flag.Value.Set(value); err != nil {
-				problems = append(problems, fmt.Errorf("flags: %s: %q: %w", name, value, err))
+				problems = append(problems, fmt.Errorf("flags: %s: %q: %w", name, value, arguments.ExplainValue(flag, err)))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 )
 
@@ -34,7 +35,7 @@ func newDeregister(p program) *cobra.Command {
 			"else has made loses the Cluster only, and the Secret if the hub has made the Cluster from it.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(deregisterExample),
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    arguments.Some("the name of the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			mode, bad := parseDryRun(dry)

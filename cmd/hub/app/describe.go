@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 )
 
@@ -23,7 +24,7 @@ func newDescribe(p program) *cobra.Command {
 			"controllers, and its last events. A controller that does not run says for which objects it waits, and why;\n" +
 			"while an app starts, that is known after ten seconds.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(describeExample),
-		Args:    cobra.MinimumNArgs(1),
+		Args:    arguments.Some("the name of a Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := inspect.NamesOf(args)
 			if err != nil {

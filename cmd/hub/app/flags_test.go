@@ -149,12 +149,12 @@ func TestExecute_Failures(t *testing.T) {
 		"run --log-level=loud":                     "Error: unknown log level \"loud\": use debug, info, error\n",
 		"run --log-format=xml":                     "Error: unknown log format \"xml\": use json, console or auto\n",
 		"run --kubeconfig=/does/not/exist":         "say which it is with --kubeconfig and --context\n",
-		"run now":                                  "Error: unknown command \"now\" for \"hub run\"\n",
-		"fly":                                      "Error: unknown command \"fly\" for \"hub\"\n",
+		"run now":                                  "Error: hub run takes no arguments, and got \"now\"; see hub run --help for its flags\n",
+		"fly":                                      "Error: hub has no command \"fly\"; hub --help lists the commands\n",
 		"dev --clusters=0":                         "Error: --clusters=0: use 1 to 99\n",
 		"dev --provider=docker":                    "Error: --provider=\"docker\": use processes or kind\n",
 		"dev --provider=kind --nodes=3":            "Error: --nodes is for simulated Nodes",
-		"dev --detach --exit-after-ready":          "[detach exit-after-ready] were all set",
+		"dev --detach --exit-after-ready":          "Error: --detach leaves everything running, and --exit-after-ready stops it: leave one of them out\n",
 		"dev --nodes=-1 --timeout=0s --data-dir= ": "--data-dir is empty: name a folder\n",
 	} {
 		t.Run(args, func(t *testing.T) {

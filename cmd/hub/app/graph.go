@@ -61,7 +61,6 @@ func newGraph(p program) *cobra.Command {
 			"status of a Cluster only.\n\n" +
 			"Exit status: 0 if all is well, 1 if something failed, 2 if a graph is not complete.",
 		Example: p.example(graphExample),
-		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if validate && len(args) > 0 {
 				return errors.New("--validate is about all modules, and goes without the name of a Cluster")

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -49,7 +50,7 @@ func newInstall(p program) *cobra.Command {
 			"needs the namespace, which is all that it would not find.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(installExample),
-		Args:    cobra.NoArgs,
+		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			objects, err := f.objects(p.modules)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -65,7 +66,7 @@ func execute(ctx context.Context, p program) int {
 	root.SetArgs(p.args[1:])
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	err := root.ExecuteContext(ctx)
+	err := arguments.ExplainCommand(root, p.args[1:], root.ExecuteContext(ctx))
 	var exit exitError
 	switch {
 	case err == nil:

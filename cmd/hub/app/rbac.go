@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -48,7 +49,7 @@ func newRBAC(p program) *cobra.Command {
 			registry.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
 			"The hub may impersonate these ServiceAccounts and no other user.",
 		Example: p.example(rbacExample),
-		Args:    cobra.NoArgs,
+		Args:    arguments.None,
 		RunE: func(*cobra.Command, []string) error {
 			roles, err := f.roles(p.modules)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/registry"
@@ -63,7 +64,7 @@ func newRegister(p program) *cobra.Command {
 			"ClusterRole up to date: it adds what the Cluster now needs and removes what it no longer needs.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(registerExample),
-		Args:    cobra.ExactArgs(1),
+		Args:    arguments.Name("a name for the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), args[0])
 		},

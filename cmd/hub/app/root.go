@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 )
 
 // newRoot returns the command line of a hub. It goes by the name of the program, which is the
@@ -19,6 +21,7 @@ func newRoot(p program) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetFlagErrorFunc(arguments.ExplainFlag)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
 	addGroup(root, "Remotes:", newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p))
 	addGroup(root, "What is there, and what is wrong:", newGet(p), newDescribe(p), newCheck(p), newGraph(p))

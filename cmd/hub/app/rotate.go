@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 )
 
@@ -27,7 +28,7 @@ func newRotate(p program) *cobra.Command {
 			"until the hub reports that it uses it, and revoke the old one. The app of the remote goes on without a gap.\n" +
 			"Until the hub uses the new token the old one stays good.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    arguments.Some("the name of the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			name, err := oneCluster(args)

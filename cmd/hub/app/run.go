@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/registry"
@@ -35,7 +36,7 @@ func newRun(p program) *cobra.Command {
 			"Traces go where the environment variables of OpenTelemetry say, over OTLP; without\n" +
 			"OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER=otlp there are none.",
 		Example: p.example(runExample),
-		Args:    cobra.NoArgs,
+		Args:    arguments.None,
 	}
 	f := newFlags(p, cmd.Flags())
 	cmd.Flags().SortFlags = false

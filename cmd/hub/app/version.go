@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
@@ -58,7 +59,7 @@ func newVersion(p program) *cobra.Command {
 			"is only the first one to print; a hub that does not answer is an error, after the first one.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(versionExample),
-		Args:    cobra.NoArgs,
+		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versions{Client: clientVersion{p.name(), version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
 			switch format.String() {

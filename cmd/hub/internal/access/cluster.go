@@ -122,9 +122,9 @@ func (c *Cluster) explain(err error) error {
 	case unknownKind(err):
 		return fmt.Errorf("%s: %w", c.What, ErrNoClusters)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s denies a right: %w; ask an administrator for it, or be somebody else", c.What, err)
+		return advised(fmt.Errorf("%s denies a right: %w", c.What, err), "ask an administrator for it, or be somebody else")
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s does not accept your credentials: %w; log in again", c.What, err)
+		return advised(fmt.Errorf("%s does not accept your credentials: %w", c.What, err), "log in again")
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return fmt.Errorf("%s: %w", c.What, err)

@@ -73,7 +73,7 @@ func (f *Flags) Hub() (*Cluster, error) {
 func (f *Flags) Config() (*rest.Config, error) {
 	config, err := f.loader().ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the hub's cluster: %w; say which it is with --kubeconfig and --context", brief(err))
+		return nil, advised(fmt.Errorf("find the hub's cluster: %w", brief(err)), "say which it is with --kubeconfig and --context")
 	}
 	config.UserAgent = f.UserAgent
 	return config, nil

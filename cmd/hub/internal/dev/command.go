@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -59,7 +60,7 @@ func Command(p Program) *cobra.Command {
 			"that its modules declare, in the hub's cluster and in the remotes. A module that has forgotten to declare one\n" +
 			"waits here as it would in production. The kubeconfig that is written is an administrator's.",
 		Example: p.replaceName(examples),
-		Args:    cobra.NoArgs,
+		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(cmd.Flags()); err != nil {
 				return err
@@ -79,7 +80,7 @@ func (p Program) downCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "Stop what dev --detach left running",
-		Args:  cobra.NoArgs,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			progress := newPrinter(p.Stderr)
 			return progress.report(down(cmd.Context(), o.dataDir, progress))

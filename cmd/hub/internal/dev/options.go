@@ -45,8 +45,6 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.BoolVar(&o.exitAfterReady, "exit-after-ready", false, "Stop everything once all remotes are Ready (default false)")
 	set.StringVar(&o.report, "report", "", "Set by --detach for the process in the background")
 	_ = set.MarkHidden("report") // It fails for unknown flags only.
-	cmd.MarkFlagsMutuallyExclusive("detach", "exit-after-ready")
-	cmd.MarkFlagsMutuallyExclusive("detach", "verbose")
 }
 
 // validate checks the values of flags.
@@ -60,6 +58,12 @@ func (o *options) validate(set *pflag.FlagSet) error {
 	}
 	if o.timeout <= 0 {
 		errs = append(errs, fmt.Errorf("--timeout=%s: use a time above zero", o.timeout))
+	}
+	if o.detach && o.exitAfterReady {
+		errs = append(errs, errors.New("--detach leaves everything running, and --exit-after-ready stops it: leave one of them out"))
+	}
+	if o.detach && o.verbose {
+		errs = append(errs, errors.New("--detach has no terminal for the log of --verbose: leave one of them out"))
 	}
 	if o.dataDir == "" {
 		errs = append(errs, errors.New("--data-dir is empty: name a folder"))

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 const (
@@ -57,7 +59,8 @@ func (t Target) lookUp(ctx context.Context, host string, r *Report) ([]netip.Add
 	}
 	for _, addr := range found {
 		if err := t.Policy.CheckAddr(addr.Unmap()); err != nil {
-			r.fail(checkAddress, "give this command the --allow-cidr of the hub, if it has one", "a hub refuses %s: %v", host, err)
+			advice := flagFor(t.Policy, err, func(p kubeconfig.Policy) error { return p.CheckAddr(addr.Unmap()) })
+			r.fail(checkAddress, advice, "a hub refuses %s: %v", host, err)
 			return nil, false
 		}
 	}

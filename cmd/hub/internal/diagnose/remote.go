@@ -5,6 +5,7 @@ package diagnose
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type Target struct {
 	// Kind names the kind of the credentials, and Expires is when they end; zero if nobody knows.
 	Kind    string
 	Expires time.Time
+	// Renewal says how to renew the credentials.
+	Renewal string
 	// Rights are what the hub needs in the remote, by who needs it.
 	Rights []Needs
 	// HubID is the hub's own cluster, Known the identity that is recorded for the remote, and Others are the
@@ -60,11 +63,38 @@ const requestTimeout = 10 * time.Second
 // expiryWarning is how long before their end credentials should be renewed; the hub's status has the same.
 const expiryWarning = 7 * 24 * time.Hour
 
-// Refused returns the report on data that a hub does not accept.
-func Refused(err error) Report {
+// Refused returns the report on credentials that a hub does not accept. parse reads them with another policy; nil says that
+// none helps. The error says what to do about the credentials.
+func (t Target) Refused(err error, parse func(kubeconfig.Policy) error) Report {
 	var r Report
-	r.fail(checkCredentials, "mend the data of the Secret, or give this command the flags of the hub that allow it", "a hub refuses them: %v", err)
+	var refused *kubeconfig.Error
+	advice := ""
+	switch {
+	case errors.As(err, &refused) && refused.Reason == kubeconfig.ReasonExpired:
+		advice = t.Renewal
+	case parse != nil:
+		advice = flagFor(t.Policy, err, parse)
+	}
+	r.fail(checkCredentials, advice, "a hub refuses them: %v", err)
 	return r
+}
+
+// flagFor returns the advice to use the flag of this command that allows what is refused, or "" if there is none. The
+// hub's flags have the same names.
+func flagFor(p kubeconfig.Policy, err error, parse func(kubeconfig.Policy) error) string {
+	all := []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+	for flag, allow := range map[string]func(*kubeconfig.Policy){
+		"--allow-cidr":              func(p *kubeconfig.Policy) { p.AllowCIDRs = all },
+		"--allow-proxy-url":         func(p *kubeconfig.Policy) { p.AllowProxyURL = true },
+		"--insecure-kubeconfig-tls": func(p *kubeconfig.Policy) { p.AllowInsecureTLS = true },
+	} {
+		wider := p
+		allow(&wider)
+		if next := parse(wider); next == nil || next.Error() != err.Error() {
+			return "give this command the " + flag + " of the hub, if the hub runs with it"
+		}
+	}
+	return ""
 }
 
 // NoSecret returns the report on a Secret that is not there.
@@ -96,9 +126,9 @@ func (t Target) expiry(r *Report) {
 	case t.Expires.IsZero():
 		r.ok(checkCredentials, "%s; they do not say when they end", t.Kind)
 	case left <= 0:
-		r.fail(checkCredentials, "renew them with hub rotate, or put new ones into the Secret", "%s; they ended at %s", t.Kind, end)
+		r.fail(checkCredentials, t.Renewal, "%s; they ended at %s", t.Kind, end)
 	case left < expiryWarning:
-		r.warn(checkCredentials, "renew them with hub rotate, or put new ones into the Secret", "%s; they end at %s", t.Kind, end)
+		r.warn(checkCredentials, t.Renewal, "%s; they end at %s", t.Kind, end)
 	default:
 		r.ok(checkCredentials, "%s; they end at %s", t.Kind, end)
 	}
@@ -114,8 +144,7 @@ func (t Target) authentication(ctx context.Context, r *Report) bool {
 		r.ok(checkAuthentication, "the remote knows the user %s", t.Cluster.Token(review.Status.UserInfo.Username))
 		return true
 	case apierrors.IsUnauthorized(err):
-		r.fail(checkAuthentication, "renew the credentials with hub rotate, or put new ones into the Secret",
-			"the remote does not accept the credentials")
+		r.fail(checkAuthentication, t.Renewal, "the remote does not accept the credentials")
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // an old API server
 		r.warn(checkAuthentication, "", "the remote accepts the credentials, and does not say whose they are")
 		return true

@@ -89,13 +89,25 @@ func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) 
 	if err != nil {
 		return nil, hub.Explain(fmt.Errorf("read Secret %s: %w", key, err))
 	}
-	namespace, name, ok := strings.Cut(r.secret.Annotations[annotationAccount], "/")
-	if !ok {
+	var ok bool
+	if r.account, ok = accountIn(&r.secret); !ok {
 		return nil, nil
 	}
-	r.account = Account{Namespace: namespace, Name: name, Owner: r.secret.Annotations[annotationOwner]}
-	_, r.account.Renews = r.secret.Annotations[hubv1.AnnotationRenewToken]
 	return &r, nil
+}
+
+// accountIn returns the account that register has written down in a Secret.
+func accountIn(secret *corev1.Secret) (Account, bool) {
+	namespace, name, ok := strings.Cut(secret.Annotations[annotationAccount], "/")
+	_, renews := secret.Annotations[hubv1.AnnotationRenewToken]
+	return Account{Namespace: namespace, Name: name, Owner: secret.Annotations[annotationOwner], Renews: renews}, ok
+}
+
+// MadeByRegister reports whether register has made a Secret for a Cluster of the hub with this identity. Rotate renews the
+// credentials in such Secrets and refuses all others.
+func MadeByRegister(secret *corev1.Secret, hubID, cluster string) bool {
+	account, ok := accountIn(secret)
+	return ok && account.Owner == ownerOf(hubID, cluster)
 }
 
 // secretFor returns the Secret for the hub. One with a token that ends asks the hub to renew it.

@@ -284,7 +284,7 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time) error {
 		return ready.Status == metav1.ConditionTrue, nil
 	})
 	if errors.Is(err, ErrNotReady) {
-		return fmt.Errorf("%w after %s: %s; hub check %s looks for the cause", err, r.Timeout, last, r.Name)
+		return fmt.Errorf("%w after %s: %s", err, r.Timeout, access.WithAdvice(last, "hub check "+r.Name+" looks for the cause"))
 	}
 	if err == nil {
 		r.Terminal.Done("the Cluster is Ready after %s", time.Since(begin).Round(100*time.Millisecond))

@@ -46,7 +46,7 @@ func (r *Rotation) Prepare(ctx context.Context) (err error) {
 	if r.record, err = readRecord(ctx, r.Hub, key); err != nil {
 		return err
 	}
-	if r.record == nil || r.record.account.Owner != ownerOf(r.hubID, r.Name) {
+	if r.record == nil || !MadeByRegister(&r.record.secret, r.hubID, r.Name) {
 		return fmt.Errorf("the credentials of Cluster %s were not made by register: put new ones into Secret %s, the hub takes them at once",
 			r.Name, key)
 	}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// A message and the advice are one sentence.
+func TestWithAdvice(t *testing.T) {
+	for message, want := range map[string]string{
+		"it is wrong":  "it is wrong; repair it",
+		"It is wrong.": "It is wrong; repair it",
+	} {
+		if got := WithAdvice(message, "repair it"); got != want {
+			t.Errorf("%q and advice: %q, want %q", message, got, want)
+		}
+		if got := WithAdvice(message, ""); got != message {
+			t.Errorf("%q without advice: %q", message, got)
+		}
+	}
+	err := advised(fmt.Errorf("ask it: %w.", context.Canceled), "ask again")
+	if want := "ask it: context canceled; ask again"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+}

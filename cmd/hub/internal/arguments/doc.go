@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package arguments explains what is wrong with the arguments and flags of a command, and what to type instead.
+
+# Usage
+
+	root.SetFlagErrorFunc(arguments.ExplainFlag)
+	cmd.Args = arguments.None
+	cmd.Args = arguments.Name("the name of the Cluster")
+	err = arguments.ExplainCommand(root, args, root.ExecuteContext(ctx))
+
+# Considerations
+
+The messages of cobra and pflag name what they have counted or parsed ("accepts 1 arg(s), received 0"), and not what the
+command needs. So commands use the checks of this package in place of cobra's, and a test calls every command of the
+program with wrong arguments and flags.
+*/
+package arguments

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// Messages that go on after what a remote did are one sentence.
+func TestMachine_MessagesAreOneSentence(t *testing.T) {
+	t.Parallel()
+	_, message := classify(context.DeadlineExceeded)
+	m := &machine{spare: line{contact: contactLost, lost: Facet{Message: message}}}
+	if got := m.newServer().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the one before stays in use") {
+		t.Errorf("a new server that is not used: %q", got)
+	}
+	m.failure = &failure{message: message}
+	if got := m.changing().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; what ran before the last change goes on") {
+		t.Errorf("an app that cannot take the place of another one: %q", got)
+	}
+}
