@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,8 @@ type environment struct {
 	starts   *turns // of apps
 	contacts *turns // of first probes
 	pulse    *liveness.Pulse
+	beat     func()         // makes sure that the pulse beats
+	beating  sync.WaitGroup // the pulse, if it is the registry's own
 	hearts   *liveness.Monitor
 	epochs   *atomic.Int64 // started so far, of all remotes
 }
@@ -80,11 +83,21 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	env.journal = newJournal(o.Journal)
 	env.starts = newTurns(env.limits.Starts, startTurn)
 	env.contacts = newTurns(contacts, contactTurn)
-	env.pulse, env.hearts = liveness.NewPulse(), o.Heartbeats
+	env.usePulse(o.Heartbeats)
 	if env.epochs = o.Epochs; env.epochs == nil {
 		env.epochs = &atomic.Int64{}
 	}
 	return env
+}
+
+// usePulse takes the pulse of the monitor, or else one of the registry's own, which beats from the first connection to
+// the end of the root.
+func (e *environment) usePulse(hearts *liveness.Monitor) {
+	e.hearts, e.pulse, e.beat = hearts, hearts.Pulse(), func() {}
+	if e.pulse == nil {
+		e.pulse = liveness.NewPulse()
+		e.beat = sync.OnceFunc(func() { e.beating.Go(func() { e.pulse.Run(e.root) }) })
+	}
 }
 
 // Turns of what many remotes do at once. A start keeps its turn while the app is built and its

@@ -48,7 +48,7 @@ func (p *hubPart) stuck() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return clean("no worker has come back for three heartbeats, so reconciles are stuck or slow: controller " + strings.Join(names, ", "))
+	return clean("each worker has been in one reconcile for three heartbeats or longer, which is stuck or slow: controller " + strings.Join(names, ", "))
 }
 
 // beaten is called when a subject is stuck, and when it has recovered.

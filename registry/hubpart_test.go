@@ -342,7 +342,8 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
 }
 
-// A hub part with a deadlocked reconciler is shown, and is no reason to give up the lease. Another one is not affected.
+// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is shown, is not restarted, and is no
+// reason to give up the lease. It is shown as Running when the reconcile has ended. Another one is not affected.
 func TestHubParts_Heartbeats(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{Interval: time.Second})
@@ -384,7 +385,7 @@ func TestHubParts_Heartbeats(t *testing.T) {
 	t.Cleanup(free)
 	run()
 	for name, controller := range map[string]string{"objects": "first", "remotes": "second"} {
-		one := expectPart(t, r, name, registry.ModuleDegraded, "controller "+controller)
+		one := expectPart(t, r, name, registry.ModuleDegraded, "three heartbeats or longer, which is stuck or slow: controller "+controller)
 		if one.Reason != registry.ReasonNoProgress || one.Restarts > 0 {
 			t.Errorf("its reconciler is deadlocked: %+v", one)
 		}

@@ -63,8 +63,9 @@ const (
 	ReasonNotInUse          = "NotInUse"
 )
 
-// ReasonNoProgress is the reason of a hub part whose state is ModuleDegraded because no worker of one of its controllers
-// has come back for work for three heartbeats (see package liveness).
+// ReasonNoProgress is the reason of a hub part whose state is ModuleDegraded because each worker of one of its controllers
+// has been in one reconcile for three heartbeats or longer (see package liveness): a deadlocked one, or one that takes that
+// long and ends.
 const ReasonNoProgress = "NoProgress"
 
 // Reasons that a module has which waits for its remote, besides ReasonRightsMissing and ReasonWaiting.

@@ -56,7 +56,7 @@ const retryProbeEvery = time.Second
 func (l *link) open(ctx context.Context, p Probe) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.settings.Store(&p)
-	l.pulse.Start(l.root)
+	l.beat()
 	l.kick, l.done = make(chan struct{}, 1), make(chan struct{})
 	l.ctx, l.cancel = ctx, cancel
 	go l.run(ctx)

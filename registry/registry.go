@@ -385,6 +385,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 		r.running.Wait() // also for those that were stopped before, and still clean up
 		r.metrics.Unregister(r.overview)
 		r.end()
+		r.beating.Wait()
 	}()
 	select {
 	case <-ended:

@@ -47,9 +47,14 @@ shorter than three heartbeats; ReconcileTimeout is for controllers of the hub's 
 A queue is watched from the moment in which its first worker comes for work, until the queue shuts down. A standby
 has no workers, and a controller that waits for its caches has none yet.
 
-Time in which the process was starved does not count: it was frozen, or did not get the processor in time. Pulse
-measures that; probes of remotes use the same measure. Otherwise a node without CPU would pass the lease to
-the next node without CPU, and back.
+Time in which the process was starved does not count: it was frozen, or did not get the processor in time, at a stretch
+or in many short pieces. Pulse measures that; probes of remotes use the same Pulse. Otherwise a node without CPU would
+pass the lease to the next node without CPU, and back.
+
+The Monitor waits for nobody. It sends each heartbeat in a goroutine of the subject's, one at a time, so a queue that
+does not return from Add keeps no heartbeat from anybody else; the same holds for the functions of Notify. Run waits for
+these goroutines at its end, for a second. The Monitor's own goroutine is a vital subject, too, with the controller name
+"liveness": Err is an error while no check was finished for three intervals.
 
 # Considerations
 

@@ -25,6 +25,7 @@ func (m *Monitor) Collect(to chan<- prometheus.Metric) {
 			missed[h.subject] = max(missed[h.subject], h.missed)
 		}
 	}
+	missed[self()] = m.lag()
 	m.mu.Unlock()
 	for s, n := range missed {
 		to <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, float64(n), s.Cluster, s.Controller, s.Module)

@@ -73,10 +73,17 @@ type Monitor struct {
 	born     time.Time
 	desc     *prometheus.Desc
 
-	mu     sync.Mutex // protects the field, and what hearts say that it protects; held across no callback
-	hearts map[*Heart]struct{}
-	told   []func(Subject)
+	errands sync.WaitGroup // of all hearts
+
+	mu      sync.Mutex // protects the fields, and what hearts say that it protects; held across no callback
+	hearts  map[*Heart]struct{}
+	told    []func(Subject)
+	running bool
+	checked time.Duration // when the last check was finished, by the monitor's clock; of the beginning before the first
 }
+
+// self is the subject that stands for the monitor's own goroutine.
+func self() Subject { return Subject{Controller: "liveness"} }
 
 // New returns a monitor that sends nothing before Run is called.
 func New(o Options) *Monitor {
@@ -90,8 +97,8 @@ func New(o Options) *Monitor {
 	return m
 }
 
-// Notify has f called when a subject counts as stuck and when it has recovered, in the monitor's goroutine: f returns at
-// once. It may be called on nil.
+// Notify has f called when a subject counts as stuck and when it has recovered, in a goroutine of the subject's: f may
+// take its time. Changes that follow each other while f runs become one call. It may be called on nil.
 func (m *Monitor) Notify(f func(Subject)) {
 	if m == nil {
 		return
@@ -105,7 +112,8 @@ func (m *Monitor) Notify(f func(Subject)) {
 type Heart struct {
 	monitor *Monitor
 	subject Subject
-	ask     func(*Heart)
+	asking  errand
+	telling errand
 	beaten  atomic.Bool // since the monitor looked last
 
 	// The monitor's mutex protects the fields below. Times are of the monitor's clock.
@@ -115,13 +123,15 @@ type Heart struct {
 	missed  int
 }
 
-// Watch watches a subject until Stop is called. ask is called for each heartbeat, in the monitor's goroutine: it
-// makes the subject call Beat, and returns at once.
+// Watch watches a subject until Stop is called. ask is called for each heartbeat, in a goroutine of its own and once at
+// a time: it makes the subject call Beat. An ask that does not return delays the heartbeats of this subject alone.
 func (m *Monitor) Watch(s Subject, ask func(*Heart)) *Heart {
 	if m == nil {
 		return nil
 	}
-	h := &Heart{monitor: m, subject: s, ask: ask}
+	h := &Heart{monitor: m, subject: s}
+	h.asking.f = func() { ask(h) }
+	h.telling.f = func() { m.tell(s) }
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	// Heartbeats of many remotes are spread over the interval.
@@ -147,11 +157,18 @@ func (h *Heart) Stop() {
 	delete(h.monitor.hearts, h)
 }
 
-// Run sends heartbeats until ctx ends.
+// leaveAfter is how long Run waits at its end for asks that have not returned.
+const leaveAfter = time.Second
+
+// Run sends heartbeats until ctx ends. An ask that does not return within a second after that is left behind, as it may
+// be a module's.
 func (m *Monitor) Run(ctx context.Context) {
 	var pulse sync.WaitGroup
-	pulse.Go(func() { m.pulse.run(ctx) })
+	pulse.Go(func() { m.pulse.Run(ctx) })
 	defer pulse.Wait()
+	m.run(true)
+	defer m.run(false)
+	defer m.leave()
 	ticker := time.NewTicker(m.interval / checksPerInterval)
 	defer ticker.Stop()
 	for {
@@ -164,29 +181,84 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
+// run notes that the monitor's goroutine begins or ends.
+func (m *Monitor) run(running bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running, m.checked = running, m.awake()
+}
+
+// leave waits for errands that have not returned, and leaves them behind when they take too long.
+func (m *Monitor) leave() {
+	ended := make(chan struct{})
+	go func() { // It ends with the last errand.
+		defer close(ended)
+		m.errands.Wait()
+	}()
+	bound := time.NewTimer(leaveAfter)
+	defer bound.Stop()
+	select {
+	case <-ended:
+	case <-bound.C:
+		m.log.Info("Left a goroutine behind: the queue of a controller does not accept a heartbeat")
+	}
+}
+
+// Pulse returns the pulse of the process, which beats while Run does. It is nil for a nil monitor.
+func (m *Monitor) Pulse() *Pulse {
+	if m == nil {
+		return nil
+	}
+	return m.pulse
+}
+
 // awake is the monitor's clock: the time since its beginning in which the process was not starved.
 func (m *Monitor) awake() time.Duration { return time.Since(m.born) - m.pulse.Starved() }
 
+// turn is a subject that counts as stuck from now on, or has recovered.
+type turn struct {
+	heart  *Heart
+	missed int
+	stuck  bool
+}
+
 // check looks at every heart, and sends the heartbeats that are due.
 func (m *Monitor) check() {
-	var asks, notes []func()
+	var due []*Heart
+	var turns []turn
 	m.mu.Lock()
 	now := m.awake()
 	for h := range m.hearts {
-		before := h.missed
+		before := h.missed >= m.misses
 		if h.look(now) {
-			asks = append(asks, func() { h.ask(h) })
+			due = append(due, h)
 		}
-		if note := h.note(before); note != nil {
-			notes = append(notes, note)
-			for _, f := range m.told {
-				notes = append(notes, func() { f(h.subject) })
-			}
+		if stuck := h.missed >= m.misses; stuck != before {
+			turns = append(turns, turn{h, h.missed, stuck})
 		}
 	}
 	m.mu.Unlock()
-	for _, f := range slices.Concat(asks, notes) {
-		f()
+	for _, h := range due {
+		m.start(&h.asking)
+	}
+	for _, t := range turns {
+		m.report(t)
+		m.start(&t.heart.telling)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.checked = m.awake()
+}
+
+func (m *Monitor) start(e *errand) { e.start(&m.errands, m.log) }
+
+// tell calls the functions that want to know of a subject.
+func (m *Monitor) tell(s Subject) {
+	m.mu.Lock()
+	told := slices.Clone(m.told)
+	m.mu.Unlock()
+	for _, f := range told {
+		f(s)
 	}
 }
 
@@ -206,20 +278,18 @@ func (h *Heart) look(now time.Duration) (ask bool) {
 	return true
 }
 
-// note returns what writes a line of the log, if the heart got stuck or has recovered.
-func (h *Heart) note(before int) func() {
-	m, stuck := h.monitor, h.missed >= h.monitor.misses
-	log := m.log.WithValues("controller", h.subject.Controller, "cluster", h.subject.Cluster, "module", h.subject.Module)
+// report writes to the log that a subject is stuck or has recovered.
+func (m *Monitor) report(t turn) {
+	s, after := t.heart.subject, time.Duration(t.missed)*m.interval
+	log := m.log.WithValues("controller", s.Controller, "cluster", s.Cluster, "module", s.Module)
 	switch {
-	case stuck == (before >= m.misses):
-		return nil
-	case !stuck:
-		return func() { log.Info("Heartbeat recovered") }
-	case h.subject.vital():
-		err := fmt.Errorf("%s: no progress for %s", h.subject, time.Duration(h.missed)*m.interval)
-		return func() { log.Error(err, "Heartbeats missed; /healthz fails and the lease is not renewed") }
+	case !t.stuck:
+		log.Info("Heartbeat recovered")
+	case s.vital():
+		log.Error(fmt.Errorf("%s: no progress for %s", s, after), "Heartbeats missed; /healthz fails and the lease is not renewed")
+	default:
+		log.Info("Heartbeats missed", "after", after.String())
 	}
-	return func() { log.Info("Heartbeats missed", "after", (time.Duration(h.missed) * m.interval).String()) }
 }
 
 // Missed is a subject that has missed heartbeats.
@@ -241,14 +311,28 @@ func (m *Monitor) Missed() []Missed {
 	var all []Missed
 	for h := range m.hearts {
 		if h.missed > 0 && !h.beaten.Load() {
-			all = append(all, Missed{h.subject, h.missed, h.missed >= m.misses})
+			all = append(all, m.missing(h.subject, h.missed))
 		}
+	}
+	if n := m.lag(); n > 0 {
+		all = append(all, m.missing(self(), n))
 	}
 	slices.SortFunc(all, func(a, b Missed) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 
-// Err returns an error that names what is stuck while something vital is.
+func (m *Monitor) missing(s Subject, beats int) Missed { return Missed{s, beats, beats >= m.misses} }
+
+// lag returns how many heartbeats the monitor itself has missed: for how many intervals no check was finished. The
+// caller holds the lock.
+func (m *Monitor) lag() int {
+	if !m.running {
+		return 0
+	}
+	return int((m.awake() - m.checked) / m.interval)
+}
+
+// Err returns an error that names what is stuck while something vital is. The monitor's own goroutine is vital, too.
 func (m *Monitor) Err() error {
 	var stuck []string
 	for _, one := range m.Missed() {

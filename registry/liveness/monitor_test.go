@@ -95,6 +95,28 @@ func TestMonitor_Starved(t *testing.T) {
 	})
 }
 
+// Starvation in pieces that are each too short to excuse anything does not count either: the process is stopped and goes
+// on a hundred times, and runs for a fifth of the time.
+func TestMonitor_StarvedInPieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{})
+		m.Watch(Subject{Controller: "a"}, func(*Heart) {})
+		m.pulse.beat(time.Now())
+		for range 100 {
+			<-time.After(beatEvery + frozenFor - time.Millisecond)
+			m.pulse.beat(time.Now())
+			m.check()
+		}
+		if missed := m.Missed(); len(missed) > 0 && missed[0].Stuck {
+			t.Errorf("after 50 s, of which it has run 10: %v", missed)
+		}
+		if m.pulse.StarvedSince(m.born) {
+			t.Error("short pieces excuse a probe that takes seconds")
+		}
+	})
+}
+
 // A hub part is shown, and is no reason to give up the lease.
 func TestMonitor_Modules(t *testing.T) {
 	t.Parallel()
@@ -119,13 +141,17 @@ func TestMonitor_Metric(t *testing.T) {
 		answer.Store(true)
 		m.Watch(Subject{Controller: "cluster"}, func(*Heart) {})
 		<-time.After(42 * time.Second)
-		if got := testutil.ToFloat64(m); got < 3 { // ToFloat64 panics unless there is one series.
+		// The other series is the monitor's own.
+		if got := testutil.CollectAndCount(m); got != 2 {
+			t.Errorf("%d series", got)
+		}
+		if got := series(m)[Subject{Controller: "cluster"}]; got < 3 {
 			t.Errorf("%g missed", got)
 		}
 		answer.Store(false)
 		heart.Beat()
 		<-time.After(22 * time.Second)
-		if got := testutil.CollectAndCount(m); got != 2 {
+		if got := testutil.CollectAndCount(m); got != 3 {
 			t.Errorf("%d series", got)
 		}
 	})

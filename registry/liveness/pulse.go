@@ -13,27 +13,30 @@ import (
 // It beats in a goroutine of its own and measures how late each beat is. Goroutines that work need to run
 // several times before they are done, so a beat that is late by a part of their deadline makes a missed
 // deadline meaningless.
+//
+// Starved adds up the lateness of all beats, so that many short pauses count as much as a long one. Only lateness below
+// tolerance does not count, which any busy process has. A pause in step with the beats is not seen either, as of a CPU
+// quota with a period of a tenth of a second: there every goroutine runs ten times a second, and a heartbeat needs less.
 type Pulse struct {
-	once sync.Once
-
-	mu          sync.Mutex    // protects the fields
-	lastBeat    time.Time     // zero before the first one
-	lastStarved time.Time     // the last time that a beat was late
-	starved     time.Duration // by which all late beats were late
+	mu         sync.Mutex    // protects the fields
+	lastBeat   time.Time     // zero before the first one
+	lastFrozen time.Time     // the last time that a beat was late by frozenFor or more
+	starved    time.Duration // by which all late beats were late
 }
 
 const (
 	beatEvery = 100 * time.Millisecond
-	lateBeat  = 400 * time.Millisecond
+	// tolerance is by how much a beat may be late without being counted.
+	tolerance = 20 * time.Millisecond
+	// frozenFor is by how much a beat is late that excuses a missed deadline of a few seconds.
+	frozenFor = 400 * time.Millisecond
 )
 
 // NewPulse returns a pulse that does not beat yet.
 func NewPulse() *Pulse { return &Pulse{} }
 
-// Start makes the pulse beat until ctx ends. Later calls do nothing.
-func (p *Pulse) Start(ctx context.Context) { p.once.Do(func() { go p.run(ctx) }) }
-
-func (p *Pulse) run(ctx context.Context) {
+// Run makes the pulse beat until ctx ends. It waits for nothing but the clock, so nothing watches it.
+func (p *Pulse) Run(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	for {
@@ -49,9 +52,10 @@ func (p *Pulse) run(ctx context.Context) {
 func (p *Pulse) beat(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if late := p.lateness(now); late > 0 {
-		p.starved += late
-		p.lastStarved = now
+	late := p.lateness(now)
+	p.starved += late
+	if late > frozenFor {
+		p.lastFrozen = now
 	}
 	p.lastBeat = now
 }
@@ -59,17 +63,17 @@ func (p *Pulse) beat(now time.Time) {
 // lateness returns by how much the next beat is late; 0 while it is in time.
 func (p *Pulse) lateness(now time.Time) time.Duration {
 	since := now.Sub(p.lastBeat)
-	if p.lastBeat.IsZero() || since <= beatEvery+lateBeat {
+	if p.lastBeat.IsZero() || since <= beatEvery+tolerance {
 		return 0
 	}
 	return since - beatEvery
 }
 
-// StarvedSince reports whether the process was starved at any time since then.
+// StarvedSince reports whether the process was starved for frozenFor at a stretch at any time since then.
 func (p *Pulse) StarvedSince(then time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lateness(time.Now()) > 0 || !p.lastStarved.IsZero() && !p.lastStarved.Before(then)
+	return p.lateness(time.Now()) > frozenFor || !p.lastFrozen.IsZero() && !p.lastFrozen.Before(then)
 }
 
 // Starved returns for how long the process was starved altogether since the pulse began to beat.

@@ -15,7 +15,7 @@ func TestPulse_Beats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began := NewPulse(), time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
-		p.Start(ctx)
+		go p.Run(ctx)
 		<-time.After(time.Minute)
 		if p.StarvedSince(began) || p.Starved() != 0 {
 			t.Error("a hub that had nothing to do was starved")
@@ -44,6 +44,30 @@ func TestPulse_Starved(t *testing.T) {
 		}
 		if p.StarvedSince(resumed.Add(1)) {
 			t.Error("a beat that was late before something began is an excuse for it")
+		}
+	})
+}
+
+// Many beats that are a little late count as much as one that is late by their sum; what every busy process has does
+// not count.
+func TestPulse_StarvedInPieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, began := NewPulse(), time.Now()
+		p.beat(time.Now())
+		for range 10 {
+			<-time.After(beatEvery + tolerance)
+			p.beat(time.Now())
+		}
+		if p.Starved() != 0 {
+			t.Errorf("a busy process was starved for %s", p.Starved())
+		}
+		for range 10 {
+			<-time.After(beatEvery + 300*time.Millisecond)
+			p.beat(time.Now())
+		}
+		if p.Starved() != 3*time.Second || p.StarvedSince(began) {
+			t.Errorf("starved for %s, at a stretch: %t", p.Starved(), p.StarvedSince(began))
 		}
 	})
 }

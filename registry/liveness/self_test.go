@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// A monitor whose own goroutine is stuck says so itself, in the error, in the list and in the metric, and no longer when
+// the goroutine goes on.
+func TestMonitor_WatchesItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		log := &sink{onLine: func(string) { <-release }}
+		m := running(t, Options{Log: logr.New(log)})
+		m.Watch(Subject{Module: "dns"}, func(*Heart) {}) // The line about it is never written.
+		<-time.After(55 * time.Second)
+		if err := m.Err(); err != nil {
+			t.Errorf("it has been stuck for less than three heartbeats: %v", err)
+		}
+		<-time.After(30 * time.Second)
+		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller liveness") {
+			t.Errorf("it is stuck: %v", err)
+		}
+		if got := series(m)[self()]; got < 3 {
+			t.Errorf("the metric is %g", got)
+		}
+		close(release)
+		<-time.After(time.Second)
+		if err := m.Err(); err != nil {
+			t.Errorf("it goes on: %v", err)
+		}
+	})
+}
+
+// Time in which the process was starved does not count against the monitor either.
+func TestMonitor_ItselfStarved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{})
+		m.run(true)
+		m.pulse.beat(time.Now())
+		<-time.After(time.Hour)
+		if err := m.Err(); err != nil {
+			t.Errorf("the process was frozen: %v", err)
+		}
+		for range 310 {
+			m.pulse.beat(time.Now())
+			<-time.After(beatEvery)
+		}
+		if m.Err() == nil {
+			t.Error("the process runs again, and no check was finished for 31 s")
+		}
+	})
+}
+
+// A controller whose queue does not return from Add, and a function that does not return when it is told, hold up nobody
+// else: not the monitor, not the heartbeats of another subject, not the end. A second heartbeat is not sent to who has
+// not taken the first one.
+func TestMonitor_BlockedFunctions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		ended := make(chan struct{})
+		log := &sink{}
+		m := New(Options{Log: logr.New(log)})
+		ctx, cancel := contextOf(t)
+		go func() {
+			defer close(ended)
+			m.Run(ctx)
+		}()
+		var asked, beaten, told atomic.Int64
+		stuck := Subject{Module: "dns", Controller: "records"}
+		m.Watch(stuck, func(*Heart) { asked.Add(1); <-release })
+		m.Watch(Subject{Module: "quota"}, func(h *Heart) { beaten.Add(1); h.Beat() })
+		m.Notify(func(Subject) { told.Add(1); <-release })
+		<-time.After(5 * time.Minute)
+		if err := m.Err(); err != nil {
+			t.Errorf("a hub part blocks the monitor: %v", err)
+		}
+		if missed := m.Missed(); len(missed) != 1 || missed[0].Subject != stuck || !missed[0].Stuck {
+			t.Errorf("missed are %v", missed)
+		}
+		if asked.Load() != 1 || told.Load() != 1 || beaten.Load() < 28 {
+			t.Errorf("the blocked queue was asked %d times and %d were told; the other queue was asked %d times",
+				asked.Load(), told.Load(), beaten.Load())
+		}
+		cancel()
+		<-ended
+		if !log.has("Left a goroutine behind") {
+			t.Errorf("the log says %q", log.lines)
+		}
+		close(release)
+	})
+}
+
+// A change that comes while a function is told is told when the function has returned.
+func TestMonitor_ToldAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		m, heart, _ := watched(t, logr.Discard(), Subject{Module: "dns"})
+		var last atomic.Int64
+		m.Notify(func(Subject) {
+			missed := len(m.Missed())
+			<-release
+			last.Store(int64(missed))
+		})
+		last.Store(-1)
+		<-time.After(time.Minute)
+		heart.Beat()
+		<-time.After(time.Second)
+		if last.Load() != -1 {
+			t.Error("the function has returned")
+		}
+		close(release)
+		synctest.Wait()
+		if last.Load() != 0 {
+			t.Errorf("after it has recovered, told last of %d", last.Load())
+		}
+	})
+}
+
+// A queue that panics fails to get its heartbeat, and nothing else happens.
+func TestMonitor_PanicOfAQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &sink{}
+		m := running(t, Options{Log: logr.New(log)})
+		m.Watch(Subject{Module: "dns"}, func(*Heart) { panic("a module's queue") })
+		<-time.After(time.Minute)
+		if missed := m.Missed(); len(missed) != 1 || !missed[0].Stuck || m.Err() != nil {
+			t.Errorf("missed are %v, and the hub is %v", missed, m.Err())
+		}
+		if !log.has("a module's queue") {
+			t.Errorf("the log says %q", log.lines)
+		}
+	})
+}
+
+// What the log gets is made when there is something to say, and without the monitor's lock.
+func TestMonitor_LogsOutsideOfTheLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &sink{}
+		m, _, _ := watched(t, logr.New(log), Subject{Module: "dns"})
+		log.onValues = func() {
+			if !m.mu.TryLock() {
+				t.Error("values for the log are made under the lock")
+				return
+			}
+			m.mu.Unlock()
+		}
+		<-time.After(29 * time.Second)
+		if n := log.values.Load(); n != 0 {
+			t.Errorf("values for the log were made %d times with nothing to say", n)
+		}
+		<-time.After(time.Minute)
+		if n := log.values.Load(); n != 1 || !log.has("Heartbeats missed") {
+			t.Errorf("values for the log were made %d times for %q", n, log.lines)
+		}
+	})
+}
+
+// sink is where a log goes.
+type sink struct {
+	onLine   func(string) // may be nil, as onValues
+	onValues func()
+	values   atomic.Int64 // how often WithValues was called
+
+	mu    sync.Mutex // protects lines
+	lines []string
+}
+
+var _ logr.LogSink = (*sink)(nil)
+
+func (s *sink) Init(logr.RuntimeInfo) {}
+
+func (s *sink) Enabled(int) bool { return true }
+
+func (s *sink) Info(_ int, line string, _ ...any) { s.write(line) }
+
+func (s *sink) Error(err error, line string, _ ...any) { s.write(line + ": " + err.Error()) }
+
+func (s *sink) WithName(string) logr.LogSink { return s }
+
+func (s *sink) WithValues(...any) logr.LogSink {
+	s.values.Add(1)
+	if s.onValues != nil {
+		s.onValues()
+	}
+	return s
+}
+
+func (s *sink) write(line string) {
+	if s.onLine != nil {
+		s.onLine(line)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+}
+
+func (s *sink) has(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.lines, func(line string) bool { return strings.Contains(line, text) })
+}
+
+// series returns what the metric says.
+func series(m *Monitor) map[Subject]float64 {
+	all, collected := map[Subject]float64{}, make(chan prometheus.Metric, 100)
+	m.Collect(collected)
+	close(collected)
+	for one := range collected {
+		var text dto.Metric
+		if one.Write(&text) != nil {
+			continue
+		}
+		labels := map[string]string{}
+		for _, pair := range text.GetLabel() {
+			labels[pair.GetName()] = pair.GetValue()
+		}
+		all[Subject{labels["module"], labels["controller"], labels["cluster"]}] = text.GetGauge().GetValue()
+	}
+	return all
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"runtime/pprof"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry/liveness"
+)
+
+// A hub has one pulse: probes ask that of the heartbeats.
+func TestPulse_OfTheMonitor(t *testing.T) {
+	t.Parallel()
+	hearts := liveness.New(liveness.Options{})
+	env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme()}, catalog{}, nil)
+	defer env.end()
+	env.beat()
+	env.beating.Wait() // It would wait for a pulse of the registry's own.
+	if env.pulse != hearts.Pulse() {
+		t.Error("the registry has a pulse of its own")
+	}
+}
+
+// The pulse of a registry without a monitor has ended when Shutdown returns.
+func TestPulse_EndsWithTheRegistry(t *testing.T) {
+	t.Parallel()
+	pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(ctx context.Context) {
+		for range 50 {
+			r, err := New(Options{
+				Hub: &rest.Config{Host: "https://127.0.0.1:1"}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: runtime.NewScheme(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.beat()
+			if err := r.Shutdown(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for stack := range stacks("test", t.Name()) {
+				if strings.Contains(stack, "liveness.(*Pulse).Run") {
+					t.Fatalf("the pulse beats on:\n%s", stack)
+				}
+			}
+		}
+	})
+}
