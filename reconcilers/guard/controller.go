@@ -23,7 +23,7 @@ type Controller[O client.Object] struct {
 	place   place[O]
 	key     lockKey
 	object  O
-	basis   basis
+	basis   *basis
 	seen    entry    // as it was when the object was read, or as our own last write left it
 	running *run     // the task that Guard runs just now
 	letGo   []string // finalizers to remove after the task
@@ -140,7 +140,7 @@ func (c *Controller[O]) UpdateStatus(ctx context.Context, mutate func(obj O) err
 func (c *Controller[O]) tryStatus(ctx context.Context, mutate func(obj O) error) error {
 	s, err := c.place.read(ctx)
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	switch {
 	case s.object.GetUID() != c.key.uid:

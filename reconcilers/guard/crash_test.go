@@ -162,6 +162,9 @@ func (l *life) end(tunnel *Tunnel) error {
 	if made, left := l.cloud.everMade(), l.cloud.left(); made > 1 || left != 0 {
 		return fmt.Errorf("after the deletion: %d tunnels were made, %d are left", made, left)
 	}
+	if err := l.replica.host.Sweep(l.T.Context()); err != nil { // as AddTo does when it starts
+		return err
+	}
 	var leases coordinationv1.LeaseList
 	if err := l.List(l.T.Context(), &leases, client.InNamespace("default")); err != nil {
 		return err

@@ -22,7 +22,8 @@ In an App, of the hub or of a remote, with any number of modules that contribute
 	)
 
 Without fx, AddTo adds the controller to a manager. A reconciler of another make has a Host, and asks it for a
-Controller when it needs one.
+Controller when it needs one. Its controller needs Host.Predicate for the events of the objects, without which a Guard
+that fails has no backoff, and now and then Host.Sweep.
 
 A provider does what changes the external system in Controller.Guard:
 
@@ -54,25 +55,29 @@ once, and none is lost. If it does not, there still are no two tasks at a time, 
 told that it does; what became of the request that was on its way nobody can know.
 
 ErrStale takes the place of a conflict on the resourceVersion. It says that what was decided on is not what there is:
-the spec, labels, annotations, a deletion, our condition or our lock. What others report in the status meanwhile is
-no reason, so the Guards of two conditions of one object do not get in each other's way. Every decision is made
+the spec, labels, annotations, a deletion, a finalizer that is no longer there, our condition or our lock, or that the
+object has gone. What others report in the status meanwhile is no reason, so the Guards of two conditions of one object
+do not get in each other's way. Every decision is made
 on a live read, and written with its resourceVersion; if that has changed it is made again.
 
 # What happens to an object
 
 	new ─> finalizer ─> Reconcile of one provider for each condition type, in order
 	                     └ again after each change, an error, or as the provider says
-	deleted ─> Terminate of each, in order ─> finalizer removed
+	deleted ─> Terminate of each, in order ─> finalizer removed ─> Leases deleted
 	            └ again after an error, or as the provider says
 
 A provider decides what to do next on Controller.Settled: the reason that its last finished task left. The condition
 is for people, and says Locked or Failed at times; Settled is the state that a crash or an error does not
 touch. Terminate goes through a Guard unless Settled says that it is done: also where nothing seems to have been made
-there may be an open attempt.
+there may be an open attempt. When all providers are done none of them is called again: if the finalizer cannot be
+removed, only that is repeated. Until it has been removed, the Leases say that all is done, to another process, too.
 
 Errors have one of three classes. Retryable ones go to the controller's queue, which backs off for each object by itself.
 Terminal ones wait for the object to change, except while it is being deleted: then they are tried again as well. A
-Conflict is tried again a second later without a word, and a lock that is held when it may be free. All others are
+Conflict is tried again a second later without a word, as is ErrStale whatever Options.Classify says, and a lock that is
+held when it may be free. An object that was deleted in good order while a reconcile still sees it is ErrStale. All
+others are
 events on the object and its condition's message; the reason is one of the constants of this package, which are what
 error codes were in the original.
 
@@ -119,11 +124,15 @@ the condition. What the object shows is a copy that is made good by the next rec
 It costs one live read of the Lease for each condition type and reconcile. The Lease is not in the object's namespace,
 because deleting that would delete it first, with the ID of an attempt that Terminate needs.
 
+The Lease is deleted after the finalizer was removed. A process that ends between the two leaves the Lease; a sweep
+(Host.Sweep) deletes it. The controller sweeps when it starts and every half an hour: it lists the Leases with the label
+guard.clusterfx.dev/host=<name> and deletes those whose object has gone.
+
 # Rights
 
 The controller needs get, list, watch and patch on the objects, patch on their status, create and patch on
-events of the group events.k8s.io, and without Options.Locks get, create, update and delete on Leases in
-Options.LeaseNamespace. What providers create is their business.
+events of the group events.k8s.io, and without Options.Locks get, list, create, update and delete on Leases in
+Options.LeaseNamespace; without list the sweep fails, and logs so. What providers create is their business.
 
 # Considerations
 
@@ -144,8 +153,8 @@ Secrets belong into Secrets (Controller.Create), never into a condition, a statu
 
 # Locking
 
-A Controller is for one goroutine. A Host is for many: its two locks each protect a map, and are held for map
-operations only.
+A Controller is for one goroutine. A Host is for many: its locks each protect a map or a list, and are held for
+operations in memory only.
 
 # Why it is built this way
 
@@ -157,7 +166,7 @@ The chain owns a finalizer, so that no provider can forget to have one, or remov
 RemoveFinalizer within a task waits for the outcome for the same reason.
 
 A failed task writes its condition with each try. The watch would bring the object back at once, and no backoff
-would ever be seen; a predicate drops these events. What a provider has to be woken up for it asks for with
+would ever be seen; a predicate (Host.Predicate) drops these events. What a provider has to be woken up for it asks for with
 RequeueAfter, or adds a watch for in Options.Build. A provider that has settled a step and returns an empty result is
 called again, as the watch would have done it.
 

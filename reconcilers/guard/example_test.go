@@ -10,7 +10,9 @@ import (
 	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -106,10 +108,14 @@ func Example() {
 
 // A reconciler of another make has a host, and guards what must not happen twice.
 func ExampleHost_Controller() {
-	reconciler := func(mgr ctrl.Manager) (reconcile.Reconciler, error) {
+	setup := func(mgr ctrl.Manager) error {
 		host, err := guard.NewHost(mgr.GetClient(), mgr.GetAPIReader(), guard.Options[*hubv1.Cluster]{Name: "invoices"})
 		if err != nil {
-			return nil, err
+			return err
+		}
+		// The Leases of Clusters that are deleted have nobody else to delete them.
+		if err := mgr.Add(manager.RunnableFunc(host.Sweep)); err != nil {
+			return err
 		}
 		invoice := func(ctx context.Context, c *hubv1.Cluster) (reconcile.Result, error) {
 			controller, err := host.Controller(ctx, c, "example.com/Invoiced")
@@ -118,9 +124,11 @@ func ExampleHost_Controller() {
 			}
 			return reconcile.Result{}, controller.Guard(ctx, "send the invoice", send)
 		}
-		return reconcile.AsReconciler(mgr.GetClient(), invoiceFunc(invoice)), nil
+		return ctrl.NewControllerManagedBy(mgr).Named("invoices").
+			For(&hubv1.Cluster{}, builder.WithPredicates(host.Predicate())). // or a failed Guard is tried again at once
+			Complete(reconcile.AsReconciler(mgr.GetClient(), invoiceFunc(invoice)))
 	}
-	_ = reconciler // goes to ctrl.NewControllerManagedBy(mgr), with host.Predicate for its objects
+	_ = setup // In an app the reconciler goes through registry.Supervise, too.
 }
 
 type invoiceFunc func(context.Context, *hubv1.Cluster) (reconcile.Result, error)

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,15 +25,15 @@ func (c *Controller[O]) SetFinalizer(ctx context.Context, finalizer string) erro
 		return append(has, finalizer)
 	})
 	if err != nil {
-		return fmt.Errorf("add finalizer %s to %s: %w", finalizer, c.object.GetName(), err)
+		return fmt.Errorf("add finalizer %s to %s: %w", finalizer, c.object.GetName(), gone(err))
 	}
 	return nil
 }
 
 // RemoveFinalizer removes a finalizer from the object, if it is there. Within a task it does so after the outcome
 // has been written, and not at all if the task fails: the object may go with its last finalizer, and must not
-// before it is known that the task is done. With the last finalizer the Lease of the controller's condition type
-// goes, if there is one. An object that has gone is no error, and after the removal that
+// before it is known that the task is done. After the last finalizer the Lease of the controller's condition type
+// is deleted, if there is one. An object that has gone is no error, and after the removal that
 // lets it go UpdateCondition and UpdateStatus do nothing any more.
 func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) error {
 	if c.running != nil {
@@ -43,12 +44,59 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 	if !slices.Contains(has, finalizer) {
 		return nil
 	}
-	deleting := !c.object.GetDeletionTimestamp().IsZero()
-	if deleting && len(has) == 1 {
-		if err := c.Forget(ctx); err != nil {
+	if c.object.GetDeletionTimestamp().IsZero() || len(has) > 1 {
+		return c.dropFinalizer(ctx, finalizer)
+	}
+	return c.dropLast(ctx, finalizer, c)
+}
+
+// Forget deletes what the lock is kept in, if that is not the object: a Lease. The next Guard begins to count attempts
+// anew, and Settled returns nothing. It is for those who have finalizers of their own, and do not remove them with
+// RemoveFinalizer: to be called after the last one was removed, and there is nothing left to lock. Before that a
+// removal that fails would let a reconcile do again what is done. What a crash leaves between the two Host.Sweep
+// deletes. The error is ErrLocked if there is a task of another process. It must not be called within a task.
+func (c *Controller[O]) Forget(ctx context.Context) error {
+	remove, err := c.discard(ctx)
+	if err != nil {
+		return err
+	}
+	return remove(ctx)
+}
+
+// discard returns what deletes the controller's Lease, if there is one. The error says why it must stay.
+func (c *Controller[O]) discard(ctx context.Context) (remove func(context.Context) error, err error) {
+	explained := func(err error) error {
+		if err != nil {
+			return fmt.Errorf("delete the lock %s of %s: %w", c.key.kind, c.object.GetName(), err)
+		}
+		return nil
+	}
+	drop, err := c.place.discard(ctx, c.isFree)
+	return func(ctx context.Context) error { return explained(drop(ctx)) }, explained(err)
+}
+
+// dropLast removes a finalizer, and then the Leases of the controllers, which say until then that all is done: nobody
+// who still sees the object with its finalizer does it again. If a lock is held the finalizer stays.
+func (c *Controller[O]) dropLast(ctx context.Context, finalizer string, locks ...*Controller[O]) error {
+	removes := make([]func(context.Context) error, len(locks))
+	for i, l := range locks {
+		var err error
+		if removes[i], err = l.discard(ctx); err != nil {
 			return err
 		}
 	}
+	if err := c.dropFinalizer(ctx, finalizer); err != nil {
+		return err
+	}
+	var errs []error
+	for _, remove := range removes {
+		errs = append(errs, remove(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// dropFinalizer removes a finalizer and nothing else.
+func (c *Controller[O]) dropFinalizer(ctx context.Context, finalizer string) error {
 	err := c.changeFinalizers(ctx, func(has []string) []string {
 		return slices.DeleteFunc(has, func(f string) bool { return f == finalizer })
 	})
@@ -59,18 +107,7 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 	case err != nil:
 		return fmt.Errorf("remove finalizer %s from %s: %w", finalizer, c.object.GetName(), err)
 	}
-	c.gone = deleting && len(c.object.GetFinalizers()) == 0
-	return nil
-}
-
-// Forget deletes what the lock is kept in, if that is not the object: a Lease. The next Guard begins to count attempts
-// anew. It is for those who have finalizers of their own, and do not remove them with RemoveFinalizer: to be called
-// when the object goes, and there is nothing left to lock. The error is ErrLocked if there is a task of another
-// process. It must not be called within a task.
-func (c *Controller[O]) Forget(ctx context.Context) error {
-	if err := c.place.discard(ctx, c.isFree); err != nil {
-		return fmt.Errorf("delete the lock %s of %s: %w", c.key.kind, c.object.GetName(), err)
-	}
+	c.gone = !c.object.GetDeletionTimestamp().IsZero() && len(c.object.GetFinalizers()) == 0
 	return nil
 }
 
@@ -85,17 +122,24 @@ func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) er
 }
 
 // changeFinalizers patches nothing but the finalizers, of the object that we know and no other of its name. If
-// somebody else was faster it begins anew with theirs, since theirs are none of our business.
+// somebody else was faster it begins anew with theirs, since theirs are none of our business, and writes nothing if
+// these are as they should be.
 func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) []string) error {
 	var live metav1.Object = c.object
 	for conflicts := 0; ; conflicts++ {
 		known := &metav1.ObjectMeta{
 			Namespace: live.GetNamespace(), Name: live.GetName(), UID: c.key.uid, ResourceVersion: live.GetResourceVersion(),
 		}
-		written, err := c.host.finalizers.Set(ctx, known, f(slices.Clone(live.GetFinalizers())))
+		has := live.GetFinalizers()
+		wanted := f(slices.Clone(has))
+		if conflicts > 0 && slices.Equal(has, wanted) {
+			c.noteFinalizers(has, f)
+			return nil
+		}
+		written, err := c.host.finalizers.Set(ctx, known, wanted)
 		switch {
 		case err == nil:
-			c.object.SetFinalizers(written.GetFinalizers())
+			c.noteFinalizers(written.GetFinalizers(), f)
 			if conflicts == 0 {
 				c.object.SetResourceVersion(written.GetResourceVersion())
 				c.basis.resourceVersion = written.GetResourceVersion()
@@ -111,4 +155,11 @@ func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) [
 			return apierrors.NewNotFound(c.host.resource(), c.object.GetName())
 		}
 	}
+}
+
+// noteFinalizers makes the finalizers of the object what they are now. Of their change our own part alone is known to
+// whoever decides: that of others may be the reason to decide otherwise.
+func (c *Controller[O]) noteFinalizers(has []string, own func([]string) []string) {
+	c.object.SetFinalizers(slices.Clone(has))
+	c.basis.finalizers = own(c.basis.finalizers)
 }

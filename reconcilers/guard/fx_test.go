@@ -99,11 +99,26 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 	if _, err := guard.NewHost[*stranger](s, s, guard.Options[*stranger]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {
 		t.Errorf("a kind that the scheme does not know: %v", err)
 	}
+	prose := digger
+	prose.ConditionType = "in prose"
+	for what, err := range map[string]error{
+		"no client":        second(guard.NewHost(nil, s, inStatus())),
+		"no live reader":   second(guard.NewHost(s, nil, inStatus())),
+		"no manager":       guard.AddTo(nil, inStatus(), digger),
+		"a factory's type": guard.AddTo(s.Manager(), inStatus(), prose),
+		"neither":          second(guard.NewHost(nil, nil, inStatus())),
+	} {
+		if !errors.Is(err, guard.ErrInvalidConfig) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 	h := s.host(inStatus())
 	if _, err := h.Controller(t.Context(), &Tunnel{}, "in prose"); !errors.Is(err, guard.ErrInvalidConfig) {
 		t.Errorf("a condition type: %v", err)
 	}
 }
+
+func second[T any](_ T, err error) error { return err }
 
 func TestRecord_DeepCopy(t *testing.T) {
 	t.Parallel()

@@ -138,6 +138,9 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 		written = s.lock.Revision + 1
 		return nil
 	})
+	if errors.Is(err, ErrStale) { // The task has run, so this is no reason to come back without a word.
+		err = errors.New(err.Error())
+	}
 	if err != nil {
 		if result == nil {
 			return fmt.Errorf("the outcome of %s of %s is not recorded: %w", c.key.kind, c.object.GetName(), err)
@@ -166,7 +169,7 @@ func (c *Controller[O]) conclude(e *entry, a Attempt, end ending) {
 	case end.interrupted:
 		e.set(metav1.ConditionUnknown, ReasonInterrupted, result.Error(), generation)
 	default:
-		class := c.host.options.Classify(result)
+		class := c.host.class(result)
 		e.fail(class, result, generation)
 		if class == Terminal && !a.Recovering {
 			e.end()

@@ -31,16 +31,21 @@ type Host[O client.Object] struct {
 	clock      clock
 	others     observations
 	turns      turns
+	types      conditionTypes
 }
 
 // NewHost returns a host. The client writes objects, their status, what belongs to them, and Leases. The reader
 // reads the same cluster past any cache, as a manager's GetAPIReader does: locks are decided on with it. O is a
 // pointer to a struct that the client's scheme knows, and so no unstructured object. It contacts nobody. The error is
-// ErrInvalidConfig.
+// ErrInvalidConfig. A controller that reconciles with the host needs Host.Predicate, or it has no backoff.
 func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O]) (*Host[O], error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if c == nil || live == nil {
+		return nil, fmt.Errorf("%w: guard %s: a client and a live reader are needed, such as the GetClient and GetAPIReader "+
+			"of a manager", ErrInvalidConfig, o.Name)
 	}
 	gvk, err := object.KindOf[O](c)
 	if err != nil {
@@ -62,12 +67,25 @@ func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O])
 // reconcile, and one goroutine. obj may come from a cache; the controller refreshes it in place with each of its
 // writes. Where the lock is in a Lease it reads that Lease.
 func (h *Host[O]) Controller(ctx context.Context, obj O, conditionType string) (*Controller[O], error) {
-	if problems := validation.IsQualifiedName(conditionType); len(problems) > 0 {
-		return nil, fmt.Errorf("%w: guard %s: condition type %q: %s",
-			ErrInvalidConfig, h.options.Name, conditionType, strings.Join(problems, ", "))
+	if err := checkType(conditionType); err != nil {
+		return nil, fmt.Errorf("guard %s: %w", h.options.Name, err)
 	}
-	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, basis: basisOf(obj)}
+	return h.controller(ctx, obj, conditionType, basisOf(obj))
+}
+
+// checkType returns ErrInvalidConfig for a text that cannot be the type of a condition.
+func checkType(conditionType string) error {
+	if problems := validation.IsQualifiedName(conditionType); len(problems) > 0 {
+		return fmt.Errorf("%w: condition type %q: %s", ErrInvalidConfig, conditionType, strings.Join(problems, ", "))
+	}
+	return nil
+}
+
+// controller returns a controller that shares the basis of its decisions with others of the same reconcile.
+func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, b *basis) (*Controller[O], error) {
+	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, basis: b}
 	c.place = h.placeFor(obj, conditionType)
+	h.types.add(conditionType)
 	var err error
 	if c.seen, err = c.place.view(ctx, obj); err != nil {
 		return nil, fmt.Errorf("read the lock %s of %s: %w", conditionType, obj.GetName(), err)
@@ -85,9 +103,12 @@ func (h *Host[O]) placeFor(obj O, conditionType string) place[O] {
 	}
 	return leasePlace[O]{h, name, client.ObjectKey{
 		Namespace: h.options.LeaseNamespace,
-		Name:      fmt.Sprintf("guard-%s-%s-%s", h.options.Name, obj.GetUID(), digest(conditionType)),
+		Name:      h.leasePrefix() + string(obj.GetUID()) + "-" + digest(conditionType),
 	}, conditionType}
 }
+
+// leasePrefix begins the names of the host's Leases. The UID of the object and a digest of the condition type follow.
+func (h *Host[O]) leasePrefix() string { return "guard-" + h.options.Name + "-" }
 
 // digest returns eight characters that stand for a text.
 func digest(text string) string {

@@ -19,6 +19,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
+// hostLabel is on every Lease. Its value is Options.Name.
+const hostLabel = Prefix + "host"
+
 // Annotations of Leases.
 const (
 	annotationRecord    = Prefix + "record"
@@ -59,13 +62,18 @@ func (p leasePlace[O]) readLease(ctx context.Context, s *snapshot[O]) error {
 	if err := p.live.Get(ctx, p.lease, found); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for key, into := range map[string]any{annotationRecord: &s.lock, annotationCondition: &s.condition} {
-		if err := json.Unmarshal([]byte(found.Annotations[key]), into); err != nil {
+	s.lease = found
+	return decode(found, &s.entry)
+}
+
+// decode reads the entry that is in a Lease.
+func decode(l *coordinationv1.Lease, e *entry) error {
+	for key, into := range map[string]any{annotationRecord: &e.lock, annotationCondition: &e.condition} {
+		if err := json.Unmarshal([]byte(l.Annotations[key]), into); err != nil {
 			return fmt.Errorf("annotation %s of Lease %s: %w; repair it, or delete the Lease to forget what was done",
-				key, p.lease, err)
+				key, client.ObjectKeyFromObject(l), err)
 		}
 	}
-	s.lease = found
 	return nil
 }
 
@@ -109,6 +117,10 @@ func (p leasePlace[O]) fill(lease *coordinationv1.Lease, s snapshot[O]) error {
 	lease.Annotations[annotationRecord] = string(record)
 	lease.Annotations[annotationCondition] = string(condition)
 	lease.Annotations[annotationObject] = fmt.Sprintf("%s %s", p.gvk.GroupKind(), p.name)
+	if lease.Labels == nil {
+		lease.Labels = map[string]string{}
+	}
+	lease.Labels[hostLabel] = p.options.Name
 	lease.Spec = coordinationv1.LeaseSpec{}
 	if s.lock.Holder != "" {
 		lease.Spec.HolderIdentity = &s.lock.Holder
@@ -150,14 +162,23 @@ func isSame(a, b metav1.Condition) bool {
 	return same && a == b
 }
 
-func (p leasePlace[O]) discard(ctx context.Context, may func(lock.Record) error) error {
+// discard returns what deletes the Lease, if nobody has written it since it was read here.
+func (p leasePlace[O]) discard(
+	ctx context.Context, may func(lock.Record) error,
+) (func(context.Context) error, error) {
+	nothing := func(context.Context) error { return nil }
 	var s snapshot[O]
 	if err := p.readLease(ctx, &s); err != nil || s.lease == nil {
-		return err
+		return nothing, err
 	}
 	if err := may(s.lock); err != nil {
-		return err
+		return nothing, err
 	}
-	is := client.Preconditions{UID: &s.lease.UID, ResourceVersion: &s.lease.ResourceVersion}
-	return client.IgnoreNotFound(p.client.Delete(ctx, s.lease, is))
+	return func(ctx context.Context) error { return p.deleteLease(ctx, s.lease) }, nil
+}
+
+// deleteLease deletes a Lease as it was read.
+func (h *Host[O]) deleteLease(ctx context.Context, l *coordinationv1.Lease) error {
+	is := client.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}
+	return client.IgnoreNotFound(h.client.Delete(ctx, l, is))
 }

@@ -49,7 +49,8 @@ type Options[O client.Object] struct {
 	// random is added to it.
 	Holder string
 	// Classify tells the errors of tasks and providers apart. Default: those of reconcile.TerminalError are
-	// Terminal, those of an API server that knows a newer object are Conflict, all others Retryable.
+	// Terminal, those of an API server that knows a newer object are Conflict, all others Retryable. ErrStale is
+	// Conflict whatever it returns.
 	Classify func(err error) Class
 	// Events records events about the objects. Default: that of the manager with AddTo and Module, else none.
 	Events events.EventRecorder

@@ -23,8 +23,9 @@ type place[O client.Object] interface {
 	// write replaces the entry, and returns the object with it. If anything has changed since the snapshot
 	// was read the error is a conflict, and nothing was written.
 	write(ctx context.Context, s snapshot[O]) (O, error)
-	// discard removes what would stay behind when the object goes, unless the lock, as it is, must stay.
-	discard(ctx context.Context, may func(lock.Record) error) error
+	// discard returns what removes the entry when the object has gone, if it would stay behind then. The error says
+	// why the lock, as it is, must stay.
+	discard(ctx context.Context, may func(lock.Record) error) (remove func(context.Context) error, err error)
 }
 
 // snapshot is an object and an entry as they were at one time.
@@ -32,6 +33,15 @@ type snapshot[O client.Object] struct {
 	object O
 	entry
 	lease *coordinationv1.Lease // where the entry is, if in a Lease that is there
+}
+
+// gone returns ErrStale for an object that a live read has not found: it has changed since it was read. It may have been
+// deleted in good order, and the cache may not know yet.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) && !errors.Is(err, ErrStale) {
+		return fmt.Errorf("%w: it has gone: %w", ErrStale, err)
+	}
+	return err
 }
 
 // maxConflicts bounds how often a change is begun anew because somebody else was faster.
@@ -47,7 +57,7 @@ func (c *Controller[O]) change(ctx context.Context, f func(*snapshot[O]) error) 
 	for conflicts := 0; ; conflicts++ {
 		s, err := c.place.read(ctx)
 		if err != nil {
-			return s, fmt.Errorf("read the lock: %w", err)
+			return s, fmt.Errorf("read the lock: %w", gone(err))
 		}
 		if s.object.GetUID() != c.key.uid {
 			return s, fmt.Errorf("%w: there is another one of its name now", ErrStale)

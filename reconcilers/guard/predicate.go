@@ -4,6 +4,7 @@ package guard
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,17 +14,22 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// predicate drops the events of changes that are Guards' own: of locks, and of conditions of those types. A failed task
-// changes them with each try, so without it an object whose task fails would be tried again at once, whatever the
-// backoff. What is released by another replica is let through.
-func (h *Host[O]) predicate(conditionTypes ...string) predicate.Predicate {
+// Predicate returns a predicate for the events of the objects, which the controller of a reconciler needs that has a
+// Host; AddTo and Module have it. It drops the events of changes that Guards make: of locks, and of the conditions that
+// the host has had a Controller for. A failed task changes them with each try, so without the predicate an object
+// whose task fails is tried again at once, whatever the backoff of the controller's queue. A lock that another replica
+// releases is let through.
+//
+//	ctrl.NewControllerManagedBy(mgr).For(&v1.Tunnel{}, builder.WithPredicates(host.Predicate()))
+func (h *Host[O]) Predicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(O)
 		is, also := e.ObjectNew.(O)
 		if !ok || !also || was.GetResourceVersion() == is.GetResourceVersion() { // a resync
 			return true
 		}
-		return h.isReleased(was, is) || !equality.Semantic.DeepEqual(h.without(was, conditionTypes), h.without(is, conditionTypes))
+		own := h.types.all()
+		return h.isReleased(was, is) || !equality.Semantic.DeepEqual(h.without(was, own), h.without(is, own))
 	}}
 }
 
@@ -58,4 +64,24 @@ func (h *Host[O]) without(obj O, conditionTypes []string) O {
 		return slices.Contains(conditionTypes, c.Type)
 	})
 	return c
+}
+
+// conditionTypes are those that the controllers of a host are for.
+type conditionTypes struct {
+	mu    sync.Mutex // protects known, for operations in memory only
+	known []string   // not changed but replaced
+}
+
+func (c *conditionTypes) add(conditionType string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.known, conditionType) {
+		c.known = append(slices.Clone(c.known), conditionType)
+	}
+}
+
+func (c *conditionTypes) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known
 }

@@ -281,7 +281,10 @@ func (l *life) request(ctx context.Context, f func()) error {
 }
 
 func (l *life) view(context.Context, *corev1.ConfigMap) (entry, error) { return entry{}, nil }
-func (l *life) discard(context.Context, func(lock.Record) error) error { return nil }
+
+func (l *life) discard(ctx context.Context, may func(lock.Record) error) (func(context.Context) error, error) {
+	return statusPlace[*corev1.ConfigMap]{}.discard(ctx, may)
+}
 
 func (l *life) read(ctx context.Context) (s snapshot[*corev1.ConfigMap], err error) {
 	var found snapshot[*corev1.ConfigMap]

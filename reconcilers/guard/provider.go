@@ -55,6 +55,9 @@ func checked[O client.Object](factories []Factory[O], order []string) ([]Factory
 			return nil, fmt.Errorf("%w: factory %q of %q: a name that no other one has, a condition type and New are needed",
 				ErrInvalidConfig, f.Name, f.ConditionType)
 		}
+		if err := checkType(f.ConditionType); err != nil {
+			return nil, fmt.Errorf("factory %s: %w", f.Name, err)
+		}
 		names[f.Name] = true
 	}
 	sorted := slices.Clone(factories)

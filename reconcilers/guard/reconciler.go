@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,41 +35,59 @@ func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconc
 	if err != nil {
 		return nil, fmt.Errorf("guard %s: %w", h.options.Name, err)
 	}
-	return reconcile.AsReconciler(h.client, &chain[O]{host: h, factories: sorted}), nil
+	return &chain[O]{host: h, factories: sorted}, nil
 }
 
 type chain[O client.Object] struct {
 	host      *Host[O]
 	factories []Factory[O]
+	done      object.Deletions // objects of which all providers are done
 }
 
 // Reconcile goes through the conditions of an object until one is not settled.
-func (r *chain[O]) Reconcile(ctx context.Context, obj O) (reconcile.Result, error) {
-	finalizer := r.host.options.identity()
+func (r *chain[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := object.New[O]()
+	if err := r.host.client.Get(ctx, req.NamespacedName, obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.done.Forget(req.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", r.host.gvk.Kind, req, err)
+	}
 	deleting := !obj.GetDeletionTimestamp().IsZero()
-	if deleting && !slices.Contains(obj.GetFinalizers(), finalizer) {
+	if deleting && !slices.Contains(obj.GetFinalizers(), r.host.options.identity()) {
+		r.done.Forget(req.NamespacedName)
 		return reconcile.Result{}, nil // It stays for somebody else's finalizer.
 	}
+	result, err := r.reconcile(ctx, obj, deleting)
+	if err != nil {
+		return r.host.conclude(err, deleting)
+	}
+	return result, nil
+}
+
+func (r *chain[O]) reconcile(ctx context.Context, obj O, deleting bool) (reconcile.Result, error) {
 	handling, err := chosen(r.factories, obj)
 	if err != nil {
 		r.host.warn(obj, "Reconcile", err)
-		return r.host.conclude(err, deleting)
+		return reconcile.Result{}, err
 	}
-	controllers := make([]*Controller[O], len(handling))
-	for i, f := range handling {
-		if controllers[i], err = r.host.Controller(ctx, obj, f.ConditionType); err != nil {
-			return r.host.conclude(err, deleting)
-		}
+	controllers, err := r.controllers(ctx, obj, handling)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if deleting && r.done.Has(client.ObjectKeyFromObject(obj), obj.GetUID()) {
+		return reconcile.Result{}, r.release(ctx, obj, controllers) // The view is old, or the finalizer could not be removed.
 	}
 	for i, f := range handling {
 		if i == 0 && !deleting {
-			if err := controllers[i].SetFinalizer(ctx, finalizer); err != nil {
-				return r.host.conclude(err, deleting)
+			if err := controllers[i].SetFinalizer(ctx, r.host.options.identity()); err != nil {
+				return reconcile.Result{}, err
 			}
 		}
 		result, err := r.settle(ctx, f, controllers[i], deleting)
 		if err != nil {
-			return r.host.conclude(err, deleting)
+			return reconcile.Result{}, err
 		}
 		if result != nil {
 			return controllers[i].next(*result), nil
@@ -77,7 +96,20 @@ func (r *chain[O]) Reconcile(ctx context.Context, obj O) (reconcile.Result, erro
 	if !deleting {
 		return reconcile.Result{}, nil
 	}
-	return r.host.conclude(r.release(ctx, obj, controllers), deleting)
+	return reconcile.Result{}, r.release(ctx, obj, controllers)
+}
+
+// controllers returns those of all conditions, which decide on the object as it is now.
+func (r *chain[O]) controllers(ctx context.Context, obj O, handling []Factory[O]) ([]*Controller[O], error) {
+	b := basisOf(obj)
+	all := make([]*Controller[O], len(handling))
+	for i, f := range handling {
+		var err error
+		if all[i], err = r.host.controller(ctx, obj, f.ConditionType, b); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // settle has one provider do its work, and says so if it cannot.
@@ -109,7 +141,7 @@ func (r *chain[O]) settle(
 // reportFailure sets the condition to an error that no Guard has reported, and returns the error. What Settled
 // returns stays.
 func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error {
-	class, wanted := c.host.options.Classify(failure), c.seen
+	class, wanted := c.host.class(failure), c.seen
 	wanted.fail(class, failure, c.basis.generation)
 	if c.gone || wanted.condition == c.seen.condition {
 		return failure
@@ -121,19 +153,15 @@ func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error 
 	return failure
 }
 
-// release lets an object go that all providers are done with.
+// release lets an object go that all providers are done with. From here on no provider is called for it again, also if
+// the finalizer cannot be removed at once.
 func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller[O]) error {
 	if err := r.checkAbandoned(ctx, obj, controllers); err != nil {
 		r.host.warn(obj, "Terminate", err)
 		return err
 	}
-	for _, c := range controllers {
-		if err := c.Forget(ctx); err != nil {
-			return err
-		}
-	}
-	c := &Controller[O]{host: r.host, object: obj, key: lockKey{uid: obj.GetUID()}, place: r.host.placeFor(obj, "")}
-	return c.RemoveFinalizer(ctx, r.host.options.identity())
+	r.done.Add(client.ObjectKeyFromObject(obj), obj.GetUID())
+	return controllers[0].dropLast(ctx, r.host.options.identity(), controllers...)
 }
 
 // checkAbandoned returns an error if nobody is left who could undo what was done for an object. It has the finalizer,
@@ -147,7 +175,7 @@ func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Con
 		if slices.ContainsFunc(controllers, func(c *Controller[O]) bool { return c.key.kind == f.ConditionType }) {
 			continue
 		}
-		c, err := r.host.Controller(ctx, obj, f.ConditionType)
+		c, err := r.host.controller(ctx, obj, f.ConditionType, basisOf(obj))
 		if err != nil {
 			return err
 		}
@@ -158,15 +186,12 @@ func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Con
 	return nil
 }
 
-// conclude returns what an error means for the queue. There may be none.
+// conclude returns what an error means for the queue.
 func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
-	if err == nil {
-		return reconcile.Result{}, nil
-	}
 	if locked, ok := errors.AsType[*LockedError](err); ok {
 		return reconcile.Result{RequeueAfter: min(locked.RetryAfter+time.Millisecond, lockPoll)}, nil
 	}
-	class, known := h.options.Classify(err), errors.Is(err, reconcile.TerminalError(nil))
+	class, known := h.class(err), errors.Is(err, reconcile.TerminalError(nil))
 	switch terminal := class == Terminal && !deleting; { // An object that is being deleted need not change any more.
 	case class == Conflict:
 		return reconcile.Result{RequeueAfter: outdated}, nil
@@ -188,13 +213,21 @@ func (c *Controller[O]) next(result reconcile.Result) reconcile.Result {
 
 // isSilent reports whether an error only says to come back later.
 func (h *Host[O]) isSilent(err error) bool {
-	return errors.Is(err, ErrLocked) || h.options.Classify(err) == Conflict
+	return errors.Is(err, ErrLocked) || h.class(err) == Conflict
+}
+
+// class is what Options.Classify says of an error that is not our own. That of an old view is a conflict whoever asks.
+func (h *Host[O]) class(err error) Class {
+	if errors.Is(err, ErrStale) {
+		return Conflict
+	}
+	return h.options.Classify(err)
 }
 
 // warn records an event about an error.
 func (h *Host[O]) warn(obj O, action string, err error) {
 	reason := ReasonFailed
-	if h.options.Classify(err) == Terminal {
+	if h.class(err) == Terminal {
 		reason = ReasonTerminalError
 	}
 	h.record(obj, corev1.EventTypeWarning, reason, action, err.Error())

@@ -77,9 +77,7 @@ func TestReconciler_MakesAndUnmakes(t *testing.T) {
 		if c.everMade() != 1 || c.left() != 0 {
 			t.Errorf("%d made, %d left", c.everMade(), c.left())
 		}
-		if left := s.leases(); len(left) > 0 {
-			t.Errorf("Leases are left: %+v", left)
-		}
+		s.expectLeases(0)
 	})
 }
 

@@ -25,7 +25,9 @@ type lateAnswers struct {
 }
 
 func (p *lateAnswers) view(context.Context, *corev1.ConfigMap) (entry, error) { return p.entry, nil }
-func (p *lateAnswers) discard(context.Context, func(lock.Record) error) error { return nil }
+func (p *lateAnswers) discard(ctx context.Context, may func(lock.Record) error) (func(context.Context) error, error) {
+	return statusPlace[*corev1.ConfigMap]{}.discard(ctx, may)
+}
 
 func (p *lateAnswers) read(context.Context) (snapshot[*corev1.ConfigMap], error) {
 	return snapshot[*corev1.ConfigMap]{entry: p.entry, object: p.object.DeepCopy()}, nil

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +23,9 @@ const retryBase = 100 * time.Millisecond
 // remote's app. It contacts nobody. In a remote's app Cleanup belongs to it. The error is ErrInvalidConfig, or the
 // manager's.
 func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory[O]) error {
+	if mgr == nil {
+		return fmt.Errorf("%w: guard %s: a manager is needed", ErrInvalidConfig, o.Name)
+	}
 	if o.Events == nil {
 		o.Events = registry.DistinctNotes(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
 	}
@@ -33,13 +37,14 @@ func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory
 	if err != nil {
 		return err
 	}
-	kinds := make([]string, len(factories))
-	for i, f := range factories {
-		kinds[i] = f.ConditionType
+	if o.Locks == nil {
+		if err := mgr.Add(sweeper[O]{h, mgr.GetLogger()}); err != nil {
+			return fmt.Errorf("add the sweep of guard %s: %w", o.Name, err)
+		}
 	}
 	o = h.options
 	return assembly.Controller{
 		Name: o.Name, Concurrency: o.Concurrency, Timeout: o.Timeout, DefaultTimeout: defaultTimeout,
-		RetryBase: retryBase, Predicates: []predicate.Predicate{h.predicate(kinds...)}, Build: o.Build,
+		RetryBase: retryBase, Predicates: []predicate.Predicate{h.Predicate()}, Build: o.Build,
 	}.AddTo(mgr, object.New[O](), r)
 }

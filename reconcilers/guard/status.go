@@ -52,7 +52,10 @@ func (p statusPlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	})
 }
 
-func (statusPlace[O]) discard(context.Context, func(lock.Record) error) error { return nil }
+// discard removes nothing: the lock goes with the object.
+func (statusPlace[O]) discard(context.Context, func(lock.Record) error) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
+}
 
 // apply makes the fields those that the status has of the condition type's field manager, if obj is what the API
 // server has. It returns the object as it is then.

@@ -97,6 +97,17 @@ func (s *site) expectGone(name string) {
 	})
 }
 
+// expectLeases waits until so many Leases are there. They are deleted after the object.
+func (s *site) expectLeases(n int) {
+	s.T.Helper()
+	s.Eventually(func() error {
+		if left := s.leases(); len(left) != n {
+			return fmt.Errorf("want %d Leases, have %+v", n, left)
+		}
+		return nil
+	})
+}
+
 // expect checks the condition.
 func (s *site) expect(name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	s.T.Helper()

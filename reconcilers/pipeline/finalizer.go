@@ -6,12 +6,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -63,31 +61,4 @@ func (r *reconciler[O]) setFinalizers(ctx context.Context, s subject[O], finaliz
 		s.obj.SetResourceVersion(written.GetResourceVersion())
 	}
 	return err
-}
-
-// deletions are those that succeeded and whose object was still there when it was last looked at.
-type deletions struct {
-	mu   sync.Mutex // protects uids, for map operations only
-	uids map[types.NamespacedName]types.UID
-}
-
-func (d *deletions) add(key types.NamespacedName, uid types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.uids == nil {
-		d.uids = map[types.NamespacedName]types.UID{}
-	}
-	d.uids[key] = uid
-}
-
-func (d *deletions) has(key types.NamespacedName, uid types.UID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.uids[key] == uid
-}
-
-func (d *deletions) forget(key types.NamespacedName) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.uids, key)
 }

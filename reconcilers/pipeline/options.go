@@ -35,7 +35,7 @@ type Options[O client.Object] struct {
 	// in a status that is a subresource. Default: nothing is written to the status of objects.
 	Conditions func(obj O) []metav1.Condition
 	// ConditionPrefix is put before Ready, Reconciling and Stalled, as in DNSReady, for a pipeline that
-	// is not the only one to report on its objects. Default: none.
+	// is not the only one to report on its objects. What comes of it must be the type of a condition. Default: none.
 	ConditionPrefix string
 	// Events records an event when the conditions change to a ReasonError, and without Conditions for each
 	// one. Default: that of the manager with AddTo and Module, else none.
@@ -70,6 +70,11 @@ const (
 func (o Options[O]) withDefaults() (Options[O], error) {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
 		return o, fmt.Errorf("%w: pipeline %q: name: %s", ErrInvalidConfig, o.Name, strings.Join(problems, ", "))
+	}
+	longest := o.ConditionPrefix + conditionReconciling
+	if problems := validation.IsQualifiedName(longest); len(problems) > 0 {
+		return o, fmt.Errorf("%w: pipeline %s: ConditionPrefix: %q cannot be the type of a condition: %s",
+			ErrInvalidConfig, o.Name, longest, strings.Join(problems, ", "))
 	}
 	for name, d := range map[string]time.Duration{"Resync": o.Resync, "Timeout": o.Timeout} {
 		if d < 0 {

@@ -29,8 +29,8 @@ func newReconciler[O client.Object](
 	if err != nil {
 		return nil, err
 	}
-	if router == nil {
-		return nil, fmt.Errorf("%w: pipeline %s needs a router", ErrInvalidConfig, o.Name)
+	if c == nil || router == nil {
+		return nil, fmt.Errorf("%w: pipeline %s needs a client and a router", ErrInvalidConfig, o.Name)
 	}
 	kind, err := object.KindOf[O](c)
 	if err != nil {
@@ -48,7 +48,7 @@ type reconciler[O client.Object] struct {
 	options    Options[O]
 	gvk        schema.GroupVersionKind
 	finalizers object.Finalizers
-	done       deletions
+	done       object.Deletions
 }
 
 // subject is an object as it was when its turn came. Resources may change or refresh the object itself.
@@ -66,7 +66,7 @@ func (r *reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	obj := object.New[O]()
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.done.forget(req.NamespacedName)
+			r.done.Forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", r.gvk.Kind, req, err)
@@ -77,7 +77,7 @@ func (r *reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		deleting: !obj.GetDeletionTimestamp().IsZero(),
 	}
 	if s.deleting && !s.ours {
-		r.done.forget(s.key) // It stays for somebody else's finalizer.
+		r.done.Forget(s.key) // It stays for somebody else's finalizer.
 		return reconcile.Result{}, nil
 	}
 	return r.decide(ctx, s)
@@ -91,7 +91,7 @@ func (r *reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Res
 		return reconcile.Result{}, nil // It is somebody else's.
 	case r.isPaused(s.obj):
 		return r.conclude(ctx, s, paused())
-	case r.done.has(s.key, s.uid):
+	case r.done.Has(s.key, s.uid):
 		return r.release(ctx, s)
 	case err != nil:
 		return r.conclude(ctx, s, unroutable(err))
@@ -121,7 +121,7 @@ func (r *reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (
 	if err != nil || p.keeps() {
 		return r.conclude(ctx, s, judgeDeletion(p, err))
 	}
-	r.done.add(s.key, s.uid)
+	r.done.Add(s.key, s.uid)
 	return r.release(ctx, s)
 }
 

@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +24,9 @@ func AddTo[O client.Object](mgr ctrl.Manager, router *Router[O], o Options[O]) e
 	o, err := o.withDefaults()
 	if err != nil {
 		return err
+	}
+	if mgr == nil {
+		return fmt.Errorf("%w: pipeline %s: a manager is needed", ErrInvalidConfig, o.Name)
 	}
 	if o.Events == nil {
 		o.Events = registry.DistinctNotes(mgr.GetEventRecorder(o.Name), mgr.GetScheme())

@@ -40,3 +40,23 @@ func TestAddTo_Twice(t *testing.T) {
 		t.Errorf("without a name: %v", err)
 	}
 }
+
+func TestAddTo_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	some := router(t, every(&part{name: "p", journal: &sitetest.Journal{}}))
+	for what, err := range map[string]error{
+		"no manager": pipeline.AddTo(nil, some, named(pipeline.Options[*Widget]{})),
+		"no router":  pipeline.AddTo(s.Manager(), nil, named(pipeline.Options[*Widget]{})),
+		"a sentence": pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: "in prose "})),
+		"a dash":     pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: "-"})),
+		"no domain":  pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: "Up/"})),
+	} {
+		if !errors.Is(err, pipeline.ErrInvalidConfig) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, prefix := range []string{"", "DNS", "example.com/", "example.com/DNS-"} {
+		must(t, pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: prefix})))
+	}
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/guard"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+)
+
+const foreign = "example.com/foreign" // a finalizer
+
+// shop is an external system that honours no key: it charges and refunds as often as it is asked to.
+type shop struct {
+	sitetest.Journal
+
+	mu       sync.Mutex
+	finished map[string]bool
+}
+
+// sells returns the factory of a provider that charges for a Tunnel once, and refunds it once.
+func (s *shop) sells() factory {
+	task := func(c *controller, what, reason string) guard.Task {
+		return func(context.Context, guard.Attempt) (guard.Outcome, error) {
+			s.Note("%s %s", what, c.Object().Name)
+			return guard.Outcome{Status: metav1.ConditionTrue, Reason: reason}, nil
+		}
+	}
+	return scripted{
+		journal: &sitetest.Journal{},
+		reconcile: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+			if c.Settled() == "" {
+				return &reconcile.Result{}, c.Guard(ctx, "charge", task(c, "charge", "Charged"))
+			}
+			return nil, nil
+		},
+		terminate: func(ctx context.Context, c *controller) (*reconcile.Result, error) {
+			s.terminates(c.Object().Name)
+			if c.Settled() != "Refunded" {
+				if err := c.Guard(ctx, "refund", task(c, "refund", "Refunded")); err != nil {
+					return nil, err
+				}
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.finished[c.Object().Name] = true
+			return nil, nil
+		},
+	}.factory(kind)
+}
+
+func (s *shop) terminates(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.finished == nil {
+		s.finished = map[string]bool{}
+	}
+	if s.finished[name] {
+		s.Note("terminate again %s", name)
+	}
+}
+
+// expectOnce checks what became of a Tunnel. Every call counts, whatever it is about.
+func (s *shop) expectOnce(t testing.TB, name string) {
+	t.Helper()
+	for _, what := range []string{"charge", "refund"} {
+		if n := s.Count(what + " " + name); n != 1 {
+			t.Errorf("%s %s: %d times", what, name, n)
+		}
+	}
+}
+
+// view is a client that may show a Tunnel as it was, and on which removals of finalizers may fail.
+type view struct {
+	old     *Tunnel
+	blind   bool   // it does not have Tunnels yet
+	refused int    // so many patches of finalizers from here on
+	patched func() // called after a patch of finalizers
+}
+
+func (v *view) client(c client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			shown, ok := obj.(*Tunnel)
+			switch {
+			case ok && v.blind:
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "tunnels"}, key.Name)
+			case ok && v.old != nil:
+				*shown = *v.old.DeepCopyObject().(*Tunnel)
+				return nil
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if v.refused > 0 {
+				v.refused--
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "tunnels"}, obj.GetName(), errBroken)
+			}
+			err := c.Patch(ctx, obj, patch, opts...)
+			if v.patched != nil {
+				v.patched()
+			}
+			return err
+		},
+	})
+}
+
+// replica returns a reconciler with that view, as another process would have it.
+func (s *site) replica(o options, c client.Client, f factory) *hand {
+	s.T.Helper()
+	h, err := guard.NewHost(c, s, o)
+	must(s.T, err)
+	r, err := guard.NewReconciler(h, f)
+	must(s.T, err)
+	return &hand{s, &process{}, h, h.SetClock(s.T.Context()), r}
+}
+
+// deleted returns a Tunnel that was charged for and is being deleted, as it is then.
+func (s *site) deleted(h *hand, name string, change ...func(*Tunnel)) *Tunnel {
+	s.T.Helper()
+	s.newTunnel(name, change...)
+	must(s.T, h.settle(name))
+	s.remove(name)
+	return s.get(name)
+}
+
+func isForeign(t *Tunnel) { t.Finalizers = append(t.Finalizers, foreign) }
+
+// A cache may show an object as it was before its provider was done. Whether the object has gone since, or stays for
+// another's finalizer: nothing is done again, by the same process or another one, and nobody is warned.
+func TestTerminate_WithAnOldView(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		events := &recorder{}
+		o.Events = events
+		for name, change := range map[string]func(*Tunnel){"gone": func(*Tunnel) {}, "kept": isForeign} {
+			for _, other := range []bool{false, true} {
+				name := fmt.Sprintf("%s-%v", name, other)
+				var sold shop
+				var v view
+				h := s.replica(o, v.client(s), sold.sells())
+				old := s.deleted(h, name, change)
+				must(t, h.settle(name))
+				if v.old = old; other {
+					h = s.replica(o, v.client(s), sold.sells())
+				}
+				for range 3 {
+					if result, err := h.pass(name); err != nil || result.RequeueAfter > time.Second {
+						t.Errorf("%s: %v, %v", name, result, err)
+					}
+				}
+				sold.expectOnce(t, name)
+				if n := sold.Count("terminate again " + name); n > 0 && !other {
+					t.Errorf("%s: Terminate is called %d times after its end", name, n)
+				}
+			}
+		}
+		if all := events.all(); len(all) > 0 {
+			t.Errorf("events: %q", all)
+		}
+		s.expectLeases(0)
+	})
+}
+
+// An admission webhook, or a lack of rights, may keep the finalizer from being removed.
+func TestTerminate_WhenTheFinalizerCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	inBoth(t, func(t *testing.T, s *site, o options) {
+		for name, other := range map[string]bool{"same": false, "other": true} {
+			var sold shop
+			var v view
+			h := s.replica(o, v.client(s), sold.sells())
+			s.deleted(h, name)
+			v.refused = 2
+			for range 2 {
+				if _, err := h.pass(name); !apierrors.IsForbidden(err) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if other {
+					h = s.replica(o, v.client(s), sold.sells())
+				}
+			}
+			must(t, h.settle(name))
+			s.expectGone(name)
+			sold.expectOnce(t, name)
+			if n := sold.Count("terminate again " + name); n > 0 && !other {
+				t.Errorf("%s: Terminate is called %d times after its end", name, n)
+			}
+		}
+		s.expectLeases(0)
+	})
+}
+
+// A process that ends between the removal of the finalizer and the deletion of the Lease leaves the Lease.
+func TestSweep_AfterACrash(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := named(places["in a Lease"])
+	var sold shop
+	for name, change := range map[string]func(*Tunnel){"gone": func(*Tunnel) {}, "kept": isForeign} {
+		var p process
+		var v view
+		h := s.replica(o, p.client(v.client(s)), sold.sells())
+		s.deleted(h, name, change)
+		v.patched = p.kill
+		if _, err := h.pass(name); err == nil {
+			t.Errorf("%s: it survives", name)
+		}
+	}
+	if f := s.get("kept").Finalizers; !slices.Equal(f, []string{foreign}) || len(s.leases()) != 2 {
+		t.Fatalf("finalizers: %v, Leases: %+v", f, s.leases())
+	}
+	s.start(o, sold.sells())
+	s.expectLeases(0)
+	s.newTunnel("next") // When it is charged for, the others have been looked at.
+	s.expectSoon("next", metav1.ConditionTrue, "Charged")
+	sold.expectOnce(t, "gone")
+	sold.expectOnce(t, "kept")
+}
+
+func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o, theirs, longer := named(places["in a Lease"]), named(places["in a Lease"]), named(places["in a Lease"])
+	theirs.Name, longer.Name = "theirs", name+"-too"
+	h := s.host(o)
+	clock := h.SetClock(t.Context())
+	s.newTunnel("there")
+	s.guard(h, "there", done, nil)
+	for _, other := range []options{theirs, longer} {
+		s.newTunnel("gone")
+		s.guard(s.host(other), "gone", done, nil)
+		s.remove("gone")
+	}
+	s.newTunnel("held")
+	var p process
+	doomed := newHost(t, p.client(s), o)
+	ctx, cancel := context.WithCancel(t.Context())
+	p.bury = cancel
+	doomed.SetClock(ctx)
+	err := s.controller(doomed, "held").Guard(t.Context(), "dig", func(context.Context, guard.Attempt) (guard.Outcome, error) {
+		p.kill()
+		return done, nil
+	})
+	if err == nil {
+		t.Error("a dead process has written the outcome")
+	}
+	s.remove("held")
+	s.newTunnel("again") // has the name of one that has gone
+	s.guard(h, "again", done, nil)
+	s.remove("again")
+	s.newTunnel("again")
+
+	left := func() (objects []string) {
+		for _, l := range s.leases() {
+			objects = append(objects, l.Annotations["guard.clusterfx.dev/object"])
+		}
+		slices.Sort(objects)
+		return objects
+	}
+	of := func(names ...string) (objects []string) {
+		for _, name := range names {
+			objects = append(objects, "Tunnel.example.com "+s.Key(name).String())
+		}
+		return objects
+	}
+	for _, blind := range []bool{true, false} {
+		v := view{blind: blind}
+		old, err := guard.NewHost(v.client(s), s, o)
+		must(t, err)
+		must(t, old.Sweep(t.Context()))
+	}
+	must(t, h.Sweep(t.Context()))
+	if have := left(); !slices.Equal(have, of("gone", "gone", "held", "there")) {
+		t.Errorf("after a sweep: %q", have)
+	}
+	clock.Skip(ttl)
+	must(t, h.Sweep(t.Context()))
+	if have := left(); !slices.Equal(have, of("gone", "gone", "there")) {
+		t.Errorf("when the lock has expired: %q", have)
+	}
+	must(t, s.host(theirs).Sweep(t.Context()))
+	must(t, s.host(longer).Sweep(t.Context()))
+	if have := left(); !slices.Equal(have, of("there")) {
+		t.Errorf("after those of the others: %q", have)
+	}
+	must(t, s.host(inStatus()).Sweep(t.Context()))
+}
+
+// Objects that others change all the time while they are deleted, so that the reconciler looks at them again and
+// again, with a cache that is late.
+func TestTerminate_WithACacheThatLags(t *testing.T) {
+	t.Parallel()
+	for _, lag := range []time.Duration{0, 500 * time.Millisecond} {
+		t.Run(lag.String(), func(t *testing.T) {
+			t.Parallel()
+			inBoth(t, func(t *testing.T, s *site, o options) {
+				events := &recorder{}
+				o.Events = events
+				var sold shop
+				late := &site{s.Lagging(lag)}
+				late.start(o, sold.sells())
+				names := map[string]func(*Tunnel){"a": isForeign, "b": isForeign, "c": func(*Tunnel) {}, "d": func(*Tunnel) {}}
+				for name, change := range names {
+					s.newTunnel(name, change)
+				}
+				for name := range names {
+					s.expectSoon(name, metav1.ConditionTrue, "Charged")
+				}
+				for name := range names {
+					s.remove(name)
+				}
+				for name := range names {
+					s.disturb(t, name)
+				}
+				for _, name := range []string{"a", "b"} {
+					s.change(name, func(o *Tunnel) { o.Finalizers = nil })
+				}
+				s.newTunnel("next") // When it is charged for, the cache knows all that was before.
+				s.expectSoon("next", metav1.ConditionTrue, "Charged")
+				for name := range names {
+					s.expectGone(name)
+					sold.expectOnce(t, name)
+					if n := sold.Count("terminate again " + name); n > 0 {
+						t.Errorf("%s: Terminate is called %d times after its end", name, n)
+					}
+				}
+				if all := events.all(); len(all) > 0 {
+					t.Errorf("events: %q", all)
+				}
+				if o.Locks == nil {
+					s.expectLeases(1) // that of the next one
+				}
+			})
+		})
+	}
+}
+
+// disturb changes the status of a Tunnel that is being deleted again and again, until a while after our finalizer has
+// gone.
+func (s *site) disturb(t testing.TB, name string) {
+	t.Helper()
+	released := 0
+	for n := 0; released < 40; n++ {
+		tunnel := &Tunnel{}
+		err := s.Get(t.Context(), s.Key(name), tunnel)
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		must(t, err)
+		if !slices.Contains(tunnel.Finalizers, finalizer) {
+			released++
+		}
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"hosts":["disturbed %d"]}}`, n))
+		must(t, client.IgnoreNotFound(s.Status().Patch(t.Context(), tunnel, patch)))
+	}
+}
