@@ -56,16 +56,22 @@ func (r *Remote) RevokeToken() {
 	}
 }
 
-// certificateLifetime is that of a certificate that is to expire: long enough for the app to get it, and
-// for a slow machine.
+// certificateLifetime is that of the first certificate that is to expire. Each later one lives for twice as long as the
+// one before, until the app gets one in time.
 const certificateLifetime = 5 * time.Second
 
 // ExpireCertificate puts a client certificate into the Secret that is good for a few seconds, waits until
 // the app uses it, and returns when it has expired. RotateToken ends it.
 func (r *Remote) ExpireCertificate() {
 	r.tb.Helper()
-	r.mint((*fleet.Cluster).MintCertificate, certificateLifetime)
-	r.use()
+	before := r.Cluster().Status.Credentials.Fingerprint
+	for lifetime := certificateLifetime; ; lifetime *= 2 {
+		r.mint((*fleet.Cluster).MintCertificate, lifetime)
+		r.store()
+		if r.usesInTime(before) {
+			break
+		}
+	}
 	expired := time.NewTimer(time.Until(r.state.credential.Expires()))
 	defer expired.Stop()
 	select {
@@ -79,11 +85,28 @@ func (r *Remote) use() {
 	r.tb.Helper()
 	before := r.Cluster().Status.Credentials.Fingerprint
 	r.store()
+	r.wait("the use of new credentials", func(ctx context.Context) error { return r.usesOthers(ctx, before) })
+}
+
+// usesInTime waits until the hub uses other credentials than before, and returns false if the new ones have expired
+// first.
+func (r *Remote) usesInTime(before string) bool {
+	r.tb.Helper()
+	expired := false
 	r.wait("the use of new credentials", func(ctx context.Context) error {
-		c, err := r.get(ctx)
-		if err == nil && c.Status.Credentials.Fingerprint == before {
-			err = errors.New("the hub uses the old ones")
+		err := r.usesOthers(ctx, before)
+		if err != nil && time.Now().After(r.state.credential.Expires()) {
+			expired, err = true, nil
 		}
 		return err
 	})
+	return !expired
+}
+
+func (r *Remote) usesOthers(ctx context.Context, before string) error {
+	c, err := r.get(ctx)
+	if err == nil && c.Status.Credentials.Fingerprint == before {
+		err = errors.New("the hub uses the old ones")
+	}
+	return err
 }

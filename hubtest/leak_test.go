@@ -48,7 +48,7 @@ func TestBaseline(t *testing.T) {
 	t.Parallel()
 	f := &forgetter{release: make(chan struct{})}
 	said := fails(t, func(tb *failing) {
-		hub := hubtest.New(tb, hubtest.Modules(f.module()), hubtest.Patience(30*time.Second))
+		hub := hubtest.New(tb, hubtest.Modules(f.module()))
 		defer close(f.release)
 		edge := hub.AddRemote("edge")
 		edge.WaitReady()
@@ -57,6 +57,7 @@ func TestBaseline(t *testing.T) {
 		edge.Register()
 		edge.WaitReady()
 		edge.Deregister()
+		hub.SetPatience(20 * time.Second)
 		before.Wait()
 	})
 	for _, want := range []string{"these are more than before", "waitInApp"} {

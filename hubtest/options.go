@@ -35,7 +35,7 @@ type options struct {
 
 // defaultPatience is long, because API servers share the machine with the tests of other packages. It
 // costs only tests that fail.
-const defaultPatience = time.Minute
+const defaultPatience = 2 * time.Minute
 
 func newOptions(opts []Option) options {
 	var o options
@@ -115,7 +115,7 @@ func HubOptions(change func(*app.Options)) Option {
 	return func(o *options) { o.hub = append(o.hub, change) }
 }
 
-// Patience is how long each wait may take before it ends the test. Default: a minute.
+// Patience is how long each wait may take before it ends the test. Default: two minutes.
 func Patience(d time.Duration) Option {
 	return func(o *options) { o.patience = d }
 }

@@ -48,7 +48,7 @@ const surviving = "CLUSTERFX_TEST_SURVIVING"
 var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 // patience is how long a test waits for what should come within a second or two.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // newRegistry returns a registry with the shared hub, which is shut down when the test ends.
 func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registry {

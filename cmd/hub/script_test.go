@@ -171,7 +171,7 @@ func eventuallyPrints(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: eventually PATTERN PROGRAM ARGS...")
 	}
 	pattern := regexp.MustCompile("(?s)" + args[0])
-	for deadline := time.Now().Add(patience() / 3); ; {
+	for deadline := time.Now().Add(patience()); ; {
 		out, err := command(ts, args[1:]).CombinedOutput()
 		if pattern.Match(out) {
 			return
@@ -236,7 +236,7 @@ func watchesUntil(ts *testscript.TestScript, neg bool, args []string) {
 	var out output
 	cmd.Stdout, cmd.Stderr = &out, &out
 	ts.Check(cmd.Start())
-	for deadline := time.Now().Add(patience() / 3); !pattern.MatchString(out.String()) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience()); !pattern.MatchString(out.String()) && time.Now().Before(deadline); {
 		pause(20 * time.Millisecond)
 	}
 	_ = cmd.Process.Signal(os.Interrupt)

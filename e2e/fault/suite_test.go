@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 // patience is how long a test waits for what takes milliseconds; moment is how long it watches
 // something that must not happen.
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	moment   = 200 * time.Millisecond
 )
 

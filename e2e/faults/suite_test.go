@@ -42,7 +42,7 @@ func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 const (
 	// patience is how long a test waits for what is not to be measured.
-	patience = time.Minute
+	patience = 3 * time.Minute
 	// haste is what the fast part allows on top of a bound: it may run with the race detector,
 	// beside the tests of other packages.
 	haste = 3

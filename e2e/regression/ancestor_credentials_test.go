@@ -163,7 +163,7 @@ func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 		return took
 	}
 	goneSoon := func(name, what string) {
-		if took := gone(name, what); took > soon {
+		if took := gone(name, what); took > soon/2 {
 			t.Errorf("%s was gone after %s", what, took)
 		}
 	}

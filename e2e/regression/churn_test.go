@@ -37,6 +37,9 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 		})
 	}
 	work.Wait()
+	if t.Failed() {
+		return
+	}
 	over, marks := markDuring(t, asides)
 	began := time.Now()
 	turns := make(chan struct{}, atOnce)

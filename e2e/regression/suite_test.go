@@ -79,10 +79,10 @@ func times(few, all int) int {
 
 const (
 	// patience is how long a test waits for what should come within a second or two.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	// soon is how long something may take that takes milliseconds here, and a minute or for ever
 	// where it is broken.
-	soon = 10 * time.Second
+	soon = 40 * time.Second
 )
 
 // The API servers of the tests.

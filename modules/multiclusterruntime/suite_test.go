@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what should come within a second or two.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // hub is a hub's manager, its registry, and the manager of multicluster-runtime in front of it.
 type hub struct {

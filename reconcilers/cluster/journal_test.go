@@ -133,7 +133,7 @@ func (p *process) suspect(t *testing.T, name string) registry.Suspicion {
 
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(30 * time.Second).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
+	gomega.NewWithT(t).Eventually(f).WithTimeout(2 * time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // Rule S27, guarantee G19.

@@ -236,7 +236,7 @@ func TestCluster_SecretThatComesBeforeOrAfter(t *testing.T) {
 				secret()
 			}
 			began := time.Now()
-			c := h.expectReady(name) // within patience, and nothing asks again by itself before that
+			c := h.expectReady(name) // long before anything asks again by itself
 			t.Logf("Ready after %s", time.Since(began))
 			if meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionStalled) {
 				t.Errorf("stalled: %s", summary(c))

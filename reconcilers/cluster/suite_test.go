@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 
 const (
 	// patience is how long a test waits for what should come within a second or two.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	// testLabel is on every Cluster of a test's hub; its cache holds no others, so that the tests
 	// can share an API server.
 	testLabel = "test"

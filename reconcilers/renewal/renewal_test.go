@@ -167,7 +167,7 @@ func register(t *testing.T, hub client.Client, namespace, name string, rules ...
 
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(f).WithTimeout(45 * time.Second).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+	gomega.NewWithT(t).Eventually(f).WithTimeout(2 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
 }
 
 // mayRenew is the right that a ServiceAccount needs to renew its own token.

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what should come within a second or two.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // hub is a hub's manager and its registry.
 type hub struct {

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what should come within a second or two.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func TestPodcount(t *testing.T) {
 	f := fleettest.New(t, fleet.Options{ControllerManager: true}) // which deletes what belonged to a Cluster

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what should come within a second or two.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func eventually(t *testing.T, check func() error) {
 	t.Helper()

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 const (
 	namespace = metav1.NamespaceDefault
 	// patience is how long a test waits for what should come within some seconds.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 // candidate is a candidacy in a goroutine.
