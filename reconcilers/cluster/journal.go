@@ -30,9 +30,10 @@ const JournalName = "clusterfx-starting"
 // does not, nobody waits: a hub whose API server is away must not stand still for the sake of its
 // records.
 type Journal struct {
-	log   logr.Logger
-	ready chan struct{} // closed when the first attempt to read and write is over
-	wake  chan struct{} // capacity 1: due may have changed
+	log     logr.Logger
+	timeout time.Duration // of one attempt to read and write
+	ready   chan struct{} // closed when the first attempt to read and write is over
+	wake    chan struct{} // capacity 1: due may have changed
 
 	// The writer's own.
 	store     journalStore
@@ -51,9 +52,9 @@ type Journal struct {
 }
 
 const (
-	// journalTimeout bounds one attempt to read and write, and so the time for which an app waits
+	// defaultJournalTimeout bounds one attempt to read and write, and so the time for which an app waits
 	// for a hub whose API server is silent.
-	journalTimeout = 3 * time.Second
+	defaultJournalTimeout = 3 * time.Second
 	// journalRetry is the time between attempts that fail.
 	journalRetry = 2 * time.Second
 	// journalSpacing is the least time between two writes.
@@ -82,6 +83,7 @@ func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
 	s = s.withDefaults()
 	j := &Journal{
 		log:      mgr.GetLogger().WithName("journal"),
+		timeout:  defaultJournalTimeout,
 		ready:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
 		store:    journalStore{writer: mgr.GetClient(), live: mgr.GetAPIReader()},
@@ -105,7 +107,7 @@ func (j *Journal) NeedLeaderElection() bool { return true }
 // fails when ctx ends, when an attempt to write fails, and at once while that was so for the last
 // one: 6 s after the call at the latest. The note is then written as soon as that is possible.
 func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*journalTimeout) // of an attempt before, and its own
+	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of an attempt before, and its own
 	defer cancel()
 	change, err := j.begin(string(name))
 	for done := false; err == nil && !done; {
@@ -257,7 +259,7 @@ func (j *Journal) pause() time.Duration {
 
 // keep reads what the last process left, if that was not done yet, and writes the ledger.
 func (j *Journal) keep(ctx context.Context) {
-	trying, cancel := context.WithTimeout(ctx, journalTimeout)
+	trying, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
 	err := j.load(trying)
 	change, copied := j.snapshot()
@@ -342,7 +344,7 @@ func (j *Journal) tell(before, now error) {
 // close puts on record that nothing is being started any more. It does not insist: another process
 // may have written since, if this one has lost its lease.
 func (j *Journal) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
 	j.mu.Lock()
 	j.over = true

