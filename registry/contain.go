@@ -138,11 +138,15 @@ func (m *moduleManager) GetControllerOptions() ctrlconfig.Controller {
 
 // Add adds a runnable on behalf of the module.
 func (m *moduleManager) Add(r manager.Runnable) error {
-	switch r.(type) {
-	case *manager.Server, webhook.Server, interface{ GetCache() cache.Cache }:
-		return m.Manager.Add(r) // the manager tells these apart by their type
-	}
 	one := contained{Runnable: r, guard: m.guard}
+	switch r := r.(type) {
+	case *manager.Server, webhook.Server:
+		return m.Manager.Add(r) // the manager tells these apart by their type
+	case interface{ GetCache() cache.Cache }:
+		return m.Manager.Add(&containedCluster{contained: one, cache: r.GetCache()})
+	case cache.Informers:
+		return m.Manager.Add(&containedCache{one})
+	}
 	if w, ok := r.(warmer); ok {
 		tracker := m.guard.life.tracker
 		known := tracker.controllerAdded(m.guard.module, r)

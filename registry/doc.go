@@ -70,7 +70,8 @@ panics, a manager that ends) is started again after 1 s, 2 s, 4 s and so on up t
 	decorations            the next request
 
 While one app takes the place of another there is always one whose client is lent out, and never two
-whose controllers work. If the configuration changes again in that time, the second app takes over all the same
+whose controllers work. The second app starts everything that needs no leader election while it fills its caches,
+also the caches and clusters that modules add to their managers (owncache.go). If the configuration changes again in that time, the second app takes over all the same
 and a third is built beside it; if the second app fails, the first lends out its client until another one is
 ready. Leases of a replaced app continue for ten seconds. Hooks and runnables that need no
 leader election overlap for that time, and a module must bear that. What does not work out (a server

@@ -53,6 +53,17 @@ func (p *permission) run(ctx context.Context, work func(context.Context) error) 
 	return err
 }
 
+// runEarly calls work at once, with a context that ends when the permission does. It is for what only prepares work.
+func (p *permission) runEarly(ctx context.Context, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(p.ctx, cancel)
+	err := work(ctx)
+	if p.ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 func (p *permission) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
