@@ -37,7 +37,7 @@ func newDistinctNotes(recorder events.EventRecorder, scheme *runtime.Scheme) *di
 	if already, ok := recorder.(*distinctNotes); ok {
 		return already
 	}
-	return &distinctNotes{inner: recorder, scheme: scheme, topics: map[topic][]spoken{}, now: time.Now}
+	return &distinctNotes{inner: recorder, scheme: scheme, topics: map[topic]memory{}, now: time.Now}
 }
 
 const (
@@ -46,7 +46,7 @@ const (
 	// maxNotes is how many notes about one topic are events of their own within noteMemory.
 	maxNotes   = 10
 	noteMemory = 10 * time.Minute
-	// maxTopics bounds what a recorder remembers. Beyond it everything is forgotten, which costs a few events.
+	// maxTopics bounds what a recorder remembers. Beyond it the topic is forgotten that was silent for longest.
 	maxTopics = 1024
 	// combined begins the note of the series of all further notes, as in Kubernetes.
 	combined = "(combined from similar events): "
@@ -58,13 +58,19 @@ type distinctNotes struct {
 	now    func() time.Time
 
 	mu     sync.Mutex // protects topics; held for map operations only
-	topics map[topic][]spoken
+	topics map[topic]memory
 }
 
 // topic is what client-go makes a series of, without the version of the object.
 type topic struct {
 	regarding, related        corev1.ObjectReference
 	eventType, reason, action string
+}
+
+// memory is what a recorder remembers of a topic: the notes that are events of their own, and when it was last recorded.
+type memory struct {
+	notes []spoken
+	last  time.Time
 }
 
 // spoken is a note of a topic, and when it was last recorded.
@@ -127,9 +133,9 @@ func (d *distinctNotes) mark(about topic, note string) (mark, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, known := d.topics[about]; !known && len(d.topics) >= maxTopics {
-		clear(d.topics)
+		d.forget(now)
 	}
-	notes := slices.DeleteFunc(d.topics[about], func(s spoken) bool { return now.Sub(s.last) > noteMemory })
+	notes := slices.DeleteFunc(d.topics[about].notes, func(s spoken) bool { return now.Sub(s.last) > noteMemory })
 	i := slices.IndexFunc(notes, func(s spoken) bool { return s.digest == digest })
 	switch {
 	case i >= 0:
@@ -137,11 +143,29 @@ func (d *distinctNotes) mark(about topic, note string) (mark, text string) {
 	case len(notes) < maxNotes:
 		notes = append(notes, spoken{digest, now})
 	default:
-		d.topics[about] = notes
+		d.topics[about] = memory{notes, now}
 		return digestOf(combined), fitNote(combined + note)
 	}
-	d.topics[about] = notes
+	d.topics[about] = memory{notes, now}
 	return digest, note
+}
+
+// forget makes room for a topic: it forgets the topics of which no note counts any longer, and if there are none, the
+// topic that was silent for longest. The caller holds the lock.
+func (d *distinctNotes) forget(now time.Time) {
+	var silent topic
+	since := now
+	for about, m := range d.topics {
+		if !m.last.After(since) {
+			silent, since = about, m.last
+		}
+		if now.Sub(m.last) > noteMemory {
+			delete(d.topics, about)
+		}
+	}
+	if len(d.topics) >= maxTopics {
+		delete(d.topics, silent)
+	}
 }
 
 // digestOf returns a number, which is what versions look like.

@@ -99,6 +99,44 @@ func TestDistinctNotes_AreBounded(t *testing.T) {
 	}
 }
 
+// A recorder that remembers as many topics as it may forgets the one that was silent for longest, and what counts no
+// longer; it remembers the others.
+func TestDistinctNotes_ForgetTheOldest(t *testing.T) {
+	t.Parallel()
+	var l listener
+	now := epochZero
+	d := newDistinctNotes(&l, clientgoscheme.Scheme)
+	d.now = func() time.Time { return now }
+	// say records a note about a topic and returns whether it is an event of its own.
+	say := func(n int, note string) bool {
+		now = now.Add(time.Millisecond)
+		d.Eventf(object(0), nil, "Normal", fmt.Sprint("Reason", n), "Reconcile", "%s", note)
+		return !strings.HasPrefix(l.all[len(l.all)-1].note, combined)
+	}
+	for n := range maxTopics {
+		for i := range maxNotes {
+			say(n, fmt.Sprint("note ", i))
+		}
+	}
+	say(0, "a new note about the oldest topic, which keeps it")
+	say(maxTopics, "another topic")
+	if len(d.topics) != maxTopics {
+		t.Errorf("%d topics are remembered", len(d.topics))
+	}
+	if say(0, "new") || say(2, "new") || say(maxTopics-1, "new") {
+		t.Error("the recorder has forgotten a topic that was not the oldest")
+	}
+	if !say(1, "new") {
+		t.Error("the recorder remembers the topic that was silent for longest")
+	}
+	now = now.Add(noteMemory + time.Second)
+	say(0, "again")
+	say(maxTopics+1, "again")
+	if len(d.topics) != 2 {
+		t.Errorf("%d topics are remembered, though only two count", len(d.topics))
+	}
+}
+
 func TestFitNote(t *testing.T) {
 	t.Parallel()
 	got := fitNote(strings.Repeat("\u00e4", maxNote))

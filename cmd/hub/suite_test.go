@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -28,10 +29,12 @@ import (
 // detector, and without building anything.
 const (
 	asHub = "CLUSTERFX_TEST_AS_HUB"
-	// asStock is the stock hub, asWriter one whose only module is writer, and asTalker one with talker.
-	asStock  = "stock"
-	asWriter = "writer"
-	asTalker = "talker"
+	// asStock is the stock hub, asWriter one whose only module is writer, and asTalker one with talker. asDeadlocked is
+	// one whose reconciler of Clusters deadlocks.
+	asStock      = "stock"
+	asWriter     = "writer"
+	asTalker     = "talker"
+	asDeadlocked = "deadlocked"
 )
 
 // allFaults says that the long tests run in full length, as make test-faults wants it.
@@ -45,6 +48,11 @@ func TestMain(m *testing.M) {
 		os.Exit(app.Main(writer())) //nolint:forbidigo // This process is a hub and no test.
 	case asTalker:
 		os.Exit(app.Main(talker())) //nolint:forbidigo // This process is a hub and no test.
+	case asDeadlocked:
+		if err := rest.RegisterAuthProviderPlugin(deadlocks, newDeadlock); err != nil {
+			panic(err)
+		}
+		os.Exit(app.Main()) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
@@ -135,6 +143,14 @@ func (p *program) expect(o *output, text string) {
 		}
 		return nil
 	})
+}
+
+// expectNot fails the test if the text is in what the process has written.
+func (p *program) expectNot(o *output, text string) {
+	p.t.Helper()
+	if got := o.String(); strings.Contains(got, text) {
+		p.t.Errorf("%s: %q in %q", strings.Join(p.cmd.Args[1:], " "), text, got)
+	}
 }
 
 func (p *program) signal(s syscall.Signal) {

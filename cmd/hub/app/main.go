@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -20,7 +18,7 @@ import (
 
 // Main is the main function of a hub with these modules: it runs the command that the arguments of
 // the process ask for, and returns what to exit with. The first SIGINT or SIGTERM stops the hub in
-// good order, the second one ends the process at once.
+// good order, the second one ends the process at once; the log of a hub gets a second for what it has not written yet.
 //
 // It sets three globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
 // with what it sends, is logged and does not end the process; panics that a library has recovered are
@@ -28,11 +26,11 @@ import (
 func Main(modules ...registry.Module) int {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, signals, stop := newSignals(context.Background())
 	defer stop()
-	context.AfterFunc(ctx, stop) // From then on signals do what they do by default.
 	return execute(ctx, program{
 		args: os.Args, stdout: os.Stdout, stderr: os.Stderr, modules: modules, isHub: registry.LimitClientMetrics(),
+		signals: signals,
 	})
 }
 
@@ -42,6 +40,7 @@ type program struct {
 	stdout, stderr io.Writer
 	modules        []registry.Module
 	isHub          func(*rest.Config) // is told where the hub is; may be nil
+	signals        *signals           // may be nil
 }
 
 // exitError ends the program with a code of its own. Whoever returns it to execute has said why.

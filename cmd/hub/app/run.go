@@ -32,7 +32,7 @@ func newRun(p program) *cobra.Command {
 		Use:   "run",
 		Short: "Run the hub against a management cluster",
 		Long: "Run the hub against a management cluster, until SIGINT or SIGTERM stop it in good order.\n" +
-			"A second signal ends it at once.\n\n" +
+			"A second signal ends it at once, but for a second in which the rest of the log is written.\n\n" +
 			"Traces go where the environment variables of OpenTelemetry say, over OTLP; without\n" +
 			"OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER=otlp there are none.",
 		Example: p.example(runExample),
@@ -43,6 +43,7 @@ func newRun(p program) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := logging.NewBuffer(p.stderr)
 		defer out.Close()
+		p.signals.say(out.Close)
 		o, err := f.complete(out)
 		if err != nil {
 			return err

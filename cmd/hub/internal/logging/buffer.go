@@ -73,7 +73,7 @@ func (b *Buffer) Write(lines []byte) (int, error) {
 func (b *Buffer) Sync() error { return nil }
 
 // Close waits until everything is written, but no longer than a second for a reader that does not read. Then the
-// goroutine is left behind in its write, for the end of the process.
+// goroutine is left behind in its write, for the end of the process. It may be called several times and at once.
 func (b *Buffer) Close() {
 	b.mu.Lock()
 	b.closed = true

@@ -18,10 +18,14 @@
 //
 // A log that nobody reads must not stop the hub: a pipe takes 64 KiB, and then whoever writes to it waits. So the
 // program logs through a Buffer of a MiB, and as much again that is being written. Lines that do not fit are
-// dropped and counted. The end of the process waits a second for the rest. What is not logged but written to
-// stderr directly still waits for the reader: a message of the command line before the log exists, and what Go
-// writes when a goroutine panics. The panic of a hub whose log nobody reads ends the process only when somebody
-// reads again; the goroutine has stopped, and heartbeats (registry/liveness) notice if it was one of the hub's.
+// dropped and counted. The end of the process waits a second for the rest, also the end by a second signal. What is not
+// logged but written to stderr directly still waits for the reader: a message of the command line before the log exists,
+// and what Go writes when a goroutine panics. The panic of a hub whose log nobody reads ends the process only when
+// somebody reads again; the goroutine has stopped, and heartbeats (registry/liveness) notice if it was one of the hub's.
+//
+// A process that is killed, or that a panic ends, loses the lines in the Buffer: up to two MiB if the reader is behind,
+// and next to nothing if it is not, as each line is handed to the reader at once. The message and the stacks of the panic
+// do not go through the Buffer.
 //
 // Nothing is sampled. zap's production preset drops lines of equal text above a rate, and a
 // thousand clusters that become ready in one second are a thousand lines of equal text.
