@@ -268,6 +268,36 @@ func TestChain_TriesFewConnections(t *testing.T) {
 	})
 }
 
+// A deadline says that the server is slow, unless the server has closed all connections before it.
+func TestChain_DeadlineAfterClosedConnections(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		connections int
+		closes      bool
+	}{
+		"a server that is slow":                                       {1, false},
+		"a server that has restarted, and is slow":                    {connectionsAtOnce, false},
+		"a server that closes every connection, and a hub that waits": {connectionsAtOnce + 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				base := roundTrip(func(r *http.Request) (*http.Response, error) {
+					for range c.connections {
+						httptrace.ContextClientTrace(r.Context()).GetConn("remote:443")
+					}
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				})
+				_, err := send(t, &chain{base: base, timeout: time.Second}, http.MethodGet, "/api/v1/nodes/x")
+				if errors.Is(err, errConnections) != c.closes || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v; closes connections: %t", err, c.closes)
+				}
+			})
+		})
+	}
+}
+
 // What is decoded is measured, whatever it is called; a body without a name is none.
 func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 	t.Parallel()

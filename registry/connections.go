@@ -28,7 +28,8 @@ const (
 var errConnections = errors.New("the server closes every connection before it has answered")
 
 // withFewConnections sends a request, and gives it up with errConnections when it has tried too many
-// connections.
+// connections. A deadline that passes while the request waits to try another connection is errConnections, too: the
+// server has closed all connections before, and a slow hub does not make that a timeout of the server.
 func withFewConnections(t http.RoundTripper, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context()) // which ends with the request's own
 	tried := 0                                          // by the goroutine of RoundTrip alone
@@ -49,7 +50,9 @@ func withFewConnections(t http.RoundTripper, r *http.Request) (*http.Response, e
 		}
 	}})
 	response, err := t.RoundTrip(r.WithContext(ctx))
-	if err != nil && errors.Is(context.Cause(ctx), errConnections) {
+	tooMany := errors.Is(context.Cause(ctx), errConnections)
+	tooLate := tried > connectionsAtOnce && errors.Is(err, context.DeadlineExceeded)
+	if err != nil && (tooMany || tooLate) {
 		return nil, fmt.Errorf("%w (%w)", errConnections, err)
 	}
 	return response, err

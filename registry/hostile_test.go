@@ -136,6 +136,31 @@ func TestHostile_Memory(t *testing.T) {
 	s.check(t)
 }
 
+// A server that closes every connection before it has answered is not one that does not answer in time, also where the
+// time of a probe is shorter than the hub takes to give up.
+func TestHostile_ClosedConnectionsInAShortTime(t *testing.T) {
+	t.Parallel()
+	scripts := hostile.Scripts()
+	i := slices.IndexFunc(scripts, func(s hostile.Script) bool { return s.Name == "goaway before every answer" })
+	server, err := hostile.New(fleettest.Cluster(t, "one").Kubeconfig(), scripts[i])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	r := newRegistry(t, func(*registry.Options) {})
+	config := configFor(t, server.Kubeconfig())
+	config.Probe = registry.Probe{Period: time.Second, Timeout: time.Second}
+	if err := r.Ensure("closing", config); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if info, _ := r.Info("closing"); fateOf(info) != notHealthy || !strings.Contains(info.Message, "closes every connection") {
+			return fmt.Errorf("%s: %s", fateOf(info), info.Message)
+		}
+		return nil
+	})
+}
+
 // scriptsToRun returns those that are after memory, or the others: all with CLUSTERFX_FAULTS=all, a few
 // otherwise.
 func scriptsToRun(t *testing.T, afterMemory bool) []hostile.Script {
