@@ -15,6 +15,7 @@ import (
 	"go.uber.org/fx"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +62,9 @@ func TestRun_Standby(t *testing.T) {
 
 	var remotes *registry.Registry
 	var own client.Client
-	second := h.options(hubModule(fx.Populate(&remotes, &own)))
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}
+	declares := registry.NewModule("declares", registry.ModuleOptions{Hub: fx.Invoke(func() {}), HubRules: rules})
+	second := h.options(hubModule(fx.Populate(&remotes, &own)), declares)
 	second.Election, second.HealthAddress = fast(), freeAddress(t)
 	h.run(second)
 	eventually(t, func() error { return get(t, second.HealthAddress, "readyz", http.StatusOK) })
@@ -72,6 +75,14 @@ func TestRun_Standby(t *testing.T) {
 	if err := own.Create(t.Context(), written); err == nil || !strings.Contains(err.Error(), "this hub is not the leader") {
 		t.Errorf("a standby can write: %v", err)
 	}
+	eventually(t, func() error { // A standby may ask for its permissions.
+		for _, one := range remotes.HubParts() {
+			if one.State != registry.ModuleRunning {
+				return fmt.Errorf("on a standby: %+v", one)
+			}
+		}
+		return nil
+	})
 
 	h.must(leader.stop())
 	if got := <-heldAtStop; got != firstHolder {

@@ -23,7 +23,7 @@ type guard struct {
 
 // RoundTrip sends the request or refuses it.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions || isReview(r.URL.Path) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions || isReview(r) {
 		return g.next.RoundTrip(r)
 	}
 	err := g.check()
@@ -42,10 +42,12 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns what the guard guards, as client-go likes to know.
 func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
-// isReview reports whether a path is that of a question about the hub's own permissions. Asking it changes nothing,
-// though it is a POST.
-func isReview(path string) bool {
-	return strings.Contains(path, "/apis/authorization.k8s.io/v1/selfsubject")
+// isReview reports whether a request asks for the hub's own permissions. It changes nothing, though it is a POST. A path
+// of the same end behind a proxy of the API server leads elsewhere.
+func isReview(r *http.Request) bool {
+	before, kind, found := strings.Cut(r.URL.Path, "/apis/authorization.k8s.io/v1/")
+	isKnown := kind == "selfsubjectaccessreviews" || kind == "selfsubjectrulesreviews"
+	return found && isKnown && r.Method == http.MethodPost && !strings.Contains(before, "/proxy")
 }
 
 // isEvent reports whether a path is that of the events of a namespace, or of one of them.

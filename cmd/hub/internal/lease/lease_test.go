@@ -14,11 +14,8 @@ import (
 
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -253,39 +250,6 @@ func TestCandidacy_Deposed(t *testing.T) {
 	}
 }
 
-func TestCandidacy_Guard(t *testing.T) {
-	t.Parallel()
-	server := fleettest.Cluster(t, "hub")
-	c := stand(t, server, "writer")
-	idle, err := New(Options{
-		Config: server.Config(), Namespace: namespace, Name: "guard-idle", Identity: "idle",
-		Duration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
-	})
-	must(t, err)
-	c.expect(c.Held())
-	open, closed := guarded(t, server, c.Candidacy), guarded(t, server, idle)
-
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
-	_, err = closed.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
-	if !errors.Is(err, ErrNotLeader) {
-		t.Errorf("a create came back with %v", err)
-	}
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "UNHEARD-OF"} {
-		err := closed.CoreV1().RESTClient().Verb(method).Namespace(namespace).Resource("configmaps").Name("any").Do(t.Context()).Error()
-		if !errors.Is(err, ErrNotLeader) {
-			t.Errorf("%s came back with %v", method, err)
-		}
-	}
-	_, err = closed.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
-	if !apierrors.IsForbidden(err) {
-		t.Errorf("an event came back with %v", err)
-	}
-	_, err = closed.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
-	must(t, err)
-	_, err = open.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
-	must(t, err)
-}
-
 // A candidacy that is over stays over, whatever answer still arrives.
 func TestCandidacy_RenewalAfterTheEnd(t *testing.T) {
 	t.Parallel()
@@ -316,19 +280,6 @@ func TestInstant(t *testing.T) {
 	if got := setBack.since(now); got != time.Minute {
 		t.Errorf("after the wall clock was set back: %s", got)
 	}
-}
-
-// guarded returns clients that pass the gate.
-func guarded(t *testing.T, c *fleet.Cluster, candidacy *Candidacy) kubernetes.Interface {
-	t.Helper()
-	config := c.Config()
-	config.Wrap(candidacy.Guard)
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) })
-	set, err := kubernetes.NewForConfigAndClient(config, httpClient)
-	must(t, err)
-	return set
 }
 
 func kube(t *testing.T, c *fleet.Cluster) kubernetes.Interface {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+func TestCandidacy_Guard(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Cluster(t, "hub")
+	c := stand(t, server, "writer")
+	idle, err := New(Options{
+		Config: server.Config(), Namespace: namespace, Name: "guard-idle", Identity: "idle",
+		Duration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+	})
+	must(t, err)
+	c.expect(c.Held())
+	open, closed := guarded(t, server, c.Candidacy), guarded(t, server, idle)
+
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
+	_, err = closed.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	if !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a create came back with %v", err)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "UNHEARD-OF"} {
+		err := closed.CoreV1().RESTClient().Verb(method).Namespace(namespace).Resource("configmaps").Name("any").Do(t.Context()).Error()
+		if !errors.Is(err, ErrNotLeader) {
+			t.Errorf("%s came back with %v", method, err)
+		}
+	}
+	_, err = closed.EventsV1().Events(namespace).Create(t.Context(), &eventsv1.Event{}, metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("an event came back with %v", err)
+	}
+	_, err = closed.CoreV1().ConfigMaps(namespace).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	expectReviewsOnly(t, closed)
+	_, err = open.CoreV1().ConfigMaps(namespace).Create(t.Context(), config, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// expectReviewsOnly fails the test unless a client behind a closed gate may ask for its own permissions, and do nothing
+// else with POST.
+func expectReviewsOnly(t *testing.T, closed kubernetes.Interface) {
+	t.Helper()
+	v1 := closed.AuthorizationV1()
+	attributes := &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}
+	access, err := v1.SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	if !access.Status.Allowed {
+		t.Errorf("the API server has not answered: %+v", access.Status)
+	}
+	rules, err := v1.SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	if len(rules.Status.ResourceRules) == 0 {
+		t.Errorf("the API server has not answered: %+v", rules.Status)
+	}
+	const reviews = "/apis/authorization.k8s.io/v1/"
+	for _, request := range [][2]string{
+		{http.MethodPost, reviews + "subjectaccessreviews"},
+		{http.MethodPost, reviews + "namespaces/default/localsubjectaccessreviews"},
+		{http.MethodPost, reviews + "selfsubjectaccessreviews/any"},
+		{http.MethodPut, reviews + "selfsubjectaccessreviews"},
+		{http.MethodDelete, reviews + "selfsubjectrulesreviews"},
+		{http.MethodPost, "/api/v1/namespaces/default/services/any/proxy" + reviews + "selfsubjectaccessreviews"},
+		{http.MethodPost, "/api/v1/nodes/any/proxy" + reviews + "selfsubjectrulesreviews"},
+	} {
+		err := closed.CoreV1().RESTClient().Verb(request[0]).AbsPath(request[1]).Body([]byte("{}")).Do(t.Context()).Error()
+		if !errors.Is(err, ErrNotLeader) {
+			t.Errorf("%s %s came back with %v", request[0], request[1], err)
+		}
+	}
+}
+
+// guarded returns clients that pass the gate.
+func guarded(t *testing.T, c *fleet.Cluster, candidacy *Candidacy) kubernetes.Interface {
+	t.Helper()
+	config := c.Config()
+	config.Wrap(candidacy.Guard)
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) })
+	set, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	must(t, err)
+	return set
+}
