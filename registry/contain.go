@@ -104,8 +104,11 @@ func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Log
 	return &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
 }
 
-// GetLogger returns the module's logger.
-func (m *moduleManager) GetLogger() logr.Logger { return m.guard.log }
+// GetLogger returns the module's logger. The builders of controllers log errors of reconcilers with it, which are
+// lines for debugging when the app has ended.
+func (m *moduleManager) GetLogger() logr.Logger {
+	return quietAtEnd(m.guard.life.permission.ctx, m.guard.log, true)
+}
 
 // GetEventRecorder returns a recorder whose notes are events of their own.
 func (m *moduleManager) GetEventRecorder(name string) crrecorder.EventRecorder {
@@ -132,7 +135,7 @@ func (m *moduleManager) GetFieldIndexer() client.FieldIndexer { return m.cache }
 // GetControllerOptions returns the defaults of controllers, with the module's logger.
 func (m *moduleManager) GetControllerOptions() ctrlconfig.Controller {
 	o := m.Manager.GetControllerOptions()
-	o.Logger = quietAtEnd(m.guard.life.permission.ctx, m.guard.log, true)
+	o.Logger = m.GetLogger()
 	return o
 }
 
