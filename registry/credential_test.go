@@ -11,7 +11,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,4 +162,42 @@ func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 		return nil
 	})
 	expectSeenBy(t, one, newConfigMap(t, one), "narrowed")
+}
+
+// A credential that the API server takes for that of nobody is not accepted, also where nobody may ask who they are and
+// the namespace that identifies the cluster may not be read.
+func TestRegistry_CredentialOfNobody(t *testing.T) {
+	t.Parallel()
+	f, config := newFront(t, fleettest.Cluster(t, "one"))
+	r := newRegistry(t, nil)
+	config.CredentialName = "good"
+	spawn(t, r, "anonymous", config)
+	const who, where = "/apis/authentication.k8s.io/v1/selfsubjectreviews", "/api/v1/namespaces/kube-system"
+	nobody := func(r *http.Request) bool {
+		return r.Header.Get("Authorization") == "Bearer nobody" && (r.URL.Path == who || r.URL.Path == where)
+	}
+	f.set(nobody, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == where {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1","status":{"userInfo":{"username":"system:anonymous"}}}`)
+	})
+	next := configFor(t, f.kubeconfig("nobody"))
+	next.CredentialName = "nobody"
+	if err := r.Ensure("anonymous", next); err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	eventually(t, func() error {
+		info, _ := r.Info("anonymous")
+		if info.CredentialName == "nobody" {
+			t.Fatal("the credential of nobody is in use")
+		}
+		if info.State != registry.StateReady || info.NewCredential.Reason != registry.ReasonNotInUse {
+			return fmt.Errorf("%s, new credential: %+v", info.State, info.NewCredential)
+		}
+		return nil
+	})
 }

@@ -332,7 +332,10 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 	}
 	broken.Store(false)
 	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
+	broken.Store(true) // when it is started again
 	end <- struct{}{}
+	expectModule(t, r, "a", "user", registry.ModuleWaiting, registry.ReasonHubPartNotRunning)
+	broken.Store(false)
 	eventually(t, func() error {
 		if got := seen.Load(); got != 2 {
 			return fmt.Errorf("the app has the value of life %d", got)

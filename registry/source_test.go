@@ -5,6 +5,7 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/util/workqueue"
@@ -54,4 +55,27 @@ func TestSource(t *testing.T) {
 		t.Fatalf("Stop: %v", err)
 	}
 	expect(registry.Event{Name: "late", Kind: registry.EventStopped, Epoch: 2})
+}
+
+// A panic of a function of the hub's own is over with the event that it was called with.
+func TestRegistry_FollowAfterAPanic(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t, nil)
+	var calls atomic.Int64
+	r.Follow(t.Context(), func(registry.Event) {
+		if calls.Add(1) == 1 {
+			panic("boom")
+		}
+	})
+	_, config := remote(t, "one")
+	spawn(t, r, "followed", config)
+	if err := r.Relabel("followed", map[string]string{"a": "b"}, nil); err != nil {
+		t.Fatalf("Relabel: %v", err)
+	}
+	eventually(t, func() error {
+		if n := calls.Load(); n < 2 {
+			return fmt.Errorf("%d calls", n)
+		}
+		return nil
+	})
 }

@@ -74,12 +74,17 @@ func newFront(t *testing.T, c *fleet.Cluster) (*front, registry.Config) {
 	f.server.StartTLS()
 	t.Cleanup(f.server.Close)
 	t.Cleanup(f.server.CloseClientConnections)
+	return f, configFor(t, f.kubeconfig("not-used"))
+}
+
+// kubeconfig returns a kubeconfig with a token, which the real API server does not get.
+func (f *front) kubeconfig(token string) []byte {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw})
-	return f, configFor(t, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
 		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
 		"clusters":[{"name":"x","cluster":{"server":%q,"certificate-authority-data":%q}}],
-		"users":[{"name":"x","user":{"token":"not-used"}}]}`,
-		f.server.URL, base64.StdEncoding.EncodeToString(authority)))
+		"users":[{"name":"x","user":{"token":%q}}]}`,
+		f.server.URL, base64.StdEncoding.EncodeToString(authority), token)
 }
 
 // ServeHTTP implements http.Handler.

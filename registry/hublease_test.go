@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.uber.org/fx"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A lease of a hub part ends with the hub part, though nothing else ends it. The remote notices nothing.
+func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
+	t.Parallel()
+	_, config := remote(t, "a")
+	begin, ended := make(chan struct{}), make(chan error, 1)
+	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+		return m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			select {
+			case <-begin:
+			case <-ctx.Done():
+				return nil
+			}
+			lent := make(chan struct{})
+			go func() {
+				err := r.WithClient(context.WithoutCancel(ctx), "a", func(lease context.Context, _ client.Client) error {
+					close(lent)
+					<-lease.Done()
+					return context.Cause(lease)
+				})
+				select {
+				case ended <- err:
+				default: // of a later life
+				}
+			}()
+			<-lent
+			return errors.New("the end")
+		}))
+	})}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	spawn(t, r, "a", config)
+	close(begin)
+	expectPart(t, r, "faulty", registry.ModuleFailed, "the end")
+	eventually(t, func() error {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, registry.ErrStopped) {
+				t.Errorf("the lease ended with %v", err)
+			}
+			return nil
+		default:
+			return errors.New("a lease goes on although the hub part has ended")
+		}
+	})
+	if info, _ := r.Info("a"); info.State != registry.StateReady || info.Restarts > 0 {
+		t.Errorf("the remote: %+v", info)
+	}
+}
