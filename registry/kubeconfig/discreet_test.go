@@ -108,6 +108,31 @@ func TestDiscreet_Status(t *testing.T) {
 	}
 }
 
+// A token of the server is kept if it is short and is no part of a credential.
+func TestDiscreet_Tokens(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 257)
+	for said, want := range map[string]string{
+		"QuotaExceeded": "QuotaExceeded", long[1:]: long[1:], long: "", canaryToken: "[redacted]", "SPOKEN words": "",
+	} {
+		body, err := json.Marshal(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 403,
+			Reason: metav1.StatusReason(said), Details: &metav1.StatusDetails{Kind: said},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refusal := refused(t, 403, runtime.ContentTypeJSON, body)
+		var found apierrors.APIStatus
+		if !errors.As(refusal, &found) {
+			t.Fatalf("%.20s: %v", said, refusal)
+		}
+		if got := found.Status(); string(got.Reason) != want || got.Details.Kind != want {
+			t.Errorf("of %.20q remain the reason %.20q and the kind %.20q, want %.20q", said, got.Reason, got.Details.Kind, want)
+		}
+	}
+}
+
 // A refusal that is no Status is known by its code, as before, and nothing of it is repeated.
 func TestDiscreet_NoStatus(t *testing.T) {
 	t.Parallel()

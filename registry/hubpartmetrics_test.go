@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Metrics have the state of each hub part, and count the failures.
+func TestHubParts_Metrics(t *testing.T) {
+	t.Parallel()
+	metrics := prometheus.NewRegistry()
+	_, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{Metrics: metrics},
+		registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func() error { return errors.New("no database") })}).Option(),
+		registry.NewModule("well", registry.ModuleOptions{Hub: fx.Invoke(func() {})}).Option(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	for module, state := range map[string]string{"faulty": registry.ModuleFailed, "well": registry.ModuleRunning} {
+		eventually(t, func() error {
+			if got := metric(t, metrics, "clusterfx_hub_part_state", map[string]string{"module": module, "state": state}); got != 1 {
+				return fmt.Errorf("clusterfx_hub_part_state of %s with %s is %v", module, state, got)
+			}
+			return nil
+		})
+	}
+	failures := func(module string) float64 {
+		labels := map[string]string{"module": module, "reason": registry.ReasonModuleFailed}
+		return metric(t, metrics, "clusterfx_hub_part_failures_total", labels)
+	}
+	if failed, well := failures("faulty"), failures("well"); failed == 0 || well > 0 {
+		t.Errorf("%v failures of the hub part that fails, %v of the other one", failed, well)
+	}
+}
