@@ -35,7 +35,7 @@ func TestHubParts_Metrics(t *testing.T) {
 		})
 	}
 	failures := func(module string) float64 {
-		labels := map[string]string{"module": module, "reason": registry.ReasonModuleFailed}
+		labels := map[string]string{"module": module, "reason": registry.ReasonBuildFailed}
 		return metric(t, metrics, "clusterfx_hub_part_failures_total", labels)
 	}
 	if failed, well := failures("faulty"), failures("well"); failed == 0 || well > 0 {
