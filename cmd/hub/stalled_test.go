@@ -24,7 +24,7 @@ func TestRun_StalledLog(t *testing.T) {
 			t.Parallel()
 			kubeconfig, health := install(t, hub), unused(t)
 			must(t, clientFor(t, hub).Create(t.Context(), registration("one", clusters[0])))
-			log := stalledPipe(t)
+			_, log := stalledPipe(t)
 			p := startTo(t, log, []string{asHub + "=" + asStock}, "run", "--kubeconfig="+kubeconfig,
 				"--allow-cidr=127.0.0.0/8", "--metrics-bind-address=0", "--health-probe-bind-address="+health, "--log-level="+level)
 			waitForCluster(t, hub, "one")
@@ -46,13 +46,13 @@ func TestRun_StalledLog(t *testing.T) {
 	}
 }
 
-// stalledPipe returns the end of a pipe that is full and that nobody reads, to write to as in a container: writers
+// stalledPipe returns the ends of a pipe that is full and that nobody reads, to write to as in a container: writers
 // wait.
-func stalledPipe(t *testing.T) *os.File {
+func stalledPipe(t *testing.T) (read, write *os.File) {
 	t.Helper()
 	var ends [2]int
 	must(t, syscall.Pipe2(ends[:], syscall.O_CLOEXEC))
-	read, write := os.NewFile(uintptr(ends[0]), "read"), os.NewFile(uintptr(ends[1]), "write")
+	read, write = os.NewFile(uintptr(ends[0]), "read"), os.NewFile(uintptr(ends[1]), "write")
 	t.Cleanup(func() {
 		_ = read.Close()
 		_ = write.Close()
@@ -64,5 +64,5 @@ func stalledPipe(t *testing.T) *os.File {
 		}
 	}
 	must(t, syscall.SetNonblock(ends[1], false))
-	return write
+	return read, write
 }
