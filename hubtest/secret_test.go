@@ -83,4 +83,12 @@ func TestRemote_WaitModuleGone(t *testing.T) {
 	edge.WaitModule("echo", hubv1.ModuleRunning)
 	edge.Change(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"another"} })
 	edge.WaitModuleGone("echo")
+
+	edge.Change(func(c *hubv1.Cluster) { c.Spec.Modules = []string{"echo"} })
+	edge.WaitModule("echo", hubv1.ModuleRunning)
+	expectSaid(t, fails(t, func(tb *failing) {
+		hub := hub.With(tb)
+		hub.SetPatience(short)
+		hub.Remote("edge").WaitModuleGone("echo")
+	}), []string{"module echo to be gone", "it is Running, in the status of edge"})
 }
