@@ -7,6 +7,10 @@
 #
 # The base can be any image that has the authorities' certificates, for Secrets that name no CA of their own. It can be
 # scratch, too: they are copied from the stage that builds.
+#
+#   docker build --build-arg PROGRAM=./examples/quota -t registry.example.com/quota-hub:v1 .
+#
+# That is for another hub in this repository. A hub in a repository of its own is built as docs/own-hub.md says.
 ARG GO=golang:1.26
 ARG BASE=gcr.io/distroless/static-debian12:nonroot
 
@@ -15,6 +19,7 @@ FROM --platform=$BUILDPLATFORM ${GO} AS build
 # With a default the values of the platform that is asked for would not be seen.
 ARG TARGETOS
 ARG TARGETARCH
+ARG PROGRAM=./cmd/hub
 WORKDIR /src
 # Modules change less often than code: they are a layer of their own.
 COPY go.mod go.sum ./
@@ -23,7 +28,7 @@ COPY . .
 # The version in the binary is the tag that is checked out, which Go takes from .git.
 # An image needs no clusters to try things with: nodev leaves out the command dev, and kind with it.
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
-    go build -tags nodev -trimpath -ldflags='-s -w' -o /out/hub ./cmd/hub
+    go build -tags nodev -trimpath -ldflags='-s -w' -o /out/hub ${PROGRAM}
 
 FROM ${BASE}
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

@@ -12,6 +12,8 @@ TIMEOUT ?= 20m
 ARGS    ?=
 # The image that make image builds and dist/install.yaml runs.
 IMG     ?= ghcr.io/clusterfx/hub:latest
+# The package that make image compiles: a hub of your own is another one.
+PROGRAM ?= ./cmd/hub
 # For make e2e-kind: the image of kind's nodes (default: that of kind's release), and one of the hub.
 export KIND_NODE_IMAGE HUB_IMAGE
 # How long make fuzz runs each target.
@@ -25,7 +27,7 @@ BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench demo dist image generate fmt lint verify
+.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench demo dist image push generate fmt lint verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -81,8 +83,11 @@ dist: ## Write dist/install.yaml, everything that a management cluster needs (IM
 	@mkdir -p dist
 	go run ./cmd/hub install --export --image $(IMG) >dist/install.yaml
 
-image: ## Build the image of the hub for this machine (needs Docker; IMG: its name).
-	docker build -t $(IMG) .
+image: ## Build the image of the hub for this machine (needs Docker; IMG: its name, PROGRAM: another hub's package).
+	docker build --build-arg PROGRAM=$(PROGRAM) -t $(IMG) .
+
+push: image ## Build the image of the hub and push it.
+	docker push $(IMG)
 
 generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.md and docs/cli, and copy what the chart needs.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd

@@ -97,16 +97,16 @@ func (all catalog) find(name string) *entry {
 func (all catalog) configure(configs []ModuleConfig) error {
 	var problems []error
 	seen := map[string]bool{}
-	for _, c := range configs {
+	for i, c := range configs {
 		known := all.find(c.Name)
 		switch {
 		case known == nil:
-			problems = append(problems, fmt.Errorf("module %q is configured, and is not in this hub", c.Name))
+			problems = append(problems, &ConfigError{i, -1, fmt.Errorf("module %q is configured, and is not in this hub", c.Name)})
 		case seen[c.Name]:
-			problems = append(problems, fmt.Errorf("module %q is configured twice", c.Name))
+			problems = append(problems, &ConfigError{i, -1, fmt.Errorf("module %q is configured twice", c.Name)})
 		default:
-			if err := known.configure(c); err != nil {
-				problems = append(problems, fmt.Errorf("module %q: %w", c.Name, err))
+			if override, err := known.configure(c); err != nil {
+				problems = append(problems, &ConfigError{i, override, fmt.Errorf("module %q: %w", c.Name, err)})
 			}
 		}
 		seen[c.Name] = true
@@ -114,25 +114,39 @@ func (all catalog) configure(configs []ModuleConfig) error {
 	return errors.Join(problems...)
 }
 
-func (e *entry) configure(c ModuleConfig) error {
+// ConfigError says what is wrong with the configuration of a module. New returns one for each, joined.
+type ConfigError struct {
+	// Config is the index in Options.ModuleConfigs, and Override that in its Overrides, or -1 for none.
+	Config, Override int
+	err              error
+}
+
+// Error names the module and what is wrong.
+func (e *ConfigError) Error() string { return e.err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *ConfigError) Unwrap() error { return e.err }
+
+// configure takes in the configuration of a module. With an error it returns the index of the override that is wrong, or -1.
+func (e *entry) configure(c ModuleConfig) (int, error) {
 	e.base = c.Config
 	if _, err := e.options.Config.decode(e.base); err != nil {
-		return err
+		return -1, err
 	}
 	for i, o := range c.Overrides {
 		if len(o.Selector.MatchLabels)+len(o.Selector.MatchExpressions) == 0 {
-			return fmt.Errorf("overrides[%d]: it has no selector; what holds for all remotes goes into config", i)
+			return i, fmt.Errorf("overrides[%d]: it has no selector; what holds for all remotes goes into config", i)
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
 		if err != nil {
-			return fmt.Errorf("overrides[%d]: %w", i, err)
+			return i, fmt.Errorf("overrides[%d]: %w", i, err)
 		}
 		if _, err := e.options.Config.decode(e.base, o.Config); err != nil {
-			return fmt.Errorf("overrides[%d]: %w", i, err)
+			return i, fmt.Errorf("overrides[%d]: %w", i, err)
 		}
 		e.overrides = append(e.overrides, override{selector, o.Config})
 	}
-	return nil
+	return -1, nil
 }
 
 // wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of

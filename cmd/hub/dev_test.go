@@ -120,6 +120,62 @@ func TestDev_DeclaredRights(t *testing.T) {
 	expectNothingLeft(t, p, dir)
 }
 
+// Beside a running dev, in the folder that it was started in, the other commands need no flag to find it and none of the
+// hub's flags. The hub has the configuration of the file, and a file that is wrong keeps everything from starting.
+func TestDev_CommandsAndConfiguration(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cache, err := os.UserCacheDir() // where the Kubernetes binaries are
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{asHub + "=" + asStock, "KUBECONFIG=", "HOME=" + t.TempDir(), "XDG_CACHE_HOME=" + cache}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("wrong.yaml", "modules:\n- name: nothing\n")
+	wrong := startIn(t, dir, env, "dev", "--config=wrong.yaml")
+	wrong.expectExit(1)
+	if got := wrong.stderr.String(); !strings.Contains(got, `wrong.yaml:4: module "nothing" is configured`) || strings.Contains(got, "starting") {
+		t.Errorf("a wrong file: %s", got)
+	}
+	write("hub.yaml", "flags:\n  metrics-bind-address: :1\n  deny-cidr: [10.0.0.0/8]\n  log-level: debug\n")
+	p := startIn(t, dir, env, "dev", "--clusters=2", "--nodes=0", "--config=hub.yaml")
+	p.expect(&p.stderr, "> dev does not use these flags of hub.yaml: metrics-bind-address\n")
+	p.expect(&p.stderr, "> running; Ctrl-C stops everything\n")
+
+	run := func(want string, args ...string) {
+		t.Helper()
+		c := startIn(t, dir, env, args...)
+		c.expectExit(0)
+		if out := c.stdout.String() + c.stderr.String(); !strings.Contains(out, want) || strings.Contains(out, "warning: the hub refuses") {
+			t.Errorf("hub %s: no %q in\n%s", strings.Join(args, " "), want, out)
+		}
+	}
+	run(".hub/kubeconfig", "check")
+	run("identity        cluster ", "check", "edge-eu-1")
+	run("edge-eu-1   True ", "get", "clusters")
+	run("edge-us-1 deregistered", "deregister", "edge-us-1", "--yes")
+	run("not recorded yet", "check", "--cluster-context=edge-us-1")
+	run("edge-us-1 registered", "register", "edge-us-1", "--cluster-context=edge-us-1", "--yes")
+	run("edge-us-1 rotated", "rotate", "edge-us-1", "--cluster-context=edge-us-1")
+	if log, err := os.ReadFile(filepath.Join(dir, ".hub", "hub.log")); err != nil || !strings.Contains(string(log), `"level":"debug"`) {
+		t.Errorf("the hub does not log as the file says: %v", err)
+	}
+	elsewhere := startIn(t, t.TempDir(), env, "check")
+	elsewhere.expectExit(1)
+	elsewhere.expect(&elsewhere.stderr, "there is no kubeconfig")
+
+	p.signal(syscall.SIGINT)
+	p.expectExit(0)
+	gone := startIn(t, dir, env, "check")
+	gone.expectExit(1)
+	gone.expect(&gone.stderr, "there is no kubeconfig")
+}
+
 func TestDev_CtrlCDuringStart(t *testing.T) {
 	t.Parallel()
 	for name, moment := range map[string]string{

@@ -13,6 +13,9 @@
 //	hub pause        stop the app of a remote; hub resume starts it again
 //	hub check        look for what is wrong with a remote, a Secret, a context or the installation
 //	hub graph        draw the dependency graph of the hub or of an app, or check it
+//	hub install      install the hub into its cluster
+//	hub config       check a configuration file
+//	hub new          write a module with its test
 //	hub rbac         print the roles that the hub and its modules need
 //	hub completion   print a script for a shell
 //	hub version      print what this is

@@ -90,6 +90,22 @@ func startWith(t *testing.T, env []string, args ...string) *program {
 // startTo runs a hub that logs to stderr, nil for the program's own.
 func startTo(t *testing.T, stderr *os.File, env []string, args ...string) *program {
 	t.Helper()
+	return startAs(t, func(cmd *exec.Cmd) {
+		if stderr != nil {
+			cmd.Stderr = stderr
+		}
+	}, env, args...)
+}
+
+// startIn runs a hub in a folder.
+func startIn(t *testing.T, dir string, env []string, args ...string) *program {
+	t.Helper()
+	return startAs(t, func(cmd *exec.Cmd) { cmd.Dir = dir }, env, args...)
+}
+
+// startAs runs a hub after a change of how it runs.
+func startAs(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *program {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -97,9 +113,7 @@ func startTo(t *testing.T, stderr *os.File, env []string, args ...string) *progr
 	p := &program{t: t, cmd: exec.CommandContext(context.WithoutCancel(t.Context()), self, args...)}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-	if stderr != nil {
-		p.cmd.Stderr = stderr
-	}
+	change(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@
 package kind_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,12 +54,18 @@ func (s *site) build(name, pkg string) {
 	}
 	s.images[name] = "clusterfx.test/" + name + ":e2e"
 	context := s.t.TempDir()
-	if err := os.Link(binary, filepath.Join(context, name)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(context, "bin"), 0o755), os.Link(binary, filepath.Join(context, "bin", "hub"))); err != nil {
 		s.t.Fatal(err)
 	}
-	dockerfile := fmt.Sprintf("FROM scratch\nCOPY %s /hub\nUSER 65532:65532\nENTRYPOINT [\"/hub\"]\nCMD [\"run\"]\n", name)
-	write(s.t, filepath.Join(context, "Dockerfile"), dockerfile)
-	s.run("docker", "build", "-t", s.images[name], context)
+	// The files that hub new module writes for a hub of one's own.
+	for _, file := range []string{"Dockerfile", ".dockerignore"} {
+		text, err := os.ReadFile(filepath.Join(s.root, "cmd", "hub", "internal", "scaffold", "templates", file+".tmpl"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		write(s.t, filepath.Join(context, file), string(text))
+	}
+	s.run("docker", "build", "--build-arg", "BASE=scratch", "-t", s.images[name], context)
 }
 
 func (s *site) size(image string) string {

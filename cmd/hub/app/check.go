@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -60,6 +61,7 @@ func newCheck(p program) *cobra.Command {
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(checkExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.completePolicy(cmd.Flags())
 			return f.run(cmd.Context(), args)
 		},
 	}
@@ -80,6 +82,23 @@ func newCheck(p program) *cobra.Command {
 		return f.remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
+}
+
+// completePolicy takes what the flags of the hub allow from the kubeconfig, but for the flags that were given.
+func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
+	hub := f.session.hub.Policy()
+	if !set.Changed("allow-cidr") {
+		f.policy.AllowCIDRs = hub.AllowCIDRs
+	}
+	if !set.Changed("deny-cidr") {
+		f.policy.DenyCIDRs = hub.DenyCIDRs
+	}
+	if !set.Changed("allow-proxy-url") {
+		f.policy.AllowProxyURL = hub.AllowProxyURL
+	}
+	if !set.Changed("insecure-kubeconfig-tls") {
+		f.policy.AllowInsecureTLS = hub.AllowInsecureTLS
+	}
 }
 
 func (f *checkFlags) run(ctx context.Context, args []string) error {

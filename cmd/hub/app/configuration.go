@@ -3,18 +3,17 @@
 package app
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
+	"regexp"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/lines"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -36,69 +35,150 @@ type configuration struct {
 
 // flagValue is the value of a flag in a file: a text, a number, a bool, or a list of texts for a flag that may
 // be repeated.
-type flagValue []string
+type flagValue struct {
+	values []string
+	bad    error
+}
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. What is not a value for a flag is reported by setFlags, with the name.
 func (v *flagValue) UnmarshalJSON(data []byte) error {
+	*v = flagValue{values: []string{string(data)}}
+	var err error
 	switch data[0] {
 	case '[':
-		var all []string
-		err := json.Unmarshal(data, &all)
-		*v = all
-		return err
+		err = json.Unmarshal(data, &v.values)
 	case '"':
-		var one string
-		err := json.Unmarshal(data, &one)
-		*v = flagValue{one}
-		return err
+		err = json.Unmarshal(data, &v.values[0])
 	case '{', 'n':
-		return errors.New("the value of a flag is a text, a number, true, false, or a list of texts")
+		err = errFlagValue
 	}
-	*v = flagValue{string(data)}
+	if err != nil {
+		v.bad = errFlagValue
+	}
 	return nil
 }
 
-// readConfiguration reads a file strictly: what it does not know is an error.
-func readConfiguration(path string) (configuration, error) {
-	var c configuration
+var errFlagValue = errors.New("use a text, a number, true, false, or a list of texts")
+
+// configurationFile is a configuration with the lines of its fields.
+type configurationFile struct {
+	configuration
+	file *lines.File
+	// flags are the names of the flags whose values come from the file.
+	flags map[string]bool
+}
+
+// readConfiguration reads a file strictly: what it does not know is an error, with the line.
+func readConfiguration(path string) (*configurationFile, error) {
+	c := &configurationFile{flags: map[string]bool{}}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return c, fmt.Errorf("--config: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	if documents := bytes.Count(append([]byte("\n"), text...), []byte("\n---")); documents > 1 || documents == 1 && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("---")) {
-		return c, fmt.Errorf("--config=%s: it holds several YAML documents, of which only the first would be read", path)
+	if c.file, err = lines.Parse(path, text); err != nil {
+		return nil, err
 	}
-	if err := yaml.UnmarshalStrict(text, &c); err != nil {
-		return c, fmt.Errorf("--config=%s: %w", path, err)
+	if err := c.file.Check(c.configuration); err != nil {
+		return nil, err
 	}
-	if c.APIVersion != configurationVersion || c.Kind != configurationKind {
-		return c, fmt.Errorf("--config=%s: apiVersion is %q and kind %q; this hub reads %s, %s",
-			path, c.APIVersion, c.Kind, configurationVersion, configurationKind)
+	if err := yaml.UnmarshalStrict(text, &c.configuration); err != nil {
+		return nil, c.file.At("", err)
 	}
-	return c, nil
+	return c, errors.Join(
+		c.expect("apiVersion", c.APIVersion, configurationVersion), c.expect("kind", c.Kind, configurationKind),
+	)
+}
+
+func (c *configurationFile) expect(field, got, want string) error {
+	if got == want {
+		return nil
+	}
+	return c.file.At(field, fmt.Errorf("%s is %q; this hub reads %s", field, got, want))
 }
 
 // configFlag is the flag that names the file. The file cannot name another one.
 const configFlag = "config"
 
 // setFlags gives flags the values that the file has for them, unless the command line has others.
-func (c configuration) setFlags(set *pflag.FlagSet) error {
+func (c *configurationFile) setFlags(set *pflag.FlagSet) error {
 	var problems []error
-	for name, values := range c.Flags {
-		flag := set.Lookup(name)
+	for name, value := range c.Flags {
+		flag, err := set.Lookup(name), value.bad
 		switch {
 		case flag == nil || name == configFlag:
-			problems = append(problems, fmt.Errorf("flags: there is no flag %q to set in a file; see run --help", name))
-			continue
+			err = fmt.Errorf("there is no flag %q to set in a file; see run --help", name)
 		case flag.Changed:
 			continue
 		}
-		for _, value := range values {
-			if err := flag.Value.Set(value); err != nil {
-				problems = append(problems, fmt.Errorf("flags: %s: %q: %w", name, value, arguments.ExplainValue(flag, err)))
+		c.flags[name] = true
+		for i := 0; i < len(value.values) && err == nil; i++ {
+			if bad := flag.Value.Set(value.values[i]); bad != nil {
+				err = fmt.Errorf("%q: %w", value.values[i], arguments.ExplainValue(flag, bad))
 			}
 		}
+		if err != nil {
+			problems = append(problems, c.file.At("flags."+name, fmt.Errorf("flags: %s: %w", name, err)))
+		}
 	}
-	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(problems...)
+	return lines.Join(problems...)
+}
+
+// aboutFlag is how the messages about a flag begin.
+var aboutFlag = regexp.MustCompile(`^--([a-z-]+)`)
+
+// place adds the line to each error that is about a flag from the file or about the configuration of a module.
+func (c *configurationFile) place(err error) error {
+	var placed []error
+	for _, one := range leaves(err) {
+		var module *registry.ConfigError
+		flag := aboutFlag.FindStringSubmatch(one.Error())
+		switch {
+		case flag != nil && c.flags[flag[1]]:
+			one = c.file.At("flags."+flag[1], one)
+		case errors.As(one, &module):
+			one = c.file.At(c.fieldOf(module), one)
+		}
+		placed = append(placed, one)
+	}
+	return lines.Join(placed...)
+}
+
+// leaves returns the errors that are joined in an error.
+func leaves(err error) []error {
+	var many interface{ Unwrap() []error }
+	if err == nil {
+		return nil
+	}
+	if !errors.As(err, &many) {
+		return []error{err}
+	}
+	var module *registry.ConfigError
+	if errors.As(err, &module) && !errors.As(errors.Join(many.Unwrap()...), &module) {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range many.Unwrap() {
+		all = append(all, leaves(one)...)
+	}
+	return all
+}
+
+// fieldMarks find the field in the errors about the configuration of a module: of decoders, and of modules that begin
+// with it.
+var fieldMarks = regexp.MustCompile(`(?:unknown field "|Go struct field [^. ]+\.|is not valid: )([A-Za-z0-9_.\[\]-]+)`)
+
+// fieldOf returns the field that an error about the configuration of a module is about.
+func (c *configurationFile) fieldOf(err *registry.ConfigError) string {
+	field := fmt.Sprintf("modules[%d]", err.Config)
+	if err.Override >= 0 {
+		field += fmt.Sprintf(".overrides[%d]", err.Override)
+	}
+	if !c.file.Has(field + ".config") {
+		return field
+	}
+	field += ".config"
+	if mark := fieldMarks.FindStringSubmatch(err.Error()); mark != nil {
+		field += "." + mark[1]
+	}
+	return field
 }

@@ -3,6 +3,8 @@
 package app
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // withFile returns the flags of a hub that is run with a configuration file.
@@ -65,23 +70,27 @@ modules:
 	}
 }
 
+// What is wrong with a file is said with the line.
 func TestConfiguration_Refused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                         "apiVersion is \"\"",
-		"apiVersion: v1\nkind: ConfigMap":          "apiVersion is \"v1\" and kind \"ConfigMap\"",
-		head + "modles: []":                        "modles",
-		head + "kind: HubConfiguration":            "kind",
-		head + "flags: {concurency: 1}":            `there is no flag "concurency"`,
-		head + "flags: {config: a.yaml}":           `there is no flag "config"`,
-		head + "flags: {concurrency: many}":        `concurrency: "many"`,
-		head + "flags: {concurrency: {a: b}}":      "a text, a number",
+		"":                                         `:1: apiVersion is ""; this hub reads config.clusterfx.dev/v1alpha1`,
+		"apiVersion: v1\nkind: ConfigMap":          ":2: kind is \"ConfigMap\"",
+		head + "modles: []":                        ":3: modles: there is no such field; use apiVersion, flags, kind, modules",
+		head + "kind: HubConfiguration":            ":3: kind: it is there twice, see line 2",
+		head + "flags: {concurency: 1}":            `:3: flags: concurency: there is no flag "concurency"`,
+		head + "flags: {config: a.yaml}":           `:3: flags: config: there is no flag "config"`,
+		head + "flags:\n  concurrency: many":       `:4: flags: concurrency: "many": use a whole number`,
+		head + "flags: {concurrency: {a: b}}":      ":3: flags: concurrency: use a text, a number",
 		head + "flags: {allow-cidr: [10.1.2.3/8]}": "did you mean 10.0.0.0/8?",
-		head + "modules: [{name: a, confg: {}}]":   "confg",
-		head + "modules: [{name: a, overrides: [{config: 1, selectr: {}}]}]": "selectr",
-		"\t": "--config=",
+		head + "flags: 1":                          ":3: flags: use fields with values here",
+		head + "modules: [{name: a, confg: {}}]":   ":3: modules[0].confg: there is no such field; use config, name, overrides",
+		head + "modules:\n- name: a\n  overrides:\n  - config: 1\n    selectr: {}": ":7: modules[0].overrides[0].selectr: there is no such field",
+		head + "---\n" + head:          ":3: a second YAML document begins here",
+		head + "flags:\n  a: b\n c: d": ":4: this is not YAML: ",
+		"\t":                           "hub.yaml:1: this is not YAML",
 	} {
-		if _, err := withFile(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hub.yaml") {
+		if _, err := withFile(t, text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "hub.yaml:") {
 			t.Errorf("%q: %v, want the file and %q", text, err, want)
 		}
 	}
@@ -89,5 +98,63 @@ func TestConfiguration_Refused(t *testing.T) {
 	f.file = filepath.Join(t.TempDir(), "none.yaml")
 	if err := f.readFile(); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// configured is a module with a configuration.
+type configured struct {
+	Pods int64 `json:"pods"`
+	Name struct {
+		First string `json:"first"`
+	} `json:"name"`
+}
+
+func (c *configured) Validate() error {
+	if c.Pods < 0 {
+		return errors.New("pods: use 0 or more")
+	}
+	return nil
+}
+
+// The command config validate checks a file without a cluster: also values of flags that only the hub looks at, and the
+// configuration of modules. It names the file and the line of each problem. The command run says the same.
+func TestConfig_Validate(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
+	module := registry.NewModule("quota", registry.ModuleOptions{
+		Remote: fx.Invoke(func(configured) {}), Config: registry.ConfigOf(func() configured { return configured{} }),
+	})
+	path := filepath.Join(t.TempDir(), "hub.yaml")
+	validate := func(text, command string) (int, string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		args := append([]string{"hub"}, strings.Fields(command+path)...)
+		code := execute(t.Context(), program{args: args, stdout: &out, stderr: &out, modules: []registry.Module{module}})
+		return code, out.String()
+	}
+	right := head + "flags: {concurrency: 7}\nmodules:\n- name: quota\n  config: {pods: 3, name: {first: a}}\n"
+	if code, out := validate(right, "config validate "); code != 0 || out != path+" is right\n" {
+		t.Errorf("a file that is right: %d, %s", code, out)
+	}
+	for text, want := range map[string]string{
+		head + "flags:\n  log-level: info\n  concurrency: 0\n":                                                             ":5: --concurrency=0: use 1 or more",
+		head + "flags:\n  log-level: loud\n":                                                                               ":4: --log-level: ",
+		head + "modules:\n- name: other\n":                                                                                 ":4: module \"other\" is configured, and is not in this hub",
+		head + "modules:\n- name: quota\n- name: quota\n":                                                                  ":5: module \"quota\" is configured twice",
+		head + "modules:\n- name: quota\n  config:\n    pods: 1\n    pots: 2\n":                                            `:7: module "quota": `,
+		head + "modules:\n- name: quota\n  config:\n    pods: 1\n    name:\n      fist: a\n":                               `:8: module "quota": `,
+		head + "modules:\n- name: quota\n  config:\n    name: {first: a}\n    pods: many\n":                                `:7: module "quota": `,
+		head + "modules:\n- name: quota\n  config:\n    name: {first: a}\n    pods: -1\n":                                  ":7: module \"quota\": the configuration is not valid: pods: use 0 or more",
+		head + "modules:\n- name: quota\n  overrides:\n  - selector: {matchLabels: {a: b}}\n    config:\n      pods: -1\n": ":8: module \"quota\": overrides[0]: ",
+		head + "modules:\n- name: quota\n  overrides:\n  - config: {pods: 1}\n":                                            ":6: module \"quota\": overrides[0]: it has no selector",
+		head + "flags:\n  concurrency: 0\nmodules:\n- name: other\n":                                                       ":6: module \"other\"",
+	} {
+		for _, command := range []string{"config validate ", "run --config="} {
+			if code, out := validate(text, command); code != 1 || !strings.Contains(out, path+want) {
+				t.Errorf("%s, %q: %d, %s, want %s", command, text, code, out, want)
+			}
+		}
 	}
 }

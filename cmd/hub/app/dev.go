@@ -11,10 +11,10 @@ import (
 	"net/netip"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
@@ -36,20 +36,36 @@ func (p program) grantDev(ctx context.Context, admin client.Client, account rbac
 	return GrantHub(ctx, admin, Options{Modules: p.modules}, account)
 }
 
-// prepareDev prepares a hub for remotes on this machine. It serves nothing, so that it never lacks a
-// port.
-func (p program) prepareDev(w io.Writer) (dev.RunHub, error) {
-	log, err := logging.New(w, logging.Options{})
+// devOwn are the flags that dev sets by itself: where the hub is, what it serves, and as whom it acts.
+func devOwn() []string {
+	return []string{
+		"kubeconfig", "context", "credentials-namespace", "replica-name", "leader-elect", "leader-elect-namespace", "leader-elect-id",
+		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "log-format",
+	}
+}
+
+// prepareDev prepares a hub for remotes on this machine, with a configuration file if there is one. It serves nothing, so
+// that it never lacks a port.
+func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
+	f := newFlags(p, pflag.NewFlagSet("dev", pflag.ContinueOnError))
+	f.file = file
+	unused, err := f.readFor(devOwn())
 	if err != nil {
-		return nil, err
+		return dev.Hub{}, err
+	}
+	log, err := logging.New(w, logging.Options{Level: f.log.Level})
+	if err != nil {
+		return dev.Hub{}, err
 	}
 	logging.Route(log)
-	o := Options{Modules: p.modules, Log: log}
-	o.Registry.Metrics = ctrlmetrics.Registry
+	o := f.options
+	o.Log = log
+	o.MetricsAddress, o.HealthAddress, o.DebugAddress = nowhere, nowhere, nowhere
+	o.Election.Enabled = false
 	o.Registry.Replica = "dev"
-	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	return func(ctx context.Context, config *rest.Config) error {
+	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, netip.MustParsePrefix("127.0.0.0/8"))
+	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Run: func(ctx context.Context, config *rest.Config) error {
 		o.Config = config
 		return Run(ctx, o)
-	}, nil
+	}}, nil
 }

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,8 @@ type flags struct {
 	format     string
 	file       string
 	set        *pflag.FlagSet
+	// configuration is what the file says, nil without one.
+	configuration *configurationFile
 }
 
 func newFlags(p program, set *pflag.FlagSet) *flags {
@@ -122,7 +125,7 @@ func (f *flags) complete(w io.Writer) (Options, error) {
 	if err := f.readFile(); err != nil {
 		return Options{}, err
 	}
-	if err := f.validate(); err != nil {
+	if err := f.check(); err != nil {
 		return Options{}, err
 	}
 	o := f.options
@@ -152,13 +155,62 @@ func (f *flags) readFile() error {
 		return nil
 	}
 	c, err := readConfiguration(f.file)
+	if err == nil {
+		err = c.setFlags(f.set)
+	}
 	if err != nil {
+		return fmt.Errorf("--%s: %w", configFlag, err)
+	}
+	f.configuration, f.options.Registry.ModuleConfigs = c, c.Modules
+	return nil
+}
+
+// readFor reads the configuration file without the flags of these names, and checks it. It returns those that it has left
+// out.
+func (f *flags) readFor(without []string) (unused []string, err error) {
+	changed := map[string]bool{}
+	for _, name := range without {
+		flag := f.set.Lookup(name)
+		changed[name], flag.Changed = flag.Changed, true // setFlags leaves it as it is
+	}
+	if err := f.readFile(); err != nil {
+		return nil, err
+	}
+	for _, name := range without {
+		f.set.Lookup(name).Changed = changed[name]
+		if f.configuration == nil {
+			continue
+		}
+		if _, there := f.configuration.Flags[name]; there {
+			unused = append(unused, name)
+		}
+	}
+	return unused, f.check()
+}
+
+// checkLog checks the flags of the log.
+func (f *flags) checkLog() error {
+	_, level := logging.New(io.Discard, logging.Options{Level: f.log.Level})
+	_, format := logging.New(io.Discard, logging.Options{Format: logging.Format(f.format)})
+	if level != nil {
+		level = fmt.Errorf("--log-level: %w", level)
+	}
+	if format != nil {
+		format = fmt.Errorf("--log-format: %w", format)
+	}
+	return errors.Join(level, format)
+}
+
+// check checks the values of the flags and, if there is a file, those in it and the configuration of modules.
+func (f *flags) check() error {
+	err := f.validate()
+	if f.configuration == nil {
 		return err
 	}
-	if err := c.setFlags(f.set); err != nil {
-		return fmt.Errorf("--config=%s: %w", f.file, err)
+	err = errors.Join(err, f.checkLog(), validateApps(f.options.Modules, f.options.Registry.ModuleConfigs))
+	if err = f.configuration.place(err); err != nil {
+		return fmt.Errorf("--%s: %w", configFlag, err)
 	}
-	f.options.Registry.ModuleConfigs = c.Modules
 	return nil
 }
 

@@ -124,7 +124,7 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 	if incomplete != nil {
 		t.Say(terminal.Failure(), "the hub: %s", explainGraph(incomplete, hub))
 	}
-	apps := p.validateApps()
+	apps := validateApps(p.modules, nil)
 	if apps != nil {
 		t.Say(terminal.Failure(), "the app of a remote: %s", explainGraph(apps, nil))
 	}
@@ -134,14 +134,14 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 	return t.Print("the hub and its modules are complete: %s", strings.Join(names(p.modules), ", "))
 }
 
-// validateApps has the registry check the modules, as it does when the hub starts.
-func (p program) validateApps() error {
+// validateApps has the registry check the modules and their configuration, as it does when the hub starts.
+func validateApps(modules []registry.Module, configs []registry.ModuleConfig) error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err
 	}
 	_, err = registry.New(registry.Options{
-		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme, Modules: p.modules,
+		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme, Modules: modules, ModuleConfigs: configs,
 	})
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,6 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
-	"github.com/clusterfx/clusterfx/registry"
 )
 
 const installExample = `  # Into the cluster of the current context
@@ -36,6 +36,8 @@ type installFlags struct {
 	export  bool
 	yes     bool
 	dry     string
+	wait    bool
+	timeout time.Duration
 }
 
 func newInstall(p program) *cobra.Command {
@@ -48,11 +50,13 @@ func newInstall(p program) *cobra.Command {
 			"PodDisruptionBudget, Service and NetworkPolicy. Everything is applied on the server's side, so that the same\n" +
 			"command upgrades, too. --export prints the manifests instead and asks no cluster. A dry run of the server\n" +
 			"needs the namespace, which is all that it would not find.\n\n" +
-			connectionHelp + "\n\n" + exitCodes,
+			"It waits until the Pods of the hub are ready, and says what keeps them from being so.\n\n" +
+			"A hub with modules of your own needs --image: the stock hub's image does not have them.\n\n" +
+			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(installExample),
 		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			objects, err := f.objects(p.modules)
+			objects, err := f.objects(p)
 			if err != nil {
 				return err
 			}
@@ -66,12 +70,14 @@ func newInstall(p program) *cobra.Command {
 	set.BoolVar(&f.export, "export", false, "Print the manifests and do nothing else (default false)")
 	set.StringVarP(&f.options.Namespace, "namespace", "n", hubv1.DefaultNamespace,
 		"The namespace of the hub, which is its credentials namespace, too")
-	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release")
+	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release; a hub of your own has none")
 	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
 	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
 	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
 	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that somebody else has set (default false)")
 	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
+	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
+	set.DurationVar(&f.timeout, "timeout", defaultWait, "How long to wait for the hub's Pods")
 	bindDryRun(cmd, &f.dry)
 	s = p.newSession(cmd)
 	s.bind(set)
@@ -79,7 +85,7 @@ func newInstall(p program) *cobra.Command {
 }
 
 // objects checks the flags and returns what is to be installed.
-func (f *installFlags) objects(modules []registry.Module) ([]*unstructured.Unstructured, error) {
+func (f *installFlags) objects(p program) ([]*unstructured.Unstructured, error) {
 	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
 		return nil, fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
 	}
@@ -89,10 +95,17 @@ func (f *installFlags) objects(modules []registry.Module) ([]*unstructured.Unstr
 	if f.options.Replicas < 0 {
 		return nil, fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
 	}
-	if f.options.Image == "" {
-		f.options.Image = releasedImage(version())
+	if err := checkPositive("timeout", f.timeout); err != nil {
+		return nil, err
 	}
-	f.options.Rules = hubRules(modules, defaultElectionID)
+	if f.options.Image == "" {
+		image, err := p.defaultImage()
+		if err != nil {
+			return nil, err
+		}
+		f.options.Image = image
+	}
+	f.options.Rules = hubRules(p.modules, defaultElectionID)
 	return install.Objects(f.options)
 }
 
@@ -131,17 +144,31 @@ func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructu
 	if err := install.Apply(ctx, c, objects, f.apply); err != nil {
 		return hub.Explain(err)
 	}
-	return printing
+	if printing != nil || !f.wait || f.apply.DryRun {
+		return printing
+	}
+	return f.await(ctx, s, c)
 }
 
-// stockImage is the repository of the stock hub's image.
-const stockImage = "ghcr.io/clusterfx/hub"
+// await waits until the hub runs.
+func (f *installFlags) await(ctx context.Context, s *session, c client.Client) error {
+	s.terminal.Step("waiting until the hub's Pods are ready, for %s", f.timeout)
+	begin := time.Now()
+	ready, err := install.Rollout{
+		Namespace: f.options.Namespace, Timeout: f.timeout, Progress: func(text string) { s.terminal.Step("%s", text) },
+	}.Wait(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.terminal.Done("the hub runs in %d Pods after %s", ready, time.Since(begin).Round(100*time.Millisecond))
+	s.terminal.Text("Next: %s check%s", s.program.name(), f.namespaceFlag())
+	return nil
+}
 
-// releasedImage returns the image of a release, and nothing for what was built from a checkout: the manifests say
-// what to use then.
-func releasedImage(version string) string {
-	if !strings.HasPrefix(version, "v") || strings.ContainsAny(version, "-+") {
+// namespaceFlag is what other commands need to find this installation.
+func (f *installFlags) namespaceFlag() string {
+	if f.options.Namespace == hubv1.DefaultNamespace {
 		return ""
 	}
-	return stockImage + ":" + version
+	return " --credentials-namespace " + f.options.Namespace
 }

@@ -5,6 +5,7 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,7 @@ func (h *hub) install(args ...string) (stdout, stderr string, err error) {
 func TestInstall(t *testing.T) {
 	h := newHub(t)
 	key := types.NamespacedName{Namespace: "installed", Name: "clusterfx-hub"}
-	args := []string{"--namespace=installed", "--image=registry.example.com/hub:v1", "--force-conflicts"}
+	args := []string{"--namespace=installed", "--image=registry.example.com/hub:v1", "--force-conflicts", "--wait=false"}
 	if _, problem, err := h.install(args...); err == nil || !strings.Contains(problem, "say --yes") {
 		t.Errorf("without a terminal it says %q", problem)
 	}
@@ -51,6 +52,12 @@ func TestInstall(t *testing.T) {
 	if _, problem, err := h.install(append(args, "--yes", "--replicas=3")...); err != nil {
 		t.Fatalf("%v: %s", err, problem)
 	}
+	// Nothing starts Pods in this cluster.
+	_, problem, err = h.install(append(args[:3:3], "--yes", "--replicas=3", "--timeout=1ms")...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(problem, "error: the hub does not run after 1ms: ") {
+		t.Errorf("without --wait=false it says %q (%v)", problem, err)
+	}
 	h.must(h.Get(t.Context(), key, &deployment))
 	if *deployment.Spec.Replicas != 3 || deployment.Spec.Template.Spec.Containers[0].Image != "registry.example.com/hub:v1" {
 		t.Errorf("installed is %+v", deployment.Spec)
@@ -64,8 +71,9 @@ func TestInstall_Refused(t *testing.T) {
 		"--namespace=A_":  `--namespace="A_" is not a name`,
 		"--replicas=-1":   "--replicas=-1: use 1 or more",
 		"--dry-run=maybe": "use none, client or server",
+		"--timeout=0s":    "--timeout=0s: use a time above zero",
 	} {
-		if _, problem, err := h.install(flag); err == nil || !strings.Contains(problem, want) {
+		if _, problem, err := h.install(flag, "--image=a"); err == nil || !strings.Contains(problem, want) {
 			t.Errorf("%s says %q (%v)", flag, problem, err)
 		}
 	}

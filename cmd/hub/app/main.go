@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,7 @@ func Main(modules ...registry.Module) int {
 	return execute(ctx, program{
 		args: os.Args, stdout: os.Stdout, stderr: os.Stderr, modules: modules, isHub: registry.LimitClientMetrics(),
 		signals: signals,
+		stock:   isStock(debug.ReadBuildInfo()),
 	})
 }
 
@@ -41,6 +43,7 @@ type program struct {
 	modules        []registry.Module
 	isHub          func(*rest.Config) // is told where the hub is; may be nil
 	signals        *signals           // may be nil
+	stock          bool               // this is the stock hub
 }
 
 // exitError ends the program with a code of its own. Whoever returns it to execute has said why.

@@ -165,6 +165,7 @@ func (f *registerFlags) complete(name string) (dryRun, error) {
 	if err := f.session.place(&r.Place, name, &f.remote); err != nil {
 		return mode, err
 	}
+	r.Policy = f.session.hub.Policy()
 	r.Entry, _, err = f.remote.Raw()
 	return mode, err
 }

@@ -25,8 +25,8 @@ func newRoot(p program) *cobra.Command {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
 	addGroup(root, "Remotes:", newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p))
 	addGroup(root, "What is there, and what is wrong:", newGet(p), newDescribe(p), newCheck(p), newGraph(p))
-	addGroup(root, "The hub:", append(newDev(p), newInstall(p), newRBAC(p), newRun(p))...)
-	root.AddCommand(newCompletion(p), newVersion(p))
+	addGroup(root, "The hub:", append(newDev(p), newInstall(p), newRBAC(p), newRun(p), newConfig(p))...)
+	root.AddCommand(newNew(p), newCompletion(p), newVersion(p))
 	return root
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 )
 
@@ -53,6 +54,7 @@ func (p program) newSession(cmd *cobra.Command) *session {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s.terminal = terminal.New(cmd.InOrStdin(), p.stdout, p.stderr)
+		s.hub.FoundDev = func(path string) { s.terminal.Step("the hub is that of %s dev, by %s", p.name(), path) }
 		return s.end(cmd.Context(), run(cmd, args))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -72,7 +74,7 @@ func (s *session) end(ctx context.Context, err error) error {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		s.terminal.Warn("interrupted; the same command goes on from here")
 		return exitError(statusInterrupted)
-	case errors.Is(err, enroll.ErrNotReady):
+	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning):
 		s.terminal.Say(terminal.Failure(), "%v", err)
 		return exitError(statusNotWell)
 	}

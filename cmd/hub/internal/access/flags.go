@@ -24,6 +24,9 @@ type Flags struct {
 	Namespace string
 	// UserAgent is what clients call themselves.
 	UserAgent string
+	// FoundDev is called with the path of the kubeconfig if the hub is that of a running dev, which no flag names.
+	// Default: nothing is.
+	FoundDev func(path string)
 
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
@@ -31,7 +34,7 @@ type Flags struct {
 
 // Bind adds the flags to a set.
 func (f *Flags) Bind(set *pflag.FlagSet) {
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else ~/.kube/config")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else that of a dev that runs in .hub, else ~/.kube/config")
 	all := clientcmd.RecommendedConfigOverrideFlags("")
 	all.ContextOverrideFlags.Namespace.LongName = "" // Clusters have none.
 	listed := []string{"context", "as", "as-group", "request-timeout"}
@@ -66,6 +69,9 @@ func (f *Flags) Hub() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if path := f.Dev(); path != "" && f.FoundDev != nil {
+		f.FoundDev(path)
+	}
 	return New("the hub's cluster", config)
 }
 
@@ -80,9 +86,7 @@ func (f *Flags) Config() (*rest.Config, error) {
 }
 
 func (f *Flags) loader() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &f.overrides)
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rulesFor(f.kubeconfig), &f.overrides)
 }
 
 // brief shortens clientcmd's advice, which is about kubectl's variables.
@@ -114,7 +118,7 @@ type RemoteFlags struct {
 // Bind adds the flags --cluster-context and --cluster-kubeconfig to a set.
 func (f *RemoteFlags) Bind(set *pflag.FlagSet) {
 	set.StringVar(&f.Context, "cluster-context", "", "Context of a kubeconfig that leads to the remote, as an administrator of it")
-	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else ~/.kube/config")
+	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else that of a dev that runs in .hub, and ~/.kube/config")
 }
 
 // Given reports whether somebody has said how to reach the remote.
@@ -166,9 +170,7 @@ func (f *RemoteFlags) Remote() (*Cluster, error) {
 }
 
 func (f *RemoteFlags) loader() clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.Kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rulesFor(f.Kubeconfig), &clientcmd.ConfigOverrides{CurrentContext: f.Context})
 }
 
 func (f *RemoteFlags) unknown(name string) error {

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// accountPrefix is before the name of a cluster in the names of accounts, as "register" names them.
-	accountPrefix = "clusterfx-"
+	// accountPrefix is before the name of a cluster in the names of accounts. In remotes register has names of its own, so
+	// that a remote can be registered again.
+	accountPrefix       = "clusterfx-"
+	remoteAccountPrefix = accountPrefix + "dev-"
 	// accountLifetime is longer than a dev runs in the background: nobody renews these tokens.
 	accountLifetime = 365 * 24 * time.Hour
 )
@@ -41,7 +43,7 @@ func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
 // the modules declare that run there.
 func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
 	credential, err := r.MintToken(ctx, fleet.User{
-		Name: accountPrefix + r.Name(), Lifetime: accountLifetime,
+		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,
 		Rules: registry.RemoteRules(registry.Selected(d.program.Modules, labels, nil)...),
 	})
 	if err != nil {

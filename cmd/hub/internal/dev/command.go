@@ -14,15 +14,16 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Program is what dev must know of the program that it is a command of.
 type Program struct {
 	// Name is what the user types to run the program.
 	Name string
-	// Hub prepares a hub that logs to log. It is called once, before anything else in the process
-	// may log.
-	Hub func(log io.Writer) (RunHub, error)
+	// Hub prepares a hub that logs to log, with the configuration file if there is one. It is called once, before
+	// anything else in the process may log.
+	Hub func(log io.Writer, config string) (Hub, error)
 	// Modules are those of the hub.
 	Modules []registry.Module
 	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator.
@@ -34,6 +35,16 @@ type Program struct {
 // RunHub runs a hub against config until ctx ends.
 type RunHub func(ctx context.Context, config *rest.Config) error
 
+// Hub is a hub that was prepared.
+type Hub struct {
+	// Run runs it.
+	Run RunHub
+	// Policy is what its flags allow.
+	Policy kubeconfig.Policy
+	// Unused are the flags in the configuration file that a hub in dev does not use.
+	Unused []string
+}
+
 // ErrFailed is returned by a command that has said what went wrong.
 var ErrFailed = errors.New("dev failed")
 
@@ -43,6 +54,9 @@ const examples = `  # Two remotes, until Ctrl-C
   # Five remotes in the background, and the end of them
   %s dev --clusters 5 --detach
   %s dev down
+
+  # With the configuration that the hub will have
+  %s dev --config hub.yaml
 
   # With real nodes, in Docker
   %s dev --provider kind`
@@ -58,7 +72,11 @@ func Command(p Program) *cobra.Command {
 			"unless the clusters are made by kind.\n\n" +
 			"The hub runs as a ServiceAccount with the permissions that rbac prints: those of the hub itself and those\n" +
 			"that its modules declare, in the hub's cluster and in the remotes. A module that has forgotten to declare one\n" +
-			"waits here as it would in production. The kubeconfig that is written is an administrator's.",
+			"waits here as it would in production. The kubeconfig that is written is an administrator's.\n\n" +
+			"Without --kubeconfig and $KUBECONFIG, the other commands of this program find the hub of a dev that runs in the\n" +
+			"folder .hub of the current folder, and its remotes by their contexts. They need none of the hub's flags.\n\n" +
+			"With --config the hub has the modules' configuration and the flags of a file, but for those that say where the\n" +
+			"hub is, what it serves and as whom it acts. It may connect to this machine in any case.",
 		Example: p.replaceName(examples),
 		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {

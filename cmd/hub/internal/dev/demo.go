@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,15 +26,15 @@ type demo struct {
 	out      *printer
 	progress *printer
 
-	folder  *folder
-	logFile *os.File // nil when the hub logs to the terminal
-	runHub  RunHub
-	scheme  *runtime.Scheme
-	fleet   *fleet.Fleet
-	hub     *fleet.Cluster
-	client  client.Client // of the hub
-	remotes []remote
-	running *running // the hub, once it was started
+	folder   *folder
+	logFile  *os.File // nil when the hub logs to the terminal
+	prepared Hub
+	scheme   *runtime.Scheme
+	fleet    *fleet.Fleet
+	hub      *fleet.Cluster
+	client   client.Client // of the hub
+	remotes  []remote
+	running  *running // the hub, once it was started
 }
 
 // remote is a cluster that is registered with the hub.
@@ -83,8 +84,11 @@ func (d *demo) prepare(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the hub's log: %w", err)
 	}
-	if d.runHub, err = d.program.Hub(log); err != nil {
+	if d.prepared, err = d.program.Hub(log, d.config); err != nil {
 		return err
+	}
+	if len(d.prepared.Unused) > 0 {
+		d.progress.step("dev does not use these flags of %s: %s", d.config, strings.Join(d.prepared.Unused, ", "))
 	}
 	d.scheme = runtime.NewScheme()
 	return errors.Join(clientgoscheme.AddToScheme(d.scheme), hubv1.AddToScheme(d.scheme))

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
 // Names in the data folder.
 const (
-	lockFile       = "dev.lock"
-	kubeconfigFile = "kubeconfig"
+	lockFile       = devdir.LockFile
+	kubeconfigFile = devdir.KubeconfigFile
 	logFile        = "hub.log"
 	fleetDir       = "fleet"
 )

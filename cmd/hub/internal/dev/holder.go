@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
 // signature is what the holder of a data folder writes into the file that it has locked.
@@ -39,14 +40,7 @@ func readSignature(dir string) signature {
 }
 
 // held reports whether a process holds the folder.
-func held(dir string) bool {
-	file, err := os.Open(filepath.Join(dir, lockFile))
-	if err != nil {
-		return false
-	}
-	defer func() { _ = file.Close() }()
-	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
-}
+func held(dir string) bool { return devdir.Held(dir) }
 
 // holder returns the process that holds the folder, or nil if there is none. The number in the file
 // may by now be that of a stranger; but if the folder is still held after the handle was taken, then

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -22,6 +23,9 @@ func (d *demo) writeKubeconfig(context.Context) error {
 		}
 	}
 	all.CurrentContext = hubName
+	if err := access.WritePolicy(all.Clusters[hubName], d.prepared.Policy); err != nil {
+		return err
+	}
 	if err := clientcmd.WriteToFile(*all, d.folder.path(kubeconfigFile)); err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}

@@ -34,6 +34,7 @@ func (d *demo) printNext(context.Context) error {
 	d.out.text("")
 	for i, line := range []string{
 		"kubectl get clusters.clusterfx.dev -o wide",
+		fmt.Sprintf("%s check %s", self(d.program.Name), first),
 		fmt.Sprintf("kubectl get fxc %s -o jsonpath='{.status.inventory}'", first),
 		fmt.Sprintf("kubectl --context %s get nodes,pods -A", last),
 		fmt.Sprintf(`kubectl patch fxc %s --type merge -p '{"spec":{"state":"Paused"}}'`, last),

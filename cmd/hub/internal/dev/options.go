@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
@@ -17,6 +18,7 @@ import (
 type options struct {
 	clusters, nodes int
 	provider, image string
+	config          string
 	dataDir         string
 	timeout         time.Duration
 	verbose, detach bool
@@ -27,7 +29,7 @@ type options struct {
 // maxClusters is as many as get names; a machine gives up before.
 const maxClusters = 99
 
-const defaultDataDir = ".hub"
+const defaultDataDir = devdir.Default
 
 func (o *options) bind(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringVar(&o.dataDir, "data-dir", defaultDataDir,
@@ -39,6 +41,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.StringVar(&o.provider, "provider", string(fleet.Processes),
 		"What runs the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
 	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the one that kind was released with")
+	set.StringVar(&o.config, "config", "", "File of kind HubConfiguration for the hub, as run --config reads it. Default: none")
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")
 	set.BoolVar(&o.detach, "detach", false, "Leave everything running in the background; dev down stops it (default false)")

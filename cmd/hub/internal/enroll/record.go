@@ -56,12 +56,12 @@ func endpointOf(entry *clientcmdapi.Cluster, server string) (*clientcmdapi.Clust
 }
 
 // judge returns an error if a hub would refuse what is in a Secret whatever its operator allows, and a
-// warning if it depends on that.
-func judge(data map[string][]byte, o kubeconfig.Options) (warning string, err error) {
+// warning if it depends on that and is not known to be allowed.
+func judge(data map[string][]byte, o kubeconfig.Options, known kubeconfig.Policy) (warning string, err error) {
 	if _, err := kubeconfig.Parse(data, o, lenient()); err != nil {
 		return "", fmt.Errorf("a hub would refuse the Secret: %w", err)
 	}
-	if _, err := kubeconfig.Parse(data, o, kubeconfig.Policy{}); err != nil {
+	if _, err := kubeconfig.Parse(data, o, known); err != nil {
 		return fmt.Sprintf("the hub refuses this unless its operator allows it: %v", err), nil
 	}
 	return "", nil

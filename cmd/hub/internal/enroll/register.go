@@ -20,6 +20,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Place is where a command works. All of it is required, but Remote where a command says so.
@@ -51,6 +52,8 @@ type Registration struct {
 	Lifetime time.Duration
 	// AllowHub permits that the remote is the hub's own cluster.
 	AllowHub bool
+	// Policy is what the flags of the hub allow, as far as it is known.
+	Policy kubeconfig.Policy
 
 	endpoint *clientcmdapi.Cluster
 	known    *hubv1.Cluster // that of the name, if an earlier try has made it
@@ -78,7 +81,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	}
 	r.Account.Owner = ownerOf(hubID, r.Name)
 	r.Account.Renews = r.Token == Requested
-	warning, err := judge(r.secretFor(token{value: placeholder}).Data, optionsOf(r.clusterFor().Spec))
+	warning, err := judge(r.secretFor(token{value: placeholder}).Data, optionsOf(r.clusterFor().Spec), r.Policy)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+)
+
+const configExample = `  # Is the file right?
+  %s config validate hub.yaml`
+
+// newConfig returns the command config, with the command validate below it.
+func newConfig(p program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "config",
+		Short:   "Check the configuration file of a hub",
+		Long:    "Check the configuration file of a hub, which run --config and dev --config read.",
+		Example: p.example(configExample),
+		Args:    arguments.None,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check configuration files, without a cluster",
+		Long: "Check configuration files: their fields, the names and values of flags, and the configuration of modules, with\n" +
+			"the checks of the modules themselves. Each problem is printed with the file and the line. It reads no cluster.\n\n" +
+			"The modules are those of this program: check the file of a hub of your own with that hub.\n\n" +
+			"Exit status: 0 if all files are right, 1 if not.",
+		Example: p.example(configExample),
+		Args:    arguments.Some("the path of a configuration file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var problems []error
+			for _, path := range args {
+				if err := p.validateFile(path); err != nil {
+					problems = append(problems, err)
+					continue
+				}
+				if _, err := fmt.Fprintf(p.stdout, "%s is right\n", path); err != nil {
+					return err
+				}
+			}
+			return errors.Join(problems...)
+		},
+	})
+	return cmd
+}
+
+// validateFile returns everything that is wrong with a configuration file, as the command run would say it.
+func (p program) validateFile(path string) error {
+	f := newFlags(p, pflag.NewFlagSet("run", pflag.ContinueOnError))
+	f.file = path
+	err := f.readFile()
+	if err == nil {
+		err = f.check()
+	}
+	if err == nil {
+		return nil
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "--"+configFlag+": "))
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/scaffold"
+)
+
+const newExample = `  # In a Go module of your own
+  %s new module tenants`
+
+// newNew returns the command new, with the command module below it.
+func newNew(p program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "new",
+		Short:   "Write the files that a module begins with",
+		Long:    "Write the files that a module begins with.",
+		Example: p.example(newExample),
+		Args:    arguments.None,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "module NAME",
+		Short: "Write a module with its test into the Go module of this folder",
+		Long: "Write a module with its test into the Go module of this folder: a reconciler that works in every remote, a\n" +
+			"configuration, the rights that it declares, and the cleanup. It compiles and passes its test; change it into\n" +
+			"what you need. If the Go module has no program yet, write the program of a hub with the module, too, with a\n" +
+			"Dockerfile and a Makefile that build and push its image. Files that exist stay as they are.\n\n" +
+			"In the repository of clusterfx the module is written into the folder modules.",
+		Example: p.example(newExample),
+		Args:    arguments.Name("the name of the module"),
+		RunE:    func(_ *cobra.Command, args []string) error { return p.newModule(args[0]) },
+	})
+	return cmd
+}
+
+// newModule writes a module and says what to do next.
+func (p program) newModule(name string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	files, err := scaffold.Module(name, dir)
+	if err != nil {
+		return err
+	}
+	if err := files.Write(); err != nil {
+		return err
+	}
+	for _, path := range files.Paths() {
+		if short, err := filepath.Rel(dir, path); err == nil {
+			path = short
+		}
+		if _, err := fmt.Fprintln(p.stdout, path); err != nil {
+			return err
+		}
+	}
+	next := "add the Module of " + files.Package + " to the call of app.Main in the program of your hub"
+	if files.HasProgram {
+		next = "go run . dev starts the hub with two remotes; docs/own-hub.md says how to install it from an image"
+	}
+	_, err = fmt.Fprintf(p.stderr, "Next: go mod tidy && go test %s\n      %s\n", files.Package, next)
+	return err
+}

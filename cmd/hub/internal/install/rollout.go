@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrNotRunning means that everything was applied, and that the Pods of the hub were not ready in time.
+var ErrNotRunning = errors.New("the hub does not run")
+
+const (
+	// deploymentName is that of the hub's Deployment.
+	deploymentName = "clusterfx-hub"
+	// rolloutPeriod is between two looks at the Deployment, and rolloutRequest is how long each of their requests may take.
+	rolloutPeriod  = 500 * time.Millisecond
+	rolloutRequest = 10 * time.Second
+)
+
+// Rollout waits for the Pods of an installation.
+type Rollout struct {
+	// Namespace is the hub's.
+	Namespace string
+	// Timeout is how long the Pods may take to become ready.
+	Timeout time.Duration
+	// Progress is called when what the Pods wait for has changed. Default: nothing is.
+	Progress func(text string)
+}
+
+// Wait returns when all Pods of the hub are those of the last change and ready, with their number. An error that matches
+// ErrNotRunning says of each Pod what keeps it from being ready, and what to do.
+func (r Rollout) Wait(ctx context.Context, c client.Client) (int, error) {
+	over := time.NewTimer(r.Timeout)
+	defer over.Stop()
+	ticker := time.NewTicker(rolloutPeriod)
+	defer ticker.Stop()
+	last := ""
+	for {
+		ready, problem, err := r.look(ctx, c)
+		if err != nil || problem == "" {
+			return ready, err
+		}
+		if problem != last && r.Progress != nil {
+			r.Progress(problem)
+		}
+		last = problem
+		select {
+		case <-ctx.Done():
+			return ready, ctx.Err()
+		case <-over.C:
+			return ready, fmt.Errorf("%w after %s: %s", ErrNotRunning, r.Timeout, last)
+		case <-ticker.C:
+		}
+	}
+}
+
+// look returns how many Pods are ready and, unless all are, what they wait for.
+func (r Rollout) look(ctx context.Context, c client.Client) (ready int, problem string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rolloutRequest)
+	defer cancel()
+	var d appsv1.Deployment
+	if err := c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}, &d); err != nil {
+		return 0, "", fmt.Errorf("see whether the hub runs: %w", err)
+	}
+	ready = int(d.Status.ReadyReplicas)
+	wanted := int32(1)
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	s := d.Status
+	current := s.ObservedGeneration >= d.Generation
+	if current && s.UpdatedReplicas >= wanted && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= wanted {
+		return ready, "", nil
+	}
+	if !current {
+		return ready, fmt.Sprintf("the controller of Deployments has not seen %s/%s; check that kube-controller-manager runs", r.Namespace, d.Name), nil
+	}
+	for _, condition := range s.Conditions {
+		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+			return ready, fmt.Sprintf("Pods cannot be created: %s: %s; change what refuses them", condition.Reason, short(condition.Message)), nil
+		}
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
+		return ready, "", fmt.Errorf("see whether the hub's Pods are ready: %w", err)
+	}
+	var problems []string
+	for i := range pods.Items {
+		if text := unready(&pods.Items[i]); text != "" {
+			problems = append(problems, text)
+		}
+	}
+	if len(problems) == 0 {
+		return ready, fmt.Sprintf("%d of %d Pods are ready", ready, wanted), nil
+	}
+	return ready, strings.Join(problems, "\n  "), nil
+}
+
+// unready says why a Pod is not ready and what to do, and "" if it is ready or about to go.
+func unready(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return ""
+	}
+	say := func(reason, message, advice string) string {
+		text := "Pod " + pod.Name + ": " + reason
+		if message = short(message); message != "" {
+			text += ": " + message
+		}
+		if advice == "" {
+			advice = fmt.Sprintf("see kubectl -n %s describe pod %s", pod.Namespace, pod.Name)
+		}
+		return strings.TrimRight(text, ". ") + "; " + advice
+	}
+	for _, condition := range pod.Status.Conditions {
+		switch {
+		case condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue:
+			return ""
+		case condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse:
+			return say(condition.Reason, condition.Message, "")
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return say("failed: "+pod.Status.Reason, pod.Status.Message, "")
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		waiting, last := container.State.Waiting, container.LastTerminationState.Terminated
+		if waiting == nil {
+			continue
+		}
+		switch {
+		case strings.Contains(waiting.Reason, "Image"):
+			return say(waiting.Reason, waiting.Message, fmt.Sprintf("check that the nodes can pull %s, or use another --image", container.Image))
+		case last != nil:
+			return say(waiting.Reason, fmt.Sprintf("it ended with exit code %d (%s)", last.ExitCode, last.Reason),
+				fmt.Sprintf("see kubectl -n %s logs %s --previous", pod.Namespace, pod.Name))
+		case waiting.Reason != "ContainerCreating":
+			return say(waiting.Reason, waiting.Message, "")
+		}
+	}
+	for _, container := range pod.Status.ContainerStatuses {
+		if container.State.Running != nil {
+			return say("it runs and is not ready", "", fmt.Sprintf("see kubectl -n %s logs %s", pod.Namespace, pod.Name))
+		}
+	}
+	return say("it has not started", "", "")
+}
+
+// short returns a message on one line, cut to what fits into some lines of a terminal.
+func short(message string) string {
+	const most = 300
+	message = strings.Join(strings.Fields(message), " ")
+	if len(message) > most {
+		message = strings.ToValidUTF8(message[:most], "") + "..."
+	}
+	return message
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+)
+
+// nodeless is an installation in a cluster whose controllers make Pods, which the test runs in the place of a kubelet.
+type nodeless struct {
+	client.Client
+	t *testing.T
+}
+
+// pods returns the Pods of the hub, once there are so many.
+func (n nodeless) pods(number int) []corev1.Pod {
+	n.t.Helper()
+	var list corev1.PodList
+	eventually(n.t, func() error {
+		err := n.List(n.t.Context(), &list, client.InNamespace("waited-for"))
+		if err == nil && len(list.Items) != number {
+			err = fmt.Errorf("there are %d Pods, not %d", len(list.Items), number)
+		}
+		return err
+	})
+	return list.Items
+}
+
+// report writes the status of all Pods as a kubelet does.
+func (n nodeless) report(status corev1.PodStatus) {
+	n.t.Helper()
+	for _, pod := range n.pods(2) {
+		eventually(n.t, func() error {
+			if err := n.Get(n.t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil {
+				return err
+			}
+			pod.Status = status
+			return n.Status().Update(n.t.Context(), &pod)
+		})
+	}
+}
+
+func container(state corev1.ContainerState, last *corev1.ContainerStateTerminated) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "hub", Image: "example.com/hub:v1", State: state, LastTerminationState: corev1.ContainerState{Terminated: last},
+	}}}
+}
+
+func waiting(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+// The wait for a rollout ends when all Pods are ready, and says until then, and at its deadline, what keeps each of them
+// from that and what to do.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	cluster, err := fleettest.New(t, fleet.Options{ControllerManager: true}).Create(t.Context(), "rollout")
+	must(t, err)
+	n := nodeless{clientFor(t, cluster.Config()), t}
+	if _, err := (install.Rollout{Namespace: "waited-for", Timeout: time.Hour}).Wait(t.Context(), n); err == nil {
+		t.Error("it waits for a Deployment that is not there")
+	}
+	must(t, install.Apply(t.Context(), n, objects(t, install.Options{Namespace: "waited-for", Image: "example.com/hub:v1"}), install.ApplyOptions{}))
+	n.pods(2)
+	for want, status := range map[string]corev1.PodStatus{
+		"ImagePullBackOff: Back-off pulling image; check that the nodes can pull example.com/hub:v1, or use another --image": container(waiting("ImagePullBackOff", "Back-off pulling image"), nil),
+		"CrashLoopBackOff: it ended with exit code 3 (Error); see kubectl -n waited-for logs ": container(waiting("CrashLoopBackOff", "back-off"),
+			&corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}),
+		"CreateContainerConfigError: no key; see kubectl -n waited-for describe pod ": container(waiting("CreateContainerConfigError", "no key."), nil),
+		"it runs and is not ready; see kubectl -n waited-for logs ":                   container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, nil),
+		"Unschedulable: 0/1 nodes are available": {Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"}}},
+	} {
+		n.report(status)
+		_, err := install.Rollout{Namespace: "waited-for", Timeout: time.Nanosecond}.Wait(t.Context(), n)
+		if !errors.Is(err, install.ErrNotRunning) || strings.Count(err.Error(), want) != 2 {
+			t.Errorf("%v, want for each of two Pods %q", err, want)
+		}
+	}
+
+	told := make(chan string, 100)
+	done := make(chan error, 1)
+	go func() {
+		_, err := install.Rollout{Namespace: "waited-for", Timeout: time.Hour, Progress: func(text string) { told <- text }}.Wait(t.Context(), n)
+		done <- err
+	}()
+	<-told
+	n.report(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}})
+	if err := <-done; err != nil {
+		t.Errorf("after all Pods were ready: %v", err)
+	}
+}
+
+// Pods that cannot be created are said with what refuses them, and an interruption ends the wait.
+func TestRollout_Refused(t *testing.T) {
+	t.Parallel()
+	c := clientFor(t, fleettest.Cluster(t, "refused").Config())
+	must(t, install.Apply(t.Context(), c, objects(t, install.Options{Namespace: "refused"}), install.ApplyOptions{}))
+	rollout := install.Rollout{Namespace: "refused", Timeout: time.Nanosecond}
+	expect := func(want string) {
+		t.Helper()
+		if _, err := rollout.Wait(t.Context(), c); !errors.Is(err, install.ErrNotRunning) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	expect("check that kube-controller-manager runs")
+	var d appsv1.Deployment
+	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "refused", Name: "clusterfx-hub"}, &d))
+	d.Status.ObservedGeneration = d.Generation
+	d.Status.Conditions = []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: pods",
+	}}
+	must(t, c.Status().Update(t.Context(), &d))
+	expect("Pods cannot be created: FailedCreate: exceeded quota: pods; change what refuses them")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	rollout = install.Rollout{Namespace: "refused", Timeout: time.Hour, Progress: func(string) { cancel() }}
+	if _, err := rollout.Wait(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("after an interruption: %v", err)
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/scaffold"
+)
+
+const ours = "github.com/clusterfx/clusterfx"
+
+// repository returns the folder of this repository.
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../../../..")
+	must(t, err)
+	return root
+}
+
+// ownModule returns a Go module of a user, which takes clusterfx from this repository. It has the requirements and the sums
+// of this repository, as go mod tidy would write them: no proxy is asked.
+func ownModule(t *testing.T) string {
+	t.Helper()
+	dir, root := t.TempDir(), repository(t)
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	must(t, err)
+	own := strings.Replace(string(text), "module "+ours, "module example.com/tenants-hub", 1) +
+		"\nrequire " + ours + " v0.0.0\n\nreplace " + ours + " => " + root + "\n"
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(own), 0o600))
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600))
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs a program in a folder, and returns what it prints.
+func run(t *testing.T, dir, program string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// A module in a Go module of one's own is formatted, compiles, and passes its test, with the program of a hub. That program
+// is not installed with the image of the stock hub.
+func TestModule_OfOnesOwn(t *testing.T) {
+	t.Parallel()
+	dir := ownModule(t)
+	files, err := scaffold.Module("team-notes", dir)
+	must(t, err)
+	if files.Package != "example.com/tenants-hub/teamnotes" || !files.HasProgram {
+		t.Errorf("it writes %+v", files.Paths())
+	}
+	must(t, files.Write())
+	for _, args := range [][]string{{"gofmt", "-l", "."}, {"go", "vet", "./..."}, {"go", "test", "-count=1", "./..."}} {
+		out, err := run(t, dir, args[0], args[1:]...)
+		if err != nil || args[0] == "gofmt" && out != "" {
+			t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		t.Logf("%s\n%s", strings.Join(args, " "), out)
+	}
+	if out, err := run(t, dir, "go", "build", "-tags", "nodev", "-o", "bin/hub", "."); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := run(t, dir, "bin/hub", "install", "--export"); err == nil || !strings.Contains(out, "hub is not the stock hub") {
+		t.Errorf("hub install of one's own hub: %v, %.300s", err, out)
+	}
+	if out, err := run(t, dir, "bin/hub", "install", "--export", "--image=example.com/tenants-hub:v1"); err != nil || !strings.Contains(out, "example.com/tenants-hub:v1") {
+		t.Errorf("hub install of one's own hub with --image: %v, %.300s", err, out)
+	}
+}
+
+// In this repository the module is a folder of modules, with the licence in every file, and passes its test there.
+func TestModule_OfThisRepository(t *testing.T) {
+	t.Parallel()
+	dir, root := t.TempDir(), repository(t)
+	must(t, os.MkdirAll(filepath.Join(dir, "registry"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+ours+"\n"), 0o600))
+	files, err := scaffold.Module("scaffolded", filepath.Join(dir, "registry"))
+	must(t, err)
+	if files.Package != ours+"/modules/scaffolded" || files.HasProgram {
+		t.Errorf("it writes %+v", files.Paths())
+	}
+	must(t, files.Write())
+	overlay := map[string]map[string]string{"Replace": {}}
+	for _, path := range files.Paths() {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		if !strings.HasPrefix(string(text), "// SPDX-License-Identifier: Apache-2.0\n\n") {
+			t.Errorf("%s has no licence", path)
+		}
+		place, err := filepath.Rel(dir, path)
+		must(t, err)
+		overlay["Replace"][filepath.Join(root, place)] = path
+	}
+	text, err := json.Marshal(overlay)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o600))
+	program := filepath.Join(dir, "module.test")
+	if out, err := run(t, root, "go", "test", "-vet=off", "-c", "-overlay="+filepath.Join(dir, "overlay.json"), "-o", program, "./modules/scaffolded"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := run(t, dir, program); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// What exists stays, and bad names are refused with an example of a good one.
+func TestModule_Refused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := scaffold.Module("tenants", dir); err == nil || !strings.Contains(err.Error(), "go mod init") {
+		t.Errorf("without a Go module: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
+	for _, name := range []string{"", "A", "a", "ten_ants", "type", "client", "registry", "../up", strings.Repeat("a", 33)} {
+		if _, err := scaffold.Module(name, dir); err == nil || !strings.Contains(err.Error(), "tenant-quota") {
+			t.Errorf("the name %q: %v", name, err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM mine\n"), 0o600))
+	files, err := scaffold.Module("tenants", dir)
+	must(t, err)
+	must(t, files.Write())
+	if text, err := os.ReadFile(filepath.Join(dir, "Dockerfile")); err != nil || string(text) != "FROM mine\n" {
+		t.Errorf("the Dockerfile that was there: %q, %v", text, err)
+	}
+	if _, err := scaffold.Module("tenants", dir); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("a second time: %v", err)
+	}
+	if second, err := scaffold.Module("others", dir); err != nil || second.HasProgram {
+		t.Errorf("a second module: %v", err)
+	}
+}
+
+// Every target of the Makefile can be made, and its image is what the Dockerfile takes.
+func TestModule_Makefile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
+	files, err := scaffold.Module("tenants", dir)
+	must(t, err)
+	must(t, files.Write())
+	makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))
+	must(t, err)
+	for _, target := range regexp.MustCompile(`(?m)^([a-z]+):`).FindAllStringSubmatch(string(makefile), -1) {
+		out, err := run(t, dir, "make", "--dry-run", target[1], "IMG=example.com:5000/hub:v2", "BASE=scratch")
+		if err != nil {
+			t.Errorf("make %s: %v\n%s", target[1], err, out)
+		}
+		for of, want := range map[string]string{
+			"image": "-o bin/hub .\ndocker build --build-arg BASE=scratch -t example.com:5000/hub:v2 .", "push": "docker push example.com:5000/hub:v2",
+			"install": "go run . install --image example.com:5000/hub:v2", "kind": "kind load docker-image example.com:5000/hub:v2 --name kind",
+		} {
+			if target[1] == of && !strings.Contains(out, want) {
+				t.Errorf("make %s has no %q:\n%s", of, want, out)
+			}
+		}
+	}
+}
