@@ -201,7 +201,16 @@ func (c *chain) meterFor(response *http.Response, kind requestKind) meter {
 	return nil
 }
 
+// Read reads the next piece.
 func (b *boundBody) Read(p []byte) (int, error) {
+	n, err := b.read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		exchangeOf(b.ctx).broke()
+	}
+	return n, err
+}
+
+func (b *boundBody) read(p []byte) (int, error) {
 	if b.left <= 0 {
 		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
 			return 0, err

@@ -255,7 +255,7 @@ func (c *appCache) isRunning() bool {
 // trying; the app notes what is in its way, unless it is only that a watch came to its end.
 func (e *epoch) watchFailed(_ context.Context, r *toolscache.Reflector, err error) {
 	what := r.TypeDescription()
-	e.log.V(1).Info("A watch failed and is tried again", "type", what, "error", err.Error())
+	e.log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err))
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 	case apierrors.IsForbidden(err):

@@ -38,10 +38,11 @@ func (e *epoch) connect(ctx context.Context) error {
 	}
 	e.mapper = newLiveMapper(served, func() (*mapping, error) { return discover(e.ctx) })
 	work := e.configFor(e.work, limiter)
-	mgr, err := ctrl.NewManager(config, e.managerOptions(work))
+	inner, err := ctrl.NewManager(config, e.managerOptions(work))
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
+	mgr := decodingManager{inner}
 	hub, err := e.hubClient()
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
@@ -80,10 +81,10 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Co
 // make the one that is lent out.
 func (e *epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
-		e.lend = sync.OnceValues(func() (client.Client, error) { return client.New(config, o) })
+		e.lend = sync.OnceValues(func() (client.Client, error) { return newDecodingClient(client.New(config, o)) })
 		ofModules := o
 		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
-		return client.New(work, ofModules)
+		return newDecodingClient(client.New(work, ofModules))
 	}
 }
 

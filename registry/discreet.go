@@ -35,7 +35,8 @@ func quoter(redact func(text string) string) Quoter {
 
 // hubCredential is the credential of the hub in its own cluster. That of a Pod is rotated in a file.
 type hubCredential struct {
-	config *rest.Config
+	config  *rest.Config
+	secrets *kubeconfig.Redactor // is told of it
 
 	mu    sync.Mutex // protects what follows
 	known kubeconfig.Credential
@@ -50,6 +51,7 @@ func (h *hubCredential) get() kubeconfig.Credential {
 	defer h.mu.Unlock()
 	if now := time.Now(); h.read.IsZero() || now.Sub(h.read) > hubCredentialAge {
 		h.known, h.read = kubeconfig.CredentialOf(h.config), now
+		h.secrets.Set("", h.known) // which is the name of no remote
 	}
 	return h.known
 }
@@ -60,18 +62,31 @@ func (env *environment) redactFor(t *kubeconfig.Transport) func(string) string {
 	return func(text string) string { return kubeconfig.Redact(t.Redact(text), env.hubCredential.get()) }
 }
 
-// redacting returns a logger that replaces credentials in the texts and errors that it logs, at every level. What a
-// remote wrote does not get into errors of requests; a response that cannot be decoded may still be quoted.
+// Redacting returns a logger that replaces the credentials which a Redactor knows in the texts and errors that it logs,
+// at every level. See Options.Secrets.
+func Redacting(log logr.Logger, secrets *kubeconfig.Redactor) logr.Logger {
+	if already, ok := log.GetSink().(*redactingSink); ok && already.secrets == secrets {
+		return log
+	}
+	log = redacting(log, secrets.Redact)
+	if sink, ok := log.GetSink().(*redactingSink); ok {
+		sink.secrets = secrets
+	}
+	return log
+}
+
+// redacting returns a logger that replaces credentials in the texts and errors that it logs, at every level.
 func redacting(log logr.Logger, redact func(string) string) logr.Logger {
 	if log.GetSink() == nil {
 		return log
 	}
-	return log.WithSink(&redactingSink{log.GetSink(), redact})
+	return log.WithSink(&redactingSink{inner: log.GetSink(), redact: redact})
 }
 
 type redactingSink struct {
-	inner  logr.LogSink
-	redact func(string) string
+	inner   logr.LogSink
+	redact  func(string) string
+	secrets *kubeconfig.Redactor // whose redact is; nil for another function
 }
 
 var _ logr.LogSink = (*redactingSink)(nil)
@@ -94,18 +109,18 @@ func (s *redactingSink) Error(err error, msg string, values ...any) {
 
 // WithValues returns a sink that adds values to each line.
 func (s *redactingSink) WithValues(values ...any) logr.LogSink {
-	return &redactingSink{s.inner.WithValues(s.all(values)...), s.redact}
+	return &redactingSink{s.inner.WithValues(s.all(values)...), s.redact, s.secrets}
 }
 
 // WithName returns a sink that names each line.
 func (s *redactingSink) WithName(name string) logr.LogSink {
-	return &redactingSink{s.inner.WithName(name), s.redact}
+	return &redactingSink{s.inner.WithName(name), s.redact, s.secrets}
 }
 
 // WithCallDepth returns a sink that takes the line of code further up for the origin of a line.
 func (s *redactingSink) WithCallDepth(depth int) logr.LogSink {
 	if inner, ok := s.inner.(logr.CallDepthLogSink); ok {
-		return &redactingSink{inner.WithCallDepth(depth), s.redact}
+		return &redactingSink{inner.WithCallDepth(depth), s.redact, s.secrets}
 	}
 	return s
 }

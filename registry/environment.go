@@ -24,6 +24,7 @@ type environment struct {
 	root          context.Context //nolint:containedctx // What everything of the registry lives in; it ends after Shutdown.
 	end           context.CancelFunc
 	hub           *rest.Config
+	secrets       *kubeconfig.Redactor
 	hubCredential *hubCredential
 	hubTransport  http.RoundTripper
 	hubMapper     meta.RESTMapper
@@ -57,8 +58,8 @@ type environment struct {
 func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *environment {
 	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
-		hubCredential: &hubCredential{config: o.Hub},
-		replica:       o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
+		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets},
+		replica: o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
 		modules: modules, shared: o.Shared, decorations: sortedDecorations(o.Decorations),
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: newSpans(o.Traces),
 	}

@@ -46,7 +46,7 @@ type hubParts struct {
 
 func newHubParts(p Params, r *Registry, o Options) (*hubParts, error) {
 	h := &hubParts{
-		environment: r.environment, registry: r, manager: p.Manager, options: o, log: p.Log, shutdowner: p.Shutdowner,
+		environment: r.environment, registry: r, manager: p.Manager, options: o, log: Redacting(p.Log, r.secrets), shutdowner: p.Shutdowner,
 		elected: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if err := h.validate(); err != nil {

@@ -84,6 +84,9 @@ type Options struct {
 	Policy kubeconfig.Policy
 	// Log is the parent of every app's logger. Default: discards.
 	Log logr.Logger
+	// Secrets is told the credentials of all remotes and that of the hub, so that loggers can replace them; what the
+	// registry, the apps and the hub parts log has them replaced. Default: one of the registry's own.
+	Secrets *kubeconfig.Redactor
 	// HubParts say what the hub parts of modules get from the program. They are for FX. Default: nothing.
 	HubParts HubPartOptions
 	// Metrics is where the apps' collectors go. Default: a registry of its own.
@@ -182,8 +185,11 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the transport to the hub: %w", err)
 	}
+	if o.Secrets == nil {
+		o.Secrets = &kubeconfig.Redactor{}
+	}
 	r := &Registry{core: &core{
-		log: o.Log, hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
+		log: Redacting(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		key:    []byte(rand.Text()),
 		actors: map[ClusterName]*actor{},
 		claims: map[string]claim{},
@@ -429,6 +435,7 @@ func (r *Registry) forget(a *actor, last func()) bool {
 	}
 	delete(r.actors, a.name)
 	r.figures.forget(a.name)
+	r.secrets.Set(string(a.name))
 	for id, c := range r.claims {
 		if c.name == a.name {
 			delete(r.claims, id)

@@ -43,24 +43,21 @@ func (s *remoteSink) Init(logr.RuntimeInfo) {}
 // Enabled reports whether a line of that level may be logged at all.
 func (s *remoteSink) Enabled(level int) bool { return s.inner != nil && s.inner.Enabled(level) }
 
-// Info logs a line, unless there were too many.
+// Info logs a line at the level of debugging at least, unless there were too many: what is wrong with a remote is said
+// in its Info, and is no failure of the hub.
 func (s *remoteSink) Info(level int, msg string, values ...any) {
-	if s.inner != nil && s.limit.Allow() {
+	const debugging = 1
+	if level = max(level, debugging); s.Enabled(level) && s.limit.Allow() {
 		s.inner.Info(level, clean(msg), cleanAll(values)...)
 	}
 }
 
-// Error logs a line at the level of debugging: what is wrong with a remote is said in its Info, and is
-// no failure of the hub.
+// Error logs a line as Info does.
 func (s *remoteSink) Error(err error, msg string, values ...any) {
-	const debugging = 1
-	if !s.Enabled(debugging) {
-		return
-	}
 	if err != nil {
-		values = append(values, "error", err)
+		values = append(values, "cause", err)
 	}
-	s.Info(debugging, msg, values...)
+	s.Info(0, msg, values...)
 }
 
 // WithValues returns a sink that adds values to each line, with the same limit.
@@ -79,11 +76,16 @@ func (s *remoteSink) WithName(name string) logr.LogSink {
 	return &remoteSink{inner: s.inner.WithName(name), limit: s.limit}
 }
 
-// cleanAll returns keys and values as short texts.
+// cleanAll returns keys and values as short texts. Of an error that is its class: client-go quotes events that it cannot
+// decode.
 func cleanAll(values []any) []any {
 	cleaned := make([]any, len(values))
 	for i, v := range values {
-		cleaned[i] = clean(fmt.Sprint(v))
+		if err, failed := v.(error); failed {
+			cleaned[i] = causeOf(err)
+		} else {
+			cleaned[i] = clean(fmt.Sprint(v))
+		}
 	}
 	return cleaned
 }

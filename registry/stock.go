@@ -131,8 +131,10 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				s.begin(false)
 			}
 			err = safely(func() (err error) {
-				list, err = inner.ListWithContext(ctx, o)
-				return err
+				return decoding(ctx, "list "+s.what, func(ctx context.Context) (err error) {
+					list, err = inner.ListWithContext(ctx, o)
+					return err
+				})
 			})
 			s.notePanic(err)
 			s.listed(ctx, err)

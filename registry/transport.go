@@ -63,6 +63,7 @@ func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	exchangeOf(own).answered(response)
 	if kind == kindStream && response.StatusCode != http.StatusOK {
 		// It is no stream: client-go reads it to its end before it says so.
 		kind = kindUnary

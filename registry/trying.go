@@ -5,7 +5,9 @@ package registry
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -32,6 +34,11 @@ func (a *actor) keepCredentials() {
 		}
 	}
 	a.credentials = wanted
+	var all []kubeconfig.Credential
+	for _, one := range slices.Sorted(maps.Keys(wanted)) {
+		all = append(all, wanted[one].Credential)
+	}
+	a.registry.secrets.Set(string(a.name), all...)
 }
 
 // try tries a credential on a connection of its own, and posts the outcome.

@@ -12,8 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -22,8 +25,10 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,18 +40,40 @@ import (
 // talker is a module that does what modules do, and returns each error to controller-runtime, which logs it.
 func talker() registry.Module {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create"}}}
-	return registry.NewModule("talker", registry.ModuleOptions{Rules: rules, Remote: fx.Invoke(func(p registry.Remote) error {
+	hub := fx.Invoke(func(log logr.Logger, r *registry.Registry, mgr ctrl.Manager) error {
+		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return talkToAll(ctx, log, r) }))
+	})
+	return registry.NewModule("talker", registry.ModuleOptions{Rules: rules, Hub: hub, Remote: fx.Invoke(func(p registry.Remote) error {
 		write := func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "talker-", Namespace: "default"}}
 			if err := p.Client.Create(ctx, made, client.DryRunAll); err != nil {
 				p.Log.Info("Could not create a ConfigMap", "error", err.Error())
 				return ctrl.Result{}, fmt.Errorf("create a ConfigMap: %w", err)
 			}
+			p.Log.Info("Created a ConfigMap", "echo", made.Data["echo"])
 			return ctrl.Result{}, nil
 		}
 		return ctrl.NewControllerManagedBy(p.Manager).Named("talker").For(&corev1.ConfigMap{}).
 			Complete(registry.Supervise(p.Manager, reconcile.Func(write)))
 	})})
+}
+
+// talkToAll does what the app does from the hub, for each remote that is ready.
+func talkToAll(ctx context.Context, log logr.Logger, r *registry.Registry) error {
+	return wait.PollUntilContextCancel(ctx, 2*time.Second, true, func(ctx context.Context) (bool, error) {
+		for _, info := range r.List() {
+			err := r.WithClient(ctx, info.Name, func(ctx context.Context, remote client.Client) error {
+				made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "talker-", Namespace: "default"}}
+				err := remote.Create(ctx, made, client.DryRunAll)
+				log.Info("Created a ConfigMap from the hub", "remote", info.Name, "failed", err != nil, "echo", made.Data["echo"])
+				return err
+			})
+			if err != nil {
+				log.Error(err, "Could not create a ConfigMap from the hub", "remote", info.Name)
+			}
+		}
+		return false, nil
+	})
 }
 
 // witness keeps everything that a hub makes known.
@@ -114,15 +141,29 @@ func TestCanary(t *testing.T) {
 		h.create(names[about], nil)
 	}
 	for _, about := range slices.Sorted(maps.Keys(servers)) {
-		eventually(t, func() error {
+		patiently(t, func() error {
 			if n := servers[about].echoed.Load(); n < 1 {
 				return fmt.Errorf("%s: the token was sent back %d times", about, n)
 			}
 			return nil
 		})
 	}
-	for _, about := range []string{"write", "written", "kind", "failure", "type", "broken", "renewal"} {
-		eventually(t, func() error { return w.sawError(names[about]) })
+	for _, about := range []string{
+		"write", "written", "kind", "failure", "type", "broken", "renewal", "write-time", "write-large", "write-kind",
+	} {
+		patiently(t, func() error { return w.sawError("Reconciler error", names[about]) })
+	}
+	patiently(t, func() error { return w.sawError("A watch failed", names["list-time"]) })
+	for _, about := range []string{"watch", "watch-time", "watch-type", "watch-kind"} { // the informer has tried again
+		patiently(t, func() error {
+			if n := servers[about].echoed.Load(); n < 3 {
+				return fmt.Errorf("%s: %d watches", about, n)
+			}
+			return nil
+		})
+	}
+	for _, text := range []string{"Created a ConfigMap", "Created a ConfigMap from the hub"} {
+		patiently(t, func() error { return w.sawError(text+`"`, names["told"]) })
 	}
 	for where, text := range w.all(t, h, slices.Collect(maps.Values(names))) {
 		for about, e := range servers {
@@ -130,16 +171,25 @@ func TestCanary(t *testing.T) {
 				t.Errorf("%s has the token of %s: %s", where, about, near)
 			}
 		}
+		if at := strings.Index(strings.ToLower(text), "spoken"); at >= 0 {
+			t.Errorf("%s has words of a remote: %s", where, text[max(0, at-300):min(len(text), at+100)])
+		}
 	}
 	h.expectRuns()
 }
 
-// sawError returns nil when an error of a reconciler that concerns a Cluster was logged.
-func (w *witness) sawError(name string) error {
+// patiently waits until check returns nil. The checks read the whole log, and the servers are many.
+func patiently(t *testing.T, check func() error) {
+	t.Helper()
+	gomega.NewWithT(t).Eventually(check).WithTimeout(5 * time.Minute).WithPolling(500 * time.Millisecond).Should(gomega.Succeed())
+}
+
+// sawError returns nil when a text that concerns a Cluster was logged.
+func (w *witness) sawError(text, name string) error {
 	for line := range strings.Lines(w.log()) {
-		if strings.Contains(line, "Reconciler error") && strings.Contains(line, name) {
+		if strings.Contains(line, text) && strings.Contains(line, name) {
 			return nil
 		}
 	}
-	return fmt.Errorf("no error of %s was logged", name)
+	return fmt.Errorf("%q of %s was not logged", text, name)
 }

@@ -108,17 +108,33 @@ func echoes() map[string]echoing {
 			`[{"name":%[1]q,"versions":[{"groupVersion":%[1]q,"version":%[1]q}]}]}`, 200)),
 		"list":      inStatus(http.StatusForbidden, reads),
 		"list-type": when(reads, inType),
-		"watch":     when(reads, inEvent),
-		"review":    inStatus(http.StatusInternalServerError, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "selfsubject") }),
-		"renewal":   inStatus(http.StatusInternalServerError, ending("/token")),
-		"write":     inStatus(http.StatusUnprocessableEntity, writes),
-		"written":   when(writes, inPage),
-		"kind":      when(writes, object(`{"kind":%[1]q,"apiVersion":%[1]q}`, 200)),
-		"failure":   when(writes, object(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":500}`, 200)),
-		"type":      when(writes, inType),
-		"broken":    when(writes, malformed),
+		"watch": when(reads, inWatch(object(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1",`+
+			`"status":"Failure","message":"SPOKEN %[1]s","reason":%[1]q,"code":403}}`, 200))),
+		"review":  inStatus(http.StatusInternalServerError, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "selfsubject") }),
+		"renewal": inStatus(http.StatusInternalServerError, ending("/token")),
+		"write":   inStatus(http.StatusUnprocessableEntity, writes),
+		"written": when(writes, inPage),
+		"kind":    when(writes, object(`{"kind":%[1]q,"apiVersion":%[1]q}`, 200)),
+		"failure": when(writes, object(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":500}`, 200)),
+		"type":    when(writes, inType),
+		"broken":  when(writes, malformed),
+
+		"write-time": when(writes, object(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"creationTimestamp":"SPOKEN %s"}}`, 200)),
+		"write-large": when(writes, object(`{"x":"`+large+`","kind":"Status","apiVersion":"v1","status":"Failure",`+
+			`"message":"SPOKEN %s","code":500}`, 200)),
+		"write-kind": when(writes, object(`{"x":"`+large+`","kind":"SPOKEN %[1]s","apiVersion":"v1"}`, 200)),
+		"list-time": when(reads, object(`{"kind":"ConfigMapList","apiVersion":"v1","items":`+
+			`[{"metadata":{"name":"x","creationTimestamp":"SPOKEN %s"}}]}`, 200)),
+		"watch-time": when(reads, inWatch(object(`{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1",`+
+			`"metadata":{"name":"x","creationTimestamp":"SPOKEN %s"}}}`, 200))),
+		"watch-type": when(reads, inWatch(object(`{"type":"SPOKEN %s","object":{"kind":"ConfigMap","apiVersion":"v1"}}`, 200))),
+		"watch-kind": when(reads, inWatch(object(`{"type":"ADDED","object":{"kind":"SPOKEN %s","apiVersion":"v1"}}`, 200))),
+		"told":       when(writes, object(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{"echo":%q}}`, 1<<20)),
 	}
 }
+
+// large is more than what is kept of a response.
+var large = strings.Repeat("x", 300<<10)
 
 func when(about func(*http.Request) bool, script echoing) echoing {
 	return func(w http.ResponseWriter, r *http.Request, token string) bool {
@@ -132,7 +148,7 @@ func inStatus(code int, about func(*http.Request) bool) echoing {
 		short := token[max(0, len(token)-40):]
 		status := metav1.Status{
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code),
-			Message: `admission webhook "` + strings.ToLower(short) + `" denied the request: Authorization: Bearer ` + token,
+			Message: `admission webhook "` + strings.ToLower(short) + `" denied the request: SPOKEN Authorization: Bearer ` + token,
 			Reason:  metav1.StatusReason(short),
 			Details: &metav1.StatusDetails{
 				Name: strings.ToLower(short), Group: token, Kind: short,
@@ -153,7 +169,7 @@ func inStatus(code int, about func(*http.Request) bool) echoing {
 func inPage(w http.ResponseWriter, _ *http.Request, token string) bool {
 	w.Header().Set("Content-Type", "text/html")
 	w.WriteHeader(http.StatusBadGateway)
-	_, _ = fmt.Fprintf(w, "<html>Bad gateway: Authorization: Bearer %s</html>", token)
+	_, _ = fmt.Fprintf(w, "<html>SPOKEN: Bad gateway: Authorization: Bearer %s</html>", token)
 	return true
 }
 
@@ -179,11 +195,12 @@ func inType(w http.ResponseWriter, _ *http.Request, token string) bool {
 	return true
 }
 
-// inEvent sends the token in the error that ends a watch.
-func inEvent(w http.ResponseWriter, r *http.Request, token string) bool {
-	watch := r.URL.Query().Get("watch")
-	return (watch == "1" || watch == "true") && object(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1",`+
-		`"status":"Failure","message":%[1]q,"reason":%[1]q,"code":403}}`, 200)(w, r, token)
+// inWatch limits a script to watches.
+func inWatch(script echoing) echoing {
+	return when(func(r *http.Request) bool {
+		watch := r.URL.Query().Get("watch")
+		return watch == "1" || watch == "true"
+	}, script)
 }
 
 // malformed sends the token in the place of the code of the response.

@@ -4,13 +4,13 @@ package kubeconfig
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,35 +33,66 @@ const (
 )
 
 // amend replaces what client-go would quote of a response that accepts a request: a media type that is not known, a
-// Status of failure, and a kind that is no name. The body of a large object, of a watch and of a proxy in the remote passes.
+// Status of failure, a kind that is no name, and the Status of an event of a watch. The body that a proxy in the remote
+// passes on stays as it is: it is data.
 func amend(r *http.Request, response *http.Response, credentials []Credential) {
-	if isProxied(r) {
-		return
-	}
 	own := func(text string) bool { return Redact(text, credentials...) == text }
-	if form := response.Header.Get("Content-Type"); form != "" {
-		response.Header = response.Header.Clone()
-		response.Header.Set("Content-Type", knownType(form, own))
-	}
 	form := response.Header.Get("Content-Type")
-	if isObject := strings.HasPrefix(form, runtime.ContentTypeJSON) || strings.HasPrefix(form, runtime.ContentTypeProtobuf); !isObject || isStream(r) {
+	if isProxied(r) {
+		if _, _, err := mime.ParseMediaType(form); form != "" && (err != nil || !own(form)) {
+			response.Header = response.Header.Clone()
+			response.Header.Set("Content-Type", otherType)
+		}
 		return
 	}
-	response.Body = &acceptance{ReadCloser: response.Body, judge: func(body []byte) error { return judgeObject(form, body, own) }}
+	if form != "" {
+		form = knownType(form, own)
+		response.Header = response.Header.Clone()
+		response.Header.Set("Content-Type", form)
+	}
+	isProtobuf := strings.HasPrefix(form, runtime.ContentTypeProtobuf)
+	switch {
+	case !isProtobuf && !strings.HasPrefix(form, runtime.ContentTypeJSON):
+	case isWatch(r):
+		response.Body = newEventBody(response.Body, isProtobuf, eventJudge{r, credentials, own})
+	case isTrue(r, "follow"):
+	case isProtobuf:
+		response.Body = &acceptance{response.Body, &protobufJudge{verdict: verdict{own: own}}}
+	default:
+		response.Body = &acceptance{response.Body, newJSONJudge(own)}
+	}
 }
 
-// isProxied reports whether something in the remote, and not its API server, responds to a request.
+// isProxied reports whether something in the remote, and not its API server, responds to a request: what is behind the
+// subresource proxy of an object.
 func isProxied(r *http.Request) bool {
-	return r.URL != nil && slices.Contains(strings.Split(r.URL.Path, "/"), "proxy")
-}
-
-func isStream(r *http.Request) bool {
 	if r.URL == nil {
 		return false
 	}
-	query := r.URL.Query()
-	isTrue := func(name string) bool { return query.Get(name) == "true" || query.Get(name) == "1" }
-	return isTrue("watch") || isTrue("follow")
+	_, rest, found := strings.Cut(r.URL.Path, "/apis/")
+	version := 2 // group and version
+	if !found {
+		if _, rest, found = strings.Cut(r.URL.Path, "/api/"); !found {
+			return false
+		}
+		version = 1
+	}
+	parts := strings.Split(rest, "/")
+	parts = parts[min(version, len(parts)):]
+	if len(parts) > 3 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	return len(parts) > 2 && parts[2] == "proxy"
+}
+
+func isWatch(r *http.Request) bool { return isTrue(r, "watch") }
+
+func isTrue(r *http.Request, name string) bool {
+	if r.URL == nil {
+		return false
+	}
+	value := r.URL.Query().Get(name)
+	return value == "true" || value == "1"
 }
 
 // knownType returns a media type with the parameters that Kubernetes uses, or otherType.
@@ -85,52 +116,176 @@ func knownType(form string, own func(text string) bool) string {
 	return mime.FormatMediaType(media, kept)
 }
 
-// acceptance is the body of a response that accepts a request. Its end is an error if what came is refused.
+// acceptance is the body of a response that accepts a request. It ends with an error if the response is refused.
 type acceptance struct {
 	io.ReadCloser
-	judge func(body []byte) error
-	body  []byte
-	large bool // nothing is kept
+	judge judge
 }
 
+// judge reads an object that arrives in pieces, and returns an error if client-go would quote it. Whatever is no object
+// is for the decoder to refuse.
+type judge interface {
+	read(piece []byte) error
+	end() error
+}
+
+// Read reads the next piece.
 func (b *acceptance) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if !b.large {
-		b.body = append(b.body, p[:n]...)
+	if refused := b.judge.read(p[:n]); refused != nil {
+		return 0, refused
 	}
-	if len(b.body) > maxStatus {
-		b.body, b.large = nil, true
-	}
-	if errors.Is(err, io.EOF) && !b.large {
-		if refused := b.judge(b.body); refused != nil {
+	if errors.Is(err, io.EOF) {
+		if refused := b.judge.end(); refused != nil {
 			return n, refused
 		}
 	}
 	return n, err
 }
 
-// judgeObject returns an error if client-go would quote an object. What is none is for the decoder to refuse.
-func judgeObject(form string, body []byte, own func(text string) bool) error {
-	var of metav1.TypeMeta
-	if strings.HasPrefix(form, runtime.ContentTypeProtobuf) {
-		var wrapped runtime.Unknown
-		raw, found := bytes.CutPrefix(body, []byte("k8s\x00"))
-		if !found || wrapped.Unmarshal(raw) != nil {
-			return nil //nolint:nilerr // The decoder refuses it.
-		}
-		of = metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}
-	} else if json.Unmarshal(body, &of) != nil {
-		return nil //nolint:nilerr // The decoder refuses it.
-	}
-	isName := func(text, alphabet string) bool { return text == "" || word(text, alphabet) != "" && own(text) }
+// verdict is what a judge knows of an object.
+type verdict struct {
+	own                 func(text string) bool // a text has nothing of the credentials
+	isStatus, succeeded bool
+}
+
+// typed returns an error if the kind or the apiVersion of an object is not the name of one.
+func (v *verdict) typed(of metav1.TypeMeta) error {
+	isName := func(text, alphabet string) bool { return text == "" || word(text, alphabet) != "" && v.own(text) }
 	if !isName(of.Kind, isKind) || !isName(of.APIVersion, isVersion) {
 		return errKind
 	}
-	if of.Kind != "Status" {
-		return nil
-	}
-	if said, err := decodeStatus(form, body); err != nil || said.Status != metav1.StatusSuccess {
+	v.isStatus = v.isStatus || of.Kind == "Status"
+	return nil
+}
+
+func (v *verdict) end() error {
+	if v.isStatus && !v.succeeded {
 		return errFailure
 	}
 	return nil
+}
+
+// jsonJudge is the judge of JSON.
+type jsonJudge struct {
+	verdict
+	outline outline
+}
+
+func newJSONJudge(own func(string) bool) *jsonJudge {
+	j := &jsonJudge{verdict: verdict{own: own}}
+	j.outline.found = j.found
+	return j
+}
+
+func (j *jsonJudge) found(path, text string) error {
+	switch path {
+	case "kind":
+		return j.typed(metav1.TypeMeta{Kind: text})
+	case "apiVersion":
+		return j.typed(metav1.TypeMeta{APIVersion: text})
+	case "status":
+		j.succeeded = text == metav1.StatusSuccess
+	}
+	return nil
+}
+
+func (j *jsonJudge) read(piece []byte) error {
+	for len(piece) > 0 {
+		n, _, err := j.outline.read(piece)
+		if err != nil {
+			return err
+		}
+		piece = piece[n:]
+	}
+	return nil
+}
+
+// protobufJudge is the judge of protobuf. It keeps the beginning of an object, and what follows its largest field.
+type protobufJudge struct {
+	verdict
+	kept    []byte // all of a small object; of a large one, the beginning, and then the end
+	skipped int    // bytes of the largest field that are still to come
+	large   bool
+}
+
+// maxRest is how much may follow the largest field of a large object: API servers say in it how the field is encoded.
+const maxRest = 1 << 10
+
+func (j *protobufJudge) read(piece []byte) error {
+	skip := min(j.skipped, len(piece))
+	j.skipped -= skip
+	j.kept = append(j.kept, piece[skip:]...)
+	switch {
+	case j.large && len(j.kept) > maxRest:
+		return errKind
+	case j.large || len(j.kept) <= maxStatus:
+		return nil
+	}
+	j.large = true
+	return j.cut()
+}
+
+// cut judges the beginning of a large object and forgets it: its type, which is the first field, and of the second one
+// the length.
+func (j *protobufJudge) cut() error {
+	rest, found := bytes.CutPrefix(j.kept, []byte(protobufPrefix))
+	if !found {
+		return nil // It is for the decoder to refuse.
+	}
+	types, rest, first := cutField(rest, 1)
+	length, n := binary.Uvarint(rest[min(1, len(rest)):])
+	if !first || len(rest) == 0 || rest[0] != 2<<3|2 || n <= 0 || length > math.MaxInt32 {
+		return errKind
+	}
+	var of runtime.TypeMeta
+	if err := of.Unmarshal(types); err != nil {
+		return errKind
+	}
+	rest = rest[1+n:]
+	skip := min(int(length), len(rest))                            //nolint:gosec // It is at most MaxInt32.
+	j.kept, j.skipped = bytes.Clone(rest[skip:]), int(length)-skip //nolint:gosec // It is at most MaxInt32.
+	if of.Kind == "Status" {                                       // A true one is small.
+		return errFailure
+	}
+	return j.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion})
+}
+
+func (j *protobufJudge) end() error {
+	if j.large {
+		var rest runtime.Unknown
+		if rest.Unmarshal(j.kept) == nil && (rest.TypeMeta != runtime.TypeMeta{} || len(rest.Raw) > 0) {
+			return errKind
+		}
+		return nil
+	}
+	var wrapped runtime.Unknown
+	raw, found := bytes.CutPrefix(j.kept, []byte(protobufPrefix))
+	if !found || wrapped.Unmarshal(raw) != nil {
+		return nil // The decoder refuses it.
+	}
+	if err := j.typed(metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}); err != nil {
+		return err
+	}
+	if j.isStatus {
+		said, err := decodeStatus(runtime.ContentTypeProtobuf, j.kept)
+		j.succeeded = err == nil && said.Status == metav1.StatusSuccess
+	}
+	return j.verdict.end()
+}
+
+// protobufPrefix begins each object in protobuf, but for those in events.
+const protobufPrefix = "k8s\x00"
+
+// cutField returns the content of the field that a message in protobuf begins with, and what follows it.
+func cutField(message []byte, number byte) (content, rest []byte, found bool) {
+	if len(message) == 0 || message[0] != number<<3|2 {
+		return nil, message, false
+	}
+	length, n := binary.Uvarint(message[1:])
+	if n <= 0 || length > uint64(len(message)-1-n) {
+		return nil, message, false
+	}
+	end := 1 + n + int(length) //nolint:gosec // It is at most the length of the message.
+	return message[1+n : end], message[end:], true
 }

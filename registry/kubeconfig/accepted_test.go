@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -56,6 +57,42 @@ func TestDiscreet_AcceptedWithWords(t *testing.T) {
 	}
 }
 
+// encoded returns an object of a kind in protobuf.
+func encoded(t *testing.T, kind, version string, raw []byte) string {
+	t.Helper()
+	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: kind, APIVersion: version}, Raw: raw}
+	body, err := wrapped.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "k8s\x00" + string(body)
+}
+
+// An object whose name is that of a subresource is judged like any other one.
+func TestDiscreet_NamedProxy(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/api/v1/namespaces/x/configmaps/proxy", "/api/v1/namespaces/proxy/pods", "/apis/example.com/v1/proxy"} {
+		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
+			body := io.NopCloser(strings.NewReader(`{"kind":"SPOKEN words"}`))
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
+		}))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://example.com"+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(response.Body); !errors.Is(err, kubeconfig.ErrNotKubernetes) {
+			t.Errorf("%s: the error is %v", path, err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What is no error passes as it came: objects, a Status of success, media types with their parameters, watches, and
 // what something behind a proxy of the remote sends.
 func TestDiscreet_Accepted(t *testing.T) {
@@ -66,16 +103,27 @@ func TestDiscreet_Accepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var largeProtobuf bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(&corev1.ConfigMap{
+		Data: map[string]string{"x": strings.Repeat("x", 1<<20)},
+	}, &largeProtobuf); err != nil {
+		t.Fatal(err)
+	}
 	large := `{"kind":"Foo-Bar","apiVersion":"a.b.c/v1-2","data":"` + strings.Repeat("x", 1<<20) + `"}`
 	for _, c := range []struct{ path, form, want, body string }{
 		{"/api/v1/pods", "application/json; charset=utf-8", "", `{"kind":"PodList","apiVersion":"v1"}`},
 		{"/api/v1/pods", "application/json;x=SPOKEN", "application/json", `{}`},
 		{"/api/v1/pods/x", "application/json", "", `{"kind":"Status","apiVersion":"v1","status":"Success"}`},
 		{"/apis", discovery, "", large},
+		{"/api/v1/configmaps/x", runtime.ContentTypeProtobuf, "", largeProtobuf.String()},
 		{"/version", "application/json", "", `{"gitVersion":"v1.36.0"}`},
 		{"/logs", "text/plain", "", string(failure)},
-		{"/api/v1/pods?watch=true", "application/json", "", `{"type":"ERROR","object":` + string(failure) + `}`},
+		{"/api/v1/pods?watch=true", "application/json", "", `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","x":"\\"{"}}` + "\n"},
+		{"/api/v1/pods/x/log?follow=true", "text/plain", "", string(failure)},
 		{"/api/v1/namespaces/x/services/y/proxy/z", "image/png", "", string(failure)},
+		{"/api/v1/nodes/y/proxy/z", "application/json", "", string(failure)},
+		{"/api/v1/nodes/y/proxy", canaryToken + "/x", "application/octet-stream", string(failure)},
+		{"/apis/example.com/v1/clusters/y/proxy/api/v1", "SPOKEN, SPOKEN", "application/octet-stream", string(failure)},
 		{"/metrics", "", "", "x 1"},
 	} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {

@@ -35,7 +35,7 @@ const (
 // wait. The functions of package apierrors work as before. Errors of the connection get a fixed text, too: that of a
 // certificate names its subjects, and that of a malformed response quotes it. They still match what they wrap.
 // Of a response that accepts a request, a media type that is not known is replaced, and a Status of failure or a kind that
-// is no name is an error, unless the body is longer than 256 KiB or a watch.
+// is no name is an error. The Status of an ERROR event of a watch is replaced as that of a refusal is.
 // credentials are those that the server may echo, besides the token of the request; a Transport does all of this itself.
 func Discreet(next http.RoundTripper, credentials ...Credential) http.RoundTripper {
 	return discreet{next, credentials}
@@ -124,7 +124,7 @@ func decodeStatus(form string, body []byte) (*metav1.Status, error) {
 		return &said, err
 	}
 	var wrapped runtime.Unknown
-	raw, found := bytes.CutPrefix(body, []byte("k8s\x00"))
+	raw, found := bytes.CutPrefix(body, []byte(protobufPrefix))
 	if !found {
 		return nil, ErrNotKubernetes
 	}

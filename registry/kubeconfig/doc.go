@@ -72,7 +72,9 @@
 // For the same reason a Transport keeps what the server writes out of errors, with Discreet: a server that echoes
 // the headers of a request would put the hub's token into whatever quotes the error. The price is that the
 // body of a response of 400 and above is lost, also of one that a proxy in the remote passes on, and that a
-// module sees which field was refused but not the words for it.
+// module sees which field was refused but not the words for it. In a watch the Status of an ERROR event is replaced
+// in the same way; events with objects pass as they arrive. A Redactor replaces the credentials of many remotes in what
+// is logged.
 //
 // Addresses are judged when they are dialled, after name resolution, because a name that was
 // harmless when it was checked may lead elsewhere a moment later. Those in a URL are judged by

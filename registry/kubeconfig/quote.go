@@ -52,8 +52,10 @@ const (
 )
 
 // Redact replaces each part of one of the credentials in a text by "[redacted]". A part has 12 characters at least,
-// or is all of a shorter credential of 8 characters at least. What is kept of the text is not changed; Quote does more.
+// or is all of a shorter credential of 8 characters at least. What is kept of the text is not changed, but that a text
+// of more than 64 KiB is cut; Quote does more.
 func Redact(text string, credentials ...Credential) string {
+	text = bounded(text)
 	for _, c := range credentials {
 		for _, hidden := range c.secret().texts() {
 			text = redact(text, hidden)

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Options say how a hub runs. Config is required. The defaults are those of a hub inside a test;
@@ -113,6 +114,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Log.GetSink() == nil {
 		o.Log = logr.Discard()
 	}
+	if o.Registry.Secrets == nil {
+		o.Registry.Secrets = &kubeconfig.Redactor{}
+	}
+	o.Log = registry.Redacting(o.Log, o.Registry.Secrets)
 	if o.Config.UserAgent == "" {
 		o.Config.UserAgent = "clusterfx/" + o.Registry.Replica
 	}

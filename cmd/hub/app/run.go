@@ -13,6 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 const runExample = `  # Against the current context of the kubeconfig
@@ -52,6 +53,8 @@ func newRun(p program) *cobra.Command {
 			o.Log.Error(err, "Failed to register the metrics of the log")
 		}
 		defer o.Registry.Metrics.Unregister(out)
+		o.Registry.Secrets = &kubeconfig.Redactor{}
+		o.Log = registry.Redacting(o.Log, o.Registry.Secrets)
 		logging.Route(o.Log)
 		if p.isHub != nil {
 			p.isHub(o.Config)

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// errEvent ends a watch.
+var errEvent = fmt.Errorf("the server sends an event that is not one of a watch: %w", ErrNotKubernetes)
+
+// maxHeld is how much of an event is held back: one whose type is not known yet, and one of an error.
+const maxHeld = 2 << 20
+
+// eventBody is the body of a watch. Events with objects pass as they come. Those with errors have the Status replaced,
+// and what is no event ends the watch with an error.
+type eventBody struct {
+	io.ReadCloser
+	filter interface {
+		// read reads a piece and returns what passes, which is valid until the next call.
+		read(piece []byte) ([]byte, error)
+	}
+	ready []byte // what passes and was not read yet
+	err   error  // after that
+}
+
+func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) *eventBody {
+	if isProtobuf {
+		return &eventBody{ReadCloser: body, filter: &protobufEvents{judge: judge}}
+	}
+	return &eventBody{ReadCloser: body, filter: newJSONEvents(judge)}
+}
+
+// Read reads what passes.
+func (b *eventBody) Read(p []byte) (int, error) {
+	for len(b.ready) == 0 && b.err == nil && len(p) > 0 {
+		n, err := b.ReadCloser.Read(p)
+		b.ready, b.err = b.filter.read(p[:n])
+		if b.err == nil {
+			b.err = err
+		}
+	}
+	n := copy(p, b.ready)
+	b.ready = b.ready[n:]
+	if len(b.ready) > 0 {
+		return n, nil
+	}
+	return n, b.err
+}
+
+// eventJudge says what becomes of an event.
+type eventJudge struct {
+	request     *http.Request
+	credentials []Credential
+	own         func(text string) bool
+}
+
+// isPlain reports whether an event of a type has an object in it.
+func isPlain(kind string) bool {
+	switch watch.EventType(kind) {
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark:
+		return true
+	}
+	return false
+}
+
+// status returns what is kept of the Status of an event.
+func (j eventJudge) status(form string, object []byte) metav1.Status {
+	code := http.StatusInternalServerError
+	if said, err := decodeStatus(form, object); err == nil && said.Code >= http.StatusBadRequest && said.Code < 600 {
+		code = int(said.Code)
+	}
+	return statusOf(j.request, code, form, object).hide(j.credentials)
+}
+
+// jsonEvents passes events in JSON.
+type jsonEvents struct {
+	judge   eventJudge
+	outline outline
+	kind    string // the type of the event; empty if it is not known yet
+	held    []byte // of the event
+	passed  []byte
+}
+
+func newJSONEvents(judge eventJudge) *jsonEvents {
+	e := &jsonEvents{judge: judge}
+	e.outline.found = e.found
+	return e
+}
+
+func (e *jsonEvents) found(path, text string) error {
+	types := verdict{own: e.judge.own}
+	switch path {
+	case "type":
+		if e.kind != "" || !isPlain(text) && text != string(watch.Error) {
+			return errEvent
+		}
+		e.kind = text
+	case "object.kind":
+		return types.typed(metav1.TypeMeta{Kind: text})
+	case "object.apiVersion":
+		return types.typed(metav1.TypeMeta{APIVersion: text})
+	}
+	return nil
+}
+
+func (e *jsonEvents) read(piece []byte) ([]byte, error) {
+	e.passed = e.passed[:0]
+	for len(piece) > 0 {
+		if e.outline.depth == 0 && e.kind == "" && len(e.held) == 0 {
+			piece = bytes.TrimLeft(piece, " \t\r\n")
+			if len(piece) > 0 && piece[0] != '{' {
+				return e.passed, errEvent
+			}
+		}
+		complete := len(e.passed)
+		n, ended, err := e.outline.read(piece)
+		if err == nil {
+			err = e.take(piece[:n], ended)
+		}
+		if err != nil {
+			return e.passed[:complete], err
+		}
+		piece = piece[n:]
+	}
+	return e.passed, nil
+}
+
+// take passes a piece of an event on, or holds it back.
+func (e *jsonEvents) take(piece []byte, ended bool) error {
+	if isPlain(e.kind) {
+		e.passed = append(append(e.passed, e.held...), piece...)
+		e.held = nil
+	} else if e.held = append(e.held, piece...); len(e.held) > maxHeld {
+		return errEvent
+	}
+	if !ended {
+		return nil
+	}
+	if e.kind == string(watch.Error) {
+		var event struct{ Object json.RawMessage }
+		_ = json.Unmarshal(e.held, &event) // What is no Status becomes one.
+		rewritten, err := json.Marshal(map[string]any{"type": watch.Error, "object": e.judge.status(runtime.ContentTypeJSON, event.Object)})
+		if err != nil {
+			return errEvent
+		}
+		e.passed = append(append(e.passed, rewritten...), '\n')
+	} else if e.kind == "" {
+		return errEvent
+	}
+	e.kind, e.held = "", nil
+	return nil
+}
+
+// protobufEvents passes events in protobuf, each after its length.
+type protobufEvents struct {
+	judge  eventJudge
+	left   uint64 // bytes of the event that still come and pass
+	held   []byte // of the event, with its length
+	passed []byte
+}
+
+// lengthSize is the size of the length of an event.
+const lengthSize = 4
+
+func (e *protobufEvents) read(piece []byte) ([]byte, error) {
+	e.passed = e.passed[:0]
+	for len(piece) > 0 {
+		if e.left == 0 {
+			e.held, piece = append(e.held, piece[0]), piece[1:]
+			if err := e.look(); err != nil {
+				return e.passed, err
+			}
+			continue
+		}
+		n := min(uint64(len(piece)), e.left)
+		e.passed, piece = append(e.passed, piece[:n]...), piece[n:]
+		e.left -= n
+	}
+	return e.passed, nil
+}
+
+// longestHead is how much of an event says that it has an object and nothing else: its type, and the length of the object.
+const longestHead = 32
+
+// look decides whether the event that is held passes.
+func (e *protobufEvents) look() error {
+	if len(e.held) < lengthSize {
+		return nil
+	}
+	length, event := uint64(binary.BigEndian.Uint32(e.held)), e.held[lengthSize:]
+	if len(event) <= longestHead {
+		if kind, rest, found := cutField(event, 1); found && isPlain(string(kind)) && len(rest) > 1 && rest[0] == 2<<3|2 {
+			size, n := binary.Uvarint(rest[1:])
+			if before := uint64(len(event) - len(rest) + 1 + max(n, 0)); n > 0 && size < 1<<32 && before+size == length { //nolint:gosec // Lengths.
+				e.passed = append(e.passed, e.held...)
+				e.left, e.held = length-uint64(len(event)), nil
+				return nil
+			}
+		}
+	}
+	switch {
+	case uint64(len(event)) >= length:
+		return e.rewrite(event)
+	case len(event) > maxHeld:
+		return errEvent
+	}
+	return nil
+}
+
+// rewrite passes an event that is complete and was held.
+func (e *protobufEvents) rewrite(event []byte) error {
+	var said metav1.WatchEvent
+	if said.Unmarshal(event) != nil {
+		return errEvent
+	}
+	if said.Type == string(watch.Error) {
+		status := e.judge.status(runtime.ContentTypeProtobuf, said.Object.Raw)
+		raw, err := encodeStatus(status)
+		if err != nil {
+			return errEvent
+		}
+		said.Object = runtime.RawExtension{Raw: raw}
+	} else if !isPlain(said.Type) {
+		return errEvent
+	}
+	rewritten, err := said.Marshal()
+	if err != nil {
+		return errEvent
+	}
+	e.passed = binary.BigEndian.AppendUint32(e.passed, uint32(len(rewritten))) //nolint:gosec // It is at most maxHeld.
+	e.passed, e.held = append(e.passed, rewritten...), nil
+	return nil
+}
+
+// encodeStatus encodes a Status in protobuf.
+func encodeStatus(status metav1.Status) ([]byte, error) {
+	raw, err := status.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: "Status", APIVersion: "v1"}, Raw: raw}
+	encoded, err := wrapped.Marshal()
+	return append([]byte(protobufPrefix), encoded...), err
+}
