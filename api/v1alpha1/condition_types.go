@@ -122,7 +122,8 @@ const (
 	// ReasonTooLarge, with False: the data is larger than a kubeconfig may be.
 	ReasonTooLarge = "TooLarge"
 
-	// ReasonExpired, with False: the certificate or the token is past its end.
+	// ReasonExpired, with False: the certificate or the token is past its end. With True: it is, and
+	// AnnotationAcceptCredentials demands it.
 	ReasonExpired = "Expired"
 
 	// ReasonNotInUse, with False: the remote refuses the credentials in the Secret, or they lead to another

@@ -54,9 +54,9 @@ const (
 	AnnotationAcceptID = "clusterfx.dev/accept-id"
 
 	// AnnotationAcceptCredentials is written by an operator to have the credentials in the Secret used although
-	// the remote refuses them, or although they could not be tried. Its value is their fingerprint, as the
-	// CredentialsValid condition prints it with ReasonNotInUse, so that it does not accept later ones. The app
-	// ends before they are used.
+	// the remote refuses them, although they could not be tried, or although they have expired by the clock of the hub.
+	// Its value is their fingerprint, as the CredentialsValid condition prints it with ReasonNotInUse and ReasonExpired,
+	// so that it does not accept later ones. The app ends before they are used, unless the remote accepts them.
 	AnnotationAcceptCredentials = "clusterfx.dev/accept-credentials"
 
 	// AnnotationAllowHub set to AnnotationAllowHubValue is written by an operator who means it that

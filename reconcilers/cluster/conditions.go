@@ -59,7 +59,7 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 		}
 	}
 	s.hopeless, s.lastGood = isHopeless(info), keepsLastGood(s.credentials.Reason, found.status.Fingerprint, info)
-	if s.lastGood && s.credentials.Reason == hubv1.ReasonExpired {
+	if s.lastGood && s.credentials.Reason == hubv1.ReasonExpired && s.credentials.Status == metav1.ConditionFalse {
 		s.credentials.Message += messageLastGood
 	}
 	for _, facet := range []*registry.Facet{&s.reachable, &s.identity, &s.modules} {

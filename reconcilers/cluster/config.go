@@ -21,7 +21,7 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Susp
 		Credential: found.connection.Credential,
 
 		CredentialName:   found.status.Fingerprint,
-		AcceptCredential: found.status.Fingerprint != "" && cluster.Annotations[hubv1.AnnotationAcceptCredentials] == found.status.Fingerprint,
+		AcceptCredential: accepts(cluster, found.status.Fingerprint),
 
 		Labels:      cluster.Labels,
 		Annotations: cluster.Annotations,

@@ -66,6 +66,8 @@ const (
 	messageExpiring = "The credentials expire at %s; put new ones into Secret %s before that"
 	messageNotInUse = "The credentials in Secret %s are not in use, the last good ones are: %s " +
 		"The hub tries them again. To use them anyway set the annotation " + hubv1.AnnotationAcceptCredentials + "=%s"
+	messageDemand   = "; to use them anyway set the annotation " + hubv1.AnnotationAcceptCredentials + "=%s"
+	messageDemanded = "; the annotation " + hubv1.AnnotationAcceptCredentials + " demands that they are used"
 )
 
 // secretOf returns the key of the Secret that the Cluster names.
@@ -87,7 +89,7 @@ func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster
 		}
 		r.memory.remember(q, known)
 	}
-	return r.assess(known, key, q.now).lookAgain(later), nil
+	return r.assess(known, key, q.now).accepting(cluster).lookAgain(later), nil
 }
 
 // readSecret reads a Secret from the API server.
@@ -127,6 +129,25 @@ func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) 
 	found.connection, found.version = of.connection, of.version
 	found.status = describe(of.connection.Credential, r.settings.HubID)
 	return found
+}
+
+// accepting returns the credentials with those that have expired accepted, if the operator demands them: the clock of the
+// hub may be wrong, and the remote decides then.
+func (c credentials) accepting(cluster *hubv1.Cluster) credentials {
+	if c.valid.Reason != hubv1.ReasonExpired {
+		return c
+	}
+	if accepts(cluster, c.status.Fingerprint) {
+		c.valid.Status, c.valid.Message = metav1.ConditionTrue, c.valid.Message+messageDemanded
+	} else {
+		c.valid.Message += fmt.Sprintf(messageDemand, c.status.Fingerprint)
+	}
+	return c
+}
+
+// accepts reports whether the operator demands the credentials with a fingerprint.
+func accepts(cluster *hubv1.Cluster, fingerprint string) bool {
+	return fingerprint != "" && cluster.Annotations[hubv1.AnnotationAcceptCredentials] == fingerprint
 }
 
 func reasonOf(err error) string {

@@ -64,6 +64,38 @@ func TestCluster_CredentialsThatTheRemoteRefuses(t *testing.T) {
 	h.expectReady(name)
 }
 
+// Credentials that have expired are not used either, and the annotation demands these, too: the remote decides then.
+func TestCluster_ExpiredCredentialsOnDemand(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	remote := fleettest.Cluster(t, "one")
+	name := h.name("a")
+	good := mint(t, remote, name, longLife)
+	h.putKubeconfig(name, good)
+	h.newCluster(name, nil)
+	h.expectReady(name)
+
+	h.putKubeconfig(name, mint(t, remote, name, -time.Minute))
+	c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonExpired)
+	expectCondition(t, c, hubv1.ConditionReady, metav1.ConditionTrue)
+	message := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionCredentialsValid).Message
+	_, fingerprint, _ := strings.Cut(message, hubv1.AnnotationAcceptCredentials+"=")
+	fingerprint, _, _ = strings.Cut(fingerprint, ";")
+	if fingerprint == "" || !strings.Contains(message, "last good") {
+		t.Fatalf("the message names no fingerprint to accept: %s", message)
+	}
+	h.change(name, func(c *hubv1.Cluster) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, hubv1.AnnotationAcceptCredentials, fingerprint)
+	})
+	h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
+	taken := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpired)
+	if taken.Status.Credentials.Fingerprint != fingerprint {
+		t.Errorf("the credentials of the annotation are %s, in use are %+v", fingerprint, taken.Status.Credentials)
+	}
+	h.putKubeconfig(name, good)
+	h.expectReady(name)
+}
+
 // A restart of the hub forgets the last good credentials.
 func TestCluster_RestartForgetsTheLastGoodCredentials(t *testing.T) {
 	t.Parallel()
