@@ -104,7 +104,8 @@ const (
 	clustersResource = "clusters"
 )
 
-// splitRules separates the rules on Clusters and on paths, which no Role can grant, from the others.
+// splitRules separates the rules on Clusters and on paths, which no Role can grant, from the others. A rule on all groups
+// or on all resources is about Clusters, too.
 func splitRules(rules []rbacv1.PolicyRule) (everywhere, namespaced []rbacv1.PolicyRule) {
 	for _, r := range rules {
 		if len(r.NonResourceURLs) > 0 {
@@ -114,9 +115,11 @@ func splitRules(rules []rbacv1.PolicyRule) (everywhere, namespaced []rbacv1.Poli
 		ours, others := partition(r.APIGroups, func(group string) bool { return group == clustersGroup })
 		clusters, rest := partition(r.Resources, func(resource string) bool {
 			base, _, _ := strings.Cut(resource, "/")
-			return base == clustersResource
+			return base == clustersResource || base == rbacv1.ResourceAll
 		})
-		everywhere = appendRule(everywhere, r, ours, clusters)
+		if len(ours) > 0 || slices.Contains(r.APIGroups, rbacv1.APIGroupAll) {
+			everywhere = appendRule(everywhere, r, []string{clustersGroup}, clusters)
+		}
 		namespaced = appendRule(namespaced, r, ours, rest)
 		namespaced = appendRule(namespaced, r, others, r.Resources)
 	}

@@ -35,13 +35,18 @@ func TestHubRules(t *testing.T) {
 		module("limited", []string{"b", "a", "b"}, configMaps, paths),
 		module("mixed", []string{"b"}, both),
 		module("nothing", []string{"c"}),
+		module("all", []string{"d"}, ruleOn("*", "get", "*")),
+		module("ours", []string{"e"}, ruleOn("clusterfx.dev", "get", "*"), ruleOn("*", "list", "clusters")),
 	)
 	want := []registry.NamespacedRules{
-		{Rules: []rbacv1.PolicyRule{leases, paths, ruleOn("clusterfx.dev", "get", "clusters", "clusters/status")}},
+		{Rules: []rbacv1.PolicyRule{leases, paths, ruleOn("clusterfx.dev", "get", "clusters", "clusters/status"),
+			ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "list", "clusters")}},
 		{Namespace: "a", Rules: []rbacv1.PolicyRule{configMaps}},
 		{Namespace: "b", Rules: []rbacv1.PolicyRule{
 			configMaps, ruleOn("clusterfx.dev", "get", "things"), ruleOn("", "get", "clusters", "clusters/status", "things"),
 		}},
+		{Namespace: "d", Rules: []rbacv1.PolicyRule{ruleOn("*", "get", "*")}},
+		{Namespace: "e", Rules: []rbacv1.PolicyRule{ruleOn("*", "list", "clusters")}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -107,7 +107,7 @@ func (m *machine) appFacet(now time.Time) Facet {
 
 // changing says how far the app is that is to take the place of the one that runs.
 func (m *machine) changing() Facet {
-	meanwhile := "; what ran before the last change goes on"
+	meanwhile := "; the app from before the last change stays in use until then"
 	if m.app.phase == phaseYielded {
 		meanwhile = "; the controllers of the app before have ended, and its client is still lent out"
 	}
@@ -119,7 +119,11 @@ func (m *machine) changing() Facet {
 		waiting.Message = clean(unfinished(waiting.Message) + meanwhile)
 		return waiting
 	}
-	return Facet{metav1.ConditionUnknown, ReasonStarting, "the modules are starting" + meanwhile}
+	text := "the modules are starting"
+	if m.newServer() != (Facet{}) {
+		text = "the modules start when the new server can be used, see the condition Reachable"
+	}
+	return Facet{metav1.ConditionUnknown, ReasonStarting, text + meanwhile}
 }
 
 func (m *machine) quarantineMessage() string {

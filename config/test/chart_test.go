@@ -219,6 +219,11 @@ func TestChart_Values(t *testing.T) {
 			t.Errorf("%s.create=false still makes a %s (%v)", value, kind, err)
 		}
 	}
+	extra := []any{map[string]any{"apiGroups": []any{"own"}, "resources": []any{"things"}, "verbs": []any{"get"}}}
+	objects, err := render(t, map[string]any{"impersonateApps": true, "extraRules": extra})
+	if err != nil || strings.Count(text(t, objects), "- things") != 1 {
+		t.Errorf("the extra rules are in another role than that of the hub (%v)", err)
+	}
 	if _, err := render(t, map[string]any{"replica": 3}); err == nil {
 		t.Error("a value that is not there is accepted")
 	}

@@ -128,7 +128,7 @@ func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *
 	before := cluster.DeepCopy()
 	refused, err := stamp(cluster, secret)
 	if err != nil {
-		m.warn(secret, eventNotRegistered, err.Error())
+		m.warn(secret, eventLabelsRefused, fmt.Sprintf("Cluster %s keeps the labels that it has: %v", cluster.Name, err))
 	}
 	m.tellRefused(secret, cluster, refused)
 	if equality.Semantic.DeepEqual(before, cluster) {

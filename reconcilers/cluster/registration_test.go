@@ -123,7 +123,7 @@ func TestRegistration_ASecretIsEnough(t *testing.T) {
 		set(",region=us")
 		h.expectCluster(name, has("us", ""))
 		set(",region=not/a/label")
-		h.expectEvent(name, "NotRegistered")
+		h.expectEvent(name, "LabelsRefused")
 		h.expectCluster(name, has("us", ""))
 	})
 	t.Run("but it does not overrule an editor of the Cluster", func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestRegistration_ASecretThatComesBackKeepsItsCluster(t *testing.T) {
 		"deleted": {h.deleteSecret, func(name string) { h.register(name, nil) }},
 		"bad-labels": {h.deleteSecret, func(name string) {
 			h.register(name, func(s *corev1.Secret) { s.Annotations[hubv1.AnnotationClusterLabels] = "region=not/a/label" })
-			h.expectEvent(name, "NotRegistered")
+			h.expectEvent(name, "LabelsRefused")
 		}},
 		"label": {
 			func(name string) { h.changeSecret(name, func(s *corev1.Secret) { s.Labels = nil }) },

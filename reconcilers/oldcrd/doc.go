@@ -9,8 +9,8 @@ than its CRD for a while. A Writer then leaves out the fields that the API serve
 	var writer oldcrd.Writer // shared by all objects of the kind
 	dropped, err := writer.Apply(ctx, client.Status(), desired, client.FieldOwner("me"))
 
-It remembers the fields for ten minutes, so that an old CRD costs one refused request in that time, and a new one is
-noticed. Known removes the same fields from a status that is compared with what the API server has.
+It remembers the fields for ten minutes, so that a new CRD is noticed. An old CRD costs two requests for each object and
+field in that time: one with the field, which the API server refuses, and the same without it, which changes nothing. Known removes the same fields from a status that is compared with what the API server has.
 
 The fields come from the message of the refusal, because the API server has no reason for it that a program could tell.
 The alternative, the published OpenAPI document, is read with rights that a hub need not have, and changes some time after

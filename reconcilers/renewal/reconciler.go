@@ -133,12 +133,12 @@ func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Clust
 
 // renew asks the remote for a new token and puts it in the place of the old one.
 func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, lifetime time.Duration) (record, error) {
-	token, err := r.request(ctx, cluster, secret, secondsOf(lifetime))
+	token, granted, err := r.request(ctx, cluster, secret, secondsOf(lifetime))
 	if err != nil {
 		return record{}, err
 	}
 	now := time.Now()
-	renewed, err := judge(token, lifetime, now)
+	renewed, err := judge(token, lifetime, granted, now)
 	if err != nil {
 		return record{}, err
 	}
@@ -161,11 +161,13 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	return wrote, nil
 }
 
-// request asks the remote for a token.
-func (r *reconciler) request(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, seconds int64) (string, error) {
+// request asks the remote for a token, and returns the lifetime that the remote states beside it, or 0.
+func (r *reconciler) request(
+	ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, seconds int64,
+) (string, time.Duration, error) {
 	account, err := accountOf(secret)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &seconds, BoundObjectRef: boundTo(secret),
@@ -174,10 +176,14 @@ func (r *reconciler) request(ctx context.Context, cluster *hubv1.Cluster, secret
 		return remote.SubResource("token").Create(ctx, account, token)
 	})
 	if err != nil {
-		return "", fmt.Errorf("ask for a token of ServiceAccount %s/%s, which needs the right to create serviceaccounts/token: %w",
+		return "", 0, fmt.Errorf("ask for a token of ServiceAccount %s/%s, which needs the right to create serviceaccounts/token: %w",
 			account.Namespace, account.Name, err)
 	}
-	return token.Status.Token, nil
+	var granted int64
+	if stated := token.Spec.ExpirationSeconds; stated != nil {
+		granted = min(max(*stated, 0), secondsOf(longest))
+	}
+	return token.Status.Token, time.Duration(granted) * time.Second, nil
 }
 
 // isReadable refuses a token that would make the Secret too large to be read.

@@ -74,8 +74,11 @@ func (r *refusal) Error() string { return "the new token is refused: " + r.why }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// judge returns the life of a token that the remote has issued for a lifetime, or a refusal.
-func judge(token string, lifetime time.Duration, now time.Time) (life, error) {
+// judge returns the life of a token that the remote has issued for a lifetime, or a refusal. granted is the lifetime that
+// the remote states beside the token, or 0. When the remote issued the token, by its own clock, does not count: the token
+// lives from now, by the clock of the hub. So a remote whose clock is behind by more than half of the lifetime is refused,
+// and one whose clock is ahead is held to what it states.
+func judge(token string, lifetime, granted time.Duration, now time.Time) (life, error) {
 	if len(token) > maxToken {
 		return life{}, refuse("it is larger than %d KiB", maxToken>>10)
 	}
@@ -86,13 +89,18 @@ func judge(token string, lifetime time.Duration, now time.Time) (life, error) {
 	if err != nil {
 		return life{}, refuse("it does not state when it was issued and when it expires")
 	}
+	lives := l.expires.Sub(now)
+	if granted > 0 {
+		lives = min(lives, granted)
+	}
 	switch {
 	case !l.expires.After(now.Add(soonest)):
 		return life{}, refuse("it ends at %s, less than %s from now; compare the clocks of the hub and the remote",
 			l.expires.UTC().Format(time.RFC3339), soonest)
-	case l.length() < lifetime/2:
+	case lives < lifetime/2:
 		return life{}, refuse("it lives for %s where %s was asked for; the remote may limit the lifetime of tokens "+
-			"(--service-account-max-token-expiration), so register or rotate with a shorter --token-lifetime", l.length(), lifetime)
+			"(--service-account-max-token-expiration), so register or rotate with a shorter --token-lifetime, "+
+			"or its clock may be behind that of the hub", lives.Round(time.Second), lifetime)
 	}
 	return l, nil
 }

@@ -63,23 +63,31 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	for _, c := range []struct {
-		issued, expires int64 // from now, in seconds
-		refused         string
+		issued, expires, granted int64 // from now, in seconds
+		refused                  string
 	}{
-		{0, 3600, ""}, {0, 1800, ""}, {0, 1799, "lives for 29m59s where 1h0m0s"}, {-3000, 601, ""}, {-3000, 600, "less than 10m0s"},
+		{0, 3600, 0, ""},
+		{0, 1800, 3600, ""},
+		{0, 1799, 3600, "lives for 29m59s where 1h0m0s"},
+		{-36_000, 1799, 3600, "lives for 29m59s"}, // When it was issued does not make it live longer.
+		{-600, 3000, 3600, ""},                    // The clock of the remote is behind.
+		{-2000, 1600, 3600, "may be behind"},      // It is behind by more than half of the lifetime.
+		{3600, 7200, 3600, ""},                    // It is ahead.
+		{3600, 5200, 1600, "lives for 26m40s"},    // It is ahead, and the remote limits the lifetime.
+		{-3000, 600, 3600, "less than 10m0s"},
 	} {
 		text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix()+c.issued, now.Unix()+c.expires))))
-		_, err := judge(text, time.Hour, now)
+		_, err := judge(text, time.Hour, time.Duration(c.granted)*time.Second, now)
 		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%d to %d: %v, want %q", c.issued, c.expires, err, c.refused)
 		}
 	}
 	padding := func(n int) string { return strings.Repeat("x", n) }
 	claims := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Unix()+3600))))
-	if _, err := judge(claims+padding(maxToken-len(claims)), time.Hour, now); err != nil {
+	if _, err := judge(claims+padding(maxToken-len(claims)), time.Hour, 0, now); err != nil {
 		t.Errorf("a token of 16 KiB: %v", err)
 	}
-	if _, err := judge(claims+padding(maxToken-len(claims)+1), time.Hour, now); err == nil {
+	if _, err := judge(claims+padding(maxToken-len(claims)+1), time.Hour, 0, now); err == nil {
 		t.Error("a token of 16 KiB and a byte is accepted")
 	}
 }

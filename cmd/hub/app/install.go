@@ -144,8 +144,12 @@ func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructu
 	if err := install.Apply(ctx, c, objects, f.apply); err != nil {
 		return hub.Explain(err)
 	}
-	if printing != nil || !f.wait || f.apply.DryRun {
-		return printing
+	left, err := install.Leftovers(ctx, c, objects)
+	for _, warning := range left {
+		s.terminal.Warn("%s", warning)
+	}
+	if err := errors.Join(printing, hub.Explain(err)); err != nil || !f.wait || f.apply.DryRun {
+		return err
 	}
 	return f.await(ctx, s, c)
 }

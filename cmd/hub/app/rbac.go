@@ -62,8 +62,9 @@ func newRBAC(p program) *cobra.Command {
 	flags.StringVar(&f.side, "in", "", "Print the roles for one side only: hub or remote. Default: both")
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
-	flags.StringVar(&f.hub.namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets and its lease")
+	flags.StringVar(&f.hub.namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
 	flags.StringVar(&f.hub.lease, "leader-elect-id", defaultElectionID, "Name of the hub's lease")
+	flags.StringVar(&f.hub.leaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
 	flags.BoolVar(&f.hub.impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.appsNamespace, "apps-namespace", "", appsNamespaceHelp)
 	return cmd

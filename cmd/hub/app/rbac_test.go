@@ -223,6 +223,36 @@ func TestRBAC_HubNamespaces(t *testing.T) {
 	expectWrites(metav1.NamespaceSystem, false)
 }
 
+// The permissions on the Lease are in the namespace of the Lease.
+func TestRBAC_LeaseNamespace(t *testing.T) {
+	h := newHub(t)
+	for flag, want := range map[string]string{
+		"": "clusterfx-system", "--leader-elect-namespace=clusterfx-system": "clusterfx-system",
+		"--leader-elect-namespace=elections": "elections", "--leader-elect-namespace=default": "default",
+	} {
+		events := map[string]bool{}
+		for _, text := range h.roles(append([]string{"--in=hub"}, strings.Fields(flag)...)...) {
+			var role rbacv1.Role
+			h.must(yaml.Unmarshal([]byte(text), &role))
+			if role.Kind != "Role" {
+				continue
+			}
+			if events[role.Namespace] {
+				t.Errorf("%q: two Roles %s in %s", flag, role.Name, role.Namespace)
+			}
+			events[role.Namespace] = strings.Contains(text, "events")
+			if has := strings.Contains(text, "leases"); has != (role.Namespace == want) {
+				t.Errorf("%q: the Role in %s has the Lease: %t\n%s", flag, role.Namespace, has, text)
+			}
+		}
+		for _, namespace := range []string{want, "clusterfx-system", "default"} {
+			if !events[namespace] {
+				t.Errorf("%q: no permission for events in %s", flag, namespace)
+			}
+		}
+	}
+}
+
 // What a user gets wrong is answered with what there is.
 func TestRBAC_Refused(t *testing.T) {
 	h := newHub(t)

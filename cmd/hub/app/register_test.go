@@ -79,6 +79,14 @@ func TestRegister_GrantsWhatRuns(t *testing.T) {
 		h.must(h.Update(t.Context(), c))
 	}
 	expectSecrets(false)
+	for _, mode := range []string{"client", "server", "none"} {
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "register", "granted", "--kubeconfig", ofHub,
+			"--cluster-kubeconfig", ofRemote, "--yes", "-l", "certs=true", "--dry-run="+mode)
+		cmd.Env = append(os.Environ(), asHub+"=certs")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "is registered already, without the label certs=true") {
+			t.Errorf("--dry-run=%s of a Cluster with other labels: %v, %s", mode, err, out)
+		}
+	}
 	relabel("true")
 	expectSecrets(true)
 	relabel("false")

@@ -23,7 +23,9 @@ import (
 type hubRoles struct {
 	// namespace is the credentials namespace, and lease the name of the hub's Lease in it.
 	namespace, lease string
-	impersonate      bool
+	// leaseNamespace is the namespace of the Lease, empty for the credentials namespace.
+	leaseNamespace string
+	impersonate    bool
 	// appsNamespace is the one whose ServiceAccounts the apps act as.
 	appsNamespace string
 }
@@ -41,11 +43,20 @@ func (h *hubRoles) of(modules []registry.Module) []client.Object {
 		all = h.ofApps(modules)
 	}
 	rules := hubRules(modules, h.lease)
-	all = append(all,
-		clusterRole(hubRole, rules.Everywhere),
-		role(h.namespace, hubRole, rules.Own),
-		role(metav1.NamespaceDefault, hubRole, rules.Events),
-	)
+	roles := []*rbacv1.Role{role(h.namespace, hubRole, rules.Own), role(metav1.NamespaceDefault, hubRole, rules.Events)}
+	if h.leaseNamespace != "" && h.leaseNamespace != h.namespace {
+		roles[0].Rules = ownRules()
+		inLease := role(h.leaseNamespace, hubRole, slices.Concat(leaseRules(h.lease), cluster.EventRules()))
+		if h.leaseNamespace == metav1.NamespaceDefault {
+			roles[1] = inLease // which has the rules of the other one
+		} else {
+			roles = append(roles, inLease)
+		}
+	}
+	all = append(all, clusterRole(hubRole, rules.Everywhere))
+	for _, one := range roles {
+		all = append(all, one)
+	}
 	for _, needed := range rules.Modules {
 		all = append(all, roleFor(install.ModulesRole, needed))
 	}
@@ -74,18 +85,28 @@ func (h *hubRoles) ofApps(modules []registry.Module) []client.Object {
 	return all
 }
 
-// hubRules returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
-func hubRules(modules []registry.Module, lease string) *install.Rules {
+// leaseRules returns the permissions that leader election needs in the namespace of its Lease.
+func leaseRules(lease string) []rbacv1.PolicyRule {
 	leases := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
 	}
 	named := leases("get", "update")
 	named.ResourceNames = []string{lease}
+	return []rbacv1.PolicyRule{leases("create"), named}
+}
+
+// ownRules returns the permissions of a hub in the credentials namespace, but for its Lease.
+func ownRules() []rbacv1.PolicyRule {
+	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
+}
+
+// hubRules returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
+func hubRules(modules []registry.Module, lease string) *install.Rules {
 	rules := &install.Rules{
 		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
 		}),
-		Own:    slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules(), []rbacv1.PolicyRule{leases("create"), named}),
+		Own:    slices.Concat(ownRules(), leaseRules(lease)),
 		Events: cluster.EventRules(),
 	}
 	for _, needed := range registry.HubRules(modules...) {
@@ -120,7 +141,7 @@ func clusterRole(name string, rules []rbacv1.PolicyRule) client.Object {
 	}
 }
 
-func role(namespace, name string, rules []rbacv1.PolicyRule) client.Object {
+func role(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},

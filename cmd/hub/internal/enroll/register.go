@@ -88,7 +88,10 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	if warning != "" {
 		r.Terminal.Warn("%s", warning)
 	}
-	return r.checkIdentity(ctx, hubID)
+	if err := r.checkIdentity(ctx, hubID); err != nil {
+		return err
+	}
+	return r.checkKnown()
 }
 
 // checkIdentity returns an error if the remote is the hub itself, or known by another name, or if the name
@@ -133,7 +136,7 @@ func (r *Registration) Selecting() (labels map[string]string, modules []string) 
 }
 
 // checkKnown returns an error if a Cluster that is there has other labels or modules than those that were asked
-// for: Run leaves it as it is, and would give the account the rights of modules that it does not name.
+// for: the registration leaves it as it is, and would give the account the rights of modules that it does not name.
 func (r *Registration) checkKnown() error {
 	if r.known == nil {
 		return nil
@@ -179,7 +182,7 @@ func (r *Registration) Objects() (remote, hub []client.Object) {
 
 // DryRun has both API servers check what is to be made. It changes nothing.
 func (r *Registration) DryRun(ctx context.Context) error {
-	errs := []error{r.checkKnown(), r.Account.make(ctx, r.Remote, client.DryRunAll)}
+	errs := []error{r.Account.make(ctx, r.Remote, client.DryRunAll)}
 	_, hub := r.Objects()
 	for _, o := range hub {
 		err := r.Hub.Create(ctx, o, client.DryRunAll, fieldOwner)
@@ -193,9 +196,6 @@ func (r *Registration) DryRun(ctx context.Context) error {
 // Run registers the remote: it says what it will do, asks, makes what is missing and waits until the
 // Cluster is Ready. An error that matches ErrNotReady means that only the last step is open.
 func (r *Registration) Run(ctx context.Context) error {
-	if err := r.checkKnown(); err != nil {
-		return err
-	}
 	r.Plan()
 	if !r.Yes {
 		if err := r.Terminal.Ask(ctx, "Register the remote?"); err != nil {
