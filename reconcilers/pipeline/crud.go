@@ -61,38 +61,38 @@ func NewCRUDResource[O client.Object, S, C any](ops CRUD[O, S, C], order Order) 
 	case order != CreateDeleteUpdate && order != CreateUpdateDelete:
 		return nil, fmt.Errorf("%w: CRUD resource %s: there is no order %d", ErrInvalidConfig, ops.Name(), order)
 	}
-	return &crudResource[O, S, C]{ops: ops, order: order, run: plainly}, nil
+	return &crudResource[O, S, C]{ops: ops, order: order, run: plainly[O]}, nil
 }
 
 type crudResource[O client.Object, S, C any] struct {
 	ops   CRUD[O, S, C]
 	order Order
-	run   decorator // runs every operation
+	run   Wrapper[O] // runs every operation
 }
 
 func (r *crudResource[O, S, C]) Name() string { return r.ops.Name() }
 
 func (r *crudResource[O, S, C]) EnsureCreated(ctx context.Context, obj O) error {
-	return r.ensure(ctx, obj, opNewUpdatePatch, r.ops.NewUpdatePatch)
+	return r.ensure(ctx, obj, OperationNewUpdatePatch, r.ops.NewUpdatePatch)
 }
 
 func (r *crudResource[O, S, C]) EnsureDeleted(ctx context.Context, obj O) error {
-	return r.ensure(ctx, obj, opNewDeletePatch, r.ops.NewDeletePatch)
+	return r.ensure(ctx, obj, OperationNewDeletePatch, r.ops.NewDeletePatch)
 }
 
 // ensure plans, and applies what was planned.
 func (r *crudResource[O, S, C]) ensure(
-	ctx context.Context, obj O, planning operation, plan func(context.Context, O, S, S) (*Patch[C], error),
+	ctx context.Context, obj O, planning Operation, plan func(context.Context, O, S, S) (*Patch[C], error),
 ) error {
 	ctx = inFlow(ctx)
 	var current, desired S
 	var patch *Patch[C]
-	err := r.steps(ctx,
-		step{opGetCurrentState, func(ctx context.Context) (err error) {
+	err := r.steps(ctx, obj,
+		step{OperationGetCurrentState, func(ctx context.Context) (err error) {
 			current, err = r.ops.GetCurrentState(ctx, obj)
 			return err
 		}},
-		step{opGetDesiredState, func(ctx context.Context) (err error) {
+		step{OperationGetDesiredState, func(ctx context.Context) (err error) {
 			desired, err = r.ops.GetDesiredState(ctx, obj)
 			return err
 		}},
@@ -104,17 +104,17 @@ func (r *crudResource[O, S, C]) ensure(
 	if err != nil || patch == nil {
 		return err
 	}
-	return r.steps(ctx, r.changes(obj, patch)...)
+	return r.steps(ctx, obj, r.changes(obj, patch)...)
 }
 
 // step is one operation, ready to be run.
 type step struct {
-	operation operation
+	operation Operation
 	do        func(context.Context) error
 }
 
 // steps runs the steps until one fails or the flow is stopped.
-func (r *crudResource[O, S, C]) steps(ctx context.Context, steps ...step) error {
+func (r *crudResource[O, S, C]) steps(ctx context.Context, obj O, steps ...step) error {
 	flow := FlowFrom(ctx)
 	for _, s := range steps {
 		if flow.stopped() {
@@ -123,7 +123,7 @@ func (r *crudResource[O, S, C]) steps(ctx context.Context, steps ...step) error 
 		if err := ctx.Err(); err != nil { // Not every operation looks at it, and there may be nobody to act for any more.
 			return fmt.Errorf("%s: not started: %w", s.operation, err)
 		}
-		if err := r.run(ctx, call{resource: r.Name(), step: s}); err != nil {
+		if err := r.run(ctx, Call[O]{r.Name(), s.operation, obj}, s.do); err != nil {
 			return fmt.Errorf("%s: %w", s.operation, err)
 		}
 	}
@@ -133,18 +133,18 @@ func (r *crudResource[O, S, C]) steps(ctx context.Context, steps ...step) error 
 // changes returns the steps that apply what is set in the patch.
 func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
 	steps := make([]step, 0, 3)
-	add := func(name operation, change *C, apply func(context.Context, O, C) error) {
+	add := func(name Operation, change *C, apply func(context.Context, O, C) error) {
 		if change != nil {
 			steps = append(steps, step{name, func(ctx context.Context) error { return apply(ctx, obj, *change) }})
 		}
 	}
-	add(opApplyCreateChange, patch.create, r.ops.ApplyCreateChange)
+	add(OperationApplyCreateChange, patch.create, r.ops.ApplyCreateChange)
 	if r.order == CreateUpdateDelete {
-		add(opApplyUpdateChange, patch.update, r.ops.ApplyUpdateChange)
+		add(OperationApplyUpdateChange, patch.update, r.ops.ApplyUpdateChange)
 	}
-	add(opApplyDeleteChange, patch.remove, r.ops.ApplyDeleteChange)
+	add(OperationApplyDeleteChange, patch.remove, r.ops.ApplyDeleteChange)
 	if r.order == CreateDeleteUpdate {
-		add(opApplyUpdateChange, patch.update, r.ops.ApplyUpdateChange)
+		add(OperationApplyUpdateChange, patch.update, r.ops.ApplyUpdateChange)
 	}
 	return steps
 }

@@ -4,89 +4,106 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// operation is the name of one method of a resource.
-type operation string
+// Operation is the name of one method of a resource.
+type Operation string
 
+// Operations. A CRUD resource has the seven that are not called Ensure; any other resource has the other two.
 const (
-	opEnsureCreated     operation = "EnsureCreated"
-	opEnsureDeleted     operation = "EnsureDeleted"
-	opGetCurrentState   operation = "GetCurrentState"
-	opGetDesiredState   operation = "GetDesiredState"
-	opNewUpdatePatch    operation = "NewUpdatePatch"
-	opNewDeletePatch    operation = "NewDeletePatch"
-	opApplyCreateChange operation = "ApplyCreateChange"
-	opApplyDeleteChange operation = "ApplyDeleteChange"
-	opApplyUpdateChange operation = "ApplyUpdateChange"
+	OperationEnsureCreated     Operation = "EnsureCreated"
+	OperationEnsureDeleted     Operation = "EnsureDeleted"
+	OperationGetCurrentState   Operation = "GetCurrentState"
+	OperationGetDesiredState   Operation = "GetDesiredState"
+	OperationNewUpdatePatch    Operation = "NewUpdatePatch"
+	OperationNewDeletePatch    Operation = "NewDeletePatch"
+	OperationApplyCreateChange Operation = "ApplyCreateChange"
+	OperationApplyDeleteChange Operation = "ApplyDeleteChange"
+	OperationApplyUpdateChange Operation = "ApplyUpdateChange"
 )
 
-// call is one step of one resource.
-type call struct {
-	resource string
-	step
+// Call is one call of an operation.
+type Call[O client.Object] struct {
+	// Resource is the name of the resource.
+	Resource string
+	// Operation is what is called.
+	Operation Operation
+	// Object is what the pass is for.
+	Object O
 }
 
-// decorator makes a call in its own way.
-type decorator func(context.Context, call) error
+// Wrapper makes a call in its own way: next calls the operation. It may call next with another context, several times,
+// or not at all, and returns what the caller is to get. It is called by several goroutines for several objects.
+type Wrapper[O client.Object] func(ctx context.Context, c Call[O], next func(context.Context) error) error
 
-// plainly is the decorator that adds nothing.
-func plainly(ctx context.Context, c call) error { return c.do(ctx) }
+// WithWrapper returns resources whose operations are called through a wrapper: each of the seven operations of a CRUD
+// resource by itself, and of another resource EnsureCreated and EnsureDeleted. Order and names are the same, and the
+// resources that it was given do not change. What is wrapped last is called first. WithRetry and WithMetrics are
+// wrappers. The error is ErrInvalidConfig if there is no wrapper.
+func WithWrapper[O client.Object](resources []Resource[O], w Wrapper[O]) ([]Resource[O], error) {
+	if w == nil {
+		return nil, fmt.Errorf("%w: a wrapper is needed", ErrInvalidConfig)
+	}
+	return wrap(resources, w), nil
+}
 
-// around returns a decorator that has d make the calls of inner.
-func (d decorator) around(inner decorator) decorator {
-	return func(ctx context.Context, c call) error {
-		outer := c
-		outer.do = func(ctx context.Context) error { return inner(ctx, c) }
-		return d(ctx, outer)
+// plainly is the wrapper that adds nothing.
+func plainly[O client.Object](ctx context.Context, _ Call[O], next func(context.Context) error) error {
+	return next(ctx)
+}
+
+// around returns a wrapper that has w make the calls of inner.
+func (w Wrapper[O]) around(inner Wrapper[O]) Wrapper[O] {
+	return func(ctx context.Context, c Call[O], next func(context.Context) error) error {
+		return w(ctx, c, func(ctx context.Context) error { return inner(ctx, c, next) })
 	}
 }
 
-// divisible is a resource whose operations can be decorated one by one.
+// divisible is a resource whose operations can be wrapped one by one.
 type divisible[O client.Object] interface {
-	decorated(d decorator) Resource[O]
+	wrapped(w Wrapper[O]) Resource[O]
 }
 
-// decorate returns new resources that make their calls through d, in the same order and with the same
-// names. Those it was given stay as they are.
-func decorate[O client.Object](resources []Resource[O], d decorator) []Resource[O] {
-	decorated := make([]Resource[O], len(resources))
+// wrap returns new resources that make their calls through w.
+func wrap[O client.Object](resources []Resource[O], w Wrapper[O]) []Resource[O] {
+	wrapped := make([]Resource[O], len(resources))
 	for i, r := range resources {
 		if parts, ok := r.(divisible[O]); ok {
-			decorated[i] = parts.decorated(d)
+			wrapped[i] = parts.wrapped(w)
 		} else {
-			decorated[i] = &decoratedResource[O]{Resource: r, run: d}
+			wrapped[i] = &wrappedResource[O]{Resource: r, run: w}
 		}
 	}
-	return decorated
+	return wrapped
 }
 
-func (r *crudResource[O, S, C]) decorated(d decorator) Resource[O] {
+func (r *crudResource[O, S, C]) wrapped(w Wrapper[O]) Resource[O] {
 	other := *r
-	other.run = d.around(r.run)
+	other.run = w.around(r.run)
 	return &other
 }
 
-// decoratedResource is a resource that is decorated as a whole.
-type decoratedResource[O client.Object] struct {
+// wrappedResource is a resource that is wrapped as a whole.
+type wrappedResource[O client.Object] struct {
 	Resource[O]
-	run decorator
+	run Wrapper[O]
 }
 
-func (r *decoratedResource[O]) EnsureCreated(ctx context.Context, obj O) error {
-	return r.run(ctx, call{r.Name(), step{opEnsureCreated, func(ctx context.Context) error {
+func (r *wrappedResource[O]) EnsureCreated(ctx context.Context, obj O) error {
+	return r.run(ctx, Call[O]{r.Name(), OperationEnsureCreated, obj}, func(ctx context.Context) error {
 		return r.Resource.EnsureCreated(ctx, obj)
-	}}})
+	})
 }
 
-func (r *decoratedResource[O]) EnsureDeleted(ctx context.Context, obj O) error {
-	return r.run(ctx, call{r.Name(), step{opEnsureDeleted, func(ctx context.Context) error {
+func (r *wrappedResource[O]) EnsureDeleted(ctx context.Context, obj O) error {
+	return r.run(ctx, Call[O]{r.Name(), OperationEnsureDeleted, obj}, func(ctx context.Context) error {
 		return r.Resource.EnsureDeleted(ctx, obj)
-	}}})
+	})
 }
 
-func (r *decoratedResource[O]) decorated(d decorator) Resource[O] {
-	return &decoratedResource[O]{Resource: r.Resource, run: d.around(r.run)}
+func (r *wrappedResource[O]) wrapped(w Wrapper[O]) Resource[O] {
+	return &wrappedResource[O]{Resource: r.Resource, run: w.around(r.run)}
 }

@@ -20,12 +20,13 @@ In an App, of the hub or of a remote, with any number of modules that contribute
 	)
 
 Without fx, NewRouter takes the sets, and AddTo adds the controller to a manager; what the controller watches besides
-is added in Options.Build. ProcessUpdate and ProcessDelete run a list of resources in a reconciler of your own, and
-nothing else.
+is added in Options.Build. NewReconciler is for a controller of your own, which has Reconciler.Predicate for the events
+of the objects. ProcessUpdate and ProcessDelete run a list of resources in a reconciler of your own, and nothing else.
 
 A resource that compares two states is written as a CRUD: it reads what there is, computes what there is to
 be, decides on a Patch, and applies it. NewCRUDResource runs these steps one by one, so that they can be
-canceled, retried and measured one by one.
+canceled, retried (WithRetry) and measured (WithMetrics) one by one. WithWrapper puts a function of yours around each of
+them, as for an audit log, a rate limit or a span.
 
 # What happens to an object
 
@@ -55,6 +56,10 @@ Resources say how the pass goes on with the Flow in their context:
 What is canceled is canceled for one pass, or one resource in it. The next pass begins with nothing
 canceled.
 
+A deletion that keeps the finalizer is run again after 100 ms, and twice as long each time, up to 5 minutes or
+Options.Resync; a canceled one after Options.Resync. The log and an event have the reason, also for a kind without
+conditions.
+
 After a deletion has succeeded there is none any more, also if the finalizer cannot be removed at once; then
 only that is tried again. This is kept in memory: another hub that takes over in that moment deletes once
 more, which finds nothing.
@@ -64,7 +69,8 @@ more, which finds nothing.
 With Options.Conditions a pass writes Ready, and besides it Reconciling or Stalled while they are True, all
 with observedGeneration, in one request of server-side apply, and only if they changed. The request carries
 the resourceVersion of the object that was looked at. Other conditions are not touched; two pipelines on one
-kind have an Options.ConditionPrefix each. The status is never read to decide anything.
+kind have an Options.ConditionPrefix each. The status is never read to decide anything. A predicate drops the events of
+these writes, so that what a pass reports does not begin another one.
 
 One resource manages, another one reports: what else is to be in the status is written by a resource of its
 own, the last in the list.
@@ -88,8 +94,8 @@ conditions fail once with a conflict; the next pass makes it good.
 # Locking
 
 One object is worked on by one goroutine at a time, which is what the controller's queue guarantees, and
-several objects at once (Options.Concurrency). A resource is shared by all of them. The only lock
-here protects a map, the deletions that succeeded.
+several objects at once (Options.Concurrency). A resource is shared by all of them. The locks
+here protect maps: the deletions that succeeded, and the versions of objects that a report has replaced.
 
 # Why it is built this way
 
@@ -103,8 +109,8 @@ delete in one place, but this is what it did, and what its users have built upon
 it can be read where the resource is made. Resources are deleted in the order in which they are created,
 for the same reason; Options.ReverseOnDelete turns that around.
 
-Decorators are values between a resource and its caller, not changes of it: WithRetry and WithMetrics return
-new resources. They reach into a CRUD because what they decorate is a call, of which a CRUD has seven kinds
+Wrappers are functions between a resource and its caller, not changes of it: WithWrapper, WithRetry and WithMetrics
+return new resources. They reach into a CRUD because what they wrap is a call, of which a CRUD has seven kinds
 and any other resource two.
 
 The finalizer is changed with a patch that carries the resourceVersion. Server-side apply, which would be

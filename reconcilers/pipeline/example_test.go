@@ -15,9 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // zone is an external DNS server, for the examples.
@@ -63,6 +65,53 @@ func Example() {
 	)
 	fmt.Println("what is missing:", fx.ValidateApp(hub, dns))
 	// Output: what is missing: <nil>
+}
+
+// A wrapper of your own is around each operation of a CRUD resource, and around the two of any other resource.
+func ExampleWithWrapper() {
+	audited := func(ctx context.Context, c pipeline.Call[*corev1.Service], next func(context.Context) error) error {
+		err := next(ctx)
+		fmt.Println(c.Resource, c.Operation, c.Object.Name, err)
+		return err
+	}
+	var log []string
+	resource, err := pipeline.NewCRUDResource(addresses{map[string]string{}, &log}, pipeline.CreateDeleteUpdate)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	resources, err := pipeline.WithWrapper([]pipeline.Resource[*corev1.Service]{resource}, audited)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	service.Spec.ClusterIP = "10.0.0.1"
+	_ = pipeline.ProcessUpdate(context.Background(), service, resources)
+	// Output:
+	// addresses GetCurrentState web <nil>
+	// addresses GetDesiredState web <nil>
+	// addresses NewUpdatePatch web <nil>
+	// addresses ApplyCreateChange web <nil>
+}
+
+// A controller of your own runs a pipeline, for instance with predicates and a queue of its own.
+func ExampleNewReconciler() {
+	setup := func(mgr ctrl.Manager, router *pipeline.Router[*hubv1.Cluster]) error {
+		r, err := pipeline.NewReconciler(mgr.GetClient(), router, pipeline.Options[*hubv1.Cluster]{
+			Name:            "dns",
+			Conditions:      func(c *hubv1.Cluster) []metav1.Condition { return c.Status.Conditions },
+			ConditionPrefix: "DNS",
+			Events:          mgr.GetEventRecorder("dns"),
+		})
+		if err != nil {
+			return err
+		}
+		return ctrl.NewControllerManagedBy(mgr).Named("dns").
+			For(&hubv1.Cluster{}, builder.WithPredicates(r.Predicate())). // or each report begins another pass
+			Complete(registry.Supervise(mgr, r))
+	}
+	_ = setup
 }
 
 // A list of resources can be run in any reconciler.

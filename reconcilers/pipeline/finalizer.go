@@ -20,11 +20,14 @@ const (
 	adopted = time.Second
 	// outdated is when an object comes back that had changed when its finalizers or status were to be.
 	outdated = 100 * time.Millisecond
+	// keptBase is when a deletion is run again for the first time that kept the finalizer, and keptMax the longest time
+	// after which it is, unless Options.Resync is shorter. In between it doubles.
+	keptBase, keptMax = 100 * time.Millisecond, 5 * time.Minute
 )
 
 // adopt makes sure that no deletion is missed from here on, and ends the pass: nothing is created for an
 // object before. The change of the object begins the next one.
-func (r *reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Result, error) {
+func (r *Reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	with := append(slices.Clone(s.obj.GetFinalizers()), r.options.identity())
 	err := r.setFinalizers(ctx, s, with)
 	switch {
@@ -37,7 +40,7 @@ func (r *reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Resu
 }
 
 // release lets an object go whose deletion has succeeded.
-func (r *reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Result, error) {
+func (r *Reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	without := slices.DeleteFunc(slices.Clone(s.obj.GetFinalizers()), func(f string) bool {
 		return f == r.options.identity()
 	})
@@ -52,7 +55,7 @@ func (r *reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Re
 }
 
 // setFinalizers changes the finalizers of an object as it was read, and of no other.
-func (r *reconciler[O]) setFinalizers(ctx context.Context, s subject[O], finalizers []string) error {
+func (r *Reconciler[O]) setFinalizers(ctx context.Context, s subject[O], finalizers []string) error {
 	known := &metav1.ObjectMeta{
 		Namespace: s.key.Namespace, Name: s.key.Name, UID: s.uid, ResourceVersion: s.obj.GetResourceVersion(),
 	}

@@ -127,21 +127,23 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 			return nil
 		}
 	}
+	backoff := []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 	for sentence, c := range map[string]struct {
 		deleted func(context.Context, *Widget) error
 		reason  string
 		fails   bool
+		after   []time.Duration // Default: the next resync, twice.
 	}{
 		"an error": {deleted: func(context.Context, *Widget) error { return errBroken }, reason: pipeline.ReasonFailed, fails: true},
 		"a canceled reconciliation": {
 			deleted: cancel(func(f *pipeline.Flow) { f.CancelReconciliation("not yet") }), reason: pipeline.ReasonDeleting,
 		},
 		"a kept finalizer": {
-			deleted: cancel(func(f *pipeline.Flow) { f.KeepFinalizer("not yet") }), reason: pipeline.ReasonDeleting,
+			deleted: cancel(func(f *pipeline.Flow) { f.KeepFinalizer("not yet") }), reason: pipeline.ReasonDeleting, after: backoff,
 		},
 		"a kept finalizer of a canceled resource": {
 			deleted: cancel(func(f *pipeline.Flow) { f.CancelResource("no"); f.KeepFinalizer("not yet") }),
-			reason:  pipeline.ReasonDeleting,
+			reason:  pipeline.ReasonDeleting, after: backoff,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -151,9 +153,10 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 			h.newWidget("w")
 			h.passes("w", 2)
 			h.remove("w")
-			for range 2 {
+			for i := range 3 {
 				result, err := h.pass("w")
-				if (err != nil) != c.fails || err == nil && result.RequeueAfter < time.Hour {
+				early := c.after == nil && result.RequeueAfter < time.Hour || c.after != nil && result.RequeueAfter != c.after[i]
+				if (err != nil) != c.fails || err == nil && early {
 					t.Errorf("comes back in %s, error: %v", result.RequeueAfter, err)
 				}
 				h.expect("w", metav1.ConditionFalse, c.reason, "Reconciling")

@@ -75,7 +75,8 @@ func (f *Flow) CancelResource(reason string) { f.canceled.set(reason) }
 // ResourceCanceled reports whether CancelResource was called for this resource.
 func (f *Flow) ResourceCanceled() bool { return f.canceled.isSet() }
 
-// KeepFinalizer makes a pass that deletes keep the finalizer and be run again. In other passes it has no
+// KeepFinalizer makes a pass that deletes keep the finalizer and be run again, with backoff: after 100 ms, and twice as
+// long each time, up to 5 minutes or Options.Resync. The reason is logged, and an event. In other passes it has no
 // meaning.
 func (f *Flow) KeepFinalizer(reason string) { f.pass.kept.set(reason) }
 

@@ -32,8 +32,8 @@ func WithMetrics[O client.Object](
 	if err != nil {
 		return nil, fmt.Errorf("register the metrics of %s: %w", service, err)
 	}
-	return decorate(resources, func(ctx context.Context, c call) error {
-		return m.measure(ctx, c, service)
+	return wrap(resources, func(ctx context.Context, c Call[O], next func(context.Context) error) error {
+		return m.measure([]string{service, c.Resource, string(c.Operation)}, func() error { return next(ctx) })
 	}), nil
 }
 
@@ -77,8 +77,7 @@ func register[T prometheus.Collector](reg prometheus.Registerer, collector T) (T
 	return collector, err
 }
 
-func (m measures) measure(ctx context.Context, c call, service string) error {
-	labels := []string{service, c.resource, string(c.operation)}
+func (m measures) measure(labels []string, do func() error) error {
 	m.calls.WithLabelValues(labels...).Inc()
 	failed, begin := true, time.Now()
 	defer func() { // also if it panics
@@ -87,7 +86,7 @@ func (m measures) measure(ctx context.Context, c call, service string) error {
 			m.failures.WithLabelValues(labels...).Inc()
 		}
 	}()
-	err := c.do(ctx)
+	err := do()
 	failed = err != nil
 	return err
 }

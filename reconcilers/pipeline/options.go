@@ -37,12 +37,13 @@ type Options[O client.Object] struct {
 	// ConditionPrefix is put before Ready, Reconciling and Stalled, as in DNSReady, for a pipeline that
 	// is not the only one to report on its objects. What comes of it must be the type of a condition. Default: none.
 	ConditionPrefix string
-	// Events records an event when the conditions change to a ReasonError, and without Conditions for each
-	// one. Default: that of the manager with AddTo and Module, else none.
+	// Events records an event when the conditions change to a ReasonError, or to the reason for which an object that is
+	// being deleted keeps its finalizer, and without Conditions for each one. Default: that of the manager with AddTo and Module, else none.
 	Events events.EventRecorder
 
 	// Resync is the time after which an object is looked at again though nobody changed it, plus up to a
-	// tenth. It is also how long a canceled deletion waits. Default: 5 minutes.
+	// tenth. It is also how long a canceled deletion waits. One that keeps the finalizer is run again after 100 ms, and
+	// twice as long each time, up to this and to 5 minutes. Default: 5 minutes.
 	Resync time.Duration
 	// ReverseOnDelete deletes in the opposite order. Default: the same order.
 	ReverseOnDelete bool

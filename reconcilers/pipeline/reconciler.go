@@ -3,6 +3,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,11 +22,14 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// newReconciler returns a reconciler that runs the pipeline for the objects that it is asked for. The client reads
-// them, normally from a cache, and writes their finalizers and status. The error is ErrInvalidConfig.
-func newReconciler[O client.Object](
-	c client.Client, router *Router[O], o Options[O],
-) (reconcile.Reconciler, error) {
+// NewReconciler returns a reconciler that runs the pipeline for the objects that it is asked for, for a controller of
+// your own; AddTo makes one. The client reads the objects, normally from a cache, and writes their finalizers and status.
+// It contacts nobody. The error is ErrInvalidConfig.
+//
+// Of the options Concurrency, Timeout and Build are for AddTo. Your controller bounds the time of a reconcile, has
+// Reconciler.Predicate for the events of the objects, or each write of conditions begins another pass, and in an app
+// registry.Supervise around the reconciler. In a remote's app Cleanup belongs to it.
+func NewReconciler[O client.Object](c client.Client, router *Router[O], o Options[O]) (*Reconciler[O], error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -36,19 +41,24 @@ func newReconciler[O client.Object](
 	if err != nil {
 		return nil, fmt.Errorf("%w: pipeline %s: %w", ErrInvalidConfig, o.Name, err)
 	}
-	return &reconciler[O]{
+	return &Reconciler[O]{
 		client: c, router: router, options: o, gvk: kind,
 		finalizers: object.Finalizers{Client: c, Kind: kind, Owner: o.identity()},
+		waiting: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](
+			min(keptBase, o.Resync), min(keptMax, o.Resync)),
 	}, nil
 }
 
-type reconciler[O client.Object] struct {
+// Reconciler runs a pipeline. It may be used by several goroutines, for one object by one at a time.
+type Reconciler[O client.Object] struct {
 	client     client.Client
 	router     *Router[O]
 	options    Options[O]
 	gvk        schema.GroupVersionKind
 	finalizers object.Finalizers
 	done       object.Deletions
+	views      views
+	waiting    workqueue.TypedRateLimiter[types.NamespacedName] // deletions that keep the finalizer
 }
 
 // subject is an object as it was when its turn came. Resources may change or refresh the object itself.
@@ -62,14 +72,17 @@ type subject[O client.Object] struct {
 }
 
 // Reconcile runs one pass for an object, or finds out why it must not.
-func (r *reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := object.New[O]()
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.done.Forget(req.NamespacedName)
+			r.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", r.gvk.Kind, req, err)
+	}
+	if r.views.isOld(req.NamespacedName, obj.GetResourceVersion()) {
+		return reconcile.Result{RequeueAfter: outdated}, nil
 	}
 	s := subject[O]{
 		obj: obj, key: req.NamespacedName, uid: obj.GetUID(), generation: obj.GetGeneration(),
@@ -77,14 +90,21 @@ func (r *reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		deleting: !obj.GetDeletionTimestamp().IsZero(),
 	}
 	if s.deleting && !s.ours {
-		r.done.Forget(s.key) // It stays for somebody else's finalizer.
+		r.forget(s.key) // It stays for somebody else's finalizer.
 		return reconcile.Result{}, nil
 	}
 	return r.decide(ctx, s)
 }
 
+// forget drops what is known of a deletion that is over.
+func (r *Reconciler[O]) forget(key types.NamespacedName) {
+	r.done.Forget(key)
+	r.waiting.Forget(key)
+	r.views.forget(key)
+}
+
 // decide finds the set, and what to do with it.
-func (r *reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {
+func (r *Reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	set, err := r.router.Route(s.obj)
 	switch {
 	case errors.Is(err, ErrNoResourceSet) && !s.ours:
@@ -104,30 +124,39 @@ func (r *reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Res
 	}
 }
 
-func (r *reconciler[O]) isPaused(obj O) bool {
+func (r *Reconciler[O]) isPaused(obj O) bool {
 	annotations := obj.GetAnnotations()
 	return slices.ContainsFunc(r.options.PauseAnnotations, func(key string) bool { return annotations[key] == "true" })
 }
 
-func (r *reconciler[O]) update(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
+func (r *Reconciler[O]) update(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
 	p, err := r.pass(ctx, s, set)
 	return r.conclude(ctx, s, judge(p, err))
 }
 
 // delete runs a pass, and lets the object go if it succeeds. There is none after that one, also if removing
 // the finalizer fails.
-func (r *reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
+func (r *Reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
 	p, err := r.pass(ctx, s, set)
 	if err != nil || p.keeps() {
-		return r.conclude(ctx, s, judgeDeletion(p, err))
+		v := judgeDeletion(p, err)
+		if p.kept.isSet() && err == nil {
+			v.after = r.waiting.When(s.key)
+		}
+		if v.kept {
+			logr.FromContextOrDiscard(ctx).Info("Kept the finalizer", "reason", v.message,
+				"after", cmp.Or(v.after, r.options.Resync).String())
+		}
+		return r.conclude(ctx, s, v)
 	}
+	r.waiting.Forget(s.key)
 	r.done.Add(s.key, s.uid)
 	return r.release(ctx, s)
 }
 
 // pass runs the resources of a set. A panic goes on to whoever recovers; the object says on the way what
 // happened.
-func (r *reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*pass, error) {
+func (r *Reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*pass, error) {
 	ctx, flow := WithFlow(ctx)
 	returned := false
 	defer func() {
@@ -144,7 +173,7 @@ func (r *reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*p
 }
 
 // runSet prepares the context of a set's resources and goes through them.
-func (r *reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) error {
+func (r *Reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) error {
 	ctx, err := set.init(ctx, s.obj)
 	if err != nil {
 		return fmt.Errorf("set %s: %w", set.Name, err)
@@ -161,7 +190,7 @@ func (r *reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) e
 }
 
 // conclude reports a verdict and returns what it means for the queue.
-func (r *reconciler[O]) conclude(ctx context.Context, s subject[O], v verdict) (reconcile.Result, error) {
+func (r *Reconciler[O]) conclude(ctx context.Context, s subject[O], v verdict) (reconcile.Result, error) {
 	err := r.report(ctx, s, v)
 	switch {
 	case err != nil && v.err != nil: // A terminal error that nobody was told of is not terminal.

@@ -27,7 +27,7 @@ const (
 
 // report writes the conditions of an object if the verdict changes them, and tells of the change. The error is
 // a conflict if the object is not what it was when the conditions were compared.
-func (r *reconciler[O]) report(ctx context.Context, s subject[O], v verdict) error {
+func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) error {
 	if apierrors.IsConflict(v.err) {
 		return nil // A resource knows an older state. That is over before anybody has read of it.
 	}
@@ -55,17 +55,24 @@ func (r *reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 	return nil
 }
 
-// tell records an event if an error has words for people.
-func (r *reconciler[O]) tell(s subject[O], v verdict) {
-	told, ok := errors.AsType[*ReasonError](v.err)
-	if ok && r.options.Events != nil {
-		r.options.Events.Eventf(object.InAnyVersion(r.client.Scheme(), s.obj, ""), nil, corev1.EventTypeWarning, v.reason, "Reconcile", "%s",
-			object.Shortened(told.Message, object.MaxNote))
+// tell records an event if an error has words for people, or if the object has to wait for its deletion.
+func (r *Reconciler[O]) tell(s subject[O], v verdict) {
+	kind, action, note := corev1.EventTypeWarning, "Reconcile", ""
+	if told, ok := errors.AsType[*ReasonError](v.err); ok {
+		note = told.Message
+	} else if v.kept {
+		kind, action, note = corev1.EventTypeNormal, "Delete", v.message
+	} else {
+		return
+	}
+	if r.options.Events != nil {
+		r.options.Events.Eventf(object.InAnyVersion(r.client.Scheme(), s.obj, ""), nil, kind, v.reason, action, "%s",
+			object.Shortened(note, object.MaxNote))
 	}
 }
 
 // conditions returns those that are to be there.
-func (r *reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
+func (r *Reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
 	ready := metav1.Condition{
 		Type: r.options.ConditionPrefix + conditionReady, Status: v.ready,
 		Reason: v.reason, Message: object.Shortened(v.message, maxMessage),
@@ -86,7 +93,7 @@ func (r *reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Conditi
 }
 
 // areReported reports whether the wanted conditions are there, and no other one of ours.
-func (r *reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
+func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {
 		kind = r.options.ConditionPrefix + kind
 		want, found := meta.FindStatusCondition(wanted, kind), meta.FindStatusCondition(has, kind)
@@ -99,7 +106,7 @@ func (r *reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 
 // writeStatus makes the conditions those that we own. With the resourceVersion it is the object that was
 // looked at that is changed, and not another one of its name.
-func (r *reconciler[O]) writeStatus(ctx context.Context, s subject[O], conditions []metav1.Condition) error {
+func (r *Reconciler[O]) writeStatus(ctx context.Context, s subject[O], conditions []metav1.Condition) error {
 	list := make([]any, len(conditions))
 	for i, c := range conditions {
 		list[i] = map[string]any{
@@ -113,6 +120,10 @@ func (r *reconciler[O]) writeStatus(ctx context.Context, s subject[O], condition
 	applied.SetNamespace(s.key.Namespace)
 	applied.SetName(s.key.Name)
 	applied.SetResourceVersion(s.obj.GetResourceVersion())
-	return r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
+	err := r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner(r.options.identity()), client.ForceOwnership)
+	if before := s.obj.GetResourceVersion(); err == nil && applied.GetResourceVersion() != before {
+		r.views.replace(s.key, before)
+	}
+	return err
 }

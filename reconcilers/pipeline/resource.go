@@ -15,7 +15,7 @@ import (
 // A method that cannot finish returns an error, or waits for another pass with the Flow in its context.
 // It does not wait itself for what takes longer than a request: it is called again.
 type Resource[O client.Object] interface {
-	// Name names the resource in errors, conditions, logs and metrics.
+	// Name names the resource in errors, conditions, logs and metrics. No other resource of the set has it.
 	Name() string
 	// EnsureCreated makes the resource what the object says, whether the object is new, was changed, or
 	// is the same as before.

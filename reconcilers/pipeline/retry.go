@@ -25,21 +25,21 @@ func WithRetry[O client.Object](resources []Resource[O], backoff wait.Backoff) [
 	if backoff.Steps == 0 {
 		backoff = wait.Backoff{Steps: 3, Duration: time.Second}
 	}
-	return decorate(resources, func(ctx context.Context, c call) error {
-		return retry(ctx, c, backoff)
+	return wrap(resources, func(ctx context.Context, c Call[O], next func(context.Context) error) error {
+		return retry(ctx, c.Operation, next, backoff)
 	})
 }
 
 // retry has a backoff of its own: Step changes it.
-func retry(ctx context.Context, c call, backoff wait.Backoff) error {
+func retry(ctx context.Context, o Operation, do func(context.Context) error, backoff wait.Backoff) error {
 	for {
-		err := c.do(ctx)
+		err := do(ctx)
 		if err == nil || backoff.Steps <= 1 || errors.Is(err, reconcile.TerminalError(nil)) {
 			return err
 		}
 		delay := backoff.Step()
 		logr.FromContextOrDiscard(ctx).V(1).Info("Trying again",
-			"operation", string(c.operation), "after", delay.String(), "error", err.Error())
+			"operation", string(o), "after", delay.String(), "error", err.Error())
 		if ended := sleep(ctx, delay); ended != nil {
 			return fmt.Errorf("%w; not tried again: %w", err, ended)
 		}

@@ -28,7 +28,7 @@ type Set[O client.Object] struct {
 	// ctx, such as with a client for the object's tenant in it. An error ends the pass. It may use the
 	// Flow, but for CancelResource. Default: ctx.
 	Init func(ctx context.Context, obj O) (context.Context, error)
-	// Resources run in this order. It needs one at least.
+	// Resources run in this order. It needs one at least, and no two have one name.
 	Resources []Resource[O]
 }
 
@@ -104,10 +104,16 @@ func (s *Set[O]) check() error {
 	case len(s.Resources) == 0:
 		return fmt.Errorf("%w: set %q needs a resource", ErrInvalidConfig, s.Name)
 	}
+	names := map[string]bool{}
 	for i, r := range s.Resources {
-		if r == nil || r.Name() == "" {
+		switch {
+		case r == nil || r.Name() == "":
 			return fmt.Errorf("%w: set %q: resource %d is nil or has no name", ErrInvalidConfig, s.Name, i)
+		case names[r.Name()]:
+			return fmt.Errorf("%w: set %q: there are two resources %q; give each a name of its own",
+				ErrInvalidConfig, s.Name, r.Name())
 		}
+		names[r.Name()] = true
 	}
 	return nil
 }

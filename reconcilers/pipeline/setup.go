@@ -8,6 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
@@ -31,12 +32,12 @@ func AddTo[O client.Object](mgr ctrl.Manager, router *Router[O], o Options[O]) e
 	if o.Events == nil {
 		o.Events = registry.DistinctNotes(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
 	}
-	r, err := newReconciler(mgr.GetClient(), router, o)
+	r, err := NewReconciler(mgr.GetClient(), router, o)
 	if err != nil {
 		return err
 	}
 	return assembly.Controller{
 		Name: o.Name, Concurrency: o.Concurrency, Timeout: o.Timeout, DefaultTimeout: defaultTimeout,
-		RetryBase: retryBase, Build: o.Build,
+		RetryBase: retryBase, Predicates: []predicate.Predicate{r.Predicate()}, Build: o.Build,
 	}.AddTo(mgr, object.New[O](), r)
 }

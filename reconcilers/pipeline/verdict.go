@@ -50,6 +50,7 @@ type verdict struct {
 	message string
 	err     error         // for the queue
 	after   time.Duration // when to look again; Options.Resync if zero
+	kept    bool          // the object is being deleted, and keeps the finalizer without an error
 }
 
 // judge says how a pass went that creates or updates.
@@ -71,9 +72,16 @@ func judgeDeletion(p *pass, err error) verdict {
 	case err != nil:
 		return failed(err)
 	case p.canceled.isSet():
-		return reconciling(ReasonDeleting, p.place()+": "+p.canceled.get())
+		return kept(p.place() + ": " + p.canceled.get())
 	}
-	return reconciling(ReasonDeleting, p.kept.get())
+	return kept(p.kept.get())
+}
+
+// kept is the verdict on a deletion that has to be run again.
+func kept(message string) verdict {
+	v := reconciling(ReasonDeleting, message)
+	v.kept = true
+	return v
 }
 
 // failed is the verdict on an error. A terminal one waits for somebody to change something.

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+// A deletion that has to wait for something is run again long before the next resync.
+func TestKeepFinalizer_IsRunAgainSoon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var left atomic.Int32
+	left.Store(4)
+	s.start(pipeline.Options[*Widget]{Resync: time.Hour}, every(&part{
+		name: "p", journal: &sitetest.Journal{}, deleted: func(ctx context.Context, _ *Widget) error {
+			if left.Add(-1) > 0 {
+				pipeline.FlowFrom(ctx).KeepFinalizer("the disk is still attached")
+			}
+			return nil
+		},
+	}))
+	s.newWidget("w")
+	s.expectSoon("w", "True", pipeline.ReasonReady)
+	s.remove("w")
+	s.expectGone("w")
+}
+
+// Why an object is still there is said in the log and in an event, also of a kind without conditions.
+func TestKeepFinalizer_SaysWhy(t *testing.T) {
+	t.Parallel()
+	for what, o := range map[string]pipeline.Options[*Widget]{
+		"with conditions": {Name: name, Conditions: conditions}, "without": {Name: name},
+	} {
+		s := newSite(t)
+		recorded := events.NewFakeRecorder(10)
+		o.Events = recorded
+		r, err := pipeline.NewReconciler(s, router(t, every(&part{
+			name: "p", journal: &sitetest.Journal{}, deleted: func(ctx context.Context, _ *Widget) error {
+				pipeline.FlowFrom(ctx).KeepFinalizer("the disk is still attached")
+				return nil
+			},
+		})), o)
+		must(t, err)
+		var log sitetest.Journal
+		ctx := logr.NewContext(t.Context(), funcr.New(func(_, line string) { log.Note("%s", line) }, funcr.Options{}))
+		pass := func() {
+			t.Helper()
+			_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: s.Key("w")})
+			must(t, err)
+		}
+		s.newWidget("w")
+		pass()
+		pass()
+		s.remove("w")
+		pass()
+		close(recorded.Events)
+		var all []string
+		for e := range recorded.Events {
+			all = append(all, e)
+		}
+		if !slices.Equal(all, []string{"Normal Deleting the disk is still attached"}) {
+			t.Errorf("%s: events: %q", what, all)
+		}
+		if lines := log.All(); len(lines) != 1 || !strings.Contains(lines[0], `"reason"="the disk is still attached"`) {
+			t.Errorf("%s: log: %q", what, lines)
+		}
+	}
+}

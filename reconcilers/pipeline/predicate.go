@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Predicate returns a predicate for the events of the objects, which the controller of the reconciler needs; AddTo has
+// it. It drops the events of changes of the pipeline's own conditions: those of a pass would begin the next one. What
+// somebody else does to these conditions is repaired by the next pass, after Options.Resync at the latest.
+func (r *Reconciler[O]) Predicate() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(O)
+		is, also := e.ObjectNew.(O)
+		if !ok || !also || r.options.Conditions == nil || was.GetResourceVersion() == is.GetResourceVersion() { // a resync
+			return true
+		}
+		if was.GetGeneration() != is.GetGeneration() {
+			return true
+		}
+		one, known := r.without(was)
+		other, also := r.without(is)
+		return !known || !also || !reflect.DeepEqual(one, other)
+	}}
+}
+
+// without returns the content of an object without what the pipeline reports, and whether that could be found out.
+func (r *Reconciler[O]) without(obj O) (map[string]any, bool) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, false
+	}
+	unstructured.RemoveNestedField(content, "metadata", "resourceVersion")
+	unstructured.RemoveNestedField(content, "metadata", "managedFields")
+	status, _ := content["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	conditions = slices.DeleteFunc(conditions, r.isOurs)
+	if len(conditions) > 0 {
+		status["conditions"] = conditions
+	} else {
+		delete(status, "conditions")
+	}
+	if len(status) == 0 {
+		delete(content, "status")
+	}
+	return content, true
+}
+
+// isOurs reports whether a condition is one of the pipeline's.
+func (r *Reconciler[O]) isOurs(condition any) bool {
+	fields, _ := condition.(map[string]any)
+	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {
+		if fields["type"] == r.options.ConditionPrefix+kind {
+			return true
+		}
+	}
+	return false
+}

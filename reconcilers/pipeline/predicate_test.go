@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline_test
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
+	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
+)
+
+// What a pass reports does not begin another pass, with AddTo and with a controller of one's own.
+func TestPredicate_OnePassIsEnough(t *testing.T) {
+	t.Parallel()
+	for what, add := range map[string]func(ctrl.Manager, pipeline.Set[*Widget]) error{
+		"AddTo": func(mgr ctrl.Manager, set pipeline.Set[*Widget]) error {
+			return pipeline.AddTo(mgr, router(t, set), named(pipeline.Options[*Widget]{Concurrency: 1}))
+		},
+		"NewReconciler": func(mgr ctrl.Manager, set pipeline.Set[*Widget]) error {
+			r, err := pipeline.NewReconciler(mgr.GetClient(), router(t, set), named(pipeline.Options[*Widget]{}))
+			must(t, err)
+			skip := true
+			return ctrl.NewControllerManagedBy(mgr).Named(name).
+				WithOptions(controller.Options{SkipNameValidation: &skip}).
+				For(&Widget{}, builder.WithPredicates(r.Predicate())).Complete(r)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			mgr := s.Manager()
+			var passes sitetest.Journal
+			p := &part{name: "p", journal: &sitetest.Journal{}, created: func(_ context.Context, w *Widget) error {
+				passes.Note("%s", w.Name)
+				return nil
+			}}
+			must(t, add(mgr, every(p)))
+			s.Run(mgr)
+			s.newWidget("w")
+			s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
+			s.newWidget("next") // There is one worker: what the report of w has begun comes before this.
+			s.expectSoon("next", metav1.ConditionTrue, pipeline.ReasonReady)
+			passes.Expect(t, "w", "next")
+			s.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
+			s.Eventually(func() error {
+				if passes.Count("w") < 2 {
+					return errBroken
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestPredicate_DropsWhatThePipelineReports(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	r, err := pipeline.NewReconciler(s, router(t, every(&part{name: "p", journal: &sitetest.Journal{}})), named(pipeline.Options[*Widget]{}))
+	must(t, err)
+	ready := metav1.Condition{Type: "Ready", Status: "True", Reason: "Ready"}
+	for what, c := range map[string]struct {
+		change func(*Widget)
+		passes bool
+	}{
+		"a resync":              {change: func(w *Widget) { w.ResourceVersion = "1" }, passes: true},
+		"our first condition":   {change: func(w *Widget) { meta.SetStatusCondition(&w.Status.Conditions, ready) }},
+		"who has written it":    {change: func(w *Widget) { w.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}} }},
+		"another one":           {change: func(w *Widget) { w.Status.Conditions = []metav1.Condition{{Type: "DNSReady"}} }, passes: true},
+		"the spec":              {change: func(w *Widget) { w.Generation = 2 }, passes: true},
+		"a label":               {change: func(w *Widget) { w.Labels = map[string]string{"a": "b"} }, passes: true},
+		"a finalizer":           {change: func(w *Widget) { w.Finalizers = []string{foreign} }, passes: true},
+		"a deletion":            {change: func(w *Widget) { now := metav1.Now(); w.DeletionTimestamp = &now }, passes: true},
+		"the spec, without one": {change: func(w *Widget) { w.Spec.Size = 3 }, passes: true},
+	} {
+		was := &Widget{ObjectMeta: metav1.ObjectMeta{Name: "w", ResourceVersion: "1", Generation: 1}}
+		is := was.DeepCopyObject().(*Widget)
+		is.ResourceVersion = "2"
+		c.change(is)
+		if got := r.Predicate().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.passes {
+			t.Errorf("%s: passes is %v", what, got)
+		}
+	}
+}
