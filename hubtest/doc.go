@@ -46,6 +46,8 @@ module says so, in a test as in production:
 
 	registry.ModuleOptions{Hub: fx.Invoke(widgetv1.AddToScheme), Remote: ...}
 
+The order of the options in the hub part does not matter to pipeline.Module and guard.Module.
+
 # Faults
 
 They are real. A TCP proxy (package e2e/fault) is between the hub and each API server; processes are

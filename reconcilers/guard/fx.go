@@ -18,17 +18,17 @@ import (
 // Module returns what adds a host with a reconciler to an App, of the hub or of a remote. It takes the App's
 // ctrl.Manager, which is the one of the cluster that the App runs against, and the factories that AsFactory has
 // contributed under the same name and for the same type of object, wherever in the App. In a remote's app it adds
-// Cleanup, too.
+// Cleanup, too. The kind may be added to the scheme by any invoke of the App, before this option or after it.
 func Module[O client.Object](o Options[O]) fx.Option {
-	add := func(mgr ctrl.Manager, factories []Factory[O]) error {
+	add := func(l fx.Lifecycle, mgr ctrl.Manager, factories []Factory[O]) error {
 		slices.SortFunc(factories, func(a, b Factory[O]) int {
 			return cmp.Or(cmp.Compare(a.ConditionType, b.ConditionType), cmp.Compare(a.Name, b.Name))
 		})
-		return AddTo(mgr, o, factories...)
+		return assembly.WhenKnown[O](l, mgr, func() error { return AddTo(mgr, o, factories...) })
 	}
 	cleanup := func(mgr ctrl.Manager) registry.CleanupStep { return Cleanup[O](mgr, o.Name) }
 	return fx.Module("guard",
-		fx.Invoke(fx.Annotate(add, fx.ParamTags("", group(o.Name).Tag()))),
+		fx.Invoke(fx.Annotate(add, fx.ParamTags("", "", group(o.Name).Tag()))),
 		fx.Provide(registry.AsCleanup(cleanup)), // The App of a hub has nobody who asks for it.
 	)
 }

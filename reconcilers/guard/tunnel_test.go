@@ -78,9 +78,13 @@ func scheme(t testing.TB) *runtime.Scheme {
 	s := runtime.NewScheme()
 	must(t, clientgoscheme.AddToScheme(s))
 	must(t, apiextensionsv1.AddToScheme(s))
+	addTunnels(s)
+	return s
+}
+
+func addTunnels(s *runtime.Scheme) {
 	s.AddKnownTypes(tunnels, &Tunnel{}, &TunnelList{})
 	metav1.AddToGroupVersion(s, tunnels)
-	return s
 }
 
 func must(t testing.TB, err error) {

@@ -18,19 +18,19 @@ import (
 // Module returns what adds a pipeline to an App, of the hub or of a remote. It takes the App's
 // ctrl.Manager, which is the one of the cluster that the App runs against, and the sets that AsSet has
 // contributed under the same name and for the same type of object, wherever in the App. In a remote's app it
-// adds Cleanup, too.
+// adds Cleanup, too. The kind may be added to the scheme by any invoke of the App, before this option or after it.
 func Module[O client.Object](o Options[O]) fx.Option {
-	add := func(mgr ctrl.Manager, sets []Set[O]) error {
+	add := func(l fx.Lifecycle, mgr ctrl.Manager, sets []Set[O]) error {
 		slices.SortFunc(sets, func(a, b Set[O]) int { return cmp.Compare(a.Name, b.Name) })
 		router, err := NewRouter(sets...)
 		if err != nil {
 			return fmt.Errorf("pipeline %s: %w", o.Name, err)
 		}
-		return AddTo(mgr, router, o)
+		return assembly.WhenKnown[O](l, mgr, func() error { return AddTo(mgr, router, o) })
 	}
 	cleanup := func(mgr ctrl.Manager) registry.CleanupStep { return Cleanup[O](mgr, o.Name) }
 	return fx.Module("pipeline",
-		fx.Invoke(fx.Annotate(add, fx.ParamTags("", group(o.Name).Tag()))),
+		fx.Invoke(fx.Annotate(add, fx.ParamTags("", "", group(o.Name).Tag()))),
 		fx.Provide(registry.AsCleanup(cleanup)), // The App of a hub has nobody who asks for it.
 	)
 }

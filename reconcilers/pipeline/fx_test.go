@@ -10,8 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
@@ -100,6 +102,32 @@ func TestModule_InARemote(t *testing.T) {
 	s.expectGone("w")
 	if n := j.Count("delete edge"); n != 1 {
 		t.Errorf("deleted %d times", n)
+	}
+}
+
+// A kind may be added to the scheme by any invoke, before the pipeline or after it.
+func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	empty := func() ctrl.Manager {
+		mgr, err := ctrl.NewManager(s.Manager().GetConfig(), ctrl.Options{
+			Scheme: runtime.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		})
+		must(t, err)
+		return mgr
+	}
+	kinds := fx.Invoke(func(mgr ctrl.Manager) { addWidgets(mgr.GetScheme()) })
+	pipe := fx.Options(pipeline.Module(named(pipeline.Options[*Widget]{})), pipeline.AsSet[*Widget](name, version("v1", &sitetest.Journal{})))
+	start := func(parts ...fx.Option) error {
+		app := fx.New(append(parts, fx.NopLogger, fx.Provide(empty))...)
+		must(t, app.Err())
+		return app.Start(t.Context())
+	}
+	must(t, start(kinds, pipe))
+	must(t, start(pipe, kinds))
+	err := start(pipe)
+	if !errors.Is(err, pipeline.ErrInvalidConfig) || !strings.Contains(err.Error(), "add it to the scheme") {
+		t.Errorf("a kind that nobody adds: %v", err)
 	}
 }
 

@@ -68,9 +68,13 @@ func scheme(t testing.TB) *runtime.Scheme {
 	s := runtime.NewScheme()
 	must(t, clientgoscheme.AddToScheme(s))
 	must(t, apiextensionsv1.AddToScheme(s))
+	addWidgets(s)
+	return s
+}
+
+func addWidgets(s *runtime.Scheme) {
 	s.AddKnownTypes(widgets, &Widget{}, &WidgetList{})
 	metav1.AddToGroupVersion(s, widgets)
-	return s
 }
 
 func must(t testing.TB, err error) {

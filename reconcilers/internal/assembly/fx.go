@@ -3,10 +3,16 @@
 package assembly
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
 	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
 // Group is the name of a value group to which modules contribute.
@@ -23,4 +29,18 @@ func Contribute[T any](to Group, constructor any) (fx.Option, error) {
 		return nil, fmt.Errorf("a constructor of %v is needed, not %v", reflect.TypeFor[T](), kind)
 	}
 	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(to.Tag()))), nil
+}
+
+// WhenKnown calls add in an invoke of an App, or if the scheme of the App's manager does not know the kind of the objects
+// yet, when the App starts. All invokes have been called then, in whatever order, and so those that add kinds to the
+// scheme; the manager has not started.
+func WhenKnown[O client.Object](l fx.Lifecycle, mgr ctrl.Manager, add func() error) error {
+	if mgr == nil {
+		return add()
+	}
+	if _, err := object.KindOf[O](mgr.GetClient()); runtime.IsNotRegisteredError(errors.Unwrap(err)) {
+		l.Append(fx.StartHook(add))
+		return nil
+	}
+	return add()
 }

@@ -32,5 +32,9 @@ func KindOf[O client.Object](c client.Client) (schema.GroupVersionKind, error) {
 		return schema.GroupVersionKind{}, fmt.Errorf(
 			"%v has no kind; write a Go type with the fields that are needed, and add it to the scheme", t)
 	}
-	return c.GroupVersionKindFor(obj)
+	gvk, err := c.GroupVersionKindFor(obj)
+	if runtime.IsNotRegisteredError(err) {
+		return gvk, fmt.Errorf("%w; add it to the scheme, as with fx.Invoke(v1.AddToScheme) in the hub part of the module", err)
+	}
+	return gvk, err
 }
