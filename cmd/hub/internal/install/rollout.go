@@ -98,6 +98,9 @@ func (r Rollout) look(ctx context.Context, c client.Client) (ready int, problem 
 			problems = append(problems, text)
 		}
 	}
+	if len(problems) == 0 && s.Replicas > s.UpdatedReplicas {
+		return ready, fmt.Sprintf("Pods from before the change have not ended: %d", s.Replicas-s.UpdatedReplicas), nil
+	}
 	if len(problems) == 0 {
 		return ready, fmt.Sprintf("%d of %d Pods are ready", ready, wanted), nil
 	}

@@ -81,8 +81,9 @@ func TestRollout(t *testing.T) {
 			&corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}),
 		"CreateContainerConfigError: no key; see kubectl -n waited-for describe pod ": container(waiting("CreateContainerConfigError", "no key."), nil),
 		"it runs and is not ready; see kubectl -n waited-for logs ":                   container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, nil),
-		"Unschedulable: 0/1 nodes are available": {Conditions: []corev1.PodCondition{
-			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"}}},
+		"Unschedulable: 0/1 nodes are available": {Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available",
+		}}},
 	} {
 		n.report(status)
 		_, err := install.Rollout{Namespace: "waited-for", Timeout: time.Nanosecond}.Wait(t.Context(), n)
@@ -125,6 +126,17 @@ func TestRollout_Refused(t *testing.T) {
 	}}
 	must(t, c.Status().Update(t.Context(), &d))
 	expect("Pods cannot be created: FailedCreate: exceeded quota: pods; change what refuses them")
+
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
+	must(t, c.Status().Update(t.Context(), &d))
+	expect("Pods from before the change have not ended: 1")
+	d.Status.Replicas = 2
+	must(t, c.Status().Update(t.Context(), &d))
+	if ready, err := rollout.Wait(t.Context(), c); err != nil || ready != 2 {
+		t.Errorf("after the rollout: %d, %v", ready, err)
+	}
+	d.Status.ObservedGeneration--
+	must(t, c.Status().Update(t.Context(), &d))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	rollout = install.Rollout{Namespace: "refused", Timeout: time.Hour, Progress: func(string) { cancel() }}
