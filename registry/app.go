@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -58,11 +59,15 @@ func inScopeOf(l *lifetime, module string) fx.Option { return inScopeOfPart(l, m
 func inScopeOfPart(l *lifetime, module string, part *partLife) fx.Option {
 	return fx.Decorate(
 		func(log logr.Logger) logr.Logger { return log.WithValues("module", module) },
-		func(mgr ctrl.Manager, log logr.Logger) ctrl.Manager {
-			one := newModuleManager(l, mgr, module, log)
+		func(mgr ctrl.Manager, log logr.Logger) (ctrl.Manager, error) {
+			one, err := newModuleManager(l, mgr, module, log)
+			if err != nil {
+				return nil, err
+			}
 			one.part = part
-			return one
+			return one, nil
 		},
+		func(_ client.Client, mgr ctrl.Manager) client.Client { return mgr.GetClient() },
 		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
 		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
 		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {

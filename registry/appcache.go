@@ -44,6 +44,9 @@ type appCache struct {
 	hub     *guard
 	readers readers
 
+	filters  filters // the caches of modules with filters
+	filtered string  // what a filtered cache selects, as a part of a sentence; empty for all objects
+
 	indexed  sync.Map           // indexes by what indexOf calls them, also those of modules
 	indexing singleflight.Group // of the hub's own: adding one may ask the remote what it serves
 
@@ -54,30 +57,64 @@ type appCache struct {
 // newCache makes the cache of the app.
 func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	b := newBudget(e)
-	o.NewInformer = b.newInformer
+	all, err := e.newCacheOf("", config, o, b)
+	if err != nil {
+		return nil, err
+	}
+	all.filters, err = e.newFilters(func(f CacheFilter, by *guard) (*appCache, error) {
+		return e.newCacheOf(" ("+f.String()+")", config, f.in(o, e.config.Namespaces, by), b)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (e *epoch) newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget) (*appCache, error) {
+	o.NewInformer = b.newInformerOf(filtered)
+	o.DefaultWatchErrorHandler = func(_ context.Context, r *toolscache.Reflector, err error) {
+		e.watchFailed(r.TypeDescription(), filtered, err)
+	}
 	inner, err := cache.New(config, o)
 	if err != nil {
 		return nil, err
 	}
 	return &appCache{
-		Cache:   inner,
-		end:     e.ctx,
-		timeout: e.config.Client.Timeout,
-		blocked: e.tracker.blocked,
-		kindOf:  e.kindOf,
-		budget:  b,
-		hub:     &guard{life: &e.lifetime, log: e.log},
-		running: make(chan struct{}),
+		filtered: filtered,
+		Cache:    inner,
+		end:      e.ctx,
+		timeout:  e.config.Client.Timeout,
+		blocked:  e.tracker.blocked,
+		kindOf:   e.kindOf,
+		budget:   b,
+		hub:      &guard{life: &e.lifetime, log: e.log},
+		running:  make(chan struct{}),
 	}, nil
 }
 
 // Start runs the cache until ctx ends.
 func (c *appCache) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for one := range c.filters.all() {
+		one.begin()
+		running.Go(func() { _ = one.Cache.Start(ctx) }) // It returns at the end.
+	}
+	if c.begin() {
+		context.AfterFunc(ctx, func() { close(c.budget.ended) })
+	}
+	return c.Cache.Start(ctx)
+}
+
+// begin notes that the cache runs, and reports whether it does so for the first time.
+func (c *appCache) begin() (first bool) {
 	c.once.Do(func() {
 		close(c.running)
-		context.AfterFunc(ctx, func() { close(c.budget.ended) })
+		first = true
 	})
-	return c.Cache.Start(ctx)
+	return first
 }
 
 // WaitForCacheSync waits until the cache runs, and reports whether it does. At the end of the
@@ -142,7 +179,7 @@ func (c *appCache) indexOf(obj client.Object, field string) string {
 // informer returns the informer for the object's kind, and notes if there is no such kind.
 func (c *appCache) informer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformer(ctx, obj, notBlocking(opts)...)
-	c.note(typeOf(obj), err)
+	c.note(typeOf(obj)+c.filtered, err)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +191,7 @@ func (c *appCache) informerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformerForKind(ctx, gvk, notBlocking(opts)...)
-	c.note(gvk.String(), err)
+	c.note(gvk.String()+c.filtered, err)
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +290,8 @@ func (c *appCache) isRunning() bool {
 
 // watchFailed is told by an informer that it could not list or watch. The informer goes on
 // trying; the app notes what is in its way, unless it is only that a watch came to its end.
-func (e *epoch) watchFailed(_ context.Context, r *toolscache.Reflector, err error) {
-	what := r.TypeDescription()
+func (e *epoch) watchFailed(kind, filtered string, err error) {
+	what := kind + filtered
 	e.log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err))
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
@@ -262,7 +299,7 @@ func (e *epoch) watchFailed(_ context.Context, r *toolscache.Reflector, err erro
 		e.tracker.blocked(what, block{ReasonForbidden, "grant list and watch: " + err.Error(), false})
 		e.missed()
 	case apierrors.IsNotFound(err):
-		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + what, true})
+		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + kind, true})
 		e.missed()
 	default:
 		_, message := classify(err)

@@ -78,14 +78,31 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Co
 }
 
 // newClients makes the client that the modules get, which writes with their fence, and keeps how to
-// make the one that is lent out.
+// make the one that is lent out, and those that read from filtered caches.
 func (e *epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
 		e.lend = sync.OnceValues(func() (client.Client, error) { return newDecodingClient(client.New(config, o)) })
 		ofModules := o
 		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
+		e.clientReading = func(from client.Reader) (client.Client, error) {
+			return newDecodingClient(client.New(work, reading(from, ofModules)))
+		}
+		e.lendReading = func(from client.Reader) (client.Client, error) {
+			return newDecodingClient(client.New(config, reading(from, o)))
+		}
 		return newDecodingClient(client.New(work, ofModules))
 	}
+}
+
+// reading returns o with another cache.
+func reading(from client.Reader, o client.Options) client.Options {
+	var options client.CacheOptions
+	if o.Cache != nil {
+		options = *o.Cache
+	}
+	options.Reader = from
+	o.Cache = &options
+	return o
 }
 
 func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
@@ -100,12 +117,9 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return e.mapper, nil
 		},
-		NewCache:  e.newCache,
-		NewClient: e.newClients(work),
-		Cache: cache.Options{
-			DefaultWatchErrorHandler: e.watchFailed,
-			DefaultNamespaces:        namespaces,
-		},
+		NewCache:               e.newCache,
+		NewClient:              e.newClients(work),
+		Cache:                  cache.Options{DefaultNamespaces: namespaces},
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		PprofBindAddress:       "0",

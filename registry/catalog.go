@@ -62,6 +62,9 @@ func newCatalog(o Options) (catalog, error) {
 		if err := m.options.Select.check(); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
 		}
+		if err := (&entry{Module: m}).checkConfig(); err != nil {
+			return nil, fmt.Errorf("module %q: %w", m.name, err)
+		}
 		rules := slices.Concat(m.options.Rules, m.options.HubRules)
 		if err := errors.Join(checkRules(rules), checkNamespaces(m.options.HubNamespaces)); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
@@ -130,7 +133,7 @@ func (e *ConfigError) Unwrap() error { return e.err }
 // configure takes in the configuration of a module. With an error it returns the index of the override that is wrong, or -1.
 func (e *entry) configure(c ModuleConfig) (int, error) {
 	e.base = c.Config
-	if _, err := e.options.Config.decode(e.base); err != nil {
+	if err := e.checkConfig(e.base); err != nil {
 		return -1, err
 	}
 	for i, o := range c.Overrides {
@@ -141,12 +144,20 @@ func (e *entry) configure(c ModuleConfig) (int, error) {
 		if err != nil {
 			return i, fmt.Errorf("overrides[%d]: %w", i, err)
 		}
-		if _, err := e.options.Config.decode(e.base, o.Config); err != nil {
+		if err := e.checkConfig(e.base, o.Config); err != nil {
 			return i, fmt.Errorf("overrides[%d]: %w", i, err)
 		}
 		e.overrides = append(e.overrides, override{selector, o.Config})
 	}
 	return -1, nil
+}
+
+// checkConfig reports what is wrong with a configuration of the module.
+func (e *entry) checkConfig(layers ...json.RawMessage) error {
+	if _, err := e.options.Config.decode(layers...); err != nil {
+		return err
+	}
+	return checkFilters(slices.Concat(e.options.CacheFilters, e.options.Config.filtersOf(layers)))
 }
 
 // wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of

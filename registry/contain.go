@@ -96,12 +96,28 @@ type moduleManager struct {
 	ctrl.Manager
 	guard *guard
 	cache *moduleCache
-	part  *partLife // of which it is the manager; nil for the app of a remote
+	// client reads from the cache as the module sees it; nil if that is the app's.
+	client client.Client
+	part   *partLife // of which it is the manager; nil for the app of a remote
 }
 
-func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Logger) *moduleManager {
+func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Logger) (*moduleManager, error) {
 	g := &guard{module: module, life: l, log: log}
-	return &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
+	m := &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
+	if len(m.cache.filters[module]) == 0 {
+		return m, nil
+	}
+	var err error
+	m.client, err = l.clientReading(m.cache)
+	return m, err
+}
+
+// GetClient returns the module's client.
+func (m *moduleManager) GetClient() client.Client {
+	if m.client != nil {
+		return m.client
+	}
+	return m.Manager.GetClient()
 }
 
 // GetLogger returns the module's logger. The builders of controllers log errors of reconcilers with it, which are

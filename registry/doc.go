@@ -110,6 +110,14 @@ for remotes with certain labels. Share hands a value of a hub part to all apps. 
 transport of the remotes that it selects, or changes their bounds; it sits where nothing that an app can make
 of its clients or configuration gets round it.
 
+# What an app caches
+
+Modules share an informer for each kind, in the cache of the app (appcache.go). A CacheFilter gives a module an informer of
+fewer objects, in a cache beside it (cachefilter.go), and moduleCache leads the module there, as lentCache does for its hub
+part. A filter in the shared cache would take objects from modules that have not asked for it, and modules do not declare
+every kind that they read, so no conflict could be reported. One budget and one watch over stale informers hold for all of
+these caches.
+
 # Informers that cannot list or watch
 
 Every informer of an app is a stock, which sees each list and watch begin, fail and end (freshness.go). An informer that

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/pprof"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +44,10 @@ type epoch struct {
 	work    context.Context //nolint:containedctx // The modules' fence.
 	endWork context.CancelCauseFunc
 	lend    func() (client.Client, error) // the client of leases, made when first asked for
-	steps   []CleanupStep
+	// lendReading makes a client of leases that reads from another cache, and lent are those by module.
+	lendReading func(client.Reader) (client.Client, error)
+	lent        sync.Map
+	steps       []CleanupStep
 
 	metrics *appMetrics
 	mapper  *liveMapper

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,6 +111,30 @@ func ExampleDecorate() {
 		},
 	})
 	_ = slowly
+}
+
+// A module that needs the Secrets with one label, and of these the certificates only, has nothing else in memory.
+func ExampleCacheFilter() {
+	certificates := registry.NewModule("certificates", registry.ModuleOptions{
+		CacheFilters: []registry.CacheFilter{{
+			Object: &corev1.Secret{},
+			Labels: labels.SelectorFromSet(labels.Set{"example.com/watched": "true"}),
+			Fields: fields.OneTermEqualSelector("type", string(corev1.SecretTypeTLS)),
+			Transform: func(o client.Object) {
+				if secret, ok := o.(*corev1.Secret); ok {
+					delete(secret.Data, corev1.TLSPrivateKeyKey)
+				}
+			},
+		}},
+		Remote: fx.Invoke(func(p registry.Remote) error {
+			return ctrl.NewControllerManagedBy(p.Manager).Named("certificates").For(&corev1.Secret{}).Complete(
+				reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+					var secret corev1.Secret // without its private key; p.Reader has the whole one
+					return ctrl.Result{}, client.IgnoreNotFound(p.Client.Get(ctx, r.NamespacedName, &secret))
+				}))
+		}),
+	})
+	_ = certificates
 }
 
 // The operator's file says {"name": "scanner", "config": {"every": 30}}; nothing else in it is right.

@@ -114,7 +114,6 @@ func (l *partLife) managerOptions() ctrl.Options {
 	o.Scheme, o.Logger = l.scheme, l.log.V(1)
 	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.hubMapper, nil }
 	o.NewCache = l.newCache
-	o.Cache.DefaultWatchErrorHandler = l.watchFailed
 	for _, namespace := range l.part.entry.HubNamespaces() {
 		if o.Cache.DefaultNamespaces == nil {
 			o.Cache.DefaultNamespaces = map[string]cache.Config{}

@@ -29,10 +29,11 @@ func newModuleCache(c cache.Cache, g *guard) *moduleCache {
 
 // GetInformer returns the informer for the object's kind.
 func (c *moduleCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	kind, what := c.kindOf(obj), typeOf(obj)
+	from := c.of(c.guard.module, obj)
+	kind, what := c.kindOf(obj), typeOf(obj)+from.filtered
 	c.budget.watchedBy(kind, c.guard.module)
 	watcherOf(ctx).watches(kind, what)
-	informer, err := c.informer(ctx, obj, opts...)
+	informer, err := from.informer(ctx, obj, opts...)
 	return containFor(watcherOf(ctx), what, contain(informer, c.guard, c.budget)), err
 }
 
@@ -40,28 +41,36 @@ func (c *moduleCache) GetInformer(ctx context.Context, obj client.Object, opts .
 func (c *moduleCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	kind, what := gvk.GroupKind().String(), gvk.String()
+	from := c.ofKind(c.guard.module, gvk)
+	kind, what := gvk.GroupKind().String(), gvk.String()+from.filtered
 	c.budget.watchedBy(kind, c.guard.module)
 	watcherOf(ctx).watches(kind, what)
-	informer, err := c.informerForKind(ctx, gvk, opts...)
+	informer, err := from.informerForKind(ctx, gvk, opts...)
 	return containFor(watcherOf(ctx), what, contain(informer, c.guard, c.budget)), err
 }
 
 // Get reads one object.
 func (c *moduleCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	c.readBy(c.guard, obj)
-	return c.appCache.Get(ctx, key, obj, opts...)
+	from := c.of(c.guard.module, obj)
+	from.readBy(c.guard, obj)
+	return from.Get(ctx, key, obj, opts...)
 }
 
 // List reads objects.
 func (c *moduleCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	c.readBy(c.guard, list)
-	return c.appCache.List(ctx, list, opts...)
+	from := c.of(c.guard.module, list)
+	from.readBy(c.guard, list)
+	return from.List(ctx, list, opts...)
+}
+
+// RemoveInformer removes the informer for the object's kind.
+func (c *moduleCache) RemoveInformer(ctx context.Context, obj client.Object) error {
+	return c.of(c.guard.module, obj).Cache.RemoveInformer(ctx, obj)
 }
 
 // IndexField adds an index to the informer for the object's kind.
 func (c *moduleCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	return c.addIndex(ctx, obj, field, containIndexer(field, extract, c.guard))
+	return c.of(c.guard.module, obj).addIndex(ctx, obj, field, containIndexer(field, extract, c.guard))
 }
 
 // containIndexer returns an indexer that has no values where extract panics.

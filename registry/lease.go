@@ -60,11 +60,28 @@ func (r *Registry) WithCluster(
 		return err
 	}
 	defer context.AfterFunc(lent.ctx, func() { cancel(context.Cause(lent.ctx)) })()
-	c, err := lent.lend()
+	c, err := lent.lendTo(r.by)
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", name, err)
 	}
 	return f(ctx, lentCluster{Cluster: lent.values.Connection, client: c, by: r.by})
+}
+
+// lendTo returns the client of leases: for a hub part with filters one that reads through them.
+func (e *epoch) lendTo(by *guard) (client.Client, error) {
+	all, ok := e.values.Cache.(*appCache)
+	if by == nil || !ok || len(all.filters[by.module]) == 0 {
+		return e.lend()
+	}
+	if known, ok := e.lent.Load(by.module); ok {
+		return known.(client.Client), nil
+	}
+	one, err := e.lendReading(&lentCache{appCache: all, by: by})
+	if err != nil {
+		return nil, err
+	}
+	known, _ := e.lent.LoadOrStore(by.module, one)
+	return known.(client.Client), nil
 }
 
 // lender returns the epoch that lends out its client, or a NotReadyError. There is none from the moment in
@@ -121,21 +138,36 @@ type lentCache struct {
 
 // GetInformer returns the informer for the object's kind.
 func (c *lentCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := c.informer(ctx, obj, opts...)
+	informer, err := c.of(c.by.module, obj).informer(ctx, obj, opts...)
 	return contain(informer, c.by, c.budget), err
+}
+
+// Get reads one object.
+func (c *lentCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.of(c.by.module, obj).Get(ctx, key, obj, opts...)
+}
+
+// List reads objects.
+func (c *lentCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.of(c.by.module, list).List(ctx, list, opts...)
+}
+
+// RemoveInformer removes the informer for the object's kind.
+func (c *lentCache) RemoveInformer(ctx context.Context, obj client.Object) error {
+	return c.of(c.by.module, obj).Cache.RemoveInformer(ctx, obj)
 }
 
 // GetInformerForKind returns the informer for the kind.
 func (c *lentCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	informer, err := c.informerForKind(ctx, gvk, opts...)
+	informer, err := c.ofKind(c.by.module, gvk).informerForKind(ctx, gvk, opts...)
 	return contain(informer, c.by, c.budget), err
 }
 
 // IndexField adds an index to the informer for the object's kind. See appCache.IndexField.
 func (c *lentCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	return c.indexOnce(ctx, obj, field, extract, c.by)
+	return c.of(c.by.module, obj).indexOnce(ctx, obj, field, extract, c.by)
 }
 
 // GetClient returns the client of the lease.

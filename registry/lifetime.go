@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
@@ -31,6 +32,8 @@ type lifetime struct {
 	cancel     context.CancelCauseFunc
 	permission *permission
 	clients    *rest.Config // what modules make their own clients with
+	// clientReading makes a client of a module that reads from another cache. A hub part has none.
+	clientReading func(client.Reader) (client.Client, error)
 
 	graph   graphLog
 	tracker *tracker

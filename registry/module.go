@@ -40,6 +40,9 @@ type ModuleOptions struct {
 	// Config is the module's configuration: a type of its own, filled in by the operator and given to both
 	// parts as a value. See ConfigOf. Default: none, the module cannot be configured.
 	Config ConfigType
+	// CacheFilters say which objects the module needs from the caches of remotes, one filter for a kind. The
+	// configuration can add others, see ConfigOf. Default: all objects of each kind that the module reads.
+	CacheFilters []CacheFilter
 	// Rules are the rights that Remote needs in a remote, HubRules those that it needs in the hub. The hub
 	// prints the ClusterRoles that they make, and asks each remote whether its credentials have them: a
 	// module that lacks one waits, with the right's name, and the others run. Default: none, nothing is
@@ -103,12 +106,24 @@ type ConfigType struct {
 	build func(layers []json.RawMessage) (fx.Option, error)
 	// hub returns what provides the configuration to the hub part of the module.
 	hub func(module string) fx.Option
+	// filters returns the cache filters of the configuration.
+	filters func(layers []json.RawMessage) []CacheFilter
+}
+
+// filtersOf returns the cache filters of a configuration, none for a module without one. An error is the business of
+// whoever asks for the configuration.
+func (c ConfigType) filtersOf(layers []json.RawMessage) []CacheFilter {
+	if c.filters == nil {
+		return nil
+	}
+	return c.filters(layers)
 }
 
 // ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one
 // with the values that hold where the operator says nothing. What the operator says is decoded strictly: an
 // unknown field is an error. If T or *T has a method Validate() error, a configuration for which it fails
-// is refused, too; both happen when the hub starts.
+// is refused, too; both happen when the hub starts. If T or *T has a method CacheFilters() []CacheFilter, the module has
+// these filters besides those of ModuleOptions.
 //
 // The remote part of the module may ask for a T: it is the one for its remote, with the overrides that
 // apply there. The hub part gets the one without overrides. The type is the module's own in either App: two
@@ -140,6 +155,13 @@ func ConfigOf[T any](defaults func() T) ConfigType {
 			return fx.Provide(func(o hubOptions) (T, error) {
 				return decode([]json.RawMessage{o.configOf(module)})
 			}, fx.Private)
+		},
+		filters: func(layers []json.RawMessage) []CacheFilter {
+			config, err := decode(layers)
+			if one, ok := any(&config).(interface{ CacheFilters() []CacheFilter }); ok && err == nil {
+				return one.CacheFilters()
+			}
+			return nil
 		},
 	}
 }

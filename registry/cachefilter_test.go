@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
+)
+
+// ofTest selects the ConfigMaps of a test.
+func ofTest(name string) labels.Selector { return labels.SelectorFromSet(labels.Set{"filter": name}) }
+
+// newFiltered creates a ConfigMap with the label of a test, or with none.
+func newFiltered(t *testing.T, c *fleet.Cluster, namespace, label string) *corev1.ConfigMap {
+	t.Helper()
+	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "filtered-", Namespace: namespace}}
+	one.Data = map[string]string{"key": "value"}
+	if label != "" {
+		one.Labels = map[string]string{"filter": label}
+	}
+	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+// withoutData is a transform.
+func withoutData(o client.Object) {
+	if one, ok := o.(*corev1.ConfigMap); ok {
+		one.Data = nil
+	}
+}
+
+// asking is a module with what it gets in an app.
+type asking struct {
+	mu     sync.Mutex
+	remote registry.Remote
+}
+
+func (a *asking) module(name string, filters ...registry.CacheFilter) registry.Module {
+	return registry.NewModule(name, registry.ModuleOptions{Remote: a.part(), CacheFilters: filters})
+}
+
+func (a *asking) part() fx.Option {
+	return fx.Invoke(func(p registry.Remote) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.remote = p
+	})
+}
+
+func (a *asking) app() registry.Remote {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.remote
+}
+
+// configMapsIn lists the ConfigMaps of a namespace, sorted, each with the number of its data.
+func configMapsIn(ctx context.Context, from client.Reader, namespace string) ([]string, error) {
+	var all corev1.ConfigMapList
+	if err := from.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, one := range all.Items {
+		if strings.HasPrefix(one.Name, "filtered-") {
+			names = append(names, fmt.Sprint(one.Name, " ", len(one.Data)))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// expectConfigMaps waits until a reader has these ConfigMaps.
+func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	eventually(t, func() error {
+		got, err := configMapsIn(t.Context(), from, namespace)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			return fmt.Errorf("%w, -want +got:\n%s", err, diff)
+		}
+		return nil
+	})
+}
+
+func newNamespace(t *testing.T, c *fleet.Cluster) string {
+	t.Helper()
+	one := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "filters-"}}
+	if err := clientFor(t, c).Create(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	return one.Name
+}
+
+// A filter applies to the module that declares it, in whichever way the module reads, and to no other module of the
+// same app: two modules with different filters of a kind, and one without, each get what they ask for.
+func TestCacheFilter(t *testing.T) {
+	t.Parallel()
+	c, config := remote(t, "one")
+	namespace := newNamespace(t, c)
+	few, other := newFiltered(t, c, namespace, "few"), newFiltered(t, c, namespace, "other")
+	var ofFew, ofOther, ofAll asking
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{
+			ofFew.module("few", registry.CacheFilter{Object: &corev1.ConfigMap{}, Labels: ofTest("few"), Transform: withoutData}),
+			ofOther.module("other", registry.CacheFilter{Object: &corev1.ConfigMap{}, Fields: fields.OneTermEqualSelector("metadata.name", other.Name)}),
+			ofAll.module("all"),
+		}
+	})
+	spawn(t, r, "filtered", config)
+
+	p := ofFew.app()
+	for _, from := range []client.Reader{p.Client, p.Cache, p.Manager.GetClient(), p.Manager.GetCache(), p.Connection.GetClient()} {
+		expectConfigMaps(t, from, namespace, few.Name+" 0")
+	}
+	expectConfigMaps(t, p.Reader, namespace, few.Name+" 1", other.Name+" 1")
+	var metadata metav1.PartialObjectMetadataList
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	if err := p.Client.List(t.Context(), &metadata, client.InNamespace(namespace)); err != nil || len(metadata.Items) != 1 {
+		t.Errorf("metadata: %v, %v", metadata.Items, err)
+	}
+	var namespaces corev1.NamespaceList // a kind without a filter
+	if err := p.Client.List(t.Context(), &namespaces); err != nil || len(namespaces.Items) < 2 {
+		t.Errorf("namespaces: %v, %v", namespaces.Items, err)
+	}
+	expectConfigMaps(t, ofOther.app().Client, namespace, other.Name+" 1")
+	expectConfigMaps(t, ofAll.app().Client, namespace, few.Name+" 1", other.Name+" 1")
+	if err := r.WithClient(t.Context(), "filtered", func(ctx context.Context, lent client.Client) error {
+		got, err := configMapsIn(ctx, lent, namespace)
+		if len(got) != 2 {
+			t.Errorf("the hub itself gets %q", got)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+
+	informer, err := p.Cache.GetInformer(t.Context(), &corev1.ConfigMap{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := newFiltered(t, c, namespace, "few")
+	expectConfigMaps(t, p.Client, namespace, few.Name+" 0", later.Name+" 0")
+	if !informer.HasSynced() {
+		t.Error("the informer of the filter has not synced")
+	}
+}
+
+// The hub part of a module sees remotes through the filters of the module, also with registry/watch.
+func TestCacheFilter_HubPart(t *testing.T) {
+	t.Parallel()
+	c, config := remote(t, "one")
+	namespace := newNamespace(t, c)
+	few, other := newFiltered(t, c, namespace, "hub-part"), newFiltered(t, c, namespace, "")
+	handle := make(chan *registry.Registry, 1)
+	var d diary
+	r, run, err := hubApp(t, registry.NewModule("few", registry.ModuleOptions{
+		Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+			handle <- r
+			return watch.ControllerManagedBy(m, r).Named("few").WatchesRemote(&corev1.ConfigMap{}, watch.Options[client.Object]{}).
+				Complete(reconcile.TypedFunc[watch.Request](func(_ context.Context, q watch.Request) (ctrl.Result, error) {
+					d.note(q.Name, 0)
+					return ctrl.Result{}, nil
+				}))
+		}),
+		CacheFilters: []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Labels: ofTest("hub-part")}},
+	}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	spawn(t, r, "filtered", config)
+	d.has(t, few.Name+" 0")
+	later := newFiltered(t, c, namespace, "hub-part")
+	d.has(t, later.Name+" 0")
+	if d.noted(other.Name + " 0") {
+		t.Error("the hub part is told of an object that its module has not asked for")
+	}
+	mine := <-handle
+	for handle, want := range map[*registry.Registry]int{mine: 2, r: 3} {
+		eventually(t, func() error {
+			return handle.WithClient(t.Context(), "filtered", func(ctx context.Context, lent client.Client) error {
+				got, err := configMapsIn(ctx, lent, namespace)
+				if err == nil && len(got) != want {
+					return fmt.Errorf("got %q, want %d", got, want)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// What a filter leaves out does not count towards the budget of the app, and what it holds does.
+func TestCacheFilter_Budget(t *testing.T) {
+	t.Parallel()
+	c, config := remote(t, "one")
+	config.Namespaces = []string{newNamespace(t, c)}
+	for range 12 {
+		newFiltered(t, c, config.Namespaces[0], "")
+	}
+	newFiltered(t, c, config.Namespaces[0], "budget")
+	reading := func(f ...registry.CacheFilter) *registry.Registry {
+		return newRegistry(t, func(o *registry.Options) {
+			o.Limits.MaxObjects = 10
+			o.Modules = []registry.Module{registry.NewModule("reads", registry.ModuleOptions{CacheFilters: f,
+				Remote: fx.Invoke(func(p registry.Remote) error {
+					return ctrl.NewControllerManagedBy(p.Manager).Named("reads").For(&corev1.ConfigMap{}).Complete(reconcile.Func(
+						func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
+				})})}
+		})
+	}
+	spawn(t, reading(registry.CacheFilter{Object: &corev1.ConfigMap{}, Labels: ofTest("budget")}), "few", config)
+	for name, f := range map[registry.ClusterName][]registry.CacheFilter{
+		"all": nil, "transformed": {{Object: &corev1.ConfigMap{}, Transform: withoutData}},
+	} {
+		r := reading(f...)
+		if err := r.Ensure(name, config); err != nil {
+			t.Fatal(err)
+		}
+		expectState(t, r, name, registry.StateFailed, registry.ReasonOverBudget)
+	}
+}
+
+// A filter holds within the namespaces of the Cluster.
+func TestCacheFilter_Namespaces(t *testing.T) {
+	t.Parallel()
+	c, config := remote(t, "one")
+	first, second, third := newNamespace(t, c), newNamespace(t, c), newNamespace(t, c)
+	in := map[string]string{}
+	for _, namespace := range []string{first, second, third} {
+		in[namespace] = newFiltered(t, c, namespace, "").Name + " 1"
+	}
+	config.Namespaces = []string{first, second}
+	var both, none asking
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{
+			both.module("both", registry.CacheFilter{Object: &corev1.ConfigMap{}, Namespaces: []string{second, third}}),
+			none.module("none", registry.CacheFilter{Object: &corev1.ConfigMap{}, Namespaces: []string{third}}),
+		}
+	})
+	spawn(t, r, "narrow", config)
+	expectConfigMaps(t, both.app().Client, "", in[second])
+	if got, err := configMapsIn(t.Context(), none.app().Client, ""); err != nil || len(got) > 0 {
+		t.Errorf("the module that has no namespace of the Cluster gets %q, %v", got, err)
+	}
+}
+
+// choosy is a configuration that filters.
+type choosy struct {
+	Label string `json:"label"`
+}
+
+// CacheFilters returns the filter of the configuration.
+func (c choosy) CacheFilters() []registry.CacheFilter {
+	return []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Labels: ofTest(c.Label)}}
+}
+
+// The configuration of a module can filter, differently for each remote.
+func TestCacheFilter_Config(t *testing.T) {
+	t.Parallel()
+	c, config := remote(t, "one")
+	namespace := newNamespace(t, c)
+	plain, edge := newFiltered(t, c, namespace, "plain"), newFiltered(t, c, namespace, "edge")
+	var a asking
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("choosy", registry.ModuleOptions{
+			Remote: a.part(), Config: registry.ConfigOf(func() choosy { return choosy{Label: "plain"} }),
+		})}
+		o.ModuleConfigs = []registry.ModuleConfig{{Name: "choosy", Overrides: []registry.ConfigOverride{{
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"label": "edge"}`),
+		}}}}
+	})
+	spawn(t, r, "plain", config)
+	expectConfigMaps(t, a.app().Client, namespace, plain.Name+" 1")
+	config.Labels = map[string]string{"tier": "edge"}
+	spawn(t, r, "edge", config)
+	expectConfigMaps(t, a.app().Client, namespace, edge.Name+" 1")
+}
+
+// A transform that panics fails its module.
+func TestCacheFilter_TransformPanics(t *testing.T) {
+	t.Parallel()
+	c, config := remote(t, "one")
+	config.Namespaces = []string{newNamespace(t, c)}
+	newFiltered(t, c, config.Namespaces[0], "")
+	r := newRegistry(t, func(o *registry.Options) {
+		o.Modules = []registry.Module{registry.NewModule("faulty", registry.ModuleOptions{
+			CacheFilters: []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Transform: func(client.Object) { panic("boom") }}},
+			Remote: fx.Invoke(func(p registry.Remote) error {
+				_, err := p.Cache.GetInformer(t.Context(), &corev1.ConfigMap{})
+				return err
+			}),
+		})}
+	})
+	if err := r.Ensure("transformed", config); err != nil {
+		t.Fatal(err)
+	}
+	info := expectState(t, r, "transformed", registry.StateFailed, registry.ReasonModuleFailed)
+	if !strings.Contains(info.Message, `module "faulty": transform of a cache filter: panic: boom`) {
+		t.Errorf("it says %q", info.Message)
+	}
+}
+
+// A filter that cannot be meant is refused when the hub starts, with the name of the module.
+func TestCacheFilter_Refused(t *testing.T) {
+	t.Parallel()
+	secrets := registry.CacheFilter{Object: &corev1.Secret{}, Labels: ofTest("x")}
+	for want, filters := range map[string][]registry.CacheFilter{
+		"a cache filter has no Object":                       {{Labels: ofTest("x")}},
+		"the cache filter of *v1.Secret selects nothing":     {{Object: &corev1.Secret{}, Labels: labels.Nothing()}},
+		"the cache filter of *v1.Secret leaves out nothing":  {{Object: &corev1.Secret{}, Labels: labels.Everything()}},
+		"the cache filter of *v1.Secret has a namespace wit": {{Object: &corev1.Secret{}, Namespaces: []string{""}}},
+		"there are two cache filters of *v1.Secret":          {secrets, secrets},
+	} {
+		_, err := registry.New(registry.Options{
+			Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme(t),
+			Modules: []registry.Module{registry.NewModule("faulty", registry.ModuleOptions{CacheFilters: filters})},
+		})
+		if err == nil || !strings.Contains(err.Error(), `module "faulty": `+want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
