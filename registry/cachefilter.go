@@ -130,32 +130,41 @@ func (e *epoch) newFilters(newCache func(CacheFilter, *guard) (*appCache, error)
 	for i := range e.modules {
 		m := &e.modules[i]
 		wanted := e.filtersFor(m)
-		if err := checkFilters(wanted); err != nil {
-			return nil, filterError(m.name, err)
-		}
+		err := checkFilters(wanted)
 		for _, f := range wanted {
-			kind, err := apiutil.GVKForObject(f.Object, e.scheme)
-			if err != nil {
-				return nil, filterError(m.name, err)
+			if err == nil {
+				err = all.add(m.name, f, e.scheme, func(key string) (*appCache, error) {
+					if one := alike[key]; one != nil && f.Transform == nil {
+						return one, nil
+					}
+					by := &guard{module: m.name, life: &e.lifetime, log: e.log.WithValues("module", m.name)}
+					one, err := newCache(f, by)
+					alike[key] = one
+					return one, err
+				})
 			}
-			if all[m.name][kind] != nil {
-				return nil, filterError(m.name, fmt.Errorf("there are two cache filters of %s: one module has one filter per kind", kind))
-			}
-			key := kind.String() + ": " + f.String()
-			one := alike[key]
-			if one == nil || f.Transform != nil {
-				if one, err = newCache(f, &guard{module: m.name, life: &e.lifetime, log: e.log.WithValues("module", m.name)}); err != nil {
-					return nil, filterError(m.name, err)
-				}
-				alike[key] = one
-			}
-			if all[m.name] == nil {
-				all[m.name] = map[schema.GroupVersionKind]*appCache{}
-			}
-			all[m.name][kind] = one
+		}
+		if err != nil {
+			return nil, &moduleError{module: m.name, reason: ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}
 		}
 	}
 	return all, nil
+}
+
+// add adds a filter of a module. newCache returns a cache for what key names.
+func (f filters) add(module string, one CacheFilter, s *runtime.Scheme, newCache func(key string) (*appCache, error)) error {
+	kind, err := apiutil.GVKForObject(one.Object, s)
+	if err != nil {
+		return err
+	}
+	if f[module] == nil {
+		f[module] = map[schema.GroupVersionKind]*appCache{}
+	}
+	if f[module][kind] != nil {
+		return fmt.Errorf("there are two cache filters of %s: one module has one filter per kind", kind)
+	}
+	f[module][kind], err = newCache(kind.String() + ": " + one.String())
+	return err
 }
 
 // all yields each cache once.
@@ -171,10 +180,6 @@ func (f filters) all() iter.Seq[*appCache] {
 			}
 		}
 	}
-}
-
-func filterError(module string, err error) error {
-	return &moduleError{module: module, reason: ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}
 }
 
 // in returns o with the filter, within the namespaces that the Cluster has.

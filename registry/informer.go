@@ -65,7 +65,7 @@ func (c *moduleCache) List(ctx context.Context, list client.ObjectList, opts ...
 
 // RemoveInformer removes the informer for the object's kind.
 func (c *moduleCache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	return c.of(c.guard.module, obj).Cache.RemoveInformer(ctx, obj)
+	return c.of(c.guard.module, obj).RemoveInformer(ctx, obj)
 }
 
 // IndexField adds an index to the informer for the object's kind.

@@ -154,7 +154,7 @@ func (c *lentCache) List(ctx context.Context, list client.ObjectList, opts ...cl
 
 // RemoveInformer removes the informer for the object's kind.
 func (c *lentCache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	return c.of(c.by.module, obj).Cache.RemoveInformer(ctx, obj)
+	return c.of(c.by.module, obj).RemoveInformer(ctx, obj)
 }
 
 // GetInformerForKind returns the informer for the kind.

@@ -43,22 +43,17 @@ func (p *permission) run(ctx context.Context, work func(context.Context) error) 
 		return nil
 	}
 	defer p.leave()
+	return p.runEarly(ctx, work)
+}
+
+// runEarly calls work at once, with a context that ends when the permission does. By itself it is for what only
+// prepares work.
+func (p *permission) runEarly(ctx context.Context, work func(context.Context) error) error {
 	// Not when work returns: it may have left something in the manager's care that goes on.
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(p.ctx, cancel)
 	err := work(ctx)
-	if p.ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
-// runEarly calls work at once, with a context that ends when the permission does. It is for what only prepares work.
-func (p *permission) runEarly(ctx context.Context, work func(context.Context) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	context.AfterFunc(p.ctx, cancel)
-	err := work(ctx)
-	if p.ctx.Err() != nil {
+	if isDone(p.ctx.Done()) {
 		return nil
 	}
 	return err

@@ -55,6 +55,8 @@ type Invoke struct {
 	Needs []Need `json:"needs,omitempty"`
 	// Took is how long it ran, without the constructors that ran for it. It is zero if it did not run.
 	Took Time `json:"seconds,omitempty"`
+	// Location is where the function is.
+	Location string `json:"location,omitempty"`
 }
 
 // errSeen ends the App when everything is known that is wanted.

@@ -6,11 +6,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/fx"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
 )
@@ -90,7 +94,7 @@ func TestOf(t *testing.T) {
 			{Type: "*graph_test.pool[name=main]"}, {Type: "*graph_test.plug[group=plugs]"}, {Type: "*graph_test.pool", Optional: true},
 		}},
 	}
-	if diff := cmp.Diff(g.Invokes, wantInvokes); diff != "" {
+	if diff := cmp.Diff(g.Invokes, wantInvokes, cmpopts.IgnoreFields(graph.Invoke{}, "Location")); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(g.Missing, []string{"*graph_test.absent", "*graph_test.plug", "*graph_test.pool[name=main]"}); diff != "" {
@@ -134,6 +138,69 @@ func TestWrite(t *testing.T) {
 	}
 	if err := g.Write(&out, "png"); err == nil || err.Error() != `--output="png": use dot, svg, mermaid or json` {
 		t.Errorf("png gives %v", err)
+	}
+}
+
+// The App of the tests of names. Its functions have the names that authors do not know.
+func unnamed() fx.Option {
+	type both struct {
+		fx.Out
+		First  *pool
+		Second *pool `name:"second"`
+		Third  *server
+		Fourth *plug
+	}
+	type all struct {
+		fx.In
+		First  *pool
+		Second *pool `name:"second"`
+		Third  *server
+		Fourth *plug `optional:"true"`
+		Fifth  events.EventRecorder
+	}
+	return fx.Options(
+		fx.Provide(func() both { panic("a constructor was called") }),
+		fx.Provide(func() events.EventRecorder { panic("a constructor was called") }),
+		fx.Module("mine", fx.Invoke(func(all) {}, fx.Annotate(again, fx.ParamTags(`name:"second"`)))),
+	)
+}
+
+// Two functions have one arrow, with what the one needs of the other. Types and functions have the names that authors
+// know.
+func TestWrite_OneArrow(t *testing.T) {
+	g, err := graph.Of("test", unnamed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dot, svg bytes.Buffer
+	if err := errors.Join(g.Write(&dot, graph.DOT), g.Write(&svg, graph.SVG)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`  c0 -> i0 [label="*graph_test.pool\n*graph_test.pool[name=second]\nand 2 more"];`,
+		`  c1 -> i0 [label="events.EventRecorder"];`, `  c0 -> i1 [label="*graph_test.pool[name=second]"];`,
+		`    i1 [label="graph_test.again()" shape=oval];`,
+	} {
+		if !strings.Contains(dot.String(), want+"\n") {
+			t.Errorf("there is no %q:\n%s", want, dot.String())
+		}
+	}
+	if n := strings.Count(dot.String(), " -> "); n != 3 {
+		t.Errorf("there are %d arrows, want 3:\n%s", n, dot.String())
+	}
+	if at := regexp.MustCompile(`c0 \[label="graph_test: func at graph_test\.go:\d+\\n`); !at.MatchString(dot.String()) {
+		t.Errorf("a function without a name is not known by its place:\n%s", dot.String())
+	}
+	if at := regexp.MustCompile(`i0 \[label="graph_test: func at graph_test\.go:\d+"`); !at.MatchString(dot.String()) {
+		t.Errorf("an invoked function without a name is not known by its place:\n%s", dot.String())
+	}
+	if strings.Contains(svg.String(), "A time is") {
+		t.Error("a picture without times explains them")
+	}
+	g.Invokes[0].Took = graph.Time(time.Second)
+	svg.Reset()
+	if err := g.Write(&svg, graph.SVG); err != nil || !strings.Contains(svg.String(), "A time is") {
+		t.Errorf("a picture with times does not explain them: %v", err)
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 	"go.uber.org/fx"
 )
 
-// signaturesOf returns what each function needs that an option invokes, in the order in which invokesOf names them.
+// signaturesOf returns what each function needs that an option invokes, and where it is, in the order in which invokesOf names them.
 // fx keeps the functions in fields that have no accessors. Where they are not what they were in the version that this
 // was written for, nothing is known, and the graph has fewer arrows.
-func signaturesOf(option reflect.Value) [][]Need {
+func signaturesOf(option reflect.Value) []Invoke {
 	for option.Kind() == reflect.Interface || option.Kind() == reflect.Pointer {
 		option = option.Elem()
 	}
-	var all [][]Need
+	var all []Invoke
 	switch option.Kind() {
 	case reflect.Slice: // fx.Options
 		for i := range option.Len() {
@@ -34,7 +34,7 @@ func signaturesOf(option reflect.Value) [][]Need {
 			return nil
 		}
 		for i := range targets.Len() {
-			all = append(all, needsOf(targets.Index(i)))
+			all = append(all, Invoke{Needs: needsOf(targets.Index(i)), Location: locationOfTarget(targets.Index(i))})
 		}
 	}
 	return all
@@ -80,9 +80,9 @@ func needsOfParameter(kind reflect.Type, tag reflect.StructTag) []Need {
 		}
 		return needs
 	}
-	one := Need{Type: kind.String(), Optional: tag.Get("optional") == "true"}
+	one := Need{Type: normalType(kind.String()), Optional: tag.Get("optional") == "true"}
 	if group, _, _ := strings.Cut(tag.Get("group"), ","); group != "" && kind.Kind() == reflect.Slice {
-		one.Type = kind.Elem().String() + "[group=" + group + "]"
+		one.Type = normalType(kind.Elem().String()) + "[group=" + group + "]"
 	} else if name := tag.Get("name"); name != "" {
 		one.Type += "[name=" + name + "]"
 	}
@@ -102,9 +102,9 @@ func embedsIn(kind reflect.Type) bool {
 // invoked returns what an option invokes, and what that needs.
 func invoked(option fx.Option) []Invoke {
 	all := invokesOf(option.String())
-	if needs := signaturesOf(reflect.ValueOf(option)); len(needs) == len(all) {
+	if found := signaturesOf(reflect.ValueOf(option)); len(found) == len(all) {
 		for i := range all {
-			all[i].Needs = needs[i]
+			all[i].Needs, all[i].Location = found[i].Needs, found[i].Location
 		}
 	}
 	return all

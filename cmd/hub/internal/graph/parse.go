@@ -65,8 +65,9 @@ func unquote(text string) string {
 	return text
 }
 
-// normalType writes a type with its name or group in one way: fx has three.
+// normalType writes a type with its name or group in one way, where fx has three, and by the name that authors know.
 func normalType(text string) string {
+	text = authorType(text)
 	if found := groupNode.FindStringSubmatch(text); found != nil {
 		return found[1] + "[group=" + found[2] + "]"
 	}

@@ -4,17 +4,28 @@ package graph
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/drawing"
 )
 
-// legend explains what is not plain in a picture.
-const legend = "Round: called when the App is built. Dashed: can do without. A time is that of the function alone."
+// Explanations of a picture.
+const (
+	legend       = "Round: called when the App is built. Dashed: can do without."
+	legendOfTime = " A time is that of the function alone."
+)
+
+// isTimed reports whether the App was built.
+func (g *Graph) isTimed() bool {
+	return slices.ContainsFunc(g.Constructors, func(c *Constructor) bool { return c.Took > 0 }) ||
+		slices.ContainsFunc(g.Invokes, func(i Invoke) bool { return i.Took > 0 })
+}
 
 // svg returns a picture of the graph.
 func (g *Graph) svg() string {
 	d := drawing.Drawing{Title: g.Title, Note: legend}
+	if g.isTimed() {
+		d.Note += legendOfTime
+	}
 	group := func(module string) string {
 		if module == "" {
 			return ""
@@ -22,11 +33,11 @@ func (g *Graph) svg() string {
 		return "module " + module
 	}
 	for _, c := range g.Constructors {
-		d.Boxes = append(d.Boxes, drawing.Box{Group: group(c.Module), Title: plainName(c.Name), Badge: c.Took.String(), Lines: c.Types})
+		d.Boxes = append(d.Boxes, drawing.Box{Group: group(c.Module), Title: c.title(), Badge: c.Took.String(), Lines: c.Types})
 	}
 	for _, i := range g.Invokes {
 		d.Boxes = append(d.Boxes, drawing.Box{
-			Group: group(i.Module), Title: plainName(i.Name), Badge: i.Took.String(), Style: drawing.Round, Last: true,
+			Group: group(i.Module), Title: i.title(), Badge: i.Took.String(), Style: drawing.Round, Last: true,
 		})
 	}
 	for _, kind := range g.Missing {
@@ -41,26 +52,28 @@ func (g *Graph) svg() string {
 	return d.SVG()
 }
 
-// arrowsTo returns the arrows for what the function of a box needs.
+// arrowsTo returns the arrows for what the function of a box needs: one from each box, which begins at the type that is
+// needed if that is the only one.
 func (g *Graph) arrowsTo(to int, module string, needs []Need) []drawing.Arrow {
 	var all []drawing.Arrow
 	for _, need := range needs {
 		for _, maker := range g.makers(need.Type, module) {
-			all = append(all, drawing.Arrow{
+			one := drawing.Arrow{
 				From: slices.Index(g.Constructors, maker), To: to, Line: slices.Index(maker.Types, need.Type), Dashed: need.Optional,
-			})
+			}
+			i := slices.IndexFunc(all, func(a drawing.Arrow) bool { return a.From == one.From })
+			if i < 0 {
+				all = append(all, one)
+				continue
+			}
+			if all[i].Line != one.Line {
+				all[i].Line = -1
+			}
+			all[i].Dashed = all[i].Dashed && one.Dashed
 		}
 		if i := slices.Index(g.Missing, need.Type); i >= 0 {
 			all = append(all, drawing.Arrow{From: len(g.Constructors) + len(g.Invokes) + i, To: to, Line: -1})
 		}
 	}
 	return all
-}
-
-// plainName returns the name of the function that fx.Annotate has wrapped.
-func plainName(name string) string {
-	if inner, annotated := strings.CutPrefix(name, "fx.Annotate("); annotated {
-		name, _, _ = strings.Cut(inner, ",")
-	}
-	return name
 }

@@ -51,11 +51,29 @@ type box struct {
 	invoked   bool
 }
 
-// arrow leads from who makes something to who needs it.
+// arrow leads from who makes something to who needs it. There is one between two functions.
 type arrow struct {
-	from, to, label string
-	optional        bool
+	from, to string
+	types    []string
+	optional bool // all of the types
 }
+
+// maxLabel is how many types stand at an arrow.
+const maxLabel = 3
+
+// label names the types.
+func (a arrow) label() string {
+	if len(a.types) > maxLabel {
+		return strings.Join(a.types[:maxLabel-1], "\n") + fmt.Sprintf("\nand %d more", len(a.types)-maxLabel+1)
+	}
+	return strings.Join(a.types, "\n")
+}
+
+// title returns the name of the constructor in a picture.
+func (c *Constructor) title() string { return authorName(c.Name, c.Location, false) }
+
+// title returns the name of the function in a picture.
+func (i Invoke) title() string { return authorName(i.Name, i.Location, true) }
 
 // boxes returns the nodes by module, and the modules in the order in which they come.
 func (g *Graph) boxes() (modules []string, of map[string][]box) {
@@ -67,10 +85,10 @@ func (g *Graph) boxes() (modules []string, of map[string][]box) {
 		of[module] = append(of[module], b)
 	}
 	for i, c := range g.Constructors {
-		add(c.Module, box{id: fmt.Sprint("c", i), label: labelOf(c.Name, c.Took) + "\n" + strings.Join(c.Types, "\n")})
+		add(c.Module, box{id: fmt.Sprint("c", i), label: labelOf(c.title(), c.Took) + "\n" + strings.Join(c.Types, "\n")})
 	}
 	for i, one := range g.Invokes {
-		add(one.Module, box{id: fmt.Sprint("i", i), label: labelOf(one.Name, one.Took), invoked: true})
+		add(one.Module, box{id: fmt.Sprint("i", i), label: labelOf(one.title(), one.Took), invoked: true})
 	}
 	return modules, of
 }
@@ -89,13 +107,24 @@ func (g *Graph) arrows() []arrow {
 		ids[c] = fmt.Sprint("c", i)
 	}
 	var all []arrow
+	add := func(from, to string, need Need) {
+		i := slices.IndexFunc(all, func(a arrow) bool { return a.from == from && a.to == to })
+		if i < 0 {
+			all = append(all, arrow{from, to, []string{need.Type}, need.Optional})
+			return
+		}
+		all[i].optional = all[i].optional && need.Optional
+		if !slices.Contains(all[i].types, need.Type) {
+			all[i].types = append(all[i].types, need.Type)
+		}
+	}
 	lead := func(to, module string, needs []Need) {
 		for _, need := range needs {
 			for _, maker := range g.makers(need.Type, module) {
-				all = append(all, arrow{ids[maker], to, need.Type, need.Optional})
+				add(ids[maker], to, need)
 			}
 			if i := slices.Index(g.Missing, need.Type); i >= 0 {
-				all = append(all, arrow{fmt.Sprint("m", i), to, need.Type, false})
+				add(fmt.Sprint("m", i), to, Need{Type: need.Type})
 			}
 		}
 	}
@@ -136,7 +165,7 @@ func (g *Graph) dot() string {
 		if a.optional {
 			style = " style=dashed"
 		}
-		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", a.from, a.to, strconv.Quote(a.label), style)
+		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", a.from, a.to, strconv.Quote(a.label()), style)
 	}
 	b.WriteString("}\n")
 	return b.String()
@@ -169,7 +198,7 @@ func (g *Graph) mermaid() string {
 		if a.optional {
 			line = "-.->"
 		}
-		fmt.Fprintf(&b, "  %s %s|\"%s\"| %s\n", a.from, line, quoted(a.label), a.to)
+		fmt.Fprintf(&b, "  %s %s|\"%s\"| %s\n", a.from, line, quoted(a.label()), a.to)
 	}
 	return b.String()
 }
