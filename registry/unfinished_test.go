@@ -17,7 +17,7 @@ func TestMachine_MessagesAreOneSentence(t *testing.T) {
 		t.Errorf("a new server that is not used: %q", got)
 	}
 	m.failure = &failure{message: message}
-	if got := m.changing().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; what ran before the last change goes on") {
+	if got := m.changing().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the app from before the last change stays in use until then") {
 		t.Errorf("an app that cannot take the place of another one: %q", got)
 	}
 }

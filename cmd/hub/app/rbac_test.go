@@ -262,7 +262,7 @@ func TestRBAC_Refused(t *testing.T) {
 		"--in=both":        "use hub or remote",
 		"-o=table":         "use yaml or json",
 		"--modules=invent": "it has inventory",
-		"all":              "hub rbac takes no arguments",
+		"all":              "rbac takes no arguments",
 		"--impersonate-apps --apps-namespace=kube-system":      "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=kube-public":      "use a namespace that holds nothing else",
 		"--impersonate-apps --apps-namespace=clusterfx-system": "use a namespace that holds nothing else",
