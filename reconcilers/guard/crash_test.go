@@ -162,7 +162,7 @@ func (l *life) end(tunnel *Tunnel) error {
 	if made, left := l.cloud.everMade(), l.cloud.left(); made > 1 || left != 0 {
 		return fmt.Errorf("after the deletion: %d tunnels were made, %d are left", made, left)
 	}
-	if err := l.replica.host.Sweep(l.T.Context()); err != nil { // as AddTo does when it starts
+	if err := l.host(l.options).Sweep(l.T.Context()); err != nil { // as AddTo does when it starts
 		return err
 	}
 	var leases coordinationv1.LeaseList

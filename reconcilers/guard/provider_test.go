@@ -89,7 +89,6 @@ func (d *digger) Terminate(ctx context.Context) (*reconcile.Result, error) {
 type hand struct {
 	*site
 	*process
-	host  *host
 	clock *guard.TestClock
 	reconcile.Reconciler
 }
@@ -101,7 +100,7 @@ func (s *site) byHand(o options, p *process, factories ...factory) *hand {
 	must(s.T, err)
 	ctx, cancel := context.WithCancel(s.T.Context())
 	p.bury = cancel
-	return &hand{s, p, h, h.SetClock(ctx), r}
+	return &hand{s, p, h.SetClock(ctx), r}
 }
 
 func (h *hand) pass(name string) (reconcile.Result, error) {

@@ -126,7 +126,7 @@ func (s *site) replica(o options, c client.Client, f factory) *hand {
 	must(s.T, err)
 	r, err := guard.NewReconciler(h, f)
 	must(s.T, err)
-	return &hand{s, &process{}, h, h.SetClock(s.T.Context()), r}
+	return &hand{s, &process{}, h.SetClock(s.T.Context()), r}
 }
 
 // deleted returns a Tunnel that was charged for and is being deleted, as it is then.
