@@ -224,11 +224,13 @@ func TestCacheFilter_Budget(t *testing.T) {
 	reading := func(f ...registry.CacheFilter) *registry.Registry {
 		return newRegistry(t, func(o *registry.Options) {
 			o.Limits.MaxObjects = 10
-			o.Modules = []registry.Module{registry.NewModule("reads", registry.ModuleOptions{CacheFilters: f,
+			o.Modules = []registry.Module{registry.NewModule("reads", registry.ModuleOptions{
+				CacheFilters: f,
 				Remote: fx.Invoke(func(p registry.Remote) error {
 					return ctrl.NewControllerManagedBy(p.Manager).Named("reads").For(&corev1.ConfigMap{}).Complete(reconcile.Func(
 						func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil }))
-				})})}
+				}),
+			})}
 		})
 	}
 	spawn(t, reading(registry.CacheFilter{Object: &corev1.ConfigMap{}, Labels: ofTest("budget")}), "few", config)

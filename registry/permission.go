@@ -52,11 +52,10 @@ func (p *permission) runEarly(ctx context.Context, work func(context.Context) er
 	// Not when work returns: it may have left something in the manager's care that goes on.
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(p.ctx, cancel)
-	err := work(ctx)
-	if isDone(p.ctx.Done()) {
-		return nil
+	if err := work(ctx); !isDone(p.ctx.Done()) {
+		return err
 	}
-	return err
+	return nil
 }
 
 func (p *permission) enter() bool {

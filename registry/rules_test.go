@@ -39,8 +39,10 @@ func TestHubRules(t *testing.T) {
 		module("ours", []string{"e"}, ruleOn("clusterfx.dev", "get", "*"), ruleOn("*", "list", "clusters")),
 	)
 	want := []registry.NamespacedRules{
-		{Rules: []rbacv1.PolicyRule{leases, paths, ruleOn("clusterfx.dev", "get", "clusters", "clusters/status"),
-			ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "list", "clusters")}},
+		{Rules: []rbacv1.PolicyRule{
+			leases, paths, ruleOn("clusterfx.dev", "get", "clusters", "clusters/status"),
+			ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "list", "clusters"),
+		}},
 		{Namespace: "a", Rules: []rbacv1.PolicyRule{configMaps}},
 		{Namespace: "b", Rules: []rbacv1.PolicyRule{
 			configMaps, ruleOn("clusterfx.dev", "get", "things"), ruleOn("", "get", "clusters", "clusters/status", "things"),

@@ -155,7 +155,7 @@ func (v *verdict) typed(of metav1.TypeMeta) error {
 	if !isName(of.Kind, isKind) || !isName(of.APIVersion, isVersion) {
 		return errKind
 	}
-	v.isStatus = v.isStatus || of.Kind == "Status"
+	v.isStatus = v.isStatus || of.Kind == statusKind
 	return nil
 }
 
@@ -245,7 +245,7 @@ func (j *protobufJudge) cut() error {
 	rest = rest[1+n:]
 	skip := min(int(length), len(rest))                            //nolint:gosec // It is at most MaxInt32.
 	j.kept, j.skipped = bytes.Clone(rest[skip:]), int(length)-skip //nolint:gosec // It is at most MaxInt32.
-	if of.Kind == "Status" {                                       // A true one is small.
+	if of.Kind == statusKind {                                     // A true one is small.
 		return errFailure
 	}
 	return j.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion})
@@ -261,8 +261,8 @@ func (j *protobufJudge) end() error {
 	}
 	var wrapped runtime.Unknown
 	raw, found := bytes.CutPrefix(j.kept, []byte(protobufPrefix))
-	if !found || wrapped.Unmarshal(raw) != nil {
-		return nil // The decoder refuses it.
+	if isRefused := !found || wrapped.Unmarshal(raw) != nil; isRefused { // by the decoder
+		return nil
 	}
 	if err := j.typed(metav1.TypeMeta{Kind: wrapped.Kind, APIVersion: wrapped.APIVersion}); err != nil {
 		return err

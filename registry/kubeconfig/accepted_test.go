@@ -57,17 +57,6 @@ func TestDiscreet_AcceptedWithWords(t *testing.T) {
 	}
 }
 
-// encoded returns an object of a kind in protobuf.
-func encoded(t *testing.T, kind, version string, raw []byte) string {
-	t.Helper()
-	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: kind, APIVersion: version}, Raw: raw}
-	body, err := wrapped.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "k8s\x00" + string(body)
-}
-
 // An object whose name is that of a subresource is judged like any other one.
 func TestDiscreet_NamedProxy(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,9 @@ const (
 	maxRetrySeconds = 3600
 )
 
+// statusKind is the kind of metav1.Status.
+const statusKind = "Status"
+
 // Discreet returns a RoundTripper that keeps what a server wrote out of errors, and so out of logs, events and status.
 // The body of a response that refuses a request (400 and above) is replaced by a Status that has nothing of the server
 // but checked tokens: the HTTP code, the reason, fields and types of causes, the name of a webhook, and how long to
@@ -145,7 +148,7 @@ func statusOf(r *http.Request, code int, form string, body []byte) reply {
 		return reply{known}.describe(r, "")
 	}
 	said, err := decodeStatus(form, body)
-	if err != nil || said.Kind != "Status" || said.Status == metav1.StatusSuccess {
+	if err != nil || said.Kind != statusKind || said.Status == metav1.StatusSuccess {
 		return reply{known}.describe(r, "")
 	}
 	kept := metav1.Status{TypeMeta: known.TypeMeta, Status: metav1.StatusFailure, Code: int32(code)}
@@ -157,7 +160,7 @@ func statusOf(r *http.Request, code int, form string, body []byte) reply {
 // refusedWith returns the Status that follows from an HTTP code alone, as client-go makes it.
 func refusedWith(code int, method string) metav1.Status {
 	known := apierrors.NewGenericServerResponse(code, method, schema.GroupResource{}, "", "", 0, true).Status()
-	known.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	known.TypeMeta = metav1.TypeMeta{Kind: statusKind, APIVersion: "v1"}
 	known.Message = ""
 	return known
 }

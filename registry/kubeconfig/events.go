@@ -248,7 +248,7 @@ func encodeStatus(status metav1.Status) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: "Status", APIVersion: "v1"}, Raw: raw}
+	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: statusKind, APIVersion: "v1"}, Raw: raw}
 	encoded, err := wrapped.Marshal()
 	return append([]byte(protobufPrefix), encoded...), err
 }
