@@ -47,12 +47,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// run runs a program in a folder, and returns what it prints.
+// run runs a program in a folder, and returns what it prints. The go command compiles as it did for this test, so that
+// the dependencies are in its cache.
 func run(t *testing.T, dir, program string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod"+raceFlag, "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
