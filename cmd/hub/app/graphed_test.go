@@ -41,13 +41,13 @@ func TestGraph_TimedChangesNothing(t *testing.T) {
 		"reads": {
 			registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 				return p.Reader.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
-			})}, 0, `label="app\.TestGraph_TimedChangesNothing\.func\d+\.?\d*\(\)  [0-9.]+[mµ]?s"`,
+			})}, 0, `label="app: func at graphed_test\.go:\d+  [0-9.]+[nmµ]?s"`,
 		},
 		"shares a value of the hub": {
 			registry.ModuleOptions{
 				Hub:    fx.Options(fx.Provide(makesAbsent), registry.Share[*absent]()),
 				Remote: fx.Invoke(needsAbsent),
-			}, 0, `label="app\.needsAbsent\(\)  [0-9.]+[nmµ]?s"`,
+			}, 0, `label="app\.needsAbsent  [0-9.]+[nmµ]?s"`,
 		},
 		"writes to the remote": {
 			registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error { return write(p.Client) })},
