@@ -47,7 +47,7 @@ func TestGraph_TimedChangesNothing(t *testing.T) {
 			registry.ModuleOptions{
 				Hub:    fx.Options(fx.Provide(makesAbsent), registry.Share[*absent]()),
 				Remote: fx.Invoke(needsAbsent),
-			}, 0, `label="app\.needsAbsent\(\)  [0-9.]+[nmµ]?s"`,
+			}, 0, `(?s)label="registry\.Share  .*label="app\.needsAbsent\(\)  [0-9.]+[nmµ]?s"`,
 		},
 		"writes to the remote": {
 			registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error { return write(p.Client) })},

@@ -35,6 +35,8 @@ func ofRegistry(name string, invoked bool) (known string, found bool) {
 		return "registry.Share, registry.Decorate", true
 	case in("hubPartOptions"):
 		return "registry.HubPart", true
+	case strings.HasPrefix(name, "registry.Share["):
+		return "registry.Share", true
 	}
 	return "", false
 }
