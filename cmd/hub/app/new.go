@@ -31,8 +31,10 @@ func newNew(p program) *cobra.Command {
 		Short: "Write a module with its test into the Go module of this folder",
 		Long: "Write a module with its test into the Go module of this folder: a reconciler that works in every remote, a\n" +
 			"configuration, the rights that it declares, and the cleanup. It compiles and passes its test; change it into\n" +
-			"what you need. If the Go module has no program yet, write the program of a hub with the module, too, with a\n" +
-			"Dockerfile and a Makefile that build and push its image. Files that exist stay as they are.\n\n" +
+			"what you need. If no package main of the Go module imports github.com/clusterfx/clusterfx/cmd/hub/app, and its\n" +
+			"root has no Go files, write the program of a hub with the module into the root, too, with a Dockerfile and a\n" +
+			"Makefile that build and push its image. Files that exist stay as they are, but .gitignore gets the lines for\n" +
+			"what is built and for the folder .hub, in which dev keeps credentials.\n\n" +
 			"In the repository of clusterfx the module is written into the folder modules.",
 		Example: p.example(newExample),
 		Args:    arguments.Name("the name of the module"),
@@ -62,10 +64,6 @@ func (p program) newModule(name string) error {
 			return err
 		}
 	}
-	next := "add the Module of " + files.Package + " to the call of app.Main in the program of your hub"
-	if files.HasProgram {
-		next = "go run . dev starts the hub with two remotes; docs/own-hub.md says how to install it from an image"
-	}
-	_, err = fmt.Fprintf(p.stderr, "Next: go mod tidy && go test %s\n      %s\n", files.Package, next)
+	_, err = fmt.Fprintf(p.stderr, "Next: go mod tidy && go test %s\n      %s\n", files.Package, files.Next)
 	return err
 }

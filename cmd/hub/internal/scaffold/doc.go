@@ -11,8 +11,13 @@ Package scaffold writes the files that a new module begins with.
 # How it works
 
 The files are templates that are compiled into the program. In a Go module of one's own the module becomes a folder of the
-current one; if there is no program yet, it gets a main.go, and what an image needs: a Dockerfile and a Makefile. In the
-repository of clusterfx the module becomes a folder of modules, with the licence in each file.
+current one. If no package main of the Go module imports cmd/hub/app, and the root of the Go module has no Go files, the root
+gets a main.go, what an image needs (a Dockerfile and a Makefile), and the lines of .gitignore for what is built and for the
+credentials of the command dev. In the repository of clusterfx the module becomes a folder of modules, with the licence in
+each file.
+
+A name is refused if the files would not compile with it: the names that the templates import and declare are read from the
+templates. Nothing is written then.
 
 # Considerations
 

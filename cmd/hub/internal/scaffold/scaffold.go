@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"go/format"
-	"go/token"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,15 +20,17 @@ import (
 // ourModule is the Go module of clusterfx.
 const ourModule = "github.com/clusterfx/clusterfx"
 
-//go:embed templates/* templates/.dockerignore.tmpl
+//go:embed templates/* templates/.dockerignore.tmpl templates/.gitignore.tmpl
 var templates embed.FS
 
 // Files are what is to be written, in order.
 type Files struct {
 	// Package is the import path of the module's package, and Folder its path below the current folder.
 	Package, Folder string
-	// HasProgram says that main.go was written, too, and the files for an image.
+	// HasProgram says that main.go is written, too, and the files for an image.
 	HasProgram bool
+	// Next says how the module gets into a hub.
+	Next string
 
 	all []file
 }
@@ -37,6 +38,8 @@ type Files struct {
 type file struct {
 	path string
 	text []byte
+	// appends says that the text goes to the end of a file that exists.
+	appends bool
 }
 
 // values are what templates ask for.
@@ -44,25 +47,26 @@ type values struct {
 	Name, Package, Import, Program, License string
 }
 
-var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
-
 // moduleLine is the line of a go.mod that names the module.
 var moduleLine = regexp.MustCompile(`(?m)^module\s+"?([^\s"]+)"?`)
 
-// taken are names of packages that the files import.
-func taken() []string {
-	return []string{
-		"main", "client", "config", "context", "corev1", "corev1ac", "ctrl", "errors", "fmt", "fx", "handler", "hubtest", "metav1", "modules",
-		"os", "rbacv1", "registry", "testing",
+// sourcesOf returns the templates of a module's package, and the files that they become.
+func sourcesOf(pkg string) map[string]string {
+	return map[string]string{
+		"doc.go.tmpl": "doc.go", "fx.go.tmpl": "fx.go", "config.go.tmpl": "config.go", "reconciler.go.tmpl": pkg + ".go",
+		"module_test.go.tmpl": pkg + "_test.go",
 	}
 }
 
 // Module returns the files of a module with this name, for the Go module that a folder is in.
 func Module(name, dir string) (*Files, error) {
 	v := values{Name: name, Package: strings.ReplaceAll(name, "-", "")}
-	if !moduleName.MatchString(name) || token.IsKeyword(v.Package) || slices.Contains(taken(), v.Package) {
-		return nil, fmt.Errorf("%q is not a name for a module: use 2 to 32 of a-z, 0-9 and '-' that are no word of Go and no package that a "+
-			"module imports, such as tenant-quota", name)
+	if err := checkName(v); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
 	}
 	root, module, err := goModule(dir)
 	if err != nil {
@@ -83,29 +87,19 @@ func Module(name, dir string) (*Files, error) {
 	if _, err := os.Stat(folder); err == nil {
 		return nil, fmt.Errorf("%s exists: choose another name, or remove it", folder)
 	}
-	sources := map[string]string{
-		"doc.go.tmpl": "doc.go", "fx.go.tmpl": "fx.go", "config.go.tmpl": "config.go", "reconciler.go.tmpl": v.Package + ".go",
-		"module_test.go.tmpl": v.Package + "_test.go",
-	}
-	if err := f.add(folder, sources, v); err != nil {
+	if err := f.add(folder, sourcesOf(v.Package), v); err != nil {
 		return nil, err
 	}
-	programs, err := filepath.Glob(filepath.Join(root, "*.go"))
-	if err != nil || len(programs) > 0 || module == ourModule {
-		return f, err
+	if module == ourModule {
+		f.Next = "add the Module of " + f.Package + " to modules.All in modules/modules.go"
+		return f, nil
 	}
-	f.HasProgram = true
-	return f, f.add(root, map[string]string{
-		"main.go.tmpl": "main.go", "Dockerfile.tmpl": "Dockerfile", "Makefile.tmpl": "Makefile", ".dockerignore.tmpl": ".dockerignore",
-	}, v)
+	return f, f.addProgram(root, dir, v)
 }
 
 // goModule returns the root of the Go module that a folder is in, and its path.
 func goModule(dir string) (root, module string, err error) {
-	if root, err = filepath.Abs(dir); err != nil {
-		return "", "", err
-	}
-	for {
+	for root = dir; ; root = filepath.Dir(root) {
 		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 		if err == nil {
 			found := moduleLine.FindSubmatch(text)
@@ -117,11 +111,9 @@ func goModule(dir string) (root, module string, err error) {
 		if !errors.Is(err, os.ErrNotExist) {
 			return "", "", err
 		}
-		parent := filepath.Dir(root)
-		if parent == root {
+		if filepath.Dir(root) == root {
 			return "", "", errors.New("there is no Go module here: make one with go mod init example.com/my-hub and go get " + ourModule)
 		}
-		root = parent
 	}
 }
 
@@ -137,23 +129,33 @@ func (f *Files) add(folder string, sources map[string]string, v values) error {
 		if _, err := os.Stat(target); err == nil {
 			continue
 		}
-		parsed, err := template.ParseFS(templates, "templates/"+name)
+		text, err := render(name, sources[name], v)
 		if err != nil {
-			return fmt.Errorf("read the template of %s: %w", sources[name], err)
+			return err
 		}
-		var text bytes.Buffer
-		if err := parsed.Execute(&text, v); err != nil {
-			return fmt.Errorf("write %s: %w", sources[name], err)
-		}
-		source := text.Bytes()
-		if filepath.Ext(target) == ".go" { // What stands in a column depends on the names.
-			if source, err = format.Source(source); err != nil {
-				return fmt.Errorf("format %s: %w", sources[name], err)
-			}
-		}
-		f.all = append(f.all, file{target, source})
+		f.all = append(f.all, file{path: target, text: text})
 	}
 	return nil
+}
+
+// render returns the text of the file that a template becomes.
+func render(name, target string, v values) ([]byte, error) {
+	parsed, err := template.ParseFS(templates, "templates/"+name)
+	if err != nil {
+		return nil, fmt.Errorf("read the template of %s: %w", target, err)
+	}
+	var text bytes.Buffer
+	if err := parsed.Execute(&text, v); err != nil {
+		return nil, fmt.Errorf("write %s: %w", target, err)
+	}
+	if filepath.Ext(target) != ".go" {
+		return text.Bytes(), nil
+	}
+	source, err := format.Source(text.Bytes()) // What stands in a column depends on the names.
+	if err != nil {
+		return nil, fmt.Errorf("format %s: %w", target, err)
+	}
+	return source, nil
 }
 
 // Paths returns the paths of the files.
@@ -165,13 +167,17 @@ func (f *Files) Paths() []string {
 	return all
 }
 
-// Write writes the files. One that exists by then is an error.
+// Write writes the files. A new file that exists by then is an error.
 func (f *Files) Write() error {
 	for _, one := range f.all {
 		if err := os.MkdirAll(filepath.Dir(one.path), 0o755); err != nil { //nolint:gosec // It is source code.
 			return err
 		}
-		out, err := os.OpenFile(one.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // It is source code.
+		flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+		if one.appends {
+			flags = os.O_WRONLY | os.O_APPEND
+		}
+		out, err := os.OpenFile(one.path, flags, 0o644) //nolint:gosec // It is source code.
 		if err != nil {
 			return err
 		}

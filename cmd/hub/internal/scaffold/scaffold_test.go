@@ -95,8 +95,8 @@ func TestModule_OfThisRepository(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+ours+"\n"), 0o600))
 	files, err := scaffold.Module("scaffolded", filepath.Join(dir, "registry"))
 	must(t, err)
-	if files.Package != ours+"/modules/scaffolded" || files.HasProgram {
-		t.Errorf("it writes %+v", files.Paths())
+	if files.Package != ours+"/modules/scaffolded" || files.HasProgram || !strings.Contains(files.Next, "modules.All in modules/modules.go") {
+		t.Errorf("it writes %+v; next: %s", files.Paths(), files.Next)
 	}
 	must(t, files.Write())
 	overlay := map[string]map[string]string{"Replace": {}}
@@ -130,8 +130,20 @@ func TestModule_Refused(t *testing.T) {
 		t.Errorf("without a Go module: %v", err)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
-	for _, name := range []string{"", "A", "a", "ten_ants", "type", "client", "registry", "../up", strings.Repeat("a", 33)} {
+	for _, name := range []string{
+		"", "A", "a", "ten_ants", "type", "client", "registry", "../up", strings.Repeat("a", 33), // Not names, words of Go, and imports.
+		"doc", "fx", "config", "main", "app", "modules", "controllerutil", // Files and imports.
+		"append", "app-end", "string", "error", "nil", "any", "namespace", "managed", "vendor", "testdata", "internal",
+	} {
 		if _, err := scaffold.Module(name, dir); err == nil || !strings.Contains(err.Error(), "tenant-quota") {
+			t.Errorf("the name %q: %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("refused names leave %v, %v", left, err)
+	}
+	for _, name := range []string{"write", "remove", "hub", "docs"} {
+		if _, err := scaffold.Module(name, dir); err != nil {
 			t.Errorf("the name %q: %v", name, err)
 		}
 	}
@@ -147,6 +159,63 @@ func TestModule_Refused(t *testing.T) {
 	}
 	if second, err := scaffold.Module("others", dir); err != nil || second.HasProgram {
 		t.Errorf("a second module: %v", err)
+	}
+}
+
+// A program is written where no package main of the Go module imports app and the root has no Go files. What is to be done
+// next can be done from the current folder.
+func TestModule_Program(t *testing.T) {
+	t.Parallel()
+	const hub = "package main\n\nimport \"github.com/clusterfx/clusterfx/cmd/hub/app\"\n\nfunc main() { app.Main() }\n"
+	const list = "add the Module of example.com/hub/tenants to the call of app.Main"
+	for name, c := range map[string]struct {
+		files   map[string]string
+		dir     string
+		program bool
+		next    string
+	}{
+		"nothing":                      {nil, ".", true, "go run . dev"},
+		"a folder":                     {nil, "teams/a", true, "cd ../.. && go run . dev"},
+		"a hub in a folder":            {map[string]string{"cmd/hub/main.go": hub}, ".", false, list},
+		"another program":              {map[string]string{"cmd/tool/main.go": "package main\n\nfunc main() {}\n"}, ".", true, "go run . dev"},
+		"a hub of another one":         {map[string]string{"sub/main.go": hub, "sub/go.mod": "module example.com/sub\n"}, ".", true, "go run . dev"},
+		"a vendored hub":               {map[string]string{"vendor/example.com/a/main.go": hub}, ".", true, "go run . dev"},
+		"Go files in the root":         {map[string]string{"teams.go": "package teams\n"}, ".", false, list},
+		"a package that is no program": {map[string]string{"b/b.go": strings.Replace(hub, "package main", "package b", 1)}, ".", true, "go run . dev"},
+	} {
+		dir := t.TempDir()
+		must(t, os.MkdirAll(filepath.Join(dir, c.dir), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
+		for path, text := range c.files {
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600))
+		}
+		files, err := scaffold.Module("tenants", filepath.Join(dir, c.dir))
+		must(t, err)
+		if files.HasProgram != c.program || !strings.HasPrefix(files.Next, c.next) {
+			t.Errorf("%s: program %v, next: %s", name, files.HasProgram, files.Next)
+		}
+	}
+}
+
+// The folder in which the command dev keeps keys is not committed, also where there is a .gitignore already.
+func TestModule_Ignore(t *testing.T) {
+	t.Parallel()
+	for old, want := range map[string]string{
+		"": "/bin/\n.hub/\n", "*.swp\n": "*.swp\n/bin/\n.hub/\n", "bin": "bin\n.hub/\n", "/.hub\r\n/bin/\r\n": "/.hub\r\n/bin/\r\n",
+	} {
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
+		target := filepath.Join(dir, ".gitignore")
+		if old != "" {
+			must(t, os.WriteFile(target, []byte(old), 0o600))
+		}
+		files, err := scaffold.Module("tenants", dir)
+		must(t, err)
+		must(t, files.Write())
+		if text, err := os.ReadFile(target); err != nil || string(text) != want {
+			t.Errorf("after %q: %q, %v", old, text, err)
+		}
 	}
 }
 
