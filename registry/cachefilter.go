@@ -82,8 +82,8 @@ func (f CacheFilter) check() error {
 	return nil
 }
 
-// checkFilters reports what is wrong with the filters of one module.
-func checkFilters(all []CacheFilter) error {
+// checkFilters reports what is wrong with the filters of one module. The scheme may not know all kinds yet.
+func checkFilters(s *runtime.Scheme, all []CacheFilter) error {
 	var problems []error
 	seen := map[string]bool{}
 	for _, f := range all {
@@ -92,10 +92,14 @@ func checkFilters(all []CacheFilter) error {
 			continue
 		}
 		what := nameOfKind(f.Object)
-		if seen[what] {
+		kind := what
+		if known, err := apiutil.GVKForObject(f.Object, s); err == nil {
+			kind = known.String()
+		}
+		if seen[kind] {
 			problems = append(problems, fmt.Errorf("there are two cache filters of %s: one module has one filter per kind", what))
 		}
-		seen[what] = true
+		seen[kind] = true
 	}
 	return errors.Join(problems...)
 }
@@ -130,7 +134,7 @@ func (e *epoch) newFilters(newCache func(CacheFilter, *guard) (*appCache, error)
 	for i := range e.modules {
 		m := &e.modules[i]
 		wanted := e.filtersFor(m)
-		err := checkFilters(wanted)
+		err := checkFilters(e.scheme, wanted)
 		for _, f := range wanted {
 			if err == nil {
 				err = all.add(m.name, f, e.scheme, func(key string) (*appCache, error) {

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
@@ -329,12 +330,17 @@ func TestCacheFilter_TransformPanics(t *testing.T) {
 func TestCacheFilter_Refused(t *testing.T) {
 	t.Parallel()
 	secrets := registry.CacheFilter{Object: &corev1.Secret{}, Labels: ofTest("x")}
+	untyped, metadata := secrets, secrets
+	untyped.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+	metadata.Object = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	for want, filters := range map[string][]registry.CacheFilter{
 		"a cache filter has no Object":                       {{Labels: ofTest("x")}},
 		"the cache filter of *v1.Secret selects nothing":     {{Object: &corev1.Secret{}, Labels: labels.Nothing()}},
 		"the cache filter of *v1.Secret leaves out nothing":  {{Object: &corev1.Secret{}, Labels: labels.Everything()}},
 		"the cache filter of *v1.Secret has a namespace wit": {{Object: &corev1.Secret{}, Namespaces: []string{""}}},
 		"there are two cache filters of *v1.Secret":          {secrets, secrets},
+		"there are two cache filters of /v1, Kind=Secret":    {secrets, untyped},
+		"there are two cache filters of /v1, Kind=Secret: ":  {secrets, metadata},
 	} {
 		_, err := registry.New(registry.Options{
 			Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme(t),

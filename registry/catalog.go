@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // catalog is what a hub has of modules, each with what the operator has configured.
@@ -18,6 +19,7 @@ type catalog []entry
 // entry is a module of the hub with its configuration.
 type entry struct {
 	Module
+	scheme    *runtime.Scheme // the registry's, where there is one
 	base      json.RawMessage
 	overrides []override
 	shares    []Shared // what its hub part shares, without values
@@ -62,7 +64,7 @@ func newCatalog(o Options) (catalog, error) {
 		if err := m.options.Select.check(); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
 		}
-		if err := (&entry{Module: m}).checkConfig(); err != nil {
+		if err := (&entry{Module: m, scheme: o.Scheme}).checkConfig(); err != nil {
 			return nil, fmt.Errorf("module %q: %w", m.name, err)
 		}
 		rules := slices.Concat(m.options.Rules, m.options.HubRules)
@@ -73,7 +75,7 @@ func newCatalog(o Options) (catalog, error) {
 		if err != nil {
 			return nil, fmt.Errorf("module %q: its hub part: %w", m.name, err)
 		}
-		all = append(all, entry{Module: m, shares: shares})
+		all = append(all, entry{Module: m, scheme: o.Scheme, shares: shares})
 	}
 	if err := all.shareOnce(); err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func (e *entry) checkConfig(layers ...json.RawMessage) error {
 	if _, err := e.options.Config.decode(layers...); err != nil {
 		return err
 	}
-	return checkFilters(slices.Concat(e.options.CacheFilters, e.options.Config.filtersOf(layers)))
+	return checkFilters(e.scheme, slices.Concat(e.options.CacheFilters, e.options.Config.filtersOf(layers)))
 }
 
 // wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of

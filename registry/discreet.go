@@ -33,18 +33,25 @@ func quoter(redact func(text string) string) Quoter {
 	return func(text string) string { return kubeconfig.Quote(text, redact) }
 }
 
-// hubCredential is the credential of the hub in its own cluster. That of a Pod is rotated in a file.
+// hubCredential is the credential of the hub in its own cluster. That of a Pod is rotated in a file, so the Redactor reads
+// it again while texts are redacted.
 type hubCredential struct {
 	config  *rest.Config
-	secrets *kubeconfig.Redactor // is told of it
+	secrets *kubeconfig.Redactor
 
 	mu    sync.Mutex // protects what follows
 	known kubeconfig.Credential
 	read  time.Time
 }
 
-// hubCredentialAge is how old it may be. The token of a Pod is rotated long before it ends.
-const hubCredentialAge = time.Minute
+// hubCredentialAge is how old it may be. client-go sends a new token up to a minute after the file has it.
+const hubCredentialAge = 5 * time.Second
+
+// follow has the Redactor know the credential from now on.
+func (h *hubCredential) follow() {
+	h.secrets.Refresh(func() { h.get() })
+	h.get()
+}
 
 func (h *hubCredential) get() kubeconfig.Credential {
 	h.mu.Lock()

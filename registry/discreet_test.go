@@ -4,10 +4,17 @@ package registry
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -34,6 +41,42 @@ func TestRedacting(t *testing.T) {
 	if got := (&redactingSink{redact: func(text string) string { return text }}).error(plain); got != plain { //nolint:errorlint // the same one
 		t.Errorf("an error without a credential becomes %v", got)
 	}
+}
+
+// A registry without remotes knows the credential of the hub, also after it is rotated in its file, and for some time the one
+// before.
+func TestRedacting_Hub(t *testing.T) {
+	t.Parallel()
+	tokens := []string{"tOk9zQ7xWv4kJ2pL8mN3rT6y", "qW8rT5yU2iO9pA4sD7fG1hJ3", "zX6cV1bN8mL4kJ7hG2fD5sA9"}
+	file := filepath.Join(t.TempDir(), "token")
+	synctest.Test(t, func(t *testing.T) {
+		var lines strings.Builder
+		var log logr.Logger
+		for i, want := range []string{
+			"[redacted] " + tokens[1] + " " + tokens[2],
+			"[redacted] [redacted] " + tokens[2],
+			tokens[0] + " [redacted] [redacted]",
+		} {
+			if err := os.WriteFile(file, []byte(tokens[i]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if <-time.After(hubCredentialAge + 1); i == 0 {
+				r, err := New(Options{
+					Hub: &rest.Config{BearerTokenFile: file}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: runtime.NewScheme(),
+					Log: funcr.New(func(_, args string) { lines.WriteString(args) }, funcr.Options{}),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				log = r.log
+			}
+			lines.Reset()
+			log.Info(strings.Join(tokens, " "))
+			if !strings.Contains(lines.String(), want) {
+				t.Errorf("with token %d: %s, want %s", i, lines.String(), want)
+			}
+		}
+	})
 }
 
 // The Quote of an app replaces the credentials of its remote.

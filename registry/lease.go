@@ -76,12 +76,29 @@ func (e *epoch) lendTo(by *guard) (client.Client, error) {
 	if known, ok := e.lent.Load(by.module); ok {
 		return known.(client.Client), nil
 	}
-	one, err := e.lendReading(&lentCache{appCache: all, by: by})
+	one, err := e.lendReading(filteredReader{all, by.module})
 	if err != nil {
 		return nil, err
 	}
 	known, _ := e.lent.LoadOrStore(by.module, one)
 	return known.(client.Client), nil
+}
+
+// filteredReader reads what a module sees of the cache of an app. It outlives the life of the hub part that asked for it
+// first, and so knows no more of it than the name of the module.
+type filteredReader struct {
+	all    *appCache
+	module string
+}
+
+// Get reads one object.
+func (r filteredReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return r.all.of(r.module, obj).Get(ctx, key, obj, opts...)
+}
+
+// List reads objects.
+func (r filteredReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.all.of(r.module, list).List(ctx, list, opts...)
 }
 
 // lender returns the epoch that lends out its client, or a NotReadyError. There is none from the moment in
@@ -144,12 +161,12 @@ func (c *lentCache) GetInformer(ctx context.Context, obj client.Object, opts ...
 
 // Get reads one object.
 func (c *lentCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return c.of(c.by.module, obj).Get(ctx, key, obj, opts...)
+	return filteredReader{c.appCache, c.by.module}.Get(ctx, key, obj, opts...)
 }
 
 // List reads objects.
 func (c *lentCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return c.of(c.by.module, list).List(ctx, list, opts...)
+	return filteredReader{c.appCache, c.by.module}.List(ctx, list, opts...)
 }
 
 // RemoveInformer removes the informer for the object's kind.

@@ -195,6 +195,7 @@ func New(o Options) (*Registry, error) {
 		claims: map[string]claim{},
 	}}
 	r.environment = newEnvironment(o, modules, transport)
+	r.hubCredential.follow()
 	r.overview = newOverview(r, o.AggregateMetrics)
 	if err := r.overview.register(r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)

@@ -33,9 +33,13 @@ func (a *actor) keepCredentials() {
 			wanted[one] = known
 		}
 	}
-	a.credentials = wanted
+	named := slices.Sorted(maps.Keys(wanted))
+	same := slices.Equal(named, slices.Sorted(maps.Keys(a.credentials)))
+	if a.credentials = wanted; same {
+		return
+	}
 	var all []kubeconfig.Credential
-	for _, one := range slices.Sorted(maps.Keys(wanted)) {
+	for _, one := range named {
 		all = append(all, wanted[one].Credential)
 	}
 	a.registry.secrets.Set(string(a.name), all...)

@@ -80,8 +80,8 @@ func times(few, all int) int {
 const (
 	// patience is how long a test waits for what should come within a second or two.
 	patience = 2 * time.Minute
-	// soon is how long something may take that takes milliseconds here, and a minute or for ever
-	// where it is broken.
+	// soon is how long something may take that takes milliseconds or a few seconds on an idle machine, and a minute or
+	// forever where it is broken. A removal has half of it; a start beside silent remotes has it on top of its usual time.
 	soon = 40 * time.Second
 )
 

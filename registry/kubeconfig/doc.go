@@ -74,7 +74,7 @@
 // body of a response of 400 and above is lost, also of one that a proxy in the remote passes on, and that a
 // module sees which field was refused but not the words for it. In a watch the Status of an ERROR event is replaced
 // in the same way; events with objects pass as they arrive. A Redactor replaces the credentials of many remotes in what
-// is logged.
+// is logged, those that they had before included.
 //
 // Addresses are judged when they are dialled, after name resolution, because a name that was
 // harmless when it was checked may lead elsewhere a moment later. Those in a URL are judged by

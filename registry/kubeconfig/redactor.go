@@ -3,92 +3,144 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Redactor replaces the credentials of many remotes in a text, in a time that does not depend on how many those are. It
 // is for texts that may be about any of them. The zero value knows none. All methods can be called by anybody.
+//
+// What more than 16 different credentials have in common stays where a text has nothing else of them: it is public, such
+// as the header of a JWT and the beginning of a key.
 type Redactor struct {
+	refresh atomic.Pointer[func()]
+
 	mu     sync.RWMutex // protects the fields; held for map operations only
-	owners map[string]*known
-	// blocks are the parts of all texts that begin at a multiple of blockSize, by their bytes. Each part that Redact
-	// replaces has one of them in it.
-	blocks map[uint64][]*known
-	short  []*known // those with a text that may have no block in it
+	owners map[string]known
+	texts  map[string]*hidden // by their text
+	short  int                // how many of the texts are shorter than leastPart
+	// blocks are the parts of the other texts that begin at a multiple of blockSize, and the last part of each, by their
+	// bytes. Each part that Redact replaces has one of them in it.
+	blocks map[uint64][]*hidden
 }
 
-// known is what a Redactor knows of an owner.
-type known struct {
-	credentials []Credential
-	texts       []string
+// known is what a Redactor knows of an owner: the texts of its credentials, and of those before, which may be valid for
+// some time.
+type known struct{ now, before []*hidden }
+
+// hidden is a text in lower case.
+type hidden struct {
+	text string
+	uses int // in the fields of known
 }
 
-// blockSize is chosen so that each part of leastPart bytes has a block in it, and that a block fits into a number.
-const blockSize = 6
+const (
+	// blockSize is chosen so that each part of leastPart bytes has a block in it, and that a block fits into a number.
+	blockSize = 6
+	// maxShared is how many texts may have a block that is a secret.
+	maxShared = 16
+)
 
-// Set replaces the credentials of an owner. Without any the owner is forgotten.
+// Refresh has f called before each text is read. It is for credentials that change without notice, such as a token in a
+// file: f sets them. f returns soon, and does not call Redact. The last call wins.
+func (r *Redactor) Refresh(f func()) { r.refresh.Store(&f) }
+
+// Set replaces the credentials of an owner. Those that it had until then are replaced in texts until they change again.
+// Without any the owner is forgotten.
 func (r *Redactor) Set(owner string, credentials ...Credential) {
-	next := &known{credentials: slices.Clone(credentials)}
+	var texts []string
 	for _, c := range credentials {
-		next.texts = append(next.texts, c.secret().texts()...)
+		for _, text := range c.secret().texts() {
+			if len(text) >= leastCredential {
+				texts = append(texts, lower(text))
+			}
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.owners == nil {
-		r.owners, r.blocks = map[string]*known{}, map[uint64][]*known{}
-	}
-	if before := r.owners[owner]; before != nil {
-		if slices.Equal(before.texts, next.texts) {
-			return
-		}
-		r.remove(before)
+	before, isKnown := r.owners[owner]
+	if len(credentials) == 0 {
+		r.drop(before)
 		delete(r.owners, owner)
+		return
 	}
-	if len(next.texts) > 0 {
-		r.owners[owner] = next
-		r.add(next)
+	if isKnown && slices.EqualFunc(before.now, texts, func(h *hidden, text string) bool { return h.text == text }) {
+		return
+	}
+	if r.owners == nil {
+		r.owners, r.texts, r.blocks = map[string]known{}, map[string]*hidden{}, map[uint64][]*hidden{}
+	}
+	var next known
+	for _, text := range texts {
+		next.now = append(next.now, r.use(text))
+	}
+	for _, h := range before.now {
+		next.before = append(next.before, r.use(h.text))
+	}
+	r.owners[owner] = next
+	r.drop(before)
+}
+
+// use returns what is known of a text, which is used once more.
+func (r *Redactor) use(text string) *hidden {
+	h := r.texts[text]
+	if h == nil {
+		h = &hidden{text: text}
+		r.texts[text] = h
+		r.add(h)
+	}
+	h.uses++
+	return h
+}
+
+// drop forgets the texts of an owner that nobody else uses.
+func (r *Redactor) drop(k known) {
+	for _, h := range slices.Concat(k.now, k.before) {
+		if h.uses--; h.uses == 0 {
+			delete(r.texts, h.text)
+			r.remove(h)
+		}
 	}
 }
 
-func (r *Redactor) add(k *known) {
-	for _, text := range k.texts {
-		if len(text) < leastPart {
-			r.short = append(r.short, k)
-			continue
-		}
-		for _, block := range blocksOf(text) {
-			if !slices.Contains(r.blocks[block], k) {
-				r.blocks[block] = append(r.blocks[block], k)
-			}
+func (r *Redactor) add(h *hidden) {
+	if len(h.text) < leastPart {
+		r.short++
+		return
+	}
+	for _, block := range blocksOf(h.text) {
+		r.blocks[block] = append(r.blocks[block], h)
+	}
+}
+
+func (r *Redactor) remove(h *hidden) {
+	if len(h.text) < leastPart {
+		r.short--
+		return
+	}
+	for _, block := range blocksOf(h.text) {
+		all := r.blocks[block]
+		last := len(all) - 1
+		all[slices.Index(all, h)], all[last] = all[last], nil
+		if r.blocks[block] = all[:last]; last == 0 {
+			delete(r.blocks, block)
 		}
 	}
 }
 
-func (r *Redactor) remove(k *known) {
-	isK := func(other *known) bool { return other == k }
-	r.short = slices.DeleteFunc(r.short, isK)
-	for _, text := range k.texts {
-		for _, block := range blocksOf(text) {
-			left := slices.DeleteFunc(r.blocks[block], isK)
-			if r.blocks[block] = left; len(left) == 0 {
-				delete(r.blocks, block)
-			}
-		}
-	}
-}
-
-// blocksOf returns the blocks of a text that begin at a multiple of their size.
+// blocksOf returns the different blocks of a text: those that begin at a multiple of their size, and the last one.
 func blocksOf(text string) []uint64 {
-	var all []uint64
-	text = lower(text)
+	all := []uint64{blockAt(text[len(text)-blockSize:])}
 	for ; len(text) >= blockSize; text = text[blockSize:] {
 		all = append(all, blockAt(text))
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func blockAt(text string) uint64 {
@@ -99,27 +151,39 @@ func blockAt(text string) uint64 {
 
 // Redact replaces each part of one of the credentials in a text, as the function Redact does.
 func (r *Redactor) Redact(text string) string {
+	if refresh := r.refresh.Load(); refresh != nil {
+		(*refresh)()
+	}
 	text = bounded(text)
-	for _, k := range r.candidates(lower(text)) {
-		text = Redact(text, k.credentials...)
+	for _, one := range r.candidates(lower(text)) {
+		text = redact(text, one)
 	}
 	return text
 }
 
-// candidates returns the owners of which a part may be in a text in lower case.
-func (r *Redactor) candidates(text string) []*known {
+// candidates returns those of which a part may be in a text in lower case, the longest first.
+func (r *Redactor) candidates(text string) []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	all := map[*known]bool{}
-	for _, k := range r.short {
-		all[k] = true
+	if len(r.texts) == 0 {
+		return nil
 	}
-	for at := 0; at+blockSize <= len(text) && len(r.blocks) > 0; at++ {
-		for _, k := range r.blocks[blockAt(text[at:])] {
-			all[k] = true
+	all := map[string]bool{}
+	for at := 0; at+blockSize <= len(text); at++ {
+		if of := r.blocks[blockAt(text[at:])]; len(of) <= maxShared {
+			for _, h := range of {
+				all[h.text] = true
+			}
+		}
+		for end := at + leastCredential; r.short > 0 && end < at+leastPart && end <= len(text); end++ {
+			if h := r.texts[text[at:end]]; h != nil {
+				all[h.text] = true
+			}
 		}
 	}
-	return slices.Collect(maps.Keys(all))
+	return slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b))
+	})
 }
 
 // maxRedacted is how much of a text Redact reads. What follows is cut off, because it may have a credential in it.

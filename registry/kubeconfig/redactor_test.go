@@ -3,6 +3,8 @@
 package kubeconfig_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -44,11 +46,16 @@ func TestRedactor(t *testing.T) {
 		}
 	}
 	r.Set("1", kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken}))
-	if end := tokens["1"][30:]; r.Redact(end) != end {
-		t.Error("what an owner had before is still replaced")
+	if r.Redact(tokens["1"]) != "[redacted]" || r.Redact(canaryToken) != "[redacted]" {
+		t.Error("what an owner has now is not replaced, or what it had before, which may still be valid")
 	}
-	if r.Redact(canaryToken) != "[redacted]" {
-		t.Error("what an owner has now is not replaced")
+	r.Set("1", kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken}))
+	if r.Redact(tokens["1"]) != "[redacted]" {
+		t.Error("what an owner had before is not replaced after a call that changes nothing")
+	}
+	r.Set("1", kubeconfig.CredentialOf(&rest.Config{BearerToken: text(100)}))
+	if end := tokens["1"][30:]; r.Redact(end) != end || r.Redact(canaryToken) != "[redacted]" {
+		t.Error("what an owner had two changes ago is still replaced, or what it had one change ago is not")
 	}
 	for owner := range tokens {
 		r.Set(owner)
@@ -56,6 +63,49 @@ func TestRedactor(t *testing.T) {
 	if r.Redact(canaryToken) != canaryToken || r.Redact(tokens["short"]) != tokens["short"] {
 		t.Error("what belongs to nobody is replaced")
 	}
+}
+
+// A Redactor leaves what is common to many credentials, and so public, and replaces everything else of each of them.
+func TestRedactor_Shared(t *testing.T) {
+	t.Parallel()
+	var r kubeconfig.Redactor
+	const owners = 100
+	for i := range owners {
+		for name, token := range map[string]string{
+			"token": token(i), "short": fmt.Sprintf("short-%03d", i), "alike": fmt.Sprintf("fleet-token-%05d", i), "same": canaryToken,
+		} {
+			r.Set(fmt.Sprint(name, i), kubeconfig.CredentialOf(&rest.Config{BearerToken: token}))
+		}
+	}
+	_, signature, _ := strings.Cut(token(7), ".")
+	for text, want := range map[string]string{
+		token(7):            "[redacted]",
+		signature[:20]:      "[redacted]",
+		"short-042":         "[redacted]",
+		"fleet-token-00042": "[redacted]",
+		canaryToken[3:20]:   "[redacted]",
+		tokenHeader:         tokenHeader,
+	} {
+		if got := r.Redact("It is " + text + " here"); got != "It is "+want+" here" {
+			t.Errorf("with %s: %q", text, got)
+		}
+	}
+	for i := 1; i < owners; i++ {
+		r.Set(fmt.Sprint("token", i))
+	}
+	if got := r.Redact(tokenHeader); got != "[redacted]" {
+		t.Errorf("what one owner has is not replaced: %q", got)
+	}
+}
+
+// tokenHeader is the beginning of each JWT in these tests.
+const tokenHeader = "eyJhbGciOiJSUzI1NiIs."
+
+// token returns a JWT that has nothing but its header in common with the others.
+func token(i int) string {
+	body := make([]byte, 600)
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(fmt.Sprint(i)))).Read(body)
+	return tokenHeader + base64.RawURLEncoding.EncodeToString(body)
 }
 
 // Redact reads no more of a text than it needs to: the rest is cut off, in a Redactor also without credentials.
@@ -72,17 +122,18 @@ func TestRedact_Bounded(t *testing.T) {
 
 // A line of a log is redacted in a time that does not depend on how many remotes there are.
 func BenchmarkRedactor(b *testing.B) {
-	for _, remotes := range []int{1, 1000} {
-		b.Run(fmt.Sprint(remotes), func(b *testing.B) {
-			var r kubeconfig.Redactor
-			for i := range remotes {
-				token := "eyJhbGciOiJSUzI1NiIs." + strings.Repeat(fmt.Sprintf("%06x", i*7919), 150)
-				r.Set(fmt.Sprint(i), kubeconfig.CredentialOf(&rest.Config{BearerToken: token}))
-			}
-			line := "The state of the cluster remote-17 changed, and the hub could not reach https://remote-17.example.com:6443 for a while"
-			for b.Loop() {
-				_ = r.Redact(line)
-			}
-		})
+	const line = "The state of the cluster remote-17 changed, and the hub could not reach https://remote-17.example.com:6443 for a while"
+	for _, remotes := range []int{1, 1000, 10_000} {
+		var r kubeconfig.Redactor
+		for i := range remotes {
+			r.Set(fmt.Sprint(i), kubeconfig.CredentialOf(&rest.Config{BearerToken: token(i)}))
+		}
+		for name, line := range map[string]string{"words": line, "header": line + " " + tokenHeader, "token": line + " " + token(remotes/2)} {
+			b.Run(fmt.Sprint(name, "/", remotes), func(b *testing.B) {
+				for b.Loop() {
+					_ = r.Redact(line)
+				}
+			})
+		}
 	}
 }

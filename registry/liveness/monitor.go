@@ -160,8 +160,8 @@ func (h *Heart) Stop() {
 // leaveAfter is how long Run waits at its end for asks that have not returned.
 const leaveAfter = time.Second
 
-// Run sends heartbeats until ctx ends. An ask that does not return within a second after that is left behind, as it may
-// be a module's.
+// Run sends heartbeats until ctx ends. An ask, or a function of Notify, that does not return within a second
+// after that is left behind: it may be a module's.
 func (m *Monitor) Run(ctx context.Context) {
 	var pulse sync.WaitGroup
 	pulse.Go(func() { m.pulse.Run(ctx) })
@@ -200,7 +200,7 @@ func (m *Monitor) leave() {
 	select {
 	case <-ended:
 	case <-bound.C:
-		m.log.Info("Left a goroutine behind: the queue of a controller does not accept a heartbeat")
+		m.log.Info("Left a goroutine behind: the queue of a controller does not accept a heartbeat, or a function of Notify does not return")
 	}
 }
 

@@ -54,7 +54,7 @@ func (p *Pulse) beat(now time.Time) {
 	defer p.mu.Unlock()
 	late := p.lateness(now)
 	p.starved += late
-	if late > frozenFor {
+	if late >= frozenFor {
 		p.lastFrozen = now
 	}
 	p.lastBeat = now
@@ -69,11 +69,11 @@ func (p *Pulse) lateness(now time.Time) time.Duration {
 	return since - beatEvery
 }
 
-// StarvedSince reports whether the process was starved for frozenFor at a stretch at any time since then.
+// StarvedSince reports whether the process was starved for frozenFor or more at a stretch at any time since then.
 func (p *Pulse) StarvedSince(then time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lateness(time.Now()) > frozenFor || !p.lastFrozen.IsZero() && !p.lastFrozen.Before(then)
+	return p.lateness(time.Now()) >= frozenFor || !p.lastFrozen.IsZero() && !p.lastFrozen.Before(then)
 }
 
 // Starved returns for how long the process was starved altogether since the pulse began to beat.
