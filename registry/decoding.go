@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +22,7 @@ import (
 
 // exchange is what becomes of the requests of one call.
 type exchange struct {
-	accepted atomic.Bool // a response accepts a request
+	accepted atomic.Bool // the last response accepts a request
 	broken   atomic.Bool // its body could not be read to the end; the error has a fixed text
 }
 
@@ -37,8 +36,8 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // answered takes note of a response.
 func (x *exchange) answered(response *http.Response) {
-	if x != nil && response.StatusCode >= http.StatusOK && response.StatusCode <= http.StatusPartialContent {
-		x.accepted.Store(true)
+	if x != nil {
+		x.accepted.Store(response.StatusCode >= http.StatusOK && response.StatusCode <= http.StatusPartialContent)
 	}
 }
 
@@ -49,15 +48,19 @@ func (x *exchange) broke() {
 	}
 }
 
-// decoding calls a function that sends a request and decodes the response. An error of the decoder gets a fixed text.
+// decoding calls a function that sends a request and decodes the response. An error of the decoder gets a fixed text, and
+// so does a Status in a response that accepts the request.
 func decoding(ctx context.Context, what string, call func(ctx context.Context) error) error {
 	x := &exchange{}
 	err := call(context.WithValue(ctx, exchangeKey{}, x))
-	var status apierrors.APIStatus
 	var panicked *panicError
 	switch {
-	case err == nil, !x.accepted.Load(), x.broken.Load(), ctx.Err() != nil, errors.As(err, &status), errors.As(err, &panicked):
+	case err == nil, !x.accepted.Load(), x.broken.Load(), errors.As(err, &panicked):
 		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("decode the response to %s (%s): %w", what, kindOfError(err), context.Cause(ctx))
 	}
 	return fmt.Errorf("decode the response to %s (%s): %w", what, kindOfError(err), kubeconfig.ErrNotKubernetes)
 }

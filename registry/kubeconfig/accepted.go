@@ -20,21 +20,28 @@ import (
 // What client-go quotes of a response that accepts a request.
 var (
 	errFailure = fmt.Errorf("the server sends a Status of failure with a code of success: %w", ErrNotKubernetes)
+	errTwice   = fmt.Errorf("the server sends an object with two kinds, apiVersions or statuses: %w", ErrNotKubernetes)
 	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not the name of one: %w", ErrNotKubernetes)
 )
 
 // otherType takes the place of a media type that is not known. client-go refuses to decode it, and quotes it.
 const otherType = "application/octet-stream"
 
-// Alphabets of the kind and the apiVersion of an object. Which are known is for the decoder to say.
-const (
-	isKind    = `^[A-Za-z][A-Za-z0-9-]*$`
-	isVersion = `^([a-z0-9.-]+/)?[a-z0-9-]+$`
-)
+// The kind and the apiVersion of an object have alphabets. Which are known is for the decoder to say.
+
+func isKind(text string) bool { return consists(text, uppers+lowers, uppers+lowers+digits+"-") }
+
+func isVersion(text string) bool {
+	group, version, found := strings.Cut(text, "/")
+	if !found {
+		group, version = "a", group
+	}
+	return consists(group, lowers+digits+".-", lowers+digits+".-") && consists(version, lowers+digits+"-", lowers+digits+"-")
+}
 
 // amend replaces what client-go would quote of a response that accepts a request: a media type that is not known, a
-// Status of failure, a kind that is no name, and the Status of an event of a watch. The body that a proxy in the remote
-// passes on stays as it is: it is data.
+// Status of failure, a kind that is no name, and the Status of an event of a watch. YAML is not known to whoever did not
+// ask for it; for whoever did, it is not judged. The body that a proxy in the remote passes on stays as it is: it is data.
 func amend(r *http.Request, response *http.Response, credentials []Credential) {
 	own := func(text string) bool { return Redact(text, credentials...) == text }
 	form := response.Header.Get("Content-Type")
@@ -45,11 +52,15 @@ func amend(r *http.Request, response *http.Response, credentials []Credential) {
 		}
 		return
 	}
-	if form != "" {
-		form = knownType(form, own)
-		response.Header = response.Header.Clone()
-		response.Header.Set("Content-Type", form)
+	if form == "" {
+		form = "text/plain" // or client-go would decode it as what was asked for
+	} else if form = knownType(form, own); strings.HasPrefix(form, runtime.ContentTypeYAML) && !strings.Contains(r.Header.Get("Accept"), "yaml") {
+		form = otherType
 	}
+	if response.Header = response.Header.Clone(); response.Header == nil {
+		response.Header = http.Header{}
+	}
+	response.Header.Set("Content-Type", form)
 	isProtobuf := strings.HasPrefix(form, runtime.ContentTypeProtobuf)
 	switch {
 	case !isProtobuf && !strings.HasPrefix(form, runtime.ContentTypeJSON):
@@ -69,13 +80,13 @@ func isProxied(r *http.Request) bool {
 	if r.URL == nil {
 		return false
 	}
-	_, rest, found := strings.Cut(r.URL.Path, "/apis/")
-	version := 2 // group and version
+	before, rest, found := strings.Cut(r.URL.Path, "/apis/")
+	version := 2                                                                                 // group and version
+	if core, of, isCore := strings.Cut(r.URL.Path, "/api/"); isCore && len(core) < len(before) { // Later ones are what is behind.
+		rest, found, version = of, true, 1
+	}
 	if !found {
-		if _, rest, found = strings.Cut(r.URL.Path, "/api/"); !found {
-			return false
-		}
-		version = 1
+		return false
 	}
 	parts := strings.Split(rest, "/")
 	parts = parts[min(version, len(parts)):]
@@ -109,11 +120,18 @@ func knownType(form string, own func(text string) bool) string {
 	}
 	kept := map[string]string{}
 	for _, name := range []string{"charset", "g", "v", "as", "profile", "stream", "version"} {
-		if value := word(params[name], `^[A-Za-z0-9._-]{1,64}$`); value != "" && own(value) {
+		if value := word(params[name], isParam); len(value) <= maxParam && value != "" && own(value) {
 			kept[name] = value
 		}
 	}
 	return mime.FormatMediaType(media, kept)
+}
+
+// maxParam is the length of the longest parameter of a media type that is kept.
+const maxParam = 64
+
+func isParam(text string) bool {
+	return consists(text, uppers+lowers+digits+"._-", uppers+lowers+digits+"._-")
 }
 
 // acceptance is the body of a response that accepts a request. It ends with an error if the response is refused.
@@ -147,16 +165,28 @@ func (b *acceptance) Read(p []byte) (int, error) {
 type verdict struct {
 	own                 func(text string) bool // a text has nothing of the credentials
 	isStatus, succeeded bool
+	// last is what was last found to be names. Most events of a watch have the same ones.
+	last metav1.TypeMeta
 }
 
 // typed returns an error if the kind or the apiVersion of an object is not the name of one.
 func (v *verdict) typed(of metav1.TypeMeta) error {
-	isName := func(text, alphabet string) bool { return text == "" || word(text, alphabet) != "" && v.own(text) }
-	if !isName(of.Kind, isKind) || !isName(of.APIVersion, isVersion) {
+	if !v.isName(of.Kind, &v.last.Kind, isKind) || !v.isName(of.APIVersion, &v.last.APIVersion, isVersion) {
 		return errKind
 	}
 	v.isStatus = v.isStatus || of.Kind == statusKind
 	return nil
+}
+
+func (v *verdict) isName(text string, last *string, is alphabet) bool {
+	if text == "" || text == *last {
+		return true
+	}
+	if word(text, is) == "" || !v.own(text) {
+		return false
+	}
+	*last = text
+	return true
 }
 
 func (v *verdict) end() error {
@@ -170,24 +200,43 @@ func (v *verdict) end() error {
 type jsonJudge struct {
 	verdict
 	outline outline
+	speaks  bool // there is a field in which a Status has words
 }
 
 func newJSONJudge(own func(string) bool) *jsonJudge {
 	j := &jsonJudge{verdict: verdict{own: own}}
-	j.outline.found = j.found
+	j.outline.found, j.outline.named = j.found, j.named
 	return j
 }
 
-func (j *jsonJudge) found(path, text string) error {
-	switch path {
+func (j *jsonJudge) named(m member) {
+	if m.depth == 1 && (m.name == "message" || m.name == "reason" || m.name == "details") {
+		j.speaks = true
+	}
+}
+
+func (j *jsonJudge) found(m member, text string) error {
+	if m.depth > 1 {
+		return nil
+	}
+	switch m.name {
 	case "kind":
 		return j.typed(metav1.TypeMeta{Kind: text})
 	case "apiVersion":
 		return j.typed(metav1.TypeMeta{APIVersion: text})
 	case "status":
-		j.succeeded = text == metav1.StatusSuccess
+		j.succeeded = m.isExact && text == metav1.StatusSuccess // client-go tells apart upper and lower case.
 	}
 	return nil
+}
+
+// end also accepts the objects of a CRD of the kind Status, if they have nothing that client-go would quote: it takes
+// those of a group that it does not know for a metav1.Status.
+func (j *jsonJudge) end() error {
+	if version := j.last.APIVersion; version != "" && version != "v1" && !j.speaks {
+		return nil
+	}
+	return j.verdict.end()
 }
 
 func (j *jsonJudge) read(piece []byte) error {

@@ -37,6 +37,14 @@ func TestDiscreet_AcceptedWithWords(t *testing.T) {
 		"failure":            {runtime.ContentTypeJSON, string(asJSON)},
 		"protobuf":           {runtime.ContentTypeProtobuf, asProtobuf.String()},
 		"escaped":            {runtime.ContentTypeJSON, `{"message":"SPOKEN","KIND":"\u0053tatus","apiVersion":"v1"}`},
+		"two statuses":       {runtime.ContentTypeJSON, `{"kind":"Status","apiVersion":"v1","status":"Failure","Status":"Success","message":"SPOKEN"}`},
+		"two, success first": {runtime.ContentTypeJSON, `{"kind":"Status","apiVersion":"v1","status":"Success","STATUS":"Failure","message":"SPOKEN"}`},
+		"two, the same key":  {runtime.ContentTypeJSON, `{"kind":"Status","apiVersion":"v1","status":"Success","message":"SPOKEN","status":"Failure"}`},
+		"two, one no text":   {runtime.ContentTypeJSON, `{"kind":"Status","apiVersion":"v1","status":"Success","message":"SPOKEN","status":null}`},
+		"success of another": {runtime.ContentTypeJSON, `{"kind":"Status","apiVersion":"v1","Status":"Success","message":"SPOKEN"}`},
+		"two kinds":          {runtime.ContentTypeJSON, `{"kind":"ConfigMap","Kind":"Status","apiVersion":"v1","message":"SPOKEN"}`},
+		"two versions":       {runtime.ContentTypeJSON, `{"kind":"Status","apiVersion":"v1","API\u0056ersion":"x.example.com/v1","message":"SPOKEN"}`},
+		"another group":      {runtime.ContentTypeJSON, `{"kind":"Status","apiVersion":"x.example.com/v1","message":"SPOKEN"}`},
 		"kind":               {runtime.ContentTypeJSON, `{"kind":"SPOKEN words","apiVersion":"v1"}`},
 		"kind, credential":   {runtime.ContentTypeJSON, `{"kind":"` + canaryToken + `","apiVersion":"v1"}`},
 		"version":            {runtime.ContentTypeJSON, `{"kind":"ConfigMap","apiVersion":"SPOKEN"}`},
@@ -60,7 +68,8 @@ func TestDiscreet_AcceptedWithWords(t *testing.T) {
 // An object whose name is that of a subresource is judged like any other one.
 func TestDiscreet_NamedProxy(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/api/v1/namespaces/x/configmaps/proxy", "/api/v1/namespaces/proxy/pods", "/apis/example.com/v1/proxy"} {
+	for _, path := range []string{"/api/v1/namespaces/x/configmaps/proxy", "/api/v1/namespaces/proxy/pods", "/apis/example.com/v1/proxy",
+		"/api/v1/namespaces/x/configmaps/proxy/apis/example.com/v1/clusters/y/proxy"} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
 			body := io.NopCloser(strings.NewReader(`{"kind":"SPOKEN words"}`))
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
@@ -103,6 +112,7 @@ func TestDiscreet_Accepted(t *testing.T) {
 		{"/api/v1/pods", "application/json; charset=utf-8", "", `{"kind":"PodList","apiVersion":"v1"}`},
 		{"/api/v1/pods", "application/json;x=SPOKEN", "application/json", `{}`},
 		{"/api/v1/pods/x", "application/json", "", `{"kind":"Status","apiVersion":"v1","status":"Success"}`},
+		{"/apis/example.com/v1/states/x", "application/json", "", `{"kind":"Status","apiVersion":"example.com/v1","status":{"status":1}}`},
 		{"/apis", discovery, "", large},
 		{"/api/v1/configmaps/x", runtime.ContentTypeProtobuf, "", largeProtobuf.String()},
 		{"/version", "application/json", "", `{"gitVersion":"v1.36.0"}`},
@@ -113,7 +123,10 @@ func TestDiscreet_Accepted(t *testing.T) {
 		{"/api/v1/nodes/y/proxy/z", "application/json", "", string(failure)},
 		{"/api/v1/nodes/y/proxy", canaryToken + "/x", "application/octet-stream", string(failure)},
 		{"/apis/example.com/v1/clusters/y/proxy/api/v1", "SPOKEN, SPOKEN", "application/octet-stream", string(failure)},
-		{"/metrics", "", "", "x 1"},
+		{"/api/v1/namespaces/x/services/y/proxy/apis/example.com/v1/z", "application/json", "", string(failure)},
+		{"/apis/example.com/v1/clusters/y/proxy/api/v1/pods", "application/json", "", string(failure)},
+		{"/metrics", "", "text/plain", "x 1"},
+		{"/api/v1/pods", "application/yaml", "application/octet-stream", "kind: Status"},
 	} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {c.form}}, Body: io.NopCloser(strings.NewReader(c.body))}, nil

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -38,7 +37,9 @@ const statusKind = "Status"
 // wait. The functions of package apierrors work as before. Errors of the connection get a fixed text, too: that of a
 // certificate names its subjects, and that of a malformed response quotes it. They still match what they wrap.
 // Of a response that accepts a request, a media type that is not known is replaced, and a Status of failure or a kind that
-// is no name is an error. The Status of an ERROR event of a watch is replaced as that of a refusal is.
+// is no name is an error. The Status of an ERROR event of a watch is replaced as that of a refusal is. Three things remain:
+// a decoder quotes a value that it cannot decode, YAML is not judged if the request asks for it, and what is behind a
+// proxy of the remote is data.
 // credentials are those that the server may echo, besides the token of the request; a Transport does all of this itself.
 func Discreet(next http.RoundTripper, credentials ...Credential) http.RoundTripper {
 	return discreet{next, credentials}
@@ -231,30 +232,67 @@ func (s reply) hide(credentials []Credential) metav1.Status {
 	return hidden
 }
 
-// Alphabets of what is kept.
+// An alphabet reports whether a text consists of some characters only, and begins and ends with some of them.
+type alphabet func(text string) bool
+
+// Characters of alphabets.
 const (
-	isReason = `^[A-Za-z][A-Za-z0-9]*$`
-	isName   = `^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$`
-	isField  = `^[A-Za-z_.][A-Za-z0-9_.\-\[\]"/=(){}:,]*$`
-	isPath   = `^/[A-Za-z0-9/_.:~%-]*$`
+	uppers = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	lowers = "abcdefghijklmnopqrstuvwxyz"
+	digits = "0123456789"
 )
 
+// consists reports whether a text begins with one of the characters in first and goes on with those in rest.
+func consists(text, first, rest string) bool {
+	if text == "" || strings.IndexByte(first, text[0]) < 0 {
+		return false
+	}
+	for i := 1; i < len(text); i++ {
+		if strings.IndexByte(rest, text[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isReason(text string) bool { return consists(text, uppers+lowers, uppers+lowers+digits) }
+
+func isName(text string) bool {
+	return consists(text, lowers+digits, lowers+digits+".:-") && strings.IndexByte(".:-", text[len(text)-1]) < 0
+}
+
+func isField(text string) bool {
+	return consists(text, uppers+lowers+"_.", uppers+lowers+digits+`_.-[]"/=(){}:,`)
+}
+
+func isPath(text string) bool { return consists(text, "/", uppers+lowers+digits+"/_.:~%-") }
+
 // word returns a text if it is short and has an alphabet, or nothing.
-func word(text, alphabet string) string {
-	if len(text) > maxWord || !regexp.MustCompile(alphabet).MatchString(text) {
+func word(text string, is alphabet) string {
+	if len(text) > maxWord || !is(text) {
 		return ""
 	}
 	return text
 }
 
+// maxCalling is how far into a message the words may come that say that a webhook cannot be called.
+const maxCalling = 64
+
 // webhookOf returns the name of the webhook in the message of an API server that says that a webhook has refused
 // something or cannot be called, or nothing.
 func webhookOf(message string) string {
-	found := regexp.MustCompile(`^(?:admission webhook|.{0,64}failed calling webhook) "([a-z0-9.-]{1,256})"`).FindStringSubmatch(message)
-	if found == nil {
+	rest, found := strings.CutPrefix(message, `admission webhook "`)
+	if !found {
+		var before string
+		if before, rest, found = strings.Cut(message, `failed calling webhook "`); !found || len(before) > maxCalling {
+			return ""
+		}
+	}
+	name, _, found := strings.Cut(rest, `"`)
+	if !found || strings.Contains(name, ":") {
 		return ""
 	}
-	return word(found[1], isName)
+	return word(name, isName)
 }
 
 // wordedError is an error of a connection with a text of our own.

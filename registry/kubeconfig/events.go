@@ -86,29 +86,29 @@ func (j eventJudge) status(form string, object []byte) metav1.Status {
 type jsonEvents struct {
 	judge   eventJudge
 	outline outline
+	types   verdict
 	kind    string // the type of the event; empty if it is not known yet
 	held    []byte // of the event
 	passed  []byte
 }
 
 func newJSONEvents(judge eventJudge) *jsonEvents {
-	e := &jsonEvents{judge: judge}
+	e := &jsonEvents{judge: judge, types: verdict{own: judge.own}}
 	e.outline.found = e.found
 	return e
 }
 
-func (e *jsonEvents) found(path, text string) error {
-	types := verdict{own: e.judge.own}
-	switch path {
-	case "type":
+func (e *jsonEvents) found(m member, text string) error {
+	switch {
+	case m.name == "type":
 		if e.kind != "" || !isPlain(text) && text != string(watch.Error) {
 			return errEvent
 		}
 		e.kind = text
-	case "object.kind":
-		return types.typed(metav1.TypeMeta{Kind: text})
-	case "object.apiVersion":
-		return types.typed(metav1.TypeMeta{APIVersion: text})
+	case m.depth == 2 && m.name == "kind":
+		return e.types.typed(metav1.TypeMeta{Kind: text})
+	case m.depth == 2 && m.name == "apiVersion":
+		return e.types.typed(metav1.TypeMeta{APIVersion: text})
 	}
 	return nil
 }

@@ -10,19 +10,37 @@ import (
 
 // outline finds the texts of a few fields of JSON objects that arrive in pieces: those at the top of an object, and
 // those of the object in its field "object", as events of watches have one. It keeps nothing else, and takes what is
-// no JSON as it comes, for the decoder to refuse.
+// no JSON as it comes, for the decoder to refuse. A second kind, apiVersion or status is an error: decoders differ in
+// which one counts.
 type outline struct {
-	found func(path, text string) error // is called with each text, such as that of "kind" or of "object.kind"
+	named func(m member)                    // is called with each field; may be nil
+	found func(m member, text string) error // is called with each text of a field that has one
 
 	depth   int
 	objects [3]bool   // at which depth there is an object, and not a list
-	keys    [3]string // the last key at each depth
+	members [3]member // the last field at each depth
 	isKey   bool      // the next string is a key
 	quoted  bool      // inside a string
 	escaped bool      // the next character belongs to a backslash
 	keeps   bool      // the string is kept
 	text    []byte    // of it, as it came
+	seen    [3]uint8  // which of the names that are unique there were, at each depth
 }
+
+// member is a field that is asked for; the zero value is any other one.
+type member struct {
+	depth   int
+	name    string
+	isText  bool // its text is asked for
+	isExact bool // it is written as the name is. Decoders differ in whether they tell apart upper and lower case.
+}
+
+// Of the names that are asked for, the first ones are in each object, and the first ones may be there only once.
+const (
+	namesInObject = 2
+	namesOnce     = 3
+	namesOfTexts  = 4
+)
 
 // maxRaw is how much of a string is kept: each character of one of maxWord bytes may be an escape of six.
 const maxRaw = 6*maxWord + 8
@@ -52,7 +70,7 @@ func (o *outline) punctuate(c byte) (ended bool) {
 	case '{', '[':
 		o.depth++
 		if o.depth < len(o.objects) {
-			o.objects[o.depth], o.keys[o.depth] = c == '{', ""
+			o.objects[o.depth], o.members[o.depth], o.seen[o.depth] = c == '{', member{}, 0
 		}
 		o.isKey = c == '{'
 	case '}', ']':
@@ -65,7 +83,7 @@ func (o *outline) punctuate(c byte) (ended bool) {
 		o.isKey = false
 	case '"':
 		o.quoted, o.text = true, o.text[:0]
-		o.keeps = o.depth > 0 && o.depth < len(o.objects) && o.objects[o.depth] && (o.isKey || o.path() != "")
+		o.keeps = o.depth > 0 && o.depth < len(o.objects) && o.objects[o.depth] && (o.isKey || o.members[o.depth].isText)
 	}
 	return false
 }
@@ -105,31 +123,51 @@ func (o *outline) endString() error {
 	if !o.keeps {
 		return nil
 	}
-	var text string
-	if len(o.text) >= maxRaw || json.Unmarshal(append(append([]byte{'"'}, o.text...), '"'), &text) != nil {
-		text = strings.Repeat(" ", maxWord+1) // which is no name
-	}
+	text := o.decoded()
 	if o.isKey {
-		o.keys[o.depth] = text
-		return nil
+		return o.endKey(text)
 	}
-	return o.found(o.path(), text)
+	return o.found(o.members[o.depth], text)
 }
 
-// path returns what the value is called that comes next, or nothing if nobody asks for it. Decoders differ in whether
-// they tell apart upper and lower case.
-func (o *outline) path() string {
-	var of []string
+// decoded returns the string that is kept.
+func (o *outline) decoded() string {
 	switch {
-	case o.depth == 1:
-		of = []string{"kind", "apiVersion", "status", "type"}
-	case o.depth == 2 && strings.EqualFold(o.keys[1], "object"):
-		of = []string{"kind", "apiVersion"}
+	case len(o.text) >= maxRaw:
+		return strings.Repeat(" ", maxWord+1) // which is no name
+	case bytes.IndexByte(o.text, '\\') < 0:
+		return string(o.text)
 	}
-	for _, name := range of {
-		if strings.EqualFold(o.keys[o.depth], name) {
-			return strings.Repeat("object.", o.depth-1) + name
+	var text string
+	if json.Unmarshal(append(append([]byte{'"'}, o.text...), '"'), &text) != nil {
+		return strings.Repeat(" ", maxWord+1)
+	}
+	return text
+}
+
+// endKey takes note of the field that a key names.
+func (o *outline) endKey(key string) error {
+	o.members[o.depth] = member{}
+	if len(key) > 16 || o.depth == 2 && o.members[1].name != "object" { // which is longer than any way to write a name
+		return nil
+	}
+	for i, name := range [...]string{"kind", "apiVersion", "status", "type", "object", "message", "reason", "details"} {
+		if o.depth == 2 && i == namesInObject {
+			return nil
 		}
+		if !strings.EqualFold(key, name) {
+			continue
+		}
+		bit := uint8(1) << i
+		if i < namesOnce && o.seen[o.depth]&bit != 0 {
+			return errTwice
+		}
+		o.seen[o.depth] |= bit
+		o.members[o.depth] = member{depth: o.depth, name: name, isText: i < namesOfTexts, isExact: key == name}
+		if o.named != nil {
+			o.named(o.members[o.depth])
+		}
+		return nil
 	}
-	return ""
+	return nil
 }

@@ -65,8 +65,9 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient, REST: unversioned}, nil
 }
 
-// NewRemote returns a client for a remote. It makes no request. What the remote writes gets into no error. credentials are
-// those that the configuration does not show, because its transport has them.
+// NewRemote returns a client for a remote. It makes no request. What the remote writes gets into no error but that of a
+// decoder, which quotes what it cannot decode: print errors by Explain, which replaces credentials. credentials are those
+// that the configuration does not show, because its transport has them.
 func NewRemote(what string, config *rest.Config, credentials ...kubeconfig.Credential) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	credentials = append(credentials, kubeconfig.CredentialOf(config))

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// What a decoder says of a response reaches nobody, also if it is a Status, and if the caller's context has ended meanwhile.
+func TestDecoding(t *testing.T) {
+	t.Parallel()
+	spoken := errors.New("SPOKEN")
+	failure := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Message: "SPOKEN"}}
+	stopped := errors.New("stopped by the test")
+	for name, c := range map[string]struct {
+		codes []int
+		err   error
+		ends  bool // the context
+		want  error
+	}{
+		"decoder":           {[]int{200}, spoken, false, kubeconfig.ErrNotKubernetes},
+		"ended":             {[]int{200}, spoken, true, stopped},
+		"Status":            {[]int{200}, failure, false, kubeconfig.ErrNotKubernetes},
+		"Status, ended":     {[]int{201}, failure, true, stopped},
+		"refused":           {[]int{422}, failure, false, failure},
+		"refused at last":   {[]int{200, 410}, failure, false, failure},
+		"no response":       {nil, spoken, false, spoken},
+		"end, and response": {[]int{200}, context.Canceled, true, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			err := decoding(ctx, "get x", func(ctx context.Context) error {
+				for _, code := range c.codes {
+					exchangeOf(ctx).answered(&http.Response{StatusCode: code})
+				}
+				if c.ends {
+					cancel(stopped)
+				}
+				return c.err
+			})
+			isKept := errors.Is(c.want, c.err)
+			if !errors.Is(err, c.want) || !isKept && strings.Contains(err.Error(), "SPOKEN") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
