@@ -48,7 +48,10 @@ func (l locks) hold(
 	return err
 }
 
-// forget deletes the Lease that a lock was kept in, when there is nothing left to lock.
+// forget deletes the Lease that a lock was kept in, when there is nothing left to lock. That is before the pipeline
+// removes the finalizer, since nothing of this module runs after it. If the removal fails the deletion may be repeated,
+// under a new lock, which does no harm: it finds that there is no record of the Cluster. Nothing is created in between,
+// since a guard reads the Cluster before it runs a task, and that is being deleted. So no Lease is left to be swept.
 func (l locks) forget(ctx context.Context, c *hubv1.Cluster) error {
 	controller, err := l.host.Controller(ctx, c, lockType)
 	if err != nil {

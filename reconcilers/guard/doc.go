@@ -23,7 +23,7 @@ In an App, of the hub or of a remote, with any number of modules that contribute
 
 Without fx, AddTo adds the controller to a manager. A reconciler of another make has a Host, and asks it for a
 Controller when it needs one. Its controller needs Host.Predicate for the events of the objects, without which a Guard
-that fails has no backoff, and now and then Host.Sweep.
+that fails has no backoff, and Host.Sweeper is added to its manager.
 
 A provider does what changes the external system in Controller.Guard:
 

@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -114,7 +113,7 @@ func ExampleHost_Controller() {
 			return err
 		}
 		// The Leases of Clusters that are deleted have nobody else to delete them.
-		if err := mgr.Add(manager.RunnableFunc(host.Sweep)); err != nil {
+		if err := mgr.Add(host.Sweeper(mgr.GetLogger())); err != nil {
 			return err
 		}
 		invoice := func(ctx context.Context, c *hubv1.Cluster) (reconcile.Result, error) {

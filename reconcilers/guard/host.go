@@ -20,7 +20,8 @@ import (
 )
 
 // Host is what a replica of a reconciler has one of, for all its objects: who it is in the locks, and since when
-// the locks of other replicas have not changed. It may be used by several goroutines.
+// the locks of other replicas have not changed. It is for one controller, see Predicate, and may be used by several
+// goroutines.
 type Host[O client.Object] struct {
 	client     client.Client
 	live       client.Reader

@@ -70,8 +70,9 @@ func (p leasePlace[O]) readLease(ctx context.Context, s *snapshot[O]) error {
 func decode(l *coordinationv1.Lease, e *entry) error {
 	for key, into := range map[string]any{annotationRecord: &e.lock, annotationCondition: &e.condition} {
 		if err := json.Unmarshal([]byte(l.Annotations[key]), into); err != nil {
-			return fmt.Errorf("annotation %s of Lease %s: %w; repair it, or delete the Lease to forget what was done",
-				key, client.ObjectKeyFromObject(l), err)
+			// The error of the decoder quotes what is in the annotation.
+			return fmt.Errorf("annotation %s of Lease %s cannot be decoded; repair it, or delete the Lease to forget what was done",
+				key, client.ObjectKeyFromObject(l))
 		}
 	}
 	return nil

@@ -70,6 +70,7 @@ type Options[O client.Object] struct {
 // Defaults of Options.
 const (
 	defaultTTL         = 30 * time.Second
+	maxTTL             = time.Hour
 	defaultTimeout     = 5 * time.Minute
 	defaultConcurrency = 8
 	maxName            = 32
@@ -89,7 +90,7 @@ func (o Options[O]) withDefaults() (Options[O], error) {
 	if o.TTL == 0 {
 		o.TTL = defaultTTL
 	}
-	if o.TTL < time.Second || o.TTL%time.Second != 0 || o.TTL > time.Hour {
+	if o.TTL < time.Second || o.TTL%time.Second != 0 || o.TTL > maxTTL {
 		return o, fmt.Errorf("%w: guard %s: TTL %v: whole seconds up to an hour are needed", ErrInvalidConfig, o.Name, o.TTL)
 	}
 	if o.Timeout < 0 || len(o.Holder) > maxHolder {

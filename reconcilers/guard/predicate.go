@@ -20,6 +20,10 @@ import (
 // whose task fails is tried again at once, whatever the backoff of the controller's queue. A lock that another replica
 // releases is let through.
 //
+// It is the predicate of one controller, as the Host is one controller's: of two controllers that share a Host neither
+// hears of the conditions of the other. A controller that waits for the condition of another one has a Host of its own,
+// with another Options.Name.
+//
 //	ctrl.NewControllerManagedBy(mgr).For(&v1.Tunnel{}, builder.WithPredicates(host.Predicate()))
 func (h *Host[O]) Predicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -38,7 +38,7 @@ func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory
 		return err
 	}
 	if o.Locks == nil {
-		if err := mgr.Add(sweeper[O]{h, mgr.GetLogger()}); err != nil {
+		if err := mgr.Add(sweeper[O]{Host: h, log: mgr.GetLogger(), isDone: h.isLeft}); err != nil {
 			return fmt.Errorf("add the sweep of guard %s: %w", o.Name, err)
 		}
 	}

@@ -13,11 +13,15 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
@@ -28,12 +32,21 @@ const (
 	sweepTimeout = 5 * time.Minute
 	// sweepPage is how many Leases are listed at once.
 	sweepPage = 500
+	// maxSweepPages is how many pages one sweep reads. An API server that lies has no last page.
+	maxSweepPages = 200
+	// maxSweepHeld is how many held locks one sweep looks at: what is known of each is kept in memory.
+	maxSweepHeld = 1000
 )
+
+// errEndless is the error for a list of Leases without an end.
+var errEndless = errors.New("the list of Leases does not end; look for what creates Leases with the label " + hostLabel)
 
 // Sweep deletes the Leases of objects that have gone, unless they are held. A Lease is left when a process ends between
 // the removal of the last finalizer and the deletion of the Lease, or when an object had no finalizer. AddTo and Module
-// sweep when the controller starts, and every half an hour; a reconciler of another make does so itself. Without Leases
-// there is nothing to do.
+// sweep when the controller starts, and every half an hour; for a reconciler of another make Sweeper does so. Without
+// Leases there is nothing to do. That an object has gone is what a 404 says that names the object: one for a kind that is
+// no longer served deletes no Lease. The error is that of the first Lease, with the number of others. One sweep looks at
+// 100000 Leases at most.
 func (h *Host[O]) Sweep(ctx context.Context) error {
 	return h.sweep(ctx, func(O) bool { return false })
 }
@@ -43,24 +56,56 @@ func (h *Host[O]) sweep(ctx context.Context, isDone func(obj O) bool) error {
 	if h.options.Locks != nil {
 		return nil
 	}
-	var errs []error
-	for token, more := "", true; more && ctx.Err() == nil; {
+	var s sweepState
+	for token := ""; ctx.Err() == nil; s.pages++ {
+		if s.pages == maxSweepPages {
+			return errors.Join(s.err(), fmt.Errorf("after %d pages: %w", s.pages, errEndless))
+		}
 		var page coordinationv1.LeaseList
 		err := h.live.List(ctx, &page, client.InNamespace(h.options.LeaseNamespace),
 			client.MatchingLabels{hostLabel: h.options.Name}, client.Limit(sweepPage), client.Continue(token))
 		if err != nil {
-			return errors.Join(append(errs, fmt.Errorf("list the Leases in namespace %s: %w", h.options.LeaseNamespace, err))...)
+			return errors.Join(s.err(), fmt.Errorf("list the Leases in namespace %s: %w", h.options.LeaseNamespace, err))
 		}
 		for i := range page.Items {
-			errs = append(errs, h.sweepOne(ctx, &page.Items[i], isDone))
+			s.note(h.sweepOne(ctx, &page.Items[i], isDone, &s))
 		}
-		token, more = page.Continue, page.Continue != ""
+		switch page.Continue {
+		case "":
+			return errors.Join(s.err(), ctx.Err())
+		case token:
+			return errors.Join(s.err(), fmt.Errorf("a page is followed by itself: %w", errEndless))
+		}
+		token = page.Continue
 	}
-	return errors.Join(append(errs, ctx.Err())...)
+	return errors.Join(s.err(), ctx.Err())
+}
+
+// sweepState is what one sweep has come to. It does not grow with the number of Leases.
+type sweepState struct {
+	pages, held, failed int
+	first               error
+}
+
+func (s *sweepState) note(err error) {
+	if err == nil {
+		return
+	}
+	s.failed++
+	if s.first == nil {
+		s.first = err
+	}
+}
+
+func (s *sweepState) err() error {
+	if s.failed > 1 {
+		return fmt.Errorf("%d Leases stay without a decision, the first one: %w", s.failed, s.first)
+	}
+	return s.first
 }
 
 // sweepOne deletes a Lease if nobody needs it.
-func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone func(obj O) bool) error {
+func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone func(obj O) bool, s *sweepState) error {
 	key, uid, ok := h.subjectOf(l)
 	if !ok {
 		return nil
@@ -69,8 +114,16 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 	if err := decode(l, &e); err != nil {
 		return err
 	}
-	if e.lock.Holder != "" && h.others.remaining(lockKey{uid: uid, kind: e.lock.Type}, e.lock, h.clock.now()) > 0 {
-		return nil
+	if e.lock.Holder != "" {
+		if s.held++; s.held > maxSweepHeld {
+			return nil // until the next sweep
+		}
+		if !isPlausible(e.lock) {
+			return fmt.Errorf("the lock in Lease %s was not written by a guard; delete the Lease to forget what was done", l.Name)
+		}
+		if h.others.remaining(lockKey{uid: uid, kind: e.lock.Type}, e.lock, h.clock.now()) > 0 {
+			return nil
+		}
 	}
 	needed, err := h.isNeeded(ctx, key, uid, isDone)
 	if err != nil || needed {
@@ -82,6 +135,12 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 	return nil
 }
 
+// isPlausible reports whether a lock that is held may be a guard's, and so is small and ends.
+func isPlausible(l lock.Record) bool {
+	return checkType(l.Type) == nil && len(l.Holder) <= 2*maxHolder &&
+		l.TTLSeconds > 0 && l.TTLSeconds <= int32(maxTTL/time.Second)
+}
+
 // subjectOf returns the object that a Lease belongs to, if it is one of the host's.
 func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid types.UID, ok bool) {
 	kind, name, ok := strings.Cut(l.Annotations[annotationObject], " ")
@@ -91,10 +150,17 @@ func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid 
 	key.Namespace, key.Name, ok = strings.Cut(name, "/")
 	rest, ours := strings.CutPrefix(l.Name, h.leasePrefix())
 	end := strings.LastIndex(rest, "-")
-	if !ok || !ours || end <= 0 {
+	if !ok || !ours || end <= 0 || l.Namespace != h.options.LeaseNamespace || !isNamed(l.Name, key) {
 		return key, "", false
 	}
 	return key, types.UID(rest[:end]), true
+}
+
+// isNamed reports whether the names of a Lease and of its object are ones that an API server accepts.
+func isNamed(lease string, of client.ObjectKey) bool {
+	return len(validation.IsDNS1123Subdomain(lease)) == 0 &&
+		(of.Namespace == "" || len(validation.IsDNS1123Label(of.Namespace)) == 0) &&
+		of.Name != "" && len(of.Name) <= validation.DNS1123SubdomainMaxLength && len(path.IsValidPathSegmentName(of.Name)) == 0
 }
 
 // isNeeded reports whether there may be another Guard for the object. The client, which may be a cache, is asked first:
@@ -105,16 +171,48 @@ func (h *Host[O]) isNeeded(ctx context.Context, key client.ObjectKey, uid types.
 		return !isDone(obj), nil
 	}
 	live, err := h.finalizers.Read(ctx, h.live, &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name})
-	if client.IgnoreNotFound(err) != nil {
-		return true, fmt.Errorf("read %s %s, which a Lease is of: %w", h.gvk.Kind, key, err)
+	switch {
+	case err == nil:
+		return live.GetUID() == uid, nil
+	case h.isGone(err, key):
+		return false, nil
 	}
-	return err == nil && live.GetUID() == uid, nil
+	return true, fmt.Errorf("read %s %s, which a Lease is of: %w", h.gvk.Kind, key, err)
+}
+
+// isGone reports whether an error says that there is no object of the name, as an API server does that serves its kind.
+// It is NotFound, too, when a version, the kind or its API server has gone; then the objects may come back.
+func (h *Host[O]) isGone(err error, key client.ObjectKey) bool {
+	var said apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &said) || said.Status().Details == nil {
+		return false
+	}
+	details := said.Status().Details
+	if details.Name != key.Name || details.Group != h.gvk.Group || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return false // client-go fills in the details of a response that is no Status.
+	}
+	mapping, err := h.client.RESTMapper().RESTMapping(h.gvk.GroupKind(), h.gvk.Version)
+	return err == nil && (details.Kind == mapping.Resource.Resource || details.Kind == h.gvk.Kind)
+}
+
+// Sweeper returns what sweeps when the manager starts it, and every half an hour as long as it runs. A sweep that fails
+// is logged, and the next one follows: it never ends its manager. AddTo and Module have one of their own.
+func (h *Host[O]) Sweeper(log logr.Logger) manager.Runnable {
+	return sweeper[O]{Host: h, log: log, isDone: func(O) bool { return false }}
 }
 
 // sweeper sweeps as long as the reconciler works.
 type sweeper[O client.Object] struct {
 	*Host[O]
-	log logr.Logger
+
+	log    logr.Logger
+	isDone func(obj O) bool
+}
+
+// isLeft reports whether the reconciler of the host does nothing more for an object: it is being deleted, and has no
+// finalizer of the host's.
+func (h *Host[O]) isLeft(obj O) bool {
+	return !obj.GetDeletionTimestamp().IsZero() && !slices.Contains(obj.GetFinalizers(), h.options.identity())
 }
 
 // Start sweeps until ctx ends.
@@ -129,12 +227,9 @@ func (s sweeper[O]) Start(ctx context.Context) error {
 	}
 }
 
-// once sweeps. The reconciler of the host does nothing more for an object that is being deleted and has no finalizer of
-// its own.
+// once sweeps.
 func (s sweeper[O]) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
-	return s.sweep(ctx, func(obj O) bool {
-		return !obj.GetDeletionTimestamp().IsZero() && !slices.Contains(obj.GetFinalizers(), s.options.identity())
-	})
+	return s.sweep(ctx, s.isDone)
 }
