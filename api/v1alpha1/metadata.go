@@ -30,9 +30,9 @@ const (
 	AnnotationRenewToken = "clusterfx.dev/renew-token"
 
 	// AnnotationTokenRenewal is written by the hub together with a token that it has renewed: when, by the
-	// clock of the hub, for which lifetime it asked, and when the token expires. From it follow when the
-	// token is renewed next, and that the Secret is not written more often than once in 5 minutes.
-	// Only the hub writes it.
+	// clock of the hub, for which lifetime it asked, which shorter one was granted, and when the token expires.
+	// From it follow when the token is renewed next, and that the Secret is not written more often than once in
+	// 5 minutes. Only the hub writes it.
 	AnnotationTokenRenewal = "clusterfx.dev/token-renewal"
 
 	// AnnotationTokenSecret names a Secret in the remote, in the namespace of the ServiceAccount that

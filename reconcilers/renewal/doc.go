@@ -25,8 +25,8 @@ right to create the subresource token of itself and of no other:
 # How it works
 
 Together with a token the hub writes an annotation, clusterfx.dev/token-renewal: when it wrote the token, by its own
-clock, for which lifetime it asked, and when the token expires. The next renewal is due two thirds of that lifetime
-later, or of the time until the token expires if that is shorter. The time at which a remote claims to have issued a
+clock, for which lifetime it asked, which one the remote granted if that is shorter, and when the token expires. The
+next renewal is due two thirds of the shorter lifetime later, or of the time until the token expires if that is shorter. The time at which a remote claims to have issued a
 token does not count. Due times survive a restart, because the annotation does. A renewal that is interrupted after the
 response of the remote is repeated; the first token expires unused. The patch of the Secret carries its
 resourceVersion: if somebody rotates the token meanwhile, the hub leaves the rotated token in place.

@@ -12,7 +12,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -147,7 +146,7 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	if err := isReadable(secret, cluster); err != nil {
 		return record{}, err
 	}
-	wrote := record{Time: metav1.NewMicroTime(now), LifetimeSeconds: secondsOf(lifetime), ExpirationTime: metav1.NewTime(renewed.expires)}
+	wrote := newRecord(renewed, lifetime, granted, now)
 	if err := wrote.write(secret); err != nil {
 		return record{}, fmt.Errorf("note the renewal: %w", err)
 	}

@@ -18,6 +18,8 @@ type record struct {
 	Time metav1.MicroTime `json:"time"`
 	// LifetimeSeconds is what the hub asked for.
 	LifetimeSeconds int64 `json:"lifetimeSeconds"`
+	// GrantedSeconds is the lifetime that the remote stated beside the token, if that is shorter.
+	GrantedSeconds int64 `json:"grantedSeconds,omitempty"`
 	// ExpirationTime is when the token expires by its claims. It ties the record to the token.
 	ExpirationTime metav1.Time `json:"expirationTime"`
 }
@@ -49,9 +51,22 @@ func (r record) write(secret *corev1.Secret) error {
 // isOf reports whether the record is that of the token with this life.
 func (r record) isOf(l life) bool { return !r.Time.IsZero() && r.ExpirationTime.Time.Equal(l.expires) }
 
-// plan returns what follows from the record: two thirds of the lifetime that was asked for are over, by the clock of
-// the hub. A token that ends earlier is due earlier.
+// newRecord returns the record of a token that the hub asked for and judged just now.
+func newRecord(l life, lifetime, granted time.Duration, now time.Time) record {
+	r := record{Time: metav1.NewMicroTime(now), LifetimeSeconds: secondsOf(lifetime), ExpirationTime: metav1.NewTime(l.expires)}
+	if granted > 0 && granted < lifetime {
+		r.GrantedSeconds = secondsOf(granted)
+	}
+	return r
+}
+
+// plan returns what follows from the record: two thirds of the lifetime that was asked for, or of that which was granted,
+// are over, by the clock of the hub. A token that ends earlier is due earlier.
 func (r record) plan() plan {
 	lifetime := within(time.Duration(min(r.LifetimeSeconds, secondsOf(longest))) * time.Second)
-	return plan{due: r.Time.Add(min(lifetime, r.ExpirationTime.Sub(r.Time.Time)) / 3 * 2), lifetime: lifetime}
+	lives := min(lifetime, r.ExpirationTime.Sub(r.Time.Time))
+	if r.GrantedSeconds > 0 && r.GrantedSeconds < secondsOf(lives) {
+		lives = time.Duration(r.GrantedSeconds) * time.Second
+	}
+	return plan{due: r.Time.Add(lives / 3 * 2), lifetime: lifetime}
 }

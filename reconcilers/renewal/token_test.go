@@ -136,6 +136,39 @@ func TestPlan_Recorded(t *testing.T) {
 	}
 }
 
+// A token is due by the lifetime that the remote has granted where its claims say that it lives longer, because the clock
+// of the remote is ahead.
+func TestPlan_OfAGrantedLifetime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		ahead, granted, wait time.Duration
+	}{
+		{30 * time.Minute, time.Hour, 40 * time.Minute},
+		{0, 2 * time.Hour, 80 * time.Minute},
+		{0, 0, 80 * time.Minute}, // The remote states none.
+		{30 * time.Minute, 3 * time.Hour, 80 * time.Minute},
+	} {
+		expires := now.Add(c.ahead + min(c.granted, 2*time.Hour))
+		if c.granted == 0 {
+			expires = now.Add(2 * time.Hour)
+		}
+		text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Add(c.ahead).Unix(), expires.Unix()))))
+		l, err := judge(text, 2*time.Hour, c.granted, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := secretWith("")
+		if err := newRecord(l, 2*time.Hour, c.granted, now).write(secret); err != nil {
+			t.Fatal(err)
+		}
+		r := reconciler{floor: newFloor()}
+		if next, wait := r.planOf(secret, l, now); wait != c.wait || next.lifetime != 2*time.Hour {
+			t.Errorf("granted %s: due in %s, asked for with %s; want %s", c.granted, wait, next.lifetime, c.wait)
+		}
+	}
+}
+
 // Between two writes are five minutes, also in the next process. A record that cannot be used delays a write by as
 // much, and no longer.
 func TestFloor_Records(t *testing.T) {
