@@ -54,7 +54,8 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 // anew, and Settled returns nothing. It is for those who have finalizers of their own, and do not remove them with
 // RemoveFinalizer: to be called after the last one was removed, and there is nothing left to lock. Before that a
 // removal that fails would let a reconcile do again what is done; call it earlier only if doing that again does no harm.
-// What a crash leaves between the two Host.Sweep deletes. The error is ErrLocked if there is a task of another process. It must not be called within a task.
+// What a crash leaves between the two Host.Sweep deletes. The error is ErrLocked if there is a task of another process.
+// It must not be called within a task.
 func (c *Controller[O]) Forget(ctx context.Context) error {
 	remove, err := c.discard(ctx)
 	if err != nil {

@@ -188,8 +188,11 @@ func (h *Host[O]) isGone(err error, key client.ObjectKey) bool {
 		return false
 	}
 	details := said.Status().Details
-	if details.Name != key.Name || details.Group != h.gvk.Group || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return false // client-go fills in the details of a response that is no Status.
+	}
+	if details.Name != key.Name || details.Group != h.gvk.Group {
+		return false
 	}
 	mapping, err := h.client.RESTMapper().RESTMapping(h.gvk.GroupKind(), h.gvk.Version)
 	return err == nil && (details.Kind == mapping.Resource.Resource || details.Kind == h.gvk.Kind)

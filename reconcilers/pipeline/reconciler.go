@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,7 +82,7 @@ func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		}
 		return reconcile.Result{}, fmt.Errorf("read %s %s: %w", r.gvk.Kind, req, err)
 	}
-	if r.views.isOld(req.NamespacedName, obj.GetResourceVersion()) {
+	if r.views.isOld(req.NamespacedName, obj.GetResourceVersion(), time.Now()) {
 		return reconcile.Result{RequeueAfter: outdated}, nil
 	}
 	s := subject[O]{

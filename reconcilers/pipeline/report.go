@@ -123,7 +123,7 @@ func (r *Reconciler[O]) writeStatus(ctx context.Context, s subject[O], condition
 	err := r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner(r.options.identity()), client.ForceOwnership)
 	if before := s.obj.GetResourceVersion(); err == nil && applied.GetResourceVersion() != before {
-		r.views.replace(s.key, before)
+		r.views.replace(s.key, before, time.Now())
 	}
 	return err
 }

@@ -4,35 +4,48 @@ package pipeline
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// views are the versions of objects that a write of conditions has replaced. A cache that still shows one is late, and a
-// pass on it would do all again, only to fail with a conflict.
+// oldFor is how long a version is old after it was replaced. A cache is not later than that as a rule, and a restored
+// etcd has old versions again: then they are the newest.
+const oldFor = 10 * time.Second
+
+// views are the versions of objects that a write of conditions has just replaced. A cache that still shows one is late,
+// and a pass on it would do all again, only to fail with a conflict.
 type views struct {
 	mu       sync.Mutex // protects replaced, for map operations only
-	replaced map[types.NamespacedName]string
+	replaced map[types.NamespacedName]replacement
 }
 
-func (v *views) replace(key types.NamespacedName, resourceVersion string) {
+// replacement is the last version that was replaced, and when.
+type replacement struct {
+	version string
+	at      time.Time
+}
+
+func (v *views) replace(key types.NamespacedName, resourceVersion string, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.replaced == nil {
-		v.replaced = map[types.NamespacedName]string{}
+		v.replaced = map[types.NamespacedName]replacement{}
 	}
-	v.replaced[key] = resourceVersion
+	v.replaced[key] = replacement{resourceVersion, now}
 }
 
-// isOld reports whether a version is known to be replaced. Any other one is newer, so nothing need be known any more.
-func (v *views) isOld(key types.NamespacedName, resourceVersion string) bool {
+// isOld reports whether a version is the last one that was replaced, not long ago. Another one is newer, or even older:
+// a pass on that fails with a conflict.
+func (v *views) isOld(key types.NamespacedName, resourceVersion string, now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if version, ok := v.replaced[key]; ok && version == resourceVersion {
-		return true
+	last, known := v.replaced[key]
+	if known && now.Sub(last.at) >= oldFor {
+		delete(v.replaced, key)
+		return false
 	}
-	delete(v.replaced, key)
-	return false
+	return known && last.version == resourceVersion
 }
 
 func (v *views) forget(key types.NamespacedName) {

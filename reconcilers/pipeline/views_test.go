@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A version that was replaced is old for a while, and not forever: after a restore of etcd it is the newest one.
+func TestViews_OfARestoredVersion(t *testing.T) {
+	t.Parallel()
+	var v views
+	key, at := types.NamespacedName{Namespace: "a", Name: "b"}, time.Now()
+	v.replace(key, "2", at)
+	for _, c := range []struct {
+		version string
+		after   time.Duration
+		old     bool
+	}{
+		{"2", 0, true},
+		{"1", time.Second, false}, // A cache that is even later shows it. It says nothing about the next one.
+		{"2", 9 * time.Second, true},
+		{"3", 9 * time.Second, false},
+		{"2", 10 * time.Second, false},
+		{"2", 11 * time.Second, false},
+	} {
+		if got := v.isOld(key, c.version, at.Add(c.after)); got != c.old {
+			t.Errorf("version %s after %s: old is %v", c.version, c.after, got)
+		}
+	}
+	if len(v.replaced) > 0 {
+		t.Errorf("left: %v", v.replaced)
+	}
+}
