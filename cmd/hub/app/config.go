@@ -30,7 +30,7 @@ func newConfig(p program) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check configuration files, without a cluster",
 		Long: "Check configuration files: their fields, the names and values of flags, and the configuration of modules, with\n" +
-			"the checks of the modules themselves. Each problem is printed with the file and the line. It reads no cluster.\n\n" +
+			"the checks of the modules themselves. The first problem of each file is printed with its line. It reads no cluster.\n\n" +
 			"The modules are those of this program: check the file of a hub of your own with that hub.\n\n" +
 			"Exit status: 0 if all files are right, 1 if not.",
 		Example: p.example(configExample),

@@ -94,7 +94,7 @@ func TestApply_Refused(t *testing.T) {
 	again := func(o install.ApplyOptions) error {
 		return install.Apply(t.Context(), c, []*unstructured.Unstructured{conflict}, o)
 	}
-	if err := again(install.ApplyOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "apply Namespace conflict") {
+	if err := again(install.ApplyOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "apply Namespace conflict") || !strings.Contains(err.Error(), "--force-conflicts") {
 		t.Errorf("a field of somebody else: %v", err)
 	}
 	if err := again(install.ApplyOptions{ForceConflicts: true}); err != nil {

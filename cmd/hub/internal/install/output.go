@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,6 +63,9 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 		// The answer is decoded into what is sent: the caller keeps its object.
 		answer := object.DeepCopy()
 		if err := c.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, text), options...); err != nil {
+			if apierrors.IsConflict(err) {
+				err = fmt.Errorf("%w; --force-conflicts takes these fields over, and what the others have set is lost", err)
+			}
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 		if o.Applied != nil {
