@@ -43,13 +43,17 @@ type Credential struct {
 type secret struct {
 	kind  CredentialType
 	token string
-	chain []byte // client certificate and intermediates, PEM
-	key   []byte // PEM
+	chain []byte   // client certificate and intermediates, PEM
+	key   []byte   // PEM
+	parts []string // see texts
 	// issued and expires are its life; each is zero if it is not known.
 	issued, expires time.Time
 }
 
-func newCredential(s *secret) Credential { return Credential{hidden: &s} }
+func newCredential(s *secret) Credential {
+	s.parts = partsOf(s) // once, because each event of a watch may be searched for them
+	return Credential{hidden: &s}
+}
 
 // secret returns what is hidden; for the zero value a secret of no kind.
 func (c Credential) secret() *secret {

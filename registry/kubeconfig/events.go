@@ -35,7 +35,7 @@ type eventBody struct {
 
 func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) *eventBody {
 	if isProtobuf {
-		return &eventBody{ReadCloser: body, filter: &protobufEvents{judge: judge}}
+		return &eventBody{ReadCloser: body, filter: &protobufEvents{judge: judge, types: verdict{own: judge.own}}}
 	}
 	return &eventBody{ReadCloser: body, filter: newJSONEvents(judge)}
 }
@@ -164,7 +164,9 @@ func (e *jsonEvents) take(piece []byte, ended bool) error {
 // protobufEvents passes events in protobuf, each after its length.
 type protobufEvents struct {
 	judge  eventJudge
-	left   uint64 // bytes of the event that still come and pass
+	types  verdict
+	left   uint64 // bytes of the object that still come and pass
+	tail   uint64 // bytes of the event after those, which are held until they are judged
 	held   []byte // of the event, with its length
 	passed []byte
 }
@@ -189,23 +191,22 @@ func (e *protobufEvents) read(piece []byte) ([]byte, error) {
 	return e.passed, nil
 }
 
-// longestHead is how much of an event says that it has an object and nothing else: its type, and the length of the object.
-const longestHead = 32
+// longestHead is how much of an event says that it has an object and nothing else: its type, and the kind and the
+// apiVersion of the object. An event in which that takes more is held until it is complete.
+const longestHead = 3 * maxWord
 
 // look decides whether the event that is held passes.
 func (e *protobufEvents) look() error {
+	if e.tail > 0 {
+		return e.lookAtTail()
+	}
 	if len(e.held) < lengthSize {
 		return nil
 	}
 	length, event := uint64(binary.BigEndian.Uint32(e.held)), e.held[lengthSize:]
 	if len(event) <= longestHead {
-		if kind, rest, found := cutField(event, 1); found && isPlain(string(kind)) && len(rest) > 1 && rest[0] == 2<<3|2 {
-			size, n := binary.Uvarint(rest[1:])
-			if before := uint64(len(event) - len(rest) + 1 + max(n, 0)); n > 0 && size < 1<<32 && before+size == length { //nolint:gosec // Lengths.
-				e.passed = append(e.passed, e.held...)
-				e.left, e.held = length-uint64(len(event)), nil
-				return nil
-			}
+		if passes, err := e.begin(event, length); passes || err != nil {
+			return err
 		}
 	}
 	switch {
@@ -215,6 +216,68 @@ func (e *protobufEvents) look() error {
 		return errEvent
 	}
 	return nil
+}
+
+// begin passes the beginning of an event, up to the content of its object, if the event has one object and nothing else.
+func (e *protobufEvents) begin(event []byte, length uint64) (passes bool, err error) {
+	kind, rest, found := cutField(event, 1)
+	if !found || !isPlain(string(kind)) {
+		return false, nil
+	}
+	for _, number := range []byte{2, 1} { // the object, and its bytes
+		var size uint64
+		rest, size, found = openField(rest, number)
+		if !found || uint64(len(event)-len(rest))+size != length {
+			return false, nil
+		}
+	}
+	rest, found = bytes.CutPrefix(rest, []byte(protobufPrefix))
+	types, rest, isTyped := cutField(rest, 1)
+	rest, size, isOpen := openField(rest, 2)
+	end := uint64(len(event)) + size
+	var of runtime.TypeMeta
+	if !found || !isTyped || !isOpen || len(rest) > 0 || end > length || length-end > maxRest || of.Unmarshal(types) != nil {
+		return false, nil
+	}
+	if err := e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion}); err != nil {
+		return false, err
+	}
+	e.passed = append(e.passed, e.held...)
+	e.left, e.tail, e.held = size, length-end, e.held[:0]
+	return true, nil
+}
+
+// lookAtTail passes what follows the content of an object, if that says nothing about its type.
+func (e *protobufEvents) lookAtTail() error {
+	if uint64(len(e.held)) < e.tail {
+		return nil
+	}
+	var rest runtime.Unknown
+	if rest.Unmarshal(e.held) != nil || rest.TypeMeta != (runtime.TypeMeta{}) || len(rest.Raw) > 0 {
+		return errEvent
+	}
+	e.passed = append(e.passed, e.held...)
+	e.tail, e.held = 0, e.held[:0]
+	return nil
+}
+
+// openField returns what follows the length of the field that a message in protobuf begins with, and the length.
+func openField(message []byte, number byte) (content []byte, size uint64, found bool) {
+	if len(message) < 2 || message[0] != number<<3|2 {
+		return nil, 0, false
+	}
+	size, n := binary.Uvarint(message[1:])
+	return message[1+max(n, 0):], size, n > 0 && size < 1<<32
+}
+
+// typed returns an error if the kind or the apiVersion of an encoded object is not the name of one.
+func (e *protobufEvents) typed(object []byte) error {
+	var of runtime.Unknown
+	raw, found := bytes.CutPrefix(object, []byte(protobufPrefix))
+	if !found || of.Unmarshal(raw) != nil {
+		return errEvent
+	}
+	return e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion})
 }
 
 // rewrite passes an event that is complete and was held.
@@ -232,6 +295,8 @@ func (e *protobufEvents) rewrite(event []byte) error {
 		said.Object = runtime.RawExtension{Raw: raw}
 	} else if !isPlain(said.Type) {
 		return errEvent
+	} else if err := e.typed(said.Object.Raw); err != nil {
+		return err
 	}
 	rewritten, err := said.Marshal()
 	if err != nil {

@@ -109,6 +109,22 @@ func TestDiscreet_ErrorEvent(t *testing.T) {
 	}
 }
 
+// encodedEvent returns an event in protobuf with an object of a kind, and with what follows its content.
+func encodedEvent(t *testing.T, kind, content, end string) string {
+	t.Helper()
+	object := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: kind, APIVersion: "v1"}, Raw: []byte(content)}
+	raw, err := object.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := metav1.WatchEvent{Type: string(apiwatch.Added), Object: runtime.RawExtension{Raw: []byte("k8s\x00" + string(raw) + end)}}
+	body, err := event.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + string(body)
+}
+
 // What is no event of a watch ends it, and nothing of it is repeated.
 func TestDiscreet_NoEvent(t *testing.T) {
 	t.Parallel()
@@ -123,6 +139,10 @@ func TestDiscreet_NoEvent(t *testing.T) {
 		"long":             {runtime.ContentTypeJSON, `{"type":"ERROR","object":{"message":"` + strings.Repeat("SPOKEN", 1<<20) + `"}}`},
 		"type, encoded":    {runtime.ContentTypeProtobuf, sized("\n\x06SPOKEN\x12\x02\n\x00")},
 		"long, encoded":    {runtime.ContentTypeProtobuf, sized("\n\x05ERROR\x12" + strings.Repeat("SPOKEN", 1<<20))},
+		"kind, encoded":    {runtime.ContentTypeProtobuf, encodedEvent(t, "SPOKEN words", strings.Repeat("x", 1<<10), "")},
+		"kind, small":      {runtime.ContentTypeProtobuf, encodedEvent(t, "SPOKEN words", "", "")},
+		"kind, long":       {runtime.ContentTypeProtobuf, encodedEvent(t, strings.Repeat("SPOKEN", 1<<10), "x", "")},
+		"kind, at the end": {runtime.ContentTypeProtobuf, encodedEvent(t, "ConfigMap", strings.Repeat("x", 1<<10), "\n\x08\x12\x06SPOKEN")},
 		"none, encoded":    {runtime.ContentTypeProtobuf, sized("SPOKEN")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -64,17 +64,20 @@ func Redact(text string, credentials ...Credential) string {
 	return text
 }
 
-// texts returns what may be in a text of somebody else: the token, and the bytes of the key as PEM has them.
-func (s *secret) texts() []string {
+// texts returns what may be in a text of somebody else, in lower case.
+func (s *secret) texts() []string { return s.parts }
+
+// partsOf returns the token, and the bytes of the key as PEM has them, in lower case.
+func partsOf(s *secret) []string {
 	var all []string
 	if s.token != "" {
-		all = append(all, s.token)
+		all = append(all, lower(s.token))
 	}
 	if block, _ := pem.Decode(s.key); block != nil {
 		lines := strings.Split(string(s.key), "\n")
 		for _, line := range lines {
 			if len(line) >= leastPart && !strings.HasPrefix(line, "-----") {
-				all = append(all, line)
+				all = append(all, lower(line))
 			}
 		}
 	}
@@ -88,13 +91,13 @@ func (c Credential) SignatureIn(text string) bool {
 	return len(signature) >= leastCredential && strings.Contains(text, signature)
 }
 
-// redact replaces parts of one secret. Neither has a space in it that counts: most texts are words that are too short.
+// redact replaces parts of one secret, which is in lower case. Neither has a space in it that counts: most texts are words that are too short.
 func redact(text, hidden string) string {
 	least := min(leastPart, len(hidden))
 	if least < leastCredential || len(text) < least {
 		return text
 	}
-	in, hidden := lower(text), lower(hidden)
+	in := lower(text)
 	var kept strings.Builder
 	from := 0 // of what was not yet copied
 	for at := 0; at+least <= len(in); {
