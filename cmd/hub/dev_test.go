@@ -142,6 +142,12 @@ func TestDev_CommandsAndConfiguration(t *testing.T) {
 	if got := wrong.stderr.String(); !strings.Contains(got, `wrong.yaml:4: module "nothing" is configured`) || strings.Contains(got, "starting") {
 		t.Errorf("a wrong file: %s", got)
 	}
+	write("denied.yaml", "flags:\n  deny-cidr: [10.0.0.0/8, 127.0.0.0/8]\n")
+	denied := startIn(t, dir, env, "dev", "--config=denied.yaml")
+	denied.expectExit(1)
+	if got := denied.stderr.String(); !strings.Contains(got, "denied.yaml:4: --deny-cidr=127.0.0.0/8 denies") || strings.Contains(got, "starting") {
+		t.Errorf("a file that denies the remotes: %s", got)
+	}
 	write("hub.yaml", "flags:\n  metrics-bind-address: :1\n  deny-cidr: [10.0.0.0/8]\n  log-level: debug\n")
 	p := startIn(t, dir, env, "dev", "--clusters=2", "--nodes=0", "--config=hub.yaml")
 	p.expect(&p.stderr, "> dev does not use these flags of hub.yaml: metrics-bind-address\n")
@@ -160,6 +166,7 @@ func TestDev_CommandsAndConfiguration(t *testing.T) {
 	run("edge-eu-1   True ", "get", "clusters")
 	run("edge-us-1 deregistered", "deregister", "edge-us-1", "--yes")
 	run("not recorded yet", "check", "--cluster-context=edge-us-1")
+	run("edge-us-1 is a remote of "+filepath.Base(os.Args[0])+" dev, by ", "check", "--cluster-context=edge-us-1")
 	run("edge-us-1 registered", "register", "edge-us-1", "--cluster-context=edge-us-1", "--yes")
 	run("edge-us-1 rotated", "rotate", "edge-us-1", "--cluster-context=edge-us-1")
 	if log, err := os.ReadFile(filepath.Join(dir, ".hub", "hub.log")); err != nil || !strings.Contains(string(log), `"level":"debug"`) {

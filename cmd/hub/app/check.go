@@ -76,7 +76,7 @@ func newCheck(p program) *cobra.Command {
 	f.session = p.newSession(cmd)
 	f.session.hub.BindNamespace(set)
 	f.session.bind(set)
-	f.remote.UserAgent = f.session.hub.UserAgent
+	f.session.introduce(&f.remote)
 	cmd.ValidArgsFunction = f.session.completeClusters(false)
 	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return f.remote.Contexts(), cobra.ShellCompDirectiveNoFileComp

@@ -62,7 +62,7 @@ func newDeregister(p program) *cobra.Command {
 	s = p.newSession(cmd)
 	s.hub.BindNamespace(set)
 	s.bind(set)
-	remote.UserAgent = s.hub.UserAgent
+	s.introduce(&remote)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return remote.Contexts(), cobra.ShellCompDirectiveNoFileComp

@@ -7,6 +7,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 
@@ -63,7 +64,14 @@ func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	o.MetricsAddress, o.HealthAddress, o.DebugAddress = nowhere, nowhere, nowhere
 	o.Election.Enabled = false
 	o.Registry.Replica = "dev"
-	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, netip.MustParsePrefix("127.0.0.0/8"))
+	loopback := netip.MustParsePrefix("127.0.0.0/8")
+	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, loopback)
+	for _, denied := range o.Registry.Policy.DenyCIDRs {
+		if denied.Overlaps(loopback) {
+			return dev.Hub{}, f.configuration.place(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
+				"leave it out of the file for dev", denied))
+		}
+	}
 	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Run: func(ctx context.Context, config *rest.Config) error {
 		o.Config = config
 		return Run(ctx, o)

@@ -94,7 +94,7 @@ func newGraph(p program) *cobra.Command {
 	remote.Bind(cmd.Flags())
 	s = p.newSession(cmd)
 	s.bind(cmd.Flags())
-	remote.UserAgent = s.hub.UserAgent
+	s.introduce(&remote)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return remote.Contexts(), cobra.ShellCompDirectiveNoFileComp

@@ -89,7 +89,7 @@ func (f *installFlags) objects(p program) ([]*unstructured.Unstructured, error) 
 	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
 		return nil, fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
 	}
-	if err := checkAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace); err != nil {
+	if err := checkAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace, ""); err != nil {
 		return nil, err
 	}
 	if f.options.Replicas < 0 {

@@ -75,7 +75,7 @@ func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAppsNamespace(f.hub.impersonate, f.hub.appsNamespace, f.hub.namespace); err != nil {
+	if err := checkAppsNamespace(f.hub.impersonate, f.hub.appsNamespace, f.hub.namespace, f.hub.leaseNamespace); err != nil {
 		return nil, err
 	}
 	switch f.side {

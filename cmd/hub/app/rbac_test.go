@@ -263,10 +263,11 @@ func TestRBAC_Refused(t *testing.T) {
 		"-o=table":         "use yaml or json",
 		"--modules=invent": "it has inventory",
 		"all":              "rbac takes no arguments",
-		"--impersonate-apps --apps-namespace=kube-system":      "use a namespace that holds nothing else",
-		"--impersonate-apps --apps-namespace=kube-public":      "use a namespace that holds nothing else",
-		"--impersonate-apps --apps-namespace=clusterfx-system": "use a namespace that holds nothing else",
-		"--impersonate-apps --apps-namespace=A":                `--apps-namespace="A" is not a name`,
+		"--impersonate-apps --apps-namespace=kube-system":                            "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=kube-public":                            "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=clusterfx-system":                       "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=leases --leader-elect-namespace=leases": "use a namespace that holds nothing else",
+		"--impersonate-apps --apps-namespace=A":                                      `--apps-namespace="A" is not a name`,
 	} {
 		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, append([]string{"rbac"}, strings.Fields(args)...)...)
 		cmd.Env = append(os.Environ(), asHub+"=stock")

@@ -86,7 +86,7 @@ func newRegister(p program) *cobra.Command {
 	f.session = p.newSession(cmd)
 	f.session.hub.BindNamespace(set)
 	f.session.bind(set)
-	f.remote.UserAgent = f.session.hub.UserAgent
+	f.session.introduce(&f.remote)
 	complete(cmd, "cluster-context", f.completeContexts)
 	complete(cmd, "modules", p.completeModules)
 	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))

@@ -66,7 +66,7 @@ func newRotate(p program) *cobra.Command {
 	s = p.newSession(cmd)
 	s.hub.BindNamespace(set)
 	s.bind(set)
-	remote.UserAgent = s.hub.UserAgent
+	s.introduce(&remote)
 	cmd.ValidArgsFunction = s.completeClusters(false)
 	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
 	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

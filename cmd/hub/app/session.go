@@ -63,6 +63,14 @@ func (p program) newSession(cmd *cobra.Command) *session {
 	return s
 }
 
+// introduce says what clients of a remote call themselves, and who is told if it is one of a running dev.
+func (s *session) introduce(remote *access.RemoteFlags) {
+	remote.UserAgent = s.hub.UserAgent
+	remote.FoundDev = func(path string) {
+		s.terminal.Step("%s is a remote of %s dev, by %s", remote.Context, s.program.name(), path)
+	}
+}
+
 // bind adds the flags for the hub's cluster, below those of the command itself.
 func (s *session) bind(set *pflag.FlagSet) { s.hub.Bind(set) }
 

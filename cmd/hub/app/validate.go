@@ -27,7 +27,7 @@ func (f *flags) validate() error {
 	o := f.options
 	return errors.Join(
 		checkName("credentials-namespace", o.CredentialsNamespace, validation.IsDNS1123Label),
-		checkAppsNamespace(o.Registry.Impersonate, o.Registry.AppsNamespace, o.CredentialsNamespace),
+		checkAppsNamespace(o.Registry.Impersonate, o.Registry.AppsNamespace, o.CredentialsNamespace, o.Election.Namespace),
 		checkAtLeastOne("concurrency", o.Concurrency),
 		checkAtLeastOne("max-concurrent-starts", o.Registry.Limits.Starts),
 		checkAtLeastOne("max-objects-per-cluster", o.Registry.Limits.MaxObjects),
@@ -67,12 +67,13 @@ func checkName(flag, value string, problems func(string) []string) error {
 }
 
 // checkAppsNamespace reports a namespace of ServiceAccounts to impersonate that cannot be one, or holds something else.
-func checkAppsNamespace(impersonate bool, namespace, credentials string) error {
+// The namespace of the lease is "" if it is that of the credentials.
+func checkAppsNamespace(impersonate bool, namespace, credentials, lease string) error {
 	if !impersonate {
 		return nil
 	}
 	namespace = cmp.Or(namespace, install.AppsNamespace(credentials))
-	if namespace == credentials || namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") {
+	if namespace == credentials || namespace == lease || namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") {
 		return fmt.Errorf("--apps-namespace=%q: use a namespace that holds nothing else: the hub may act as every ServiceAccount in it", namespace)
 	}
 	return checkName("apps-namespace", namespace, validation.IsDNS1123Label)

@@ -4,8 +4,11 @@ package access
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,7 +38,7 @@ func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
 // Policy returns what the flags of the hub allow, if the kubeconfig tells: that of the command dev does.
 func (f *Flags) Policy() kubeconfig.Policy {
 	var p kubeconfig.Policy
-	_, entry := f.chosen()
+	entry := f.chosen()
 	if entry == nil {
 		return p
 	}
@@ -47,18 +50,22 @@ func (f *Flags) Policy() kubeconfig.Policy {
 
 // Dev returns the path of the kubeconfig of a running dev if the hub's cluster was found there, and "" otherwise.
 func (f *Flags) Dev() string {
-	origin, _ := f.chosen()
-	if origin != "" && f.kubeconfig == "" && origin == fromDev() {
-		return origin
+	found, err := f.find()
+	if err != nil {
+		return ""
 	}
-	return ""
+	return found.dev
 }
 
-// chosen returns the entry of the hub's cluster in the kubeconfig, and the file that it is from. It is nil if there is none.
-func (f *Flags) chosen() (string, *clientcmdapi.Cluster) {
-	raw, err := f.loader().RawConfig()
+// chosen returns the entry of the hub's cluster in the kubeconfig. It is nil if there is none.
+func (f *Flags) chosen() *clientcmdapi.Cluster {
+	found, err := f.find()
 	if err != nil {
-		return "", nil
+		return nil
+	}
+	raw, err := found.RawConfig()
+	if err != nil {
+		return nil
 	}
 	name := f.overrides.CurrentContext
 	if name == "" {
@@ -66,26 +73,91 @@ func (f *Flags) chosen() (string, *clientcmdapi.Cluster) {
 	}
 	chosen, ok := raw.Contexts[name]
 	if !ok {
-		return "", nil
+		return nil
 	}
-	return chosen.LocationOfOrigin, raw.Clusters[chosen.Cluster]
+	return raw.Clusters[chosen.Cluster]
 }
 
-// rulesFor returns where to look for a kubeconfig: in the file that a flag names, else in those of $KUBECONFIG, else in that
-// of a dev that runs below the current folder, and in ~/.kube/config.
-func rulesFor(flag string) *clientcmd.ClientConfigLoadingRules {
+// source is the kubeconfig that a command uses.
+type source struct {
+	clientcmd.ClientConfig
+	// dev is the path of the kubeconfig of a running dev, if it is that.
+	dev string
+}
+
+// sourceOf returns the kubeconfig that a flag with this name and value selects: the file, else those of $KUBECONFIG, else
+// that of a dev that runs below the current folder if it has the context that is asked for, else ~/.kube/config. Two of
+// them are never merged. A context that both the dev and ~/.kube/config have is an error: the user may mean either.
+func sourceOf(flag, path string, overrides *clientcmd.ConfigOverrides) (source, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = flag
-	if path := fromDev(); flag == "" && path != "" {
-		rules.Precedence = append([]string{path}, rules.Precedence...)
+	rules.ExplicitPath = path
+	usual := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	dev, where, err := devFor(path)
+	if err != nil {
+		return source{}, fmt.Errorf("%w; say which kubeconfig to use with --%s", err, flag)
 	}
-	return rules
+	name := overrides.CurrentContext
+	if dev == nil || name != "" && dev.Contexts[name] == nil {
+		return source{ClientConfig: usual}, nil
+	}
+	if raw, err := usual.RawConfig(); err == nil && name != "" && raw.Contexts[name] != nil {
+		return source{}, fmt.Errorf("%w %q: %s, of a dev that runs here, and %s; say which with --%s",
+			ErrTwoContexts, name, where, raw.Contexts[name].LocationOfOrigin, flag)
+	}
+	return source{clientcmd.NewNonInteractiveClientConfig(*dev, name, overrides, nil), where}, nil
 }
 
-// fromDev returns the kubeconfig of a running dev, unless the environment names others.
-func fromDev() string {
-	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
-		return ""
+// ErrTwoContexts means that two kubeconfigs have the context that was asked for.
+var ErrTwoContexts = errors.New("two kubeconfigs have the context")
+
+// devFor returns the kubeconfig of a running dev, and where it is, unless a flag or the environment names others.
+func devFor(flag string) (*clientcmdapi.Config, string, error) {
+	if flag != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+		return nil, "", nil
 	}
-	return devdir.Kubeconfig()
+	found := devdir.Find()
+	if found == nil {
+		return nil, "", nil
+	}
+	config, err := clientcmd.Load(found.Kubeconfig)
+	if err == nil {
+		err = onlyData(config)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("use %s, of a dev that runs here: %w", found.Path, err)
+	}
+	return config, found.Path, nil
+}
+
+// onlyData reports what dev never writes into a kubeconfig: commands to run, and files to read.
+func onlyData(config *clientcmdapi.Config) error {
+	for name, user := range config.AuthInfos {
+		if user.Exec != nil || user.AuthProvider != nil || user.ClientCertificate+user.ClientKey+user.TokenFile != "" {
+			return fmt.Errorf("its user %q has a command to run or a file to read, which dev does not write", name)
+		}
+	}
+	for name, cluster := range config.Clusters {
+		if cluster.CertificateAuthority != "" {
+			return fmt.Errorf("its cluster %q has a file to read, which dev does not write", name)
+		}
+	}
+	return nil
+}
+
+// contextsOf returns the names of the contexts of a running dev and of the other kubeconfigs, sorted.
+func contextsOf(path string) []string {
+	all := map[string]bool{}
+	if dev, _, err := devFor(path); err == nil && dev != nil {
+		for name := range dev.Contexts {
+			all[name] = true
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	if usual, err := rules.Load(); err == nil {
+		for name := range usual.Contexts {
+			all[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }

@@ -5,7 +5,6 @@ package access
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -34,7 +33,7 @@ type Flags struct {
 
 // Bind adds the flags to a set.
 func (f *Flags) Bind(set *pflag.FlagSet) {
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else that of a dev that runs in .hub, else ~/.kube/config")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else that of a dev that runs in .hub and has the context, else ~/.kube/config")
 	all := clientcmd.RecommendedConfigOverrideFlags("")
 	all.ContextOverrideFlags.Namespace.LongName = "" // Clusters have none.
 	listed := []string{"context", "as", "as-group", "request-timeout"}
@@ -77,7 +76,11 @@ func (f *Flags) Hub() (*Cluster, error) {
 
 // Config returns the configuration of clients for the hub's cluster.
 func (f *Flags) Config() (*rest.Config, error) {
-	config, err := f.loader().ClientConfig()
+	found, err := f.find()
+	if err != nil {
+		return nil, fmt.Errorf("find the hub's cluster: %w", err)
+	}
+	config, err := found.ClientConfig.ClientConfig()
 	if err != nil {
 		return nil, advised(fmt.Errorf("find the hub's cluster: %w", brief(err)), "say which it is with --kubeconfig and --context")
 	}
@@ -85,9 +88,7 @@ func (f *Flags) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-func (f *Flags) loader() clientcmd.ClientConfig {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rulesFor(f.kubeconfig), &f.overrides)
-}
+func (f *Flags) find() (source, error) { return sourceOf("kubeconfig", f.kubeconfig, &f.overrides) }
 
 // brief shortens clientcmd's advice, which is about kubectl's variables.
 func brief(err error) error {
@@ -99,13 +100,7 @@ func brief(err error) error {
 
 // Contexts returns the names of the contexts that the flags can choose from, sorted. It returns none if
 // the kubeconfig cannot be read.
-func (f *Flags) Contexts() []string {
-	raw, err := f.loader().RawConfig()
-	if err != nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(raw.Contexts))
-}
+func (f *Flags) Contexts() []string { return contextsOf(f.kubeconfig) }
 
 // RemoteFlags say how to reach a remote as its administrator.
 type RemoteFlags struct {
@@ -113,27 +108,31 @@ type RemoteFlags struct {
 	Context, Kubeconfig string
 	// UserAgent is what clients call themselves.
 	UserAgent string
+	// FoundDev is called with the path of the kubeconfig if the remote is one of a running dev, which no flag names.
+	// Default: nothing is.
+	FoundDev func(path string)
 }
 
 // Bind adds the flags --cluster-context and --cluster-kubeconfig to a set.
 func (f *RemoteFlags) Bind(set *pflag.FlagSet) {
 	set.StringVar(&f.Context, "cluster-context", "", "Context of a kubeconfig that leads to the remote, as an administrator of it")
-	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else that of a dev that runs in .hub, and ~/.kube/config")
+	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else that of a dev that runs in .hub and has the context, else ~/.kube/config")
 }
 
 // Given reports whether somebody has said how to reach the remote.
 func (f *RemoteFlags) Given() bool { return f.Context != "" || f.Kubeconfig != "" }
 
 // Contexts returns the names of the contexts to choose from, sorted.
-func (f *RemoteFlags) Contexts() []string {
-	hub := Flags{kubeconfig: f.Kubeconfig}
-	return hub.Contexts()
-}
+func (f *RemoteFlags) Contexts() []string { return contextsOf(f.Kubeconfig) }
 
 // Raw returns the entry of the remote's cluster in the kubeconfig, with the data of files that it names,
 // and the context that was chosen.
 func (f *RemoteFlags) Raw() (*clientcmdapi.Cluster, string, error) {
-	raw, err := f.loader().RawConfig()
+	found, err := f.find()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the remote: %w", err)
+	}
+	raw, err := found.RawConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("read the kubeconfig of the remote: %w", err)
 	}
@@ -161,16 +160,23 @@ func (f *RemoteFlags) Remote() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := f.loader().ClientConfig()
+	found, err := f.find()
+	if err != nil {
+		return nil, fmt.Errorf("find the remote: %w", err)
+	}
+	config, err := found.ClientConfig.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("use context %q: %w", name, err)
 	}
 	config.UserAgent = f.UserAgent
+	if found.dev != "" && f.FoundDev != nil {
+		f.FoundDev(found.dev)
+	}
 	return NewRemote("the remote (context "+name+")", config)
 }
 
-func (f *RemoteFlags) loader() clientcmd.ClientConfig {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rulesFor(f.Kubeconfig), &clientcmd.ConfigOverrides{CurrentContext: f.Context})
+func (f *RemoteFlags) find() (source, error) {
+	return sourceOf("cluster-kubeconfig", f.Kubeconfig, &clientcmd.ConfigOverrides{CurrentContext: f.Context})
 }
 
 func (f *RemoteFlags) unknown(name string) error {

@@ -74,9 +74,11 @@ func Command(p Program) *cobra.Command {
 			"that its modules declare, in the hub's cluster and in the remotes. A module that has forgotten to declare one\n" +
 			"waits here as it would in production. The kubeconfig that is written is an administrator's.\n\n" +
 			"Without --kubeconfig and $KUBECONFIG, the other commands of this program find the hub of a dev that runs in the\n" +
-			"folder .hub of the current folder, and its remotes by their contexts. They need none of the hub's flags.\n\n" +
+			"folder .hub of the current folder, and its remotes by their contexts. They need none of the hub's flags. A context\n" +
+			"that ~/.kube/config has, too, they refuse. What is in .hub they do not read, as it may have come with a checkout.\n\n" +
 			"With --config the hub has the modules' configuration and the flags of a file, but for those that say where the\n" +
-			"hub is, what it serves and as whom it acts. It may connect to this machine in any case.",
+			"hub is, what it serves and as whom it acts. It may connect to this machine, where its remotes are: a\n" +
+			"deny-cidr that covers loopback is an error.",
 		Example: p.replaceName(examples),
 		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -99,7 +99,7 @@ func (d *demo) openLog() (w io.Writer, err error) {
 	if d.verbose {
 		return d.program.Stderr, nil
 	}
-	d.logFile, err = os.OpenFile(d.folder.path(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
+	d.logFile, err = openNoLink(d.folder.path(logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC)
 	return d.logFile, err
 }
 

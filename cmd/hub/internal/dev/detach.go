@@ -76,7 +76,7 @@ func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*backg
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(filepath.Join(o.dataDir, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := openNoLink(filepath.Join(o.dataDir, logFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package dev
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -25,6 +26,8 @@ const (
 type folder struct {
 	dir  string
 	lock *os.File
+	// record is how the other commands find this dev, once its kubeconfig was published.
+	record io.Closer
 }
 
 // advice is what to do about a data folder that cannot be used.
@@ -36,7 +39,8 @@ func taken(dir string) error {
 }
 
 // claim makes the folder if need be and takes it. What a dev left there that was killed is removed:
-// its clusters died with it.
+// its clusters died with it. The folder may have come with a checkout: what is written through a link in it could be
+// any file of the user's, so there may be none.
 func claim(dir string) (*folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -45,12 +49,17 @@ func claim(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w; %s", err, advice)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return nil, errors.Join(fmt.Errorf("%s is no folder but a link: %s", dir, advice), err)
+	}
+	lock, err := openNoLink(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("claim the data folder: %w; %s", err, advice)
 	}
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(taken(dir), lock.Close())
+	} else if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the data folder: %w; %s", err, advice), lock.Close())
 	}
 	f := &folder{dir: dir, lock: lock}
 	if err := errors.Join(lock.Truncate(0), f.sign(false), f.clear()); err != nil {
@@ -59,17 +68,35 @@ func claim(dir string) (*folder, error) {
 	return f, nil
 }
 
+// openNoLink opens a file in the data folder to write it.
+func openNoLink(path string, flags int) (*os.File, error) {
+	return os.OpenFile(path, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+}
+
+// writeNew writes a file that is not there yet.
+func (f *folder) writeNew(name string, text []byte) error {
+	file, err := openNoLink(f.path(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}
+
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
 // clear removes what dev makes, except for the hub's log.
 func (f *folder) clear() error {
-	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(kubeconfigFile)))
+	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(kubeconfigFile)), devdir.Remove(f.dir))
 }
 
 // release removes what dev made, and the folder if nothing else is in it, and gives it back. The
 // log stays if it is still needed.
 func (f *folder) release(keepLog bool) error {
 	err := f.clear()
+	if f.record != nil {
+		err = errors.Join(err, f.record.Close())
+	}
 	if !keepLog {
 		err = errors.Join(err, os.RemoveAll(f.path(logFile)))
 	}

@@ -82,6 +82,43 @@ func TestDown_RemovesLeftovers(t *testing.T) {
 	}
 }
 
+// What a checkout has in the place of the data folder leads dev to no other file.
+func TestClaim_Links(t *testing.T) {
+	t.Parallel()
+	theirs := filepath.Join(t.TempDir(), "theirs")
+	write(t, theirs)
+	link := func(to, path string) string {
+		t.Helper()
+		if err := os.Symlink(to, path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	linked := t.TempDir()
+	link(theirs, filepath.Join(linked, lockFile))
+	for _, dir := range []string{linked, link(t.TempDir(), filepath.Join(t.TempDir(), "data"))} {
+		if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), advice) {
+			t.Errorf("a link was followed: %v", err)
+		}
+	}
+	for _, name := range []string{logFile, kubeconfigFile} {
+		d := demo{folder: mustClaim(t, t.TempDir())}
+		link(theirs, d.folder.path(name))
+		if _, err := d.openLog(); name == logFile && err == nil {
+			t.Error("the log is written through a link")
+		}
+		if err := d.folder.writeNew(kubeconfigFile, nil); name == kubeconfigFile && err == nil {
+			t.Error("the kubeconfig is written through a link")
+		}
+		if err := d.folder.release(false); err != nil {
+			t.Error(err)
+		}
+	}
+	if text, err := os.ReadFile(theirs); err != nil || string(text) != "x" {
+		t.Errorf("the file that links lead to has %q, %v", text, err)
+	}
+}
+
 // A folder that dev has never been in is not touched.
 func TestDown_LeavesOthersAlone(t *testing.T) {
 	t.Parallel()

@@ -10,11 +10,12 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
 // writeKubeconfig writes one kubeconfig for all clusters, with a context by the name of each. The
-// hub's is the current one.
+// hub's is the current one. The other commands have a copy of it of their own.
 func (d *demo) writeKubeconfig(context.Context) error {
 	all := clientcmdapi.NewConfig()
 	for _, c := range d.fleet.Clusters() {
@@ -26,8 +27,15 @@ func (d *demo) writeKubeconfig(context.Context) error {
 	if err := access.WritePolicy(all.Clusters[hubName], d.prepared.Policy); err != nil {
 		return err
 	}
-	if err := clientcmd.WriteToFile(*all, d.folder.path(kubeconfigFile)); err != nil {
+	text, err := clientcmd.Write(*all)
+	if err == nil {
+		err = d.folder.writeNew(kubeconfigFile, text)
+	}
+	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	if d.folder.record, err = devdir.Publish(d.folder.dir, text); err != nil {
+		d.progress.step("the other commands need --kubeconfig to find this dev: %v", err)
 	}
 	return nil
 }

@@ -13,51 +13,142 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
-// The kubeconfig is found while a process holds the folder, and never if somebody else has made it.
-func TestKubeconfig(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	expect := func(what, want string) {
-		t.Helper()
-		if got := devdir.Kubeconfig(); got != want {
-			t.Errorf("%s: %q, want %q", what, got, want)
-		}
-	}
-	expect("no folder", "")
-	path := filepath.Join(dir, devdir.Default, devdir.KubeconfigFile)
-	lock, err := os.Create(makeFolder(t, filepath.Dir(path)))
+// place is the current folder of a test, and the folder of records of its user.
+type place struct {
+	*testing.T
+	data, records string
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = lock.Close() }()
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	expect("a dev that was killed", "")
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	expect("a dev that runs", path)
-	if os.Getuid() != 0 {
-		return // Only root gives files away.
-	}
-	for _, owned := range []string{path, filepath.Dir(path)} {
-		if err := os.Chown(owned, 12345, -1); err != nil {
-			t.Fatal(err)
-		}
-		expect(owned+" of another user", "")
-		if err := os.Chown(owned, 0, -1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect("given back", path)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	return place{t, filepath.Join(dir, devdir.Default), filepath.Join(cache, "clusterfx", "dev")}
 }
 
-// makeFolder makes the folder of a dev and returns the path of its lock.
-func makeFolder(t *testing.T, dir string) string {
-	t.Helper()
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
+func (p place) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
 	}
-	return filepath.Join(dir, devdir.LockFile)
+}
+
+// expect tells whether a dev is found, which wrote the given kubeconfig.
+func (p place) expect(what, want string) {
+	p.Helper()
+	found := devdir.Find()
+	switch {
+	case want == "" && found != nil:
+		p.Errorf("%s: found %s", what, found.Kubeconfig)
+	case want != "" && (found == nil || string(found.Kubeconfig) != want || found.Path != filepath.Join(p.data, "kubeconfig")):
+		p.Errorf("%s: %+v, want %q", what, found, want)
+	}
+}
+
+// record is the folder of the only record.
+func (p place) record() string {
+	p.Helper()
+	all, err := filepath.Glob(filepath.Join(p.records, "*"))
+	if err != nil || len(all) != 1 {
+		p.Fatalf("%v, %v", all, err)
+	}
+	return all[0]
+}
+
+// flocked makes a file that this process has locked.
+func (p place) flocked(path string) {
+	p.Helper()
+	file, err := os.Create(path)
+	p.must(err)
+	p.Cleanup(func() { _ = file.Close() })
+	p.must(syscall.Flock(int(file.Fd()), syscall.LOCK_EX))
+}
+
+// A dev is found while it runs, by what it has written into the user's own folder.
+func TestFind(t *testing.T) {
+	p := newPlace(t)
+	p.expect("no folder", "")
+	lock, err := devdir.Publish(devdir.Default, []byte("one"))
+	p.must(err)
+	p.expect("a dev that runs", "one")
+	p.must(os.Mkdir(p.data, 0o755))
+	p.must(os.WriteFile(filepath.Join(p.data, "kubeconfig"), []byte("somebody's"), 0o600))
+	p.expect("a dev whose data folder somebody has changed", "one")
+	p.must(lock.Close())
+	p.expect("a dev that was killed", "")
+	lock, err = devdir.Publish(p.data, []byte("two"))
+	p.must(err)
+	defer func() { _ = lock.Close() }()
+	p.expect("the next dev", "two")
+	p.must(devdir.Remove(p.data))
+	p.expect("a dev that removed its record", "")
+}
+
+// A folder that looks like that of a running dev is none: it may have come with a checkout.
+func TestFind_CheckedOut(t *testing.T) {
+	p := newPlace(t)
+	p.must(os.Mkdir(p.data, 0o700))
+	p.must(os.WriteFile(filepath.Join(p.data, "kubeconfig"), []byte("somebody's"), 0o600))
+	p.flocked(filepath.Join(p.data, "dev.lock"))
+	p.expect("a folder that looks like it", "")
+}
+
+// A record that is not as a dev makes it is not read.
+func TestFind_Record(t *testing.T) {
+	p := newPlace(t)
+	lock, err := devdir.Publish(devdir.Default, []byte("one"))
+	p.must(err)
+	defer func() { _ = lock.Close() }()
+	record := p.record()
+	for _, path := range []string{record, p.records} {
+		p.must(os.Chmod(path, 0o755))
+		p.expect(path+" that others may read", "")
+		p.must(os.Chmod(path, 0o700))
+	}
+	for _, path := range []string{filepath.Join(record, "kubeconfig"), filepath.Join(record, "dev.lock"), record, p.records} {
+		aside := filepath.Join(t.TempDir(), "aside")
+		p.must(os.Rename(path, aside))
+		p.must(os.Symlink(aside, path))
+		p.expect("a link in the place of "+path, "")
+		p.must(os.Remove(path))
+		p.must(os.Rename(aside, path))
+		if os.Getuid() != 0 {
+			continue // Only root gives files away.
+		}
+		p.must(os.Chown(path, 12345, -1))
+		p.expect(path+" of another user", "")
+		p.must(os.Chown(path, 0, -1))
+	}
+	p.expect("everything as it was", "one")
+}
+
+// Only a lock that somebody holds is held: not one that cannot be asked for, and no link to one that is held.
+func TestHeld(t *testing.T) {
+	p := newPlace(t)
+	held := filepath.Join(t.TempDir(), "held")
+	p.flocked(held)
+	for what, makeLock := range map[string]func(path string) error{
+		"a link to a lock that is held":   func(path string) error { return os.Symlink(held, path) },
+		"a device, whose lock is refused": func(path string) error { return os.Symlink("/dev/tty", path) },
+		"a pipe":                          func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a folder":                        func(path string) error { return os.Mkdir(path, 0o700) },
+		"a file that nobody holds":        func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		dir := t.TempDir()
+		p.must(makeLock(filepath.Join(dir, "dev.lock")))
+		if devdir.Held(dir) {
+			t.Errorf("%s is held", what)
+		}
+	}
+	dir := t.TempDir()
+	p.flocked(filepath.Join(dir, "dev.lock"))
+	if !devdir.Held(dir) {
+		t.Error("a lock that is held is not")
+	}
 }

@@ -5,27 +5,90 @@
 package devdir
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
 )
 
-// Held reports whether a process holds the folder.
+// maxKubeconfig is more than the kubeconfig of as many clusters as a dev has.
+const maxKubeconfig = 4 << 20
+
+// Held reports whether a process holds the folder. A lock that is a link, or another user's, is held by nobody.
 func Held(dir string) bool {
-	file, err := os.Open(filepath.Join(dir, LockFile))
+	file, err := openOwn(filepath.Join(dir, LockFile))
 	if err != nil {
 		return false
 	}
 	defer func() { _ = file.Close() }()
-	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// isOwn reports whether a file belongs to the user of this process.
-func isOwn(path string) bool {
-	info, err := os.Lstat(path)
+// Publish makes the record of the dev that runs in a data folder, which this process holds. The record is valid until the
+// file that is returned is closed, or the process ends.
+func Publish(dir string, kubeconfig []byte) (io.Closer, error) {
+	record, err := recordOf(dir)
 	if err != nil {
-		return false
+		return nil, err
 	}
+	root := filepath.Dir(record)
+	if err := errors.Join(os.MkdirAll(root, 0o700), os.RemoveAll(record)); err != nil {
+		return nil, err
+	}
+	if !isPrivate(root) {
+		return nil, fmt.Errorf("%s is not a folder that only you may use: remove it", root)
+	}
+	if err := os.Mkdir(record, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(record, LockFile), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(record, KubeconfigFile), kubeconfig, 0o600); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// readOwn reads a file of the user of this process.
+func readOwn(path string) ([]byte, error) {
+	file, err := openOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, maxKubeconfig))
+}
+
+// openOwn opens a regular file of the user of this process to read it. It follows no link.
+func openOwn(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || !isOwn(info)) {
+		err = fmt.Errorf("%s is not a file of yours", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// isPrivate reports whether a path is a folder, and not a link to one, that nobody but the user of this process may use.
+func isPrivate(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir() && isOwn(info) && info.Mode().Perm()&0o077 == 0
+}
+
+func isOwn(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid()
 }

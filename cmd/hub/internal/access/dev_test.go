@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package access_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
+)
+
+// kubeconfig has a context, a cluster and a user for each name; servers are named after the place.
+func kubeconfig(place string, current string, names ...string) *clientcmdapi.Config {
+	all := clientcmdapi.NewConfig()
+	for _, name := range names {
+		all.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + place + "." + name}
+		all.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: place}
+		all.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
+	all.CurrentContext = current
+	return all
+}
+
+// besideDev makes a current folder in which a dev runs that wrote this kubeconfig, and ~/.kube/config.
+func besideDev(t *testing.T, dev, home *clientcmdapi.Config) {
+	t.Helper()
+	homeDir := t.TempDir()
+	path := filepath.Join(homeDir, "config")
+	t.Setenv("HOME", homeDir)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	t.Chdir(t.TempDir())
+	text, err := clientcmd.Write(*dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := devdir.Publish(devdir.Default, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = running.Close() })
+	// clientcmd has found out where the home folder is before the test.
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	usual := clientcmd.RecommendedHomeFile
+	clientcmd.RecommendedHomeFile = path
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = usual })
+	if err := clientcmd.WriteToFile(*home, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// server returns which server the flags for the hub lead to.
+func server(t *testing.T, args ...string) (string, string, error) {
+	t.Helper()
+	var f access.Flags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Bind(set)
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	config, err := f.Config()
+	if err != nil {
+		return "", "", err
+	}
+	return config.Host + " " + config.BearerToken, f.Dev(), nil
+}
+
+// The kubeconfig of a dev is used alone or not at all, and a name that it has in common with another one is refused.
+func TestFlags_Dev(t *testing.T) {
+	home := kubeconfig("home", "work", "work", "edge-eu-1", "hub")
+	home.Contexts["mixed"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "hub"}
+	besideDev(t, kubeconfig("dev", "hub", "hub", "edge-eu-1", "edge-us-1"), home)
+	for _, c := range []struct {
+		args, want string
+		isDev      bool
+	}{
+		{"", "https://dev.hub dev", true},
+		{"--context=edge-us-1", "https://dev.edge-us-1 dev", true},
+		{"--context=work", "https://home.work home", false},
+		{"--context=mixed", "https://home.hub home", false},
+		{"--kubeconfig=" + clientcmd.RecommendedHomeFile, "https://home.work home", false},
+	} {
+		got, dev, err := server(t, strings.Fields(c.args)...)
+		if err != nil || got != c.want || (dev != "") != c.isDev {
+			t.Errorf("%q: %q (dev %q), %v, want %q", c.args, got, dev, err, c.want)
+		}
+	}
+	if _, _, err := server(t, "--context=hub"); !errors.Is(err, access.ErrTwoContexts) || !strings.Contains(err.Error(), "--kubeconfig") ||
+		!strings.Contains(err.Error(), clientcmd.RecommendedHomeFile) {
+		t.Errorf("a context that both have: %v", err)
+	}
+	t.Setenv("KUBECONFIG", clientcmd.RecommendedHomeFile)
+	if got, dev, err := server(t); err != nil || got != "https://home.work home" || dev != "" {
+		t.Errorf("with $KUBECONFIG: %q (dev %q), %v", got, dev, err)
+	}
+}
+
+// The same holds for remotes, and the user is told that a remote is one of a dev.
+func TestRemoteFlags_Dev(t *testing.T) {
+	besideDev(t, kubeconfig("dev", "hub", "hub", "edge-eu-1", "edge-us-1"), kubeconfig("home", "work", "work", "edge-eu-1"))
+	for name, want := range map[string]string{"edge-us-1": "https://dev.edge-us-1", "work": "https://home.work"} {
+		told := ""
+		f := access.RemoteFlags{Context: name, FoundDev: func(path string) { told = path }}
+		remote, err := f.Remote()
+		if err != nil || remote.Config.Host != want {
+			t.Fatalf("%s: %v, want %s", name, err, want)
+		}
+		if isDev := strings.HasPrefix(want, "https://dev"); isDev != strings.HasSuffix(told, ".hub/kubeconfig") {
+			t.Errorf("%s: told of %q", name, told)
+		}
+	}
+	f := access.RemoteFlags{Context: "edge-eu-1"}
+	if _, err := f.Remote(); !errors.Is(err, access.ErrTwoContexts) || !strings.Contains(err.Error(), "--cluster-kubeconfig") {
+		t.Errorf("a context that both have: %v", err)
+	}
+	if got, want := f.Contexts(), []string{"edge-eu-1", "edge-us-1", "hub", "work"}; !slices.Equal(got, want) {
+		t.Errorf("there are %v, want %v", got, want)
+	}
+}
+
+// No kubeconfig that was found, and not named, runs commands or reads files.
+func TestFlags_DevOnlyData(t *testing.T) {
+	for name, change := range map[string]func(*clientcmdapi.AuthInfo, *clientcmdapi.Cluster){
+		"exec": func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) {
+			u.Exec = &clientcmdapi.ExecConfig{Command: "id", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
+		},
+		"auth provider": func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) {
+			u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"}
+		},
+		"token file":  func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.TokenFile = "/etc/hostname" },
+		"certificate": func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.ClientCertificate = "/etc/hostname" },
+		"key":         func(u *clientcmdapi.AuthInfo, _ *clientcmdapi.Cluster) { u.ClientKey = "/etc/hostname" },
+		"authority":   func(_ *clientcmdapi.AuthInfo, c *clientcmdapi.Cluster) { c.CertificateAuthority = "/etc/hostname" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev := kubeconfig("dev", "hub", "hub", "edge-eu-1")
+			change(dev.AuthInfos["edge-eu-1"], dev.Clusters["edge-eu-1"])
+			besideDev(t, dev, kubeconfig("home", "work", "work"))
+			if _, _, err := server(t); err == nil || !strings.Contains(err.Error(), "which dev does not write; say which kubeconfig") {
+				t.Errorf("it is used: %v", err)
+			}
+		})
+	}
+}
