@@ -48,6 +48,22 @@ func TestPulse_Starved(t *testing.T) {
 	})
 }
 
+// A beat that is late by frozenFor is an excuse, before it comes and afterwards.
+func TestPulse_FrozenFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPulse()
+		p.beat(time.Now())
+		began := time.Now()
+		if <-time.After(beatEvery + frozenFor); !p.StarvedSince(began) {
+			t.Error("it is none before the beat")
+		}
+		if p.beat(time.Now()); !p.StarvedSince(began) {
+			t.Error("it is none after the beat")
+		}
+	})
+}
+
 // Many beats that are a little late count as much as one that is late by their sum; what every busy process has does
 // not count.
 func TestPulse_StarvedInPieces(t *testing.T) {
