@@ -21,14 +21,16 @@ func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
 	e := &epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
 	e.values.Cache = &appCache{filters: filters{"dns": {{Kind: "Secret"}: nil}}}
-	life := &lifetime{}
-	kept := weak.Make(life)
-	lent, err := e.lendTo(&guard{module: "dns", life: life})
-	if err != nil {
-		t.Fatal(err)
+	first := func() (client.Client, weak.Pointer[lifetime]) {
+		life := &lifetime{}
+		lent, err := e.lendTo(&guard{module: "dns", life: life})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lent, weak.Make(life)
 	}
-	life = nil
-	if runtime.GC(); kept.Value() != nil {
+	lent, life := first()
+	if runtime.GC(); life.Value() != nil {
 		t.Error("the life is kept")
 	}
 	if again, err := e.lendTo(&guard{module: "dns"}); err != nil || again != lent {
