@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -160,7 +160,7 @@ func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid 
 func isNamed(lease string, of client.ObjectKey) bool {
 	return len(validation.IsDNS1123Subdomain(lease)) == 0 &&
 		(of.Namespace == "" || len(validation.IsDNS1123Label(of.Namespace)) == 0) &&
-		of.Name != "" && len(of.Name) <= validation.DNS1123SubdomainMaxLength && len(path.IsValidPathSegmentName(of.Name)) == 0
+		of.Name != "" && len(of.Name) <= validation.DNS1123SubdomainMaxLength && len(content.IsPathSegmentName(of.Name)) == 0
 }
 
 // isNeeded reports whether there may be another Guard for the object. The client, which may be a cache, is asked first:
