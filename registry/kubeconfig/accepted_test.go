@@ -68,8 +68,10 @@ func TestDiscreet_AcceptedWithWords(t *testing.T) {
 // An object whose name is that of a subresource is judged like any other one.
 func TestDiscreet_NamedProxy(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/api/v1/namespaces/x/configmaps/proxy", "/api/v1/namespaces/proxy/pods", "/apis/example.com/v1/proxy",
-		"/api/v1/namespaces/x/configmaps/proxy/apis/example.com/v1/clusters/y/proxy"} {
+	for _, path := range []string{
+		"/api/v1/namespaces/x/configmaps/proxy", "/api/v1/namespaces/proxy/pods", "/apis/example.com/v1/proxy",
+		"/api/v1/namespaces/x/configmaps/proxy/apis/example.com/v1/clusters/y/proxy",
+	} {
 		client := kubeconfig.Discreet(roundTrip(func(*http.Request) (*http.Response, error) {
 			body := io.NopCloser(strings.NewReader(`{"kind":"SPOKEN words"}`))
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil

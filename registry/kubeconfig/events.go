@@ -236,8 +236,11 @@ func (e *protobufEvents) begin(event []byte, length uint64) (passes bool, err er
 	rest, size, isOpen := openField(rest, 2)
 	end := uint64(len(event)) + size
 	var of runtime.TypeMeta
-	if !found || !isTyped || !isOpen || len(rest) > 0 || end > length || length-end > maxRest || of.Unmarshal(types) != nil {
+	if !found || !isTyped || !isOpen || len(rest) > 0 || end > length || length-end > maxRest {
 		return false, nil
+	}
+	if of.Unmarshal(types) != nil {
+		return false, errEvent
 	}
 	if err := e.types.typed(metav1.TypeMeta{Kind: of.Kind, APIVersion: of.APIVersion}); err != nil {
 		return false, err
