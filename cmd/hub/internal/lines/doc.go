@@ -5,8 +5,8 @@ Package lines reads YAML files and tells the line of each problem in them.
 
 # Usage
 
-	file, err := lines.Parse("hub.yaml", text)                     // hub.yaml:3: did not find expected key
-	err = file.Check(configuration{})                              // hub.yaml:4: flgs: unknown field; did you mean flags?
+	file, err := lines.Parse("hub.yaml", text)                      // hub.yaml:3: this is not YAML: did not find expected key
+	err = file.Check(configuration{})                               // hub.yaml:4: flgs: there is no such field; use flags, modules
 	err = file.At("modules[0].config.interval", errors.New("..."))  // hub.yaml:9: ...
 
 # Considerations
