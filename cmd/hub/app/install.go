@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
@@ -151,18 +152,21 @@ func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructu
 	if err := errors.Join(printing, hub.Explain(err)); err != nil || !f.wait || f.apply.DryRun {
 		return err
 	}
-	return f.await(ctx, s, c)
+	return f.await(ctx, s, hub, c)
 }
 
 // await waits until the hub runs.
-func (f *installFlags) await(ctx context.Context, s *session, c client.Client) error {
+func (f *installFlags) await(ctx context.Context, s *session, hub *access.Cluster, c client.Client) error {
 	s.terminal.Step("waiting until the hub's Pods are ready, for %s", f.timeout)
 	begin := time.Now()
 	ready, err := install.Rollout{
 		Namespace: f.options.Namespace, Timeout: f.timeout, Progress: func(text string) { s.terminal.Step("%s", text) },
 	}.Wait(ctx, c)
-	if err != nil {
+	if errors.Is(err, install.ErrNotRunning) {
 		return err
+	}
+	if err != nil {
+		return hub.Explain(err)
 	}
 	s.terminal.Done("the hub runs in %d Pods after %s", ready, time.Since(begin).Round(100*time.Millisecond))
 	s.terminal.Text("Next: %s check%s", s.program.name(), f.namespaceFlag())

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Leftovers returns a warning for each role of an earlier installation of this hub that these objects do not replace,
-// with the command that removes it: Roles for namespaces that modules no longer name, and ClusterRoles with which a hub
+// Leftovers returns a warning for each role that may be of an earlier installation of this hub, as its name says, and that
+// these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name, and ClusterRoles with which a hub
 // could impersonate any user. It changes nothing. Roles that it may not list are not looked at.
 func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Unstructured) ([]string, error) {
 	var roles rbacv1.RoleList
@@ -33,8 +33,8 @@ func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Uns
 	var all []string
 	for _, role := range roles.Items {
 		if (role.Name == ModulesRole || role.Name == AppsRole) && !applied("Role", role.Namespace, role.Name) {
-			all = append(all, fmt.Sprintf("Role %s in namespace %s is of an earlier installation, and this one does not need it; "+
-				"remove it: kubectl delete role,rolebinding %s --namespace %s", role.Name, role.Namespace, role.Name, role.Namespace))
+			all = append(all, fmt.Sprintf("Role %s in namespace %s is not of this installation; "+
+				"unless its RoleBinding names another hub that runs, it is of an earlier one, and to be removed: kubectl delete role,rolebinding %s --namespace %s", role.Name, role.Namespace, role.Name, role.Namespace))
 		}
 	}
 	for _, role := range clusterRoles.Items {

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -45,6 +46,9 @@ func (r Rollout) Wait(ctx context.Context, c client.Client) (int, error) {
 	last := ""
 	for {
 		ready, problem, err := r.look(ctx, c)
+		if err != nil && ctx.Err() == nil && passes(err) {
+			problem, err = fmt.Sprintf("the API server does not answer as it should: %s", short(err.Error())), nil
+		}
 		if err != nil || problem == "" {
 			return ready, err
 		}
@@ -60,6 +64,11 @@ func (r Rollout) Wait(ctx context.Context, c client.Client) (int, error) {
 		case <-ticker.C:
 		}
 	}
+}
+
+// passes reports whether the same request may succeed later: a hub is installed while nodes start and API servers move.
+func passes(err error) bool {
+	return !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsUnauthorized(err)
 }
 
 // look returns how many Pods are ready and, unless all are, what they wait for.
@@ -135,6 +144,10 @@ func unready(pod *corev1.Pod) string {
 	}
 	for _, container := range pod.Status.ContainerStatuses {
 		waiting, last := container.State.Waiting, container.LastTerminationState.Terminated
+		if ended := container.State.Terminated; ended != nil { // It is about to be restarted.
+			return say(fmt.Sprintf("it ended with exit code %d (%s)", ended.ExitCode, ended.Reason), ended.Message,
+				fmt.Sprintf("see kubectl -n %s logs %s", pod.Namespace, pod.Name))
+		}
 		if waiting == nil {
 			continue
 		}

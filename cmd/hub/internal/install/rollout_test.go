@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
@@ -79,6 +81,9 @@ func TestRollout(t *testing.T) {
 		"ImagePullBackOff: Back-off pulling image; check that the nodes can pull example.com/hub:v1, or use another --image": container(waiting("ImagePullBackOff", "Back-off pulling image"), nil),
 		"CrashLoopBackOff: it ended with exit code 3 (Error); see kubectl -n waited-for logs ": container(waiting("CrashLoopBackOff", "back-off"),
 			&corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}),
+		"it ended with exit code 4 (Error); see kubectl -n waited-for logs ": container(corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 4, Reason: "Error"},
+		}, nil),
 		"CreateContainerConfigError: no key; see kubectl -n waited-for describe pod ": container(waiting("CreateContainerConfigError", "no key."), nil),
 		"it runs and is not ready; see kubectl -n waited-for logs ":                   container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, nil),
 		"Unschedulable: 0/1 nodes are available": {Conditions: []corev1.PodCondition{{
@@ -142,5 +147,42 @@ func TestRollout_Refused(t *testing.T) {
 	rollout = install.Rollout{Namespace: "refused", Timeout: time.Hour, Progress: func(string) { cancel() }}
 	if _, err := rollout.Wait(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("after an interruption: %v", err)
+	}
+}
+
+// answering fails the first requests with these errors.
+type answering struct {
+	client.Client
+	errs []error
+}
+
+// Get answers with the next error, or as the API server does.
+func (a *answering) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if len(a.errs) > 0 {
+		err := a.errs[0]
+		a.errs = a.errs[1:]
+		return err
+	}
+	return a.Client.Get(ctx, key, o, options...)
+}
+
+// A request that fails and may succeed later is what the wait is for, until the timeout. A right that is missing ends it.
+func TestRollout_Errors(t *testing.T) {
+	t.Parallel()
+	unavailable, forbidden := apierrors.NewServiceUnavailable("no leader"), apierrors.NewForbidden(appsv1.Resource("deployments"), "clusterfx-hub", nil)
+	told := ""
+	rollout := install.Rollout{Namespace: "answering", Timeout: time.Hour, Progress: func(text string) { told += text }}
+	if _, err := rollout.Wait(t.Context(), &answering{errs: []error{unavailable, syscall.ECONNREFUSED, forbidden}}); !apierrors.IsForbidden(err) {
+		t.Errorf("a right that is missing: %v", err)
+	}
+	for _, want := range []string{"no leader", "connection refused"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q in %q", want, told)
+		}
+	}
+	rollout.Timeout = time.Nanosecond
+	if _, err := rollout.Wait(t.Context(), &answering{errs: []error{unavailable, unavailable, unavailable}}); !errors.Is(err, install.ErrNotRunning) ||
+		!strings.Contains(err.Error(), "no leader") {
+		t.Errorf("after the timeout: %v", err)
 	}
 }
