@@ -143,15 +143,13 @@ func unready(pod *corev1.Pod) string {
 		return say("failed: "+pod.Status.Reason, pod.Status.Message, "")
 	}
 	for _, container := range pod.Status.ContainerStatuses {
-		waiting, last := container.State.Waiting, container.LastTerminationState.Terminated
-		if ended := container.State.Terminated; ended != nil { // It is about to be restarted.
+		waiting, ended, last := container.State.Waiting, container.State.Terminated, container.LastTerminationState.Terminated
+		switch {
+		case ended != nil: // It is about to be restarted.
 			return say(fmt.Sprintf("it ended with exit code %d (%s)", ended.ExitCode, ended.Reason), ended.Message,
 				fmt.Sprintf("see kubectl -n %s logs %s", pod.Namespace, pod.Name))
-		}
-		if waiting == nil {
+		case waiting == nil:
 			continue
-		}
-		switch {
 		case strings.Contains(waiting.Reason, "Image"):
 			return say(waiting.Reason, waiting.Message, fmt.Sprintf("check that the nodes can pull %s, or use another --image", container.Image))
 		case last != nil:
