@@ -95,6 +95,7 @@ func TestFind_CheckedOut(t *testing.T) {
 	p := newPlace(t)
 	p.must(os.Mkdir(p.data, 0o700))
 	p.must(os.WriteFile(filepath.Join(p.data, "kubeconfig"), []byte("somebody's"), 0o600))
+	p.must(os.Chmod(filepath.Dir(p.data), 0o700))
 	p.flocked(filepath.Join(p.data, "dev.lock"))
 	p.expect("a folder that looks like it", "")
 }
