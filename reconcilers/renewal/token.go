@@ -75,9 +75,8 @@ func (r *refusal) Error() string { return "the new token is refused: " + r.why }
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
 // judge returns the life of a token that the remote has issued for a lifetime, or a refusal. granted is the lifetime that
-// the remote states beside the token, or 0. When the remote issued the token, by its own clock, does not count: the token
-// lives from now, by the clock of the hub. So a remote whose clock is behind by more than half of the lifetime is refused,
-// and one whose clock is ahead is held to what it states.
+// the remote states beside the token, or 0. How long the token lives is what its claims say, so that the clock of the
+// remote may be wrong; when it is due is another question, which record.plan answers by the clock of the hub.
 func judge(token string, lifetime, granted time.Duration, now time.Time) (life, error) {
 	if len(token) > maxToken {
 		return life{}, refuse("it is larger than %d KiB", maxToken>>10)
@@ -89,7 +88,7 @@ func judge(token string, lifetime, granted time.Duration, now time.Time) (life, 
 	if err != nil {
 		return life{}, refuse("it does not state when it was issued and when it expires")
 	}
-	lives := l.expires.Sub(now)
+	lives := l.length()
 	if granted > 0 {
 		lives = min(lives, granted)
 	}
@@ -99,8 +98,7 @@ func judge(token string, lifetime, granted time.Duration, now time.Time) (life, 
 			l.expires.UTC().Format(time.RFC3339), soonest)
 	case lives < lifetime/2:
 		return life{}, refuse("it lives for %s where %s was asked for; the remote may limit the lifetime of tokens "+
-			"(--service-account-max-token-expiration), so register or rotate with a shorter --token-lifetime, "+
-			"or its clock may be behind that of the hub", lives.Round(time.Second), lifetime)
+			"(--service-account-max-token-expiration), so register or rotate with a shorter --token-lifetime", lives, lifetime)
 	}
 	return l, nil
 }
