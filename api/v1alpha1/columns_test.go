@@ -22,7 +22,8 @@ import (
 func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), kubectlPath(t), args...) //nolint:gosec // a test
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(cluster.Dir(), "admin.kubeconfig"))
+	// kubectl remembers for hours what a server at this address served, which may have been another cluster.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(cluster.Dir(), "admin.kubeconfig"), "KUBECACHEDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
