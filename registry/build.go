@@ -68,7 +68,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Co
 		limiter: limiter, timeout: e.config.Client.Timeout,
 		intake: e.intake, heard: e.heard, traffic: e.traffic, spans: e.spans.of(e.name, toRemote),
 	}
-	if len(e.decorations) > 0 {
+	if len(e.inForce()) > 0 {
 		c.decorated = e.decorate(sender{c})
 	}
 	config := kubeconfig.RESTConfig(e.config.Endpoint, c)

@@ -50,12 +50,17 @@ func (d *Decoration) selects(name ClusterName, c *Config) (selected bool, err er
 	return selected, err
 }
 
+// inForce returns the decorations of the hub and of its hub parts, sorted. Those of hub parts come when these are built;
+// the slice is replaced then and never changed.
+func (env *environment) inForce() []Decoration { return *env.decorating.Load() }
+
 // boundsFor returns the bounds of an app's requests as the decorations want them.
 func (env *environment) boundsFor(name ClusterName, c *Config) (Client, error) {
 	bounds := c.Client
 	var failed []error
-	for i := range env.decorations {
-		d := &env.decorations[i]
+	decorations := env.inForce()
+	for i := range decorations {
+		d := &decorations[i]
 		if d.Client == nil {
 			continue
 		}
@@ -75,9 +80,10 @@ func (env *environment) boundsFor(name ClusterName, c *Config) (Client, error) {
 
 // decorate puts the decorations of an epoch around what sends its requests.
 func (e *epoch) decorate(send http.RoundTripper) http.RoundTripper {
-	for i := len(e.decorations) - 1; i >= 0; i-- {
-		if e.decorations[i].Transport != nil {
-			send = &decorated{decoration: &e.decorations[i], epoch: e, next: send}
+	decorations := e.inForce()
+	for i := len(decorations) - 1; i >= 0; i-- {
+		if decorations[i].Transport != nil {
+			send = &decorated{decoration: &decorations[i], epoch: e, next: send}
 		}
 	}
 	return send

@@ -35,8 +35,8 @@ type environment struct {
 	shapes        *shapes
 	modules       catalog
 	shared        []Shared
-	offers        atomic.Pointer[offers] // what the hub parts of modules share now
-	decorations   []Decoration           // sorted
+	offers        atomic.Pointer[offers]       // what the hub parts of modules share now
+	decorating    atomic.Pointer[[]Decoration] // sorted; see inForce
 	metrics       prometheus.Registerer
 	figures       *figures
 	spans         *spans // nil for none
@@ -60,9 +60,11 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
 		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets},
 		replica: o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
-		modules: modules, shared: o.Shared, decorations: sortedDecorations(o.Decorations),
+		modules: modules, shared: o.Shared,
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: newSpans(o.Traces),
 	}
+	decorations := sortedDecorations(o.Decorations)
+	env.decorating.Store(&decorations)
 	if o.Impersonate {
 		env.appsNamespace = o.AppsNamespace
 	}

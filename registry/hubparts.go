@@ -96,17 +96,17 @@ func (h *hubParts) prepare() {
 	})
 }
 
-// decorateWith applies the decorations of a hub part that is built. No remote is known yet. They stay in force when the
+// decorateWith applies the decorations of a hub part that is built. They stay in force when the
 // part ends, and while it is started again.
 func (h *hubParts) decorateWith(life *partLife) error {
 	if life.building.err != nil || len(life.decorations) == 0 {
 		return nil //nolint:nilerr // The state of the part has the error.
 	}
-	all := sortedDecorations(append(slices.Clone(h.decorations), life.decorations...))
+	all := sortedDecorations(append(slices.Clone(h.inForce()), life.decorations...))
 	if err := checkDecorations(all); err != nil {
 		return err
 	}
-	h.decorations = all
+	h.decorating.Store(&all)
 	return nil
 }
 
