@@ -52,7 +52,12 @@ func (d *Decoration) selects(name ClusterName, c *Config) (selected bool, err er
 
 // inForce returns the decorations of the hub and of its hub parts, sorted. Those of hub parts come when these are built;
 // the slice is replaced then and never changed.
-func (env *environment) inForce() []Decoration { return *env.decorating.Load() }
+func (env *environment) inForce() []Decoration {
+	if all := env.decorating.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
 
 // boundsFor returns the bounds of an app's requests as the decorations want them.
 func (env *environment) boundsFor(name ClusterName, c *Config) (Client, error) {
