@@ -379,7 +379,7 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 			t.Fatalf("Ensure: %v", err)
 		}
 		info := expectState(t, r, "one", registry.StateReady, registry.ReasonBuildFailed)
-		if !strings.Contains(info.Message, "no luck") || !strings.Contains(info.Message, "goes on") {
+		if !strings.Contains(info.Message, "no luck") || !strings.Contains(info.Message, "stays in use") {
 			t.Errorf("message = %q", info.Message)
 		}
 		expectSeenBy(t, cluster, newConfigMap(t, cluster), "one")
