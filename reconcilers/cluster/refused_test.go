@@ -54,15 +54,21 @@ func TestCluster_CredentialsThatTheRemoteRefuses(t *testing.T) {
 
 	h.putKubeconfig(name, withToken(t, good, "another-wrong-token"))
 	fingerprint := h.expectNotInUse(name, next)
+	h.demand(name, fingerprint)
+	h.putKubeconfig(name, good)
+	h.expectReady(name)
+}
+
+// demand has the hub use credentials by their fingerprint, and waits until it does although the remote refuses them.
+func (h *hub) demand(name, fingerprint string) {
+	h.t.Helper()
 	h.change(name, func(c *hubv1.Cluster) {
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, hubv1.AnnotationAcceptCredentials, fingerprint)
 	})
-	taken := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
-	if taken.Status.Credentials.Fingerprint != fingerprint {
-		t.Errorf("the credentials of the annotation are %s, in use are %+v", fingerprint, taken.Status.Credentials)
+	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
+	if c.Status.Credentials.Fingerprint != fingerprint {
+		h.t.Errorf("the credentials of the annotation are %s, in use are %+v", fingerprint, c.Status.Credentials)
 	}
-	h.putKubeconfig(name, good)
-	h.expectReady(name)
 }
 
 // Credentials that have expired are not used either, and the annotation demands these, too: the remote decides then.
@@ -85,14 +91,8 @@ func TestCluster_ExpiredCredentialsOnDemand(t *testing.T) {
 	if fingerprint == "" || !strings.Contains(message, "last good") {
 		t.Fatalf("the message names no fingerprint to accept: %s", message)
 	}
-	h.change(name, func(c *hubv1.Cluster) {
-		metav1.SetMetaDataAnnotation(&c.ObjectMeta, hubv1.AnnotationAcceptCredentials, fingerprint)
-	})
-	h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
-	taken := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpired)
-	if taken.Status.Credentials.Fingerprint != fingerprint {
-		t.Errorf("the credentials of the annotation are %s, in use are %+v", fingerprint, taken.Status.Credentials)
-	}
+	h.demand(name, fingerprint)
+	h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpired)
 	h.putKubeconfig(name, good)
 	h.expectReady(name)
 }

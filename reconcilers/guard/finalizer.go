@@ -76,8 +76,8 @@ func (c *Controller[O]) discard(ctx context.Context) (remove func(context.Contex
 	return func(ctx context.Context) error { return explained(drop(ctx)) }, explained(err)
 }
 
-// dropLast removes a finalizer, and then the Leases of the controllers, which say until then that all is done: nobody
-// who still sees the object with its finalizer does it again. If a lock is held the finalizer stays.
+// dropLast removes a finalizer, and then the Leases of the controllers, which say until then that all is done: a
+// reconcile that still sees the object with its finalizer does not do it again. If a lock is held the finalizer stays.
 func (c *Controller[O]) dropLast(ctx context.Context, finalizer string, locks ...*Controller[O]) error {
 	removes := make([]func(context.Context) error, len(locks))
 	for i, l := range locks {
@@ -122,9 +122,9 @@ func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) er
 	return nil
 }
 
-// changeFinalizers patches nothing but the finalizers, of the object that we know and no other of its name. If
-// somebody else was faster it begins anew with theirs, since theirs are none of our business, and writes nothing if
-// these are as they should be.
+// changeFinalizers patches nothing but the finalizers, of the object that we know and no other of its name. After
+// a conflict it begins again with the finalizers that are there, keeps those of others, and writes nothing if there is
+// nothing to change.
 func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) []string) error {
 	var live metav1.Object = c.object
 	for conflicts := 0; ; conflicts++ {

@@ -11,13 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 )
 
 func TestModule_CollectsFactories(t *testing.T) {
@@ -53,26 +52,9 @@ func TestModule_CollectsFactories(t *testing.T) {
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	empty := func() ctrl.Manager {
-		mgr, err := ctrl.NewManager(s.Manager().GetConfig(), ctrl.Options{
-			Scheme: runtime.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		})
-		must(t, err)
-		return mgr
-	}
 	kinds := fx.Invoke(func(mgr ctrl.Manager) { addTunnels(mgr.GetScheme()) })
 	digging := fx.Options(guard.Module(inStatus()), guard.AsFactory[*Tunnel](name, func() factory { return digs(&process{}, &cloud{}) }))
-	start := func(parts ...fx.Option) error {
-		app := fx.New(append(parts, fx.NopLogger, fx.Provide(empty))...)
-		must(t, app.Err())
-		return app.Start(t.Context())
-	}
-	must(t, start(kinds, digging))
-	must(t, start(digging, kinds))
-	err := start(digging)
-	if !errors.Is(err, guard.ErrInvalidConfig) || !strings.Contains(err.Error(), "add it to the scheme") {
-		t.Errorf("a kind that nobody adds: %v", err)
-	}
+	sitetest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, digging, guard.ErrInvalidConfig)
 }
 
 func TestAsFactory_RefusesOtherConstructors(t *testing.T) {

@@ -163,7 +163,7 @@ func isSame(a, b metav1.Condition) bool {
 	return same && a == b
 }
 
-// discard returns what deletes the Lease, if nobody has written it since it was read here.
+// discard returns what deletes the Lease, if it has not changed since it was read here.
 func (p leasePlace[O]) discard(
 	ctx context.Context, may func(lock.Record) error,
 ) (func(context.Context) error, error) {

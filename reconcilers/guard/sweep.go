@@ -104,7 +104,7 @@ func (s *sweepState) err() error {
 	return s.first
 }
 
-// sweepOne deletes a Lease if nobody needs it.
+// sweepOne deletes a Lease that is no longer needed.
 func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone func(obj O) bool, s *sweepState) error {
 	key, uid, ok := h.subjectOf(l)
 	if !ok {
@@ -129,7 +129,7 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 	if err != nil || needed {
 		return err
 	}
-	if err := h.deleteLease(ctx, l); err != nil && !apierrors.IsConflict(err) { // Somebody has written it since.
+	if err := h.deleteLease(ctx, l); err != nil && !apierrors.IsConflict(err) { // It has changed since.
 		return fmt.Errorf("delete Lease %s of %s, which has gone: %w", l.Name, key, err)
 	}
 	return nil

@@ -10,10 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
@@ -109,26 +107,9 @@ func TestModule_InARemote(t *testing.T) {
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	empty := func() ctrl.Manager {
-		mgr, err := ctrl.NewManager(s.Manager().GetConfig(), ctrl.Options{
-			Scheme: runtime.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		})
-		must(t, err)
-		return mgr
-	}
 	kinds := fx.Invoke(func(mgr ctrl.Manager) { addWidgets(mgr.GetScheme()) })
 	pipe := fx.Options(pipeline.Module(named(pipeline.Options[*Widget]{})), pipeline.AsSet[*Widget](name, version("v1", &sitetest.Journal{})))
-	start := func(parts ...fx.Option) error {
-		app := fx.New(append(parts, fx.NopLogger, fx.Provide(empty))...)
-		must(t, app.Err())
-		return app.Start(t.Context())
-	}
-	must(t, start(kinds, pipe))
-	must(t, start(pipe, kinds))
-	err := start(pipe)
-	if !errors.Is(err, pipeline.ErrInvalidConfig) || !strings.Contains(err.Error(), "add it to the scheme") {
-		t.Errorf("a kind that nobody adds: %v", err)
-	}
+	sitetest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, pipe, pipeline.ErrInvalidConfig)
 }
 
 func TestModule_Mistakes(t *testing.T) {

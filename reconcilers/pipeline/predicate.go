@@ -13,9 +13,9 @@ import (
 )
 
 // Predicate returns a predicate for the events of the objects, which the controller of the reconciler needs; AddTo has
-// it. It drops the events of changes of the pipeline's own conditions: those of a pass would begin the next one. What
-// somebody else does to these conditions is repaired by the next pass: within Options.Resync, but after a terminal error
-// not before the object changes otherwise, or the controller starts again.
+// it. It drops the events of changes of the pipeline's own conditions: those of a pass would begin the next one. If
+// another writer changes these conditions, the next pass restores them: within Options.Resync, but after a terminal error
+// only when the object changes in another way, or the controller starts again.
 func (r *Reconciler[O]) Predicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(O)

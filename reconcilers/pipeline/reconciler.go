@@ -91,7 +91,7 @@ func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 		deleting: !obj.GetDeletionTimestamp().IsZero(),
 	}
 	if s.deleting && !s.ours {
-		r.forget(s.key) // It stays for somebody else's finalizer.
+		r.forget(s.key) // It stays for the finalizer of another controller.
 		return reconcile.Result{}, nil
 	}
 	return r.decide(ctx, s)

@@ -64,7 +64,7 @@ func Redact(text string, credentials ...Credential) string {
 	return text
 }
 
-// texts returns what may be in a text of somebody else, in lower case.
+// texts returns what may be part of a foreign text, in lower case.
 func (s *secret) texts() []string { return s.parts }
 
 // partsOf returns the token, and the bytes of the key as PEM has them, in lower case.

@@ -13,7 +13,7 @@ import (
 )
 
 // Redactor replaces the credentials of many remotes in a text, in a time that does not depend on how many those are. It
-// is for texts that may be about any of them. The zero value knows none. All methods can be called by anybody.
+// is for texts that may be about any of them. The zero value knows none. All methods may be called from any goroutine.
 //
 // What more than 16 different credentials have in common stays where a text has nothing else of them: it is public, such
 // as the header of a JWT and the beginning of a key.
@@ -98,7 +98,7 @@ func (r *Redactor) use(text string) *hidden {
 	return h
 }
 
-// drop forgets the texts of an owner that nobody else uses.
+// drop forgets the texts of an owner that no other owner uses.
 func (r *Redactor) drop(k known) {
 	for _, h := range slices.Concat(k.now, k.before) {
 		if h.uses--; h.uses == 0 {

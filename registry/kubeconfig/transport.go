@@ -30,8 +30,8 @@ var (
 // Transport sends requests to one endpoint as one credential, which can be replaced while requests
 // are on their way. It is an http.RoundTripper that speaks HTTP/2 where the server does, answers
 // redirects and status codes as they come, and sends nothing to any other host. It is made by
-// NewTransport, and its owner ends it with Close. All methods can be called at any time, by
-// anybody. What the server wrote gets into no error of a Transport: see Discreet.
+// NewTransport, and its owner ends it with Close. All methods may be called at any time, from
+// any goroutine. What the server wrote gets into no error of a Transport: see Discreet.
 type Transport struct {
 	// Drain is how long after Swap requests and watches may go on with a client certificate that
 	// was replaced. After that their connections are closed, so that watches resume with the new

@@ -51,8 +51,8 @@ Time in which the process was starved does not count: it was frozen, or did not 
 or in many short pieces. Pulse measures that; probes of remotes use the same Pulse. Otherwise a node without CPU would
 pass the lease to the next node without CPU, and back.
 
-The Monitor waits for nobody. It sends each heartbeat in a goroutine of the subject's, one at a time, so a queue that
-does not return from Add keeps no heartbeat from anybody else; the same holds for the functions of Notify. Run waits for
+The Monitor never waits for what it watches. It sends each heartbeat in a goroutine of the subject's, one at a time, so a
+queue that does not return from Add delays no other heartbeat; the same holds for the functions of Notify. Run waits for
 these goroutines at its end, for a second. The Monitor's own goroutine is a vital subject, too, with the controller name
 "liveness": Err is an error while no check was finished for three intervals.
 

@@ -290,22 +290,29 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// get fails unless the answer has the status.
-func get(t *testing.T, address, path string, status int) error {
+// fetch returns the status code and the body of a page.
+func fetch(t *testing.T, url string) (status int, body string, err error) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/"+path, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return 0, "", err
 	}
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return 0, "", err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != status {
-		return fmt.Errorf("/%s: %s: %s: %w", path, response.Status, body, err)
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// get fails unless the answer has the status.
+func get(t *testing.T, address, path string, status int) error {
+	t.Helper()
+	got, body, err := fetch(t, "http://"+address+"/"+path)
+	if err != nil || got != status {
+		return fmt.Errorf("/%s: %d: %s: %w", path, got, body, err)
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -86,19 +85,9 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 // shows fails unless a page is ok and has a text.
 func shows(t *testing.T, url, text string) error {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(body), text) {
-		return fmt.Errorf("%s: %s: %s: %w", url, response.Status, body, err)
+	status, body, err := fetch(t, url)
+	if err != nil || status != http.StatusOK || !strings.Contains(body, text) {
+		return fmt.Errorf("%s: %d: %s: %w", url, status, body, err)
 	}
 	return nil
 }

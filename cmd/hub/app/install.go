@@ -75,7 +75,7 @@ func newInstall(p program) *cobra.Command {
 	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
 	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
 	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
-	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that somebody else has set; arguments that were added to the Deployment are lost (default false)")
+	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own; arguments that were added to the Deployment are lost (default false)")
 	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
 	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
 	set.DurationVar(&f.timeout, "timeout", defaultWait, "How long to wait for the hub's Pods")

@@ -20,7 +20,7 @@ would be two requests more for each command, which take longer than what was ask
 A kubeconfig given here is the user's own, so all that kubectl does with one is done here too: files are
 read and commands are run. What goes into a hub's Secret is another matter, see registry/kubeconfig.
 
-The kubeconfig of a running dev is found, and nobody has named it. So it may have nothing but data, and is never merged with
+The kubeconfig of a running dev is found, and no flag names it. So it may contain data only, and is never merged with
 another.
 */
 package access

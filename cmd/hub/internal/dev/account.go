@@ -20,7 +20,7 @@ const (
 	// that a remote can be registered again.
 	accountPrefix       = "clusterfx-"
 	remoteAccountPrefix = accountPrefix + "dev-"
-	// accountLifetime is longer than a dev runs in the background: nobody renews these tokens.
+	// accountLifetime is longer than a dev runs in the background: these tokens are not renewed.
 	accountLifetime = 365 * 24 * time.Hour
 )
 

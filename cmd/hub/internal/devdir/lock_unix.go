@@ -16,7 +16,7 @@ import (
 // maxKubeconfig is more than the kubeconfig of as many clusters as a dev has.
 const maxKubeconfig = 4 << 20
 
-// Held reports whether a process holds the folder. A lock that is a link, or another user's, is held by nobody.
+// Held reports whether a process holds the folder. A lock that is a link, or another user's, does not count as held.
 func Held(dir string) bool {
 	file, err := openOwn(filepath.Join(dir, LockFile))
 	if err != nil {
@@ -82,7 +82,7 @@ func openOwn(path string) (*os.File, error) {
 	return file, nil
 }
 
-// isPrivate reports whether a path is a folder, and not a link to one, that nobody but the user of this process may use.
+// isPrivate reports whether a path is a folder, and not a link to one, that only the user of this process may use.
 func isPrivate(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.IsDir() && isOwn(info) && info.Mode().Perm()&0o077 == 0

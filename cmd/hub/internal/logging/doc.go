@@ -20,8 +20,8 @@
 // program logs through a Buffer of a MiB, and as much again that is being written. Lines that do not fit are
 // dropped and counted. The end of the process waits a second for the rest, also the end by a second signal. What is not
 // logged but written to stderr directly still waits for the reader: a message of the command line before the log exists,
-// and what Go writes when a goroutine panics. The panic of a hub whose log nobody reads ends the process only when
-// somebody reads again; the goroutine has stopped, and heartbeats (registry/liveness) notice if it was one of the hub's.
+// and what Go writes when a goroutine panics. The panic of a hub whose log has no reader ends the process only when
+// a reader returns; the goroutine has stopped, and heartbeats (registry/liveness) notice if it was one of the hub's.
 //
 // A process that is killed, or that a panic ends, loses the lines in the Buffer: up to two MiB if the reader is behind,
 // and next to nothing if it is not, as each line is handed to the reader at once. The message and the stacks of the panic

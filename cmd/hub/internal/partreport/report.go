@@ -83,7 +83,7 @@ func (r *Report) Of(module string) *Part {
 // Age returns how old the report is, for people.
 func (r *Report) Age() string { return duration.HumanDuration(max(0, time.Since(r.Written.Time))) }
 
-// Old reports whether the hub should have written the report again: nobody knows whether it is still true.
+// Old reports whether the hub should have written the report again: it may no longer be true.
 func (r *Report) Old() bool { return time.Since(r.Written.Time) > 3*refresh }
 
 // String returns the state and the reason.
