@@ -9,13 +9,14 @@
 //	mutants              # all of them
 //	mutants gate fence   # those of two lists, or with these words in what they break
 //
-// It runs in the root of the module. It exits with 1 if a mutant survives, or if a mutant cannot be tried:
+// The flag -parallel is how many are tried at once; tests wait more than they compute. It runs in the root of the module. It exits with 1 if a mutant survives, or if a mutant cannot be tried:
 // because the text that it replaces does not occur exactly once, because it does not compile, or because its
 // tests fail without it.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,7 +24,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:])
+	parallel := flag.Int("parallel", 2, "how many mutants are tried at once")
+	flag.Parse()
+	err := run(ctx, *parallel, flag.Args())
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -31,7 +34,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, words []string) error {
+func run(ctx context.Context, parallel int, words []string) error {
 	all, err := readLists()
 	if err != nil {
 		return err
@@ -45,6 +48,6 @@ func run(ctx context.Context, words []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	t := &trial{root: ".", dir: dir, out: os.Stdout}
+	t := &trial{root: ".", dir: dir, parallel: parallel, report: report{out: os.Stdout}}
 	return t.tryAll(ctx, chosen)
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,62 +15,60 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // trial tries mutants.
 type trial struct {
-	root string // of the module
-	dir  string // for what it makes
-	out  io.Writer
+	root     string // of the module
+	dir      string // for what it makes
+	parallel int    // how many mutants are tried at once
+	report   report
 }
 
-// testTimeout bounds one run of the tests of a mutant. One that makes them hang is caught as well.
-const testTimeout = 5 * time.Minute
+// Bounds of one run of tests. A mutant that makes its tests hang is caught.
+const (
+	testTimeout   = 5 * time.Minute
+	healthTimeout = 30 * time.Minute // of the tests of all mutants of a package
+)
 
 // errUnhealthy says that a mutant was not tried because its tests show nothing.
 var errUnhealthy = errors.New("its tests fail without it, or do not compile")
 
 // tryAll tries the mutants package by package, and returns an error unless all are caught.
 func (t *trial) tryAll(ctx context.Context, all []mutant) error {
-	caught, survived, untried := 0, 0, 0
+	var trying errgroup.Group
+	trying.SetLimit(max(1, t.parallel))
 	for _, group := range byPackage(all) {
-		healthy := t.checkHealthy(ctx, group)
-		if healthy != nil {
-			t.say("ERROR     %v\n", healthy)
-			healthy = errUnhealthy
+		isHealthy, err := t.checkHealth(ctx, group)
+		if err != nil && ctx.Err() == nil {
+			t.report.say("ERROR     %v\n", err)
 		}
 		for i := range group {
-			m, began := &group[i], time.Now()
-			by, err := "", healthy
-			if err == nil {
-				by, err = t.try(ctx, m)
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			took := time.Since(began).Round(time.Second)
-			switch {
-			case err != nil:
-				untried++
-				t.say("ERROR     %s\n          %v\n", m, err)
-			case by == "":
-				survived++
-				t.say("SURVIVED  %s (%s -run '%s', %s)\n", m, m.Package, m.Run, took)
-			default:
-				caught++
-				t.say("caught    %s (%s, %s)\n", m, by, took)
-			}
+			trying.Go(func() error {
+				t.tryOne(ctx, &group[i], isHealthy(&group[i]))
+				return nil
+			})
 		}
 	}
-	t.say("%d mutants: %d caught, %d survived, %d could not be tried\n", len(all), caught, survived, untried)
-	if caught < len(all) {
-		return errors.New("not all mutants are caught: write the tests that catch them, or correct the list")
+	_ = trying.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return nil
+	return t.report.end()
 }
 
-// say writes a line of the report.
-func (t *trial) say(format string, args ...any) { _, _ = fmt.Fprintf(t.out, format, args...) }
+// tryOne tries a mutant and reports the result.
+func (t *trial) tryOne(ctx context.Context, m *mutant, isHealthy bool) {
+	began, by, err := time.Now(), "", errUnhealthy
+	if isHealthy {
+		by, err = t.try(ctx, m)
+	}
+	if ctx.Err() == nil {
+		t.report.add(m, by, err, time.Since(began))
+	}
+}
 
 // byPackage groups mutants by the package of their tests, in the order of the first of each.
 func byPackage(all []mutant) [][]mutant {
@@ -86,66 +83,95 @@ func byPackage(all []mutant) [][]mutant {
 	return groups
 }
 
-// checkHealthy returns an error unless the tests of a group's mutants pass without any of them.
-func (t *trial) checkHealthy(ctx context.Context, group []mutant) error {
-	binary, err := t.compile(ctx, group[0].Package)
+// checkHealth runs the tests of a group's mutants without any of them. It returns which mutants can be tried, and
+// an error if that is not all.
+func (t *trial) checkHealth(ctx context.Context, group []mutant) (isHealthy func(*mutant) bool, err error) {
+	none := func(*mutant) bool { return false }
+	dir, err := os.MkdirTemp(t.dir, "")
 	if err != nil {
-		return err
+		return none, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary, err := t.compile(ctx, dir, group[0].Package)
+	if err != nil {
+		return none, err
 	}
 	var runs []string
 	for _, m := range group {
 		runs = append(runs, m.Run)
 	}
 	slices.Sort(runs)
-	output, passed, err := t.test(ctx, binary, group[0].Package, strings.Join(slices.Compact(runs), "|"))
-	if err == nil && !passed {
-		err = fmt.Errorf("the tests fail without a mutant:\n%s", output)
+	all := mutant{Package: group[0].Package, Run: strings.Join(slices.Compact(runs), "|")}
+	output, passed, err := t.test(ctx, binary, &all, "-test.timeout", healthTimeout.String())
+	switch {
+	case err != nil:
+		return none, err
+	case passed:
+		return func(*mutant) bool { return true }, nil
 	}
-	return err
+	err = fmt.Errorf("the tests fail without a mutant:\n%s", output)
+	var failed []string
+	for _, found := range regexp.MustCompile(failedLine).FindAllSubmatch(output, -1) {
+		failed = append(failed, string(found[1]))
+	}
+	if len(failed) == 0 {
+		return none, err
+	}
+	return func(m *mutant) bool {
+		return !slices.ContainsFunc(failed, regexp.MustCompile(m.Run).MatchString)
+	}, err
 }
 
-// try returns the name of the first test that fails with the mutant, or "" if all pass.
+// try returns the name of the first test that fails with the mutant and what it says, or "" if all pass.
 func (t *trial) try(ctx context.Context, m *mutant) (by string, err error) {
 	text, err := m.apply(t.root)
 	if err != nil {
 		return "", err
 	}
-	overlay, err := t.overlay(m.File, text)
+	dir, err := os.MkdirTemp(t.dir, "")
 	if err != nil {
 		return "", err
 	}
-	binary, err := t.compile(ctx, m.Package, "-overlay", overlay)
+	defer func() { _ = os.RemoveAll(dir) }()
+	overlay, err := t.overlay(dir, m.File, text)
 	if err != nil {
 		return "", err
 	}
-	output, passed, err := t.test(ctx, binary, m.Package, m.Run)
+	binary, err := t.compile(ctx, dir, m.Package, "-overlay", overlay)
+	if err != nil {
+		return "", err
+	}
+	output, passed, err := t.test(ctx, binary, m, "-test.failfast", "-test.timeout", testTimeout.String())
 	if err != nil || passed {
 		return "", err
 	}
 	if by = failedTest(output); by == "" {
 		return "", fmt.Errorf("no test failed, and yet they do not pass:\n%s", output)
 	}
+	if found := regexp.MustCompile(`(?m)^\s+(\S+\.go:\d+: .+)$`).FindSubmatch(output); found != nil {
+		by += " " + string(found[1])
+	}
 	return by, nil
 }
 
 // overlay writes what makes the compiler see another text of a file.
-func (t *trial) overlay(file string, text []byte) (path string, err error) {
+func (t *trial) overlay(dir, file string, text []byte) (path string, err error) {
 	replaced, err := filepath.Abs(filepath.Join(t.root, file))
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(t.dir, "changed.go")
+	changed := filepath.Join(dir, "changed.go")
 	overlay, err := json.Marshal(struct{ Replace map[string]string }{map[string]string{replaced: changed}})
 	if err != nil {
 		return "", err
 	}
-	path = filepath.Join(t.dir, "overlay.json")
+	path = filepath.Join(dir, "overlay.json")
 	return path, errors.Join(os.WriteFile(changed, text, 0o600), os.WriteFile(path, overlay, 0o600))
 }
 
 // compile returns the test binary of a package.
-func (t *trial) compile(ctx context.Context, pkg string, flags ...string) (binary string, err error) {
-	binary = filepath.Join(t.dir, "package.test")
+func (t *trial) compile(ctx context.Context, dir, pkg string, flags ...string) (binary string, err error) {
+	binary = filepath.Join(dir, "package.test")
 	args := slices.Concat([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags, []string{pkg})
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = t.root
@@ -155,10 +181,10 @@ func (t *trial) compile(ctx context.Context, pkg string, flags ...string) (binar
 	return binary, nil
 }
 
-// test runs tests of a binary in the folder of its package.
-func (t *trial) test(ctx context.Context, binary, pkg, run string) (output []byte, passed bool, err error) {
-	command := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.timeout", testTimeout.String(), "-test.run", run)
-	command.Dir = filepath.Join(t.root, pkg)
+// test runs the tests of a mutant, with a binary in the folder of its package.
+func (t *trial) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
+	command := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.run", m.Run}, flags...)...)
+	command.Dir = filepath.Join(t.root, m.Package)
 	// Interrupted first, so that it ends the API servers that it has started.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
@@ -166,17 +192,20 @@ func (t *trial) test(ctx context.Context, binary, pkg, run string) (output []byt
 	var failed *exec.ExitError
 	switch {
 	case err != nil && !errors.As(err, &failed):
-		return nil, false, fmt.Errorf("run the tests of %s: %w", pkg, err)
+		return nil, false, fmt.Errorf("run the tests of %s: %w", m.Package, err)
 	case !bytes.Contains(output, []byte("=== RUN")):
-		return nil, false, fmt.Errorf("no test of %s matches %s", pkg, run)
+		return nil, false, fmt.Errorf("no test of %s matches %s", m.Package, m.Run)
 	}
 	return output, err == nil, nil
 }
 
+// failedLine is the line of a test that has failed.
+const failedLine = `(?m)^--- FAIL: (\S+)`
+
 // failedTest returns the name of the first test that has failed, or "".
 func failedTest(output []byte) string {
 	for _, pattern := range []string{
-		`(?m)^--- FAIL: (\S+)`,
+		failedLine,
 		`(?m)^panic: test timed out[^\n]*\n\s*running tests:\n\s*(\S+)`,
 		`(?m)^=== RUN   (\S+)\n(?:.*\n)*?panic: `,
 	} {

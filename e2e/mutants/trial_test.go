@@ -49,31 +49,36 @@ func TestTrial(t *testing.T) {
 	}{
 		"caught": {
 			[]mutant{of("a + b", "a - b", "^TestSum$"), of("n / 2", "n / (n - 2)", "^TestHalf$")},
-			[]string{"caught    sum: a + b to a - b (TestSum", "caught    sum: n / 2 to n / (n - 2) (TestHalf", "2 mutants: 2 caught, 0 survived, 0 could not be tried"},
+			[]string{"caught sum: a + b to a - b (", "TestSum sum_test.go:7: it does not add", "caught sum: n / 2 to n / (n - 2) (", "TestHalf", "all 2 2 0 0 "},
 			false,
 		},
 		"survives": {
 			[]mutant{of("a + b", "a * b", "^TestSum$")},
-			[]string{"SURVIVED  sum: a + b to a * b", "0 caught, 1 survived"},
+			[]string{"SURVIVED sum: a + b to a * b", "sum 1 0 1 0 ", "all 1 0 1 0 "},
 			true,
 		},
 		"cannot be tried": {
 			[]mutant{of("a - b", "a * b", "^TestSum$"), of("int", "int64", "^TestSum$"), of("a + b", "a + c", "^TestSum$")},
-			[]string{"sum.go has 0 times", "sum.go has 4 times", "undefined: c", "3 could not be tried"},
+			[]string{"sum.go has 0 times", "sum.go has 4 times", "undefined: c", "all 3 0 0 3 "},
 			true,
 		},
-		"tests that fail anyway": {[]mutant{of("a + b", "a - b", "^TestBroken$")}, []string{"the tests fail without a mutant"}, true},
-		"tests that are not":     {[]mutant{of("a + b", "a - b", "^TestNone$")}, []string{"no test of . matches"}, true},
+		"tests that fail anyway": {
+			[]mutant{of("a + b", "a - b", "^TestBroken$"), of("a + b", "b - a", "^TestSum$")},
+			[]string{"the tests fail without a mutant", "ERROR sum: a + b to a - b", "caught sum: a + b to b - a", "all 2 1 0 1 "},
+			true,
+		},
+		"tests that are not": {[]mutant{of("a + b", "a - b", "^TestNone$")}, []string{"no test of . matches"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
-			err := (&trial{root: module, dir: t.TempDir(), out: &out}).tryAll(t.Context(), c.mutants)
+			err := (&trial{root: module, dir: t.TempDir(), parallel: 3, report: report{out: &out}}).tryAll(t.Context(), c.mutants)
 			if (err != nil) != c.fails {
 				t.Errorf("err = %v", err)
 			}
+			said := strings.Join(strings.Fields(out.String()), " ")
 			for _, text := range c.says {
-				if !strings.Contains(out.String(), text) {
+				if !strings.Contains(said, text) {
 					t.Errorf("it does not say %q:\n%s", text, out.String())
 				}
 			}
