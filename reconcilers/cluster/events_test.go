@@ -240,9 +240,16 @@ func newStage(h *hub, name string, remote *fleet.Cluster) *stage {
 	h.t.Cleanup(proxy.Close)
 	s := &stage{hub: h, name: name, remote: remote, proxy: proxy}
 	s.give(s.mint("first", longLife))
-	h.newCluster(name, nil)
+	h.newCluster(name, bearABusyMachine)
 	h.expectReady(name)
 	return s
+}
+
+// bearABusyMachine makes the hub wait for a remote that is short of time. A probe or a request that times out is an
+// honest transition and has an event of its own, so only the fault under test may cause one.
+func bearABusyMachine(c *hubv1.Cluster) {
+	c.Spec.Probe.PeriodSeconds, c.Spec.Probe.TimeoutSeconds = 20, 20
+	c.Spec.Client.TimeoutSeconds = 60
 }
 
 func (s *stage) mint(suffix string, lifetime time.Duration) *fleet.Credential {
