@@ -244,3 +244,47 @@ func TestModule_Makefile(t *testing.T) {
 		}
 	}
 }
+
+// The Makefile looks for Docker and the base before it compiles, and says what to do without them.
+func TestModule_MakefileChecksFirst(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
+	files, err := scaffold.Module("tenants", dir)
+	must(t, err)
+	must(t, files.Write())
+	fakes := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(fakes, "go"), []byte("#!/bin/sh\necho ran go $1\n"), 0o700))
+	docker := "#!/bin/sh\ncase $FAILS in *$1*) exit 1;; esac\necho ran docker $1 $2\n"
+	must(t, os.WriteFile(filepath.Join(fakes, "docker"), []byte(docker), 0o700))
+	for name, c := range map[string]struct {
+		docker string // The commands of Docker that fail.
+		base   string
+		want   string
+	}{
+		"no daemon":             {"version", "mine", "the image needs a Docker daemon"},
+		"no base":               {"image,pull", "mine", "the base mine cannot be pulled; name another one, or build without a base: make image BASE=scratch"},
+		"a base to pull":        {"image", "mine", "ran docker pull mine\nran go build\n"},
+		"a base that was there": {"pull", "mine", "ran go build\n"},
+		"scratch":               {"image,pull", "scratch", "ran go build\n"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "make", "image", "BASE="+c.base, "ARCH=amd64")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "FAILS="+c.docker, "PATH="+fakes+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		compiles := strings.HasPrefix(c.want, "ran ")
+		if (err == nil) != compiles || strings.Contains(string(out), "ran go build") != compiles || !strings.Contains(withoutCommands(string(out)), c.want) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+// withoutCommands returns what a run of make printed without the commands that it showed.
+func withoutCommands(out string) string {
+	var lines []string
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "CGO_ENABLED=") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
