@@ -114,7 +114,7 @@ func alreadyGone(err error) bool {
 // Wherever register, rotate and deregister are interrupted, the same command finishes on the next try, and leaves
 // nothing behind that it does not leave without an interruption.
 func TestCommands_InterruptedAtEachRequest(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, loopback())
 	nothing := func(*testing.T) {}
 	var empty []string
 	settled := func(t *testing.T) {

@@ -65,6 +65,9 @@ const placeholder = "put-the-token-of-the-service-account-here"
 // ErrNotReady means that everything was done, and the hub did not report in time that it works.
 var ErrNotReady = errors.New("the Cluster is not Ready")
 
+// errStalled ends a wait that cannot succeed.
+var errStalled = fmt.Errorf("%w, and waiting does not change that", ErrNotReady)
+
 // Prepare looks whether the remote can be registered, without changing anything. It fills in what the
 // other methods need.
 func (r *Registration) Prepare(ctx context.Context) error {
@@ -211,6 +214,10 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before, err := r.reportBefore(ctx)
+	if err != nil {
+		return err
+	}
 	secret := r.secretFor(made)
 	if err := putSecret(ctx, r.Hub, secret); err != nil {
 		return err
@@ -219,7 +226,7 @@ func (r *Registration) Run(ctx context.Context) error {
 	if err := r.makeCluster(ctx); err != nil {
 		return err
 	}
-	if err := r.waitReady(ctx, begin); err != nil {
+	if err := r.waitReady(ctx, begin, &stall{before: before, since: time.Now()}); err != nil {
 		return err
 	}
 	if r.Timeout == 0 {
@@ -266,8 +273,17 @@ func (r *Registration) makeCluster(ctx context.Context) error {
 	return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
 }
 
-// waitReady returns when the Cluster is Ready, and says what keeps it from being so.
-func (r *Registration) waitReady(ctx context.Context, begin time.Time) error {
+// reportBefore returns the report on a Cluster that is there already, and an empty one for a new Cluster.
+func (r *Registration) reportBefore(ctx context.Context) (report, error) {
+	if r.known == nil {
+		return report{}, nil
+	}
+	return reportOf(ctx, r.Hub, r.Name)
+}
+
+// waitReady returns when the Cluster is Ready, and says what keeps it from being so. It ends at once with a reason that no
+// waiting cures.
+func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
 	if r.Timeout == 0 {
 		return nil
 	}
@@ -275,21 +291,27 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time) error {
 	defer cancel()
 	last := ""
 	err := poll(ctx, func() (bool, error) {
-		ready, err := readyOf(ctx, r.Hub, r.Name)
+		now, err := reportOf(ctx, r.Hub, r.Name)
 		if err != nil {
 			return false, err
 		}
-		if said := ready.Reason + ": " + ready.Message; said != last {
-			if last = said; ready.Status != metav1.ConditionTrue {
+		ready := now.ready.Status == metav1.ConditionTrue
+		if now.text() != last {
+			if last = now.text(); !ready {
 				r.Terminal.Step("%s", last)
 			}
 		}
-		return ready.Status == metav1.ConditionTrue, nil
+		if stalled.ends(now) {
+			return false, errStalled
+		}
+		return ready, nil
 	})
-	if errors.Is(err, ErrNotReady) {
+	switch {
+	case errors.Is(err, errStalled):
+		return fmt.Errorf("%w: %s", err, access.WithAdvice(last, "then run the same command again"))
+	case errors.Is(err, ErrNotReady):
 		return fmt.Errorf("%w after %s: %s", err, r.Timeout, access.WithAdvice(last, "hub check "+r.Name+" looks for the cause"))
-	}
-	if err == nil {
+	case err == nil:
 		r.Terminal.Done("the Cluster is Ready after %s", time.Since(begin).Round(100*time.Millisecond))
 	}
 	return err

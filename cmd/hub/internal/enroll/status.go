@@ -4,6 +4,7 @@ package enroll
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,10 +14,20 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// readyOf returns the condition Ready of a Cluster, for its present generation.
-func readyOf(ctx context.Context, hub *access.Cluster, name string) (metav1.Condition, error) {
+// report is what the hub says of a Cluster, for its present generation.
+type report struct {
+	ready metav1.Condition
+	// stalled is true if waiting does not change ready: it takes a change of the Cluster, its Secret, the remote or the hub.
+	stalled bool
+}
+
+// text is the reason and the message of a report.
+func (r report) text() string { return r.ready.Reason + ": " + r.ready.Message }
+
+// reportOf returns the report on a Cluster.
+func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, error) {
 	var cluster hubv1.Cluster
-	pending := metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}
+	pending := report{ready: metav1.Condition{Status: metav1.ConditionUnknown, Reason: hubv1.ReasonPending, Message: "Waiting for the hub"}}
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
 		return pending, hub.Explain(err)
 	}
@@ -24,5 +35,24 @@ func readyOf(ctx context.Context, hub *access.Cluster, name string) (metav1.Cond
 	if ready == nil || cluster.Status.ObservedGeneration != cluster.Generation {
 		return pending, nil
 	}
-	return *ready, nil
+	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
+}
+
+// stall tells the report on the credentials that were just written from the report on those before them.
+type stall struct {
+	// before is the report when the credentials were written, empty for a new Cluster, and since the time of that.
+	before report
+	since  time.Time
+}
+
+// judgement is how long the hub takes at most to judge new credentials. It writes nothing where the result is the same as
+// before, so that it is not to be seen that it has judged.
+const judgement = 10 * time.Second
+
+// ends reports whether a report ends the wait for the hub.
+func (s *stall) ends(now report) bool {
+	if s.before.stalled && now.text() != s.before.text() {
+		s.before = report{} // The hub has judged.
+	}
+	return now.stalled && (!s.before.stalled || time.Since(s.since) >= judgement)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -46,8 +47,11 @@ type site struct {
 	entry       *clientcmdapi.Cluster      // of the remote
 }
 
-// newSite starts a hub that knows no remote yet. It is stopped when the test ends.
-func newSite(t *testing.T) *site {
+// loopback are the addresses of the remotes of tests.
+func loopback() netip.Prefix { return netip.MustParsePrefix("127.0.0.0/8") }
+
+// newSite starts a hub that knows no remote yet and may connect to these special addresses. It is stopped when the test ends.
+func newSite(t *testing.T, allowed ...netip.Prefix) *site {
 	t.Helper()
 	s := &site{hub: fleettest.Cluster(t, "hub"), remote: fleettest.Cluster(t, "remote"), admin: map[string]*access.Cluster{}}
 	_, err := envtest.InstallCRDs(s.hub.Config(), envtest.CRDInstallOptions{Paths: []string{"../../../../config/crd"}})
@@ -59,9 +63,12 @@ func newSite(t *testing.T) *site {
 	raw, err := clientcmd.Load(s.remote.Kubeconfig())
 	must(t, err)
 	s.entry = raw.Clusters[raw.Contexts[raw.CurrentContext].Cluster]
-	must(t, s.admin["hub"].Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}}
+	if err := s.admin["hub"].Create(t.Context(), namespace); !apierrors.IsAlreadyExists(err) {
+		must(t, err)
+	}
 	o := app.Options{Config: s.hub.Config(), Modules: modules.All()}
-	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	o.Registry.Policy.AllowCIDRs = allowed
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx, o) }()

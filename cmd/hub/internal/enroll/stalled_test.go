@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+)
+
+// register ends its wait with the reason and what to do where waiting changes nothing, also when it is run again.
+func TestRegister_EndsWhereWaitingChangesNothing(t *testing.T) {
+	s := newSite(t)
+	for range 2 {
+		place := s.place(t, &cut{})
+		place.Timeout = 2 * time.Minute
+		r := &enroll.Registration{
+			Place: place, Entry: s.entry, Token: enroll.Requested, Lifetime: time.Hour,
+			Account: enroll.Account{Namespace: "kube-system"},
+		}
+		err := run(t.Context(), r)
+		if !errors.Is(err, enroll.ErrNotReady) {
+			t.Fatalf("the error is %v", err)
+		}
+		for _, want := range []string{"waiting does not change that: AddressNotAllowed: ", "--allow-cidr; then run the same command again"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("no %q in: %v", want, err)
+			}
+		}
+	}
+	must(t, run(t.Context(), s.deregister(t, &cut{})))
+}
