@@ -3,10 +3,12 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -106,20 +108,27 @@ func (all catalog) configure(configs []ModuleConfig) error {
 		known := all.find(c.Name)
 		switch {
 		case known == nil:
-			problems = append(problems, &ConfigError{i, -1, fmt.Errorf("module %q is configured, and is not in this hub", c.Name)})
+			problems = append(problems, &ConfigError{i, -1, fmt.Errorf("this hub has no module %q; it has %s", c.Name, all.names())})
 		case seen[c.Name]:
-			problems = append(problems, &ConfigError{i, -1, fmt.Errorf("module %q is configured twice", c.Name)})
+			problems = append(problems, &ConfigError{i, -1, fmt.Errorf("module %q is configured twice; remove one", c.Name)})
 		default:
-			if override, err := known.configure(c); err != nil {
-				problems = append(problems, &ConfigError{i, override, fmt.Errorf("module %q: %w", c.Name, err)})
-			}
+			problems = append(problems, known.configure(i, c)...)
 		}
 		seen[c.Name] = true
 	}
 	return errors.Join(problems...)
 }
 
-// ConfigError says what is wrong with the configuration of a module. New returns one for each, joined.
+// names lists the modules of the hub for a message.
+func (all catalog) names() string {
+	var names []string
+	for _, e := range all {
+		names = append(names, e.name)
+	}
+	return cmp.Or(strings.Join(names, ", "), "none")
+}
+
+// ConfigError is one thing that is wrong with the configuration of a module. New returns all of them, joined.
 type ConfigError struct {
 	// Config is the index in Options.ModuleConfigs, and Override that in its Overrides, or -1 for none.
 	Config, Override int
@@ -132,26 +141,31 @@ func (e *ConfigError) Error() string { return e.err.Error() }
 // Unwrap returns what is wrong.
 func (e *ConfigError) Unwrap() error { return e.err }
 
-// configure takes in the configuration of a module. With an error it returns the index of the override that is wrong, or -1.
-func (e *entry) configure(c ModuleConfig) (int, error) {
+// configure takes in the configuration of a module, the one at an index of Options.ModuleConfigs. It returns everything
+// that is wrong.
+func (e *entry) configure(index int, c ModuleConfig) (problems []error) {
+	report := func(override int, err error) {
+		problems = append(problems, &ConfigError{index, override, fmt.Errorf("module %q: %w", c.Name, err)})
+	}
 	e.base = c.Config
-	if err := e.checkConfig(e.base); err != nil {
-		return -1, err
+	ofBase := joined(e.checkConfig(e.base))
+	for _, problem := range ofBase {
+		report(-1, problem)
 	}
 	for i, o := range c.Overrides {
-		if len(o.Selector.MatchLabels)+len(o.Selector.MatchExpressions) == 0 {
-			return i, fmt.Errorf("overrides[%d]: it has no selector; what holds for all remotes goes into config", i)
-		}
 		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
-		if err != nil {
-			return i, fmt.Errorf("overrides[%d]: %w", i, err)
+		switch {
+		case len(o.Selector.MatchLabels)+len(o.Selector.MatchExpressions) == 0:
+			report(i, fmt.Errorf("overrides[%d]: it has no selector; what holds for all remotes goes into config", i))
+		case err != nil:
+			report(i, fmt.Errorf("overrides[%d]: %w", i, err))
 		}
-		if err := e.checkConfig(e.base, o.Config); err != nil {
-			return i, fmt.Errorf("overrides[%d]: %w", i, err)
+		for _, problem := range without(joined(e.checkConfig(e.base, o.Config)), ofBase) {
+			report(i, fmt.Errorf("overrides[%d]: %w", i, problem))
 		}
 		e.overrides = append(e.overrides, override{selector, o.Config})
 	}
-	return -1, nil
+	return problems
 }
 
 // checkConfig reports what is wrong with a configuration of the module.

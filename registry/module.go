@@ -5,13 +5,11 @@ package registry
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
-	kjson "sigs.k8s.io/json"
 )
 
 // Module is a named part of the control plane: code that runs in the app of every remote, in
@@ -129,23 +127,7 @@ func (c ConfigType) filtersOf(layers []json.RawMessage) []CacheFilter {
 // apply there. The hub part gets the one without overrides. The type is the module's own in either App: two
 // modules may use the same type.
 func ConfigOf[T any](defaults func() T) ConfigType {
-	decode := func(layers []json.RawMessage) (T, error) {
-		config := defaults()
-		for _, layer := range layers {
-			if len(layer) == 0 {
-				continue
-			}
-			if err := decodeStrictly(layer, &config); err != nil {
-				return config, fmt.Errorf("decode the configuration into %T: %w", config, err)
-			}
-		}
-		if v, ok := any(&config).(interface{ Validate() error }); ok {
-			if err := v.Validate(); err != nil {
-				return config, fmt.Errorf("the configuration is not valid: %w", err)
-			}
-		}
-		return config, nil
-	}
+	decode := func(layers []json.RawMessage) (T, error) { return decodeConfig(defaults(), layers) }
 	return ConfigType{
 		build: func(layers []json.RawMessage) (fx.Option, error) {
 			config, err := decode(layers)
@@ -164,37 +146,6 @@ func ConfigOf[T any](defaults func() T) ConfigType {
 			return nil
 		},
 	}
-}
-
-// decodeStrictly decodes JSON on top of what is there. A list takes the place of the one before: encoding/json
-// would leave the fields of its elements that the new ones do not have.
-func decodeStrictly(layer []byte, into any) error {
-	var tree any
-	if err := json.Unmarshal(layer, &tree); err != nil {
-		return err
-	}
-	cleared, err := json.Marshal(withoutLists(tree))
-	if err != nil {
-		return err
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(cleared, into); err != nil {
-		return err
-	}
-	unknown, err := kjson.UnmarshalStrict(layer, into)
-	return errors.Join(append(unknown, err)...)
-}
-
-// withoutLists puts null, which empties a slice, in the place of every list.
-func withoutLists(tree any) any {
-	switch tree := tree.(type) {
-	case []any:
-		return nil
-	case map[string]any:
-		for key, value := range tree {
-			tree[key] = withoutLists(value)
-		}
-	}
-	return tree
 }
 
 // hubOptions are the Options of the registry, where the hub's App has them.

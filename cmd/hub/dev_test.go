@@ -139,7 +139,7 @@ func TestDev_CommandsAndConfiguration(t *testing.T) {
 	write("wrong.yaml", "modules:\n- name: nothing\n")
 	wrong := startIn(t, dir, env, "dev", "--config=wrong.yaml")
 	wrong.expectExit(1)
-	if got := wrong.stderr.String(); !strings.Contains(got, `wrong.yaml:4: module "nothing" is configured`) || strings.Contains(got, "starting") {
+	if got := wrong.stderr.String(); !strings.Contains(got, `wrong.yaml:4: this hub has no module "nothing"`) || strings.Contains(got, "starting") {
 		t.Errorf("a wrong file: %s", got)
 	}
 	write("denied.yaml", "flags:\n  deny-cidr: [10.0.0.0/8, 127.0.0.0/8]\n")

@@ -3,9 +3,7 @@
 package app
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,38 +28,37 @@ func newConfig(p program) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check configuration files, without a cluster",
 		Long: "Check configuration files: their fields, the names and values of flags, and the configuration of modules, with\n" +
-			"the checks of the modules themselves. The first problem of each file is printed with its line. It reads no cluster.\n\n" +
+			"the checks of the modules themselves. Every problem is printed with its file and line. It reads no cluster.\n\n" +
 			"The modules are those of this program: check the file of a hub of your own with that hub.\n\n" +
 			"Exit status: 0 if all files are right, 1 if not.",
 		Example: p.example(configExample),
 		Args:    arguments.Some("the path of a configuration file"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var problems []error
-			for _, path := range args {
-				if err := p.validateFile(path); err != nil {
-					problems = append(problems, err)
-					continue
-				}
-				if _, err := fmt.Fprintf(p.stdout, "%s is right\n", path); err != nil {
-					return err
-				}
-			}
-			return errors.Join(problems...)
-		},
+		RunE:    func(_ *cobra.Command, args []string) error { return p.validateFiles(args) },
 	})
 	return cmd
 }
 
-// validateFile returns everything that is wrong with a configuration file, as the command run would say it.
+// validateFiles prints what is wrong with each file, in the order of the files.
+func (p program) validateFiles(paths []string) error {
+	var status error
+	for _, path := range paths {
+		out, text := p.stdout, path+" is right"
+		if err := p.validateFile(path); err != nil {
+			out, text, status = p.stderr, err.Error(), exitError(1)
+		}
+		if _, err := fmt.Fprintln(out, text); err != nil {
+			return err
+		}
+	}
+	return status
+}
+
+// validateFile returns everything that is wrong with a configuration file, as the command run prints it.
 func (p program) validateFile(path string) error {
 	f := newFlags(p, pflag.NewFlagSet("run", pflag.ContinueOnError))
 	f.file = path
-	err := f.readFile()
-	if err == nil {
-		err = f.check()
+	if err := f.readFile(); err != nil {
+		return err
 	}
-	if err == nil {
-		return nil
-	}
-	return errors.New(strings.TrimPrefix(err.Error(), "--"+configFlag+": "))
+	return f.check()
 }

@@ -64,11 +64,14 @@ var errFlagValue = errors.New("use a text, a number, true, false, or a list of t
 type configurationFile struct {
 	configuration
 	file *lines.File
-	// flags are the names of the flags whose values come from the file.
+	// flags are the names of the flags whose values come from the file, with whether the flags took the values.
 	flags map[string]bool
+	// problems are those of the file itself, and of the values of flags.
+	problems []error
 }
 
-// readConfiguration reads a file strictly: what it does not know is an error, with the line.
+// readConfiguration reads a file strictly: what it does not know is a problem, with the line. It reads on behind a problem,
+// and fails only if there is nothing to read.
 func readConfiguration(path string) (*configurationFile, error) {
 	c := &configurationFile{flags: map[string]bool{}}
 	text, err := os.ReadFile(path)
@@ -78,15 +81,15 @@ func readConfiguration(path string) (*configurationFile, error) {
 	if c.file, err = lines.Parse(path, text); err != nil {
 		return nil, err
 	}
-	if err := c.file.Check(c.configuration); err != nil {
-		return nil, err
+	wrong := c.file.Check(c.configuration)
+	if wrong != nil {
+		_ = yaml.Unmarshal(text, &c.configuration) // Check has said what is wrong.
+	} else if err := yaml.UnmarshalStrict(text, &c.configuration); err != nil {
+		wrong = c.file.At("", err)
 	}
-	if err := yaml.UnmarshalStrict(text, &c.configuration); err != nil {
-		return nil, c.file.At("", err)
-	}
-	return c, errors.Join(
-		c.expect("apiVersion", c.APIVersion, configurationVersion), c.expect("kind", c.Kind, configurationKind),
-	)
+	c.problems = append(c.problems, wrong,
+		c.expect("apiVersion", c.APIVersion, configurationVersion), c.expect("kind", c.Kind, configurationKind))
+	return c, nil
 }
 
 func (c *configurationFile) expect(field, got, want string) error {
@@ -100,8 +103,7 @@ func (c *configurationFile) expect(field, got, want string) error {
 const configFlag = "config"
 
 // setFlags gives flags the values that the file has for them, unless the command line has others.
-func (c *configurationFile) setFlags(set *pflag.FlagSet) error {
-	var problems []error
+func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 	for name, value := range c.Flags {
 		flag, err := set.Lookup(name), value.bad
 		switch {
@@ -110,37 +112,49 @@ func (c *configurationFile) setFlags(set *pflag.FlagSet) error {
 		case flag.Changed:
 			continue
 		}
-		c.flags[name] = true
 		for i := 0; i < len(value.values) && err == nil; i++ {
 			if bad := flag.Value.Set(value.values[i]); bad != nil {
 				err = fmt.Errorf("%q: %w", value.values[i], arguments.ExplainValue(flag, bad))
 			}
 		}
-		if err != nil {
-			problems = append(problems, c.file.At("flags."+name, fmt.Errorf("flags: %s: %w", name, err)))
+		if c.flags[name] = err == nil; err != nil {
+			c.problems = append(c.problems, c.file.At("flags."+name, fmt.Errorf("flags: %s: %w", name, err)))
 		}
 	}
-	return lines.Join(problems...)
 }
 
 // aboutFlag is how the messages about a flag begin.
 var aboutFlag = regexp.MustCompile(`^--([a-z-]+)`)
 
-// place adds the line to each error that is about a flag from the file or about the configuration of a module.
-func (c *configurationFile) place(err error) error {
-	var placed []error
+// report joins the problems of the file with those in an error about the values of flags and the configuration of modules,
+// in the order of the lines.
+func (c *configurationFile) report(err error) error {
+	var all []error
+	for _, problem := range c.problems {
+		all = append(all, leaves(problem)...)
+	}
+	return lines.Join(append(all, c.place(err)...)...)
+}
+
+// place adds the line to each error that is about a flag from the file or about the configuration of a module. It leaves
+// out what is wrong with a flag that did not take its value.
+func (c *configurationFile) place(err error) (placed []error) {
 	for _, one := range leaves(err) {
 		var module *registry.ConfigError
-		flag := aboutFlag.FindStringSubmatch(one.Error())
-		switch {
-		case flag != nil && c.flags[flag[1]]:
-			one = c.file.At("flags."+flag[1], one)
-		case errors.As(one, &module):
+		if flag := aboutFlag.FindStringSubmatch(one.Error()); flag != nil {
+			taken, ours := c.flags[flag[1]]
+			if ours && !taken {
+				continue
+			}
+			if ours {
+				one = c.file.At("flags."+flag[1], one)
+			}
+		} else if errors.As(one, &module) {
 			one = c.file.At(c.fieldOf(module), one)
 		}
 		placed = append(placed, one)
 	}
-	return lines.Join(placed...)
+	return placed
 }
 
 // leaves returns the errors that are joined in an error.
@@ -165,7 +179,7 @@ func leaves(err error) []error {
 
 // fieldMarks find the field in the errors about the configuration of a module: of decoders, and of modules that begin
 // with it.
-var fieldMarks = regexp.MustCompile(`(?:unknown field "|Go struct field [^. ]+\.|is not valid: )([A-Za-z0-9_.\[\]-]+)`)
+var fieldMarks = regexp.MustCompile(`(?:field "|is not valid: )([A-Za-z0-9_.\[\]-]+)`)
 
 // fieldOf returns the field that an error about the configuration of a module is about.
 func (c *configurationFile) fieldOf(err *registry.ConfigError) string {

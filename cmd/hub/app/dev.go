@@ -68,7 +68,7 @@ func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, loopback)
 	for _, denied := range o.Registry.Policy.DenyCIDRs {
 		if denied.Overlaps(loopback) {
-			return dev.Hub{}, f.configuration.place(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
+			return dev.Hub{}, f.configuration.report(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
 				"leave it out of the file for dev", denied))
 		}
 	}

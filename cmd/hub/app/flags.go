@@ -149,18 +149,16 @@ func (f *flags) values() map[string]string {
 	return all
 }
 
-// readFile takes in what the configuration file says.
+// readFile takes in what the configuration file says. The method check reports what is wrong with it.
 func (f *flags) readFile() error {
 	if f.file == "" {
 		return nil
 	}
 	c, err := readConfiguration(f.file)
-	if err == nil {
-		err = c.setFlags(f.set)
-	}
 	if err != nil {
-		return fmt.Errorf("--%s: %w", configFlag, err)
+		return err
 	}
+	c.setFlags(f.set)
 	f.configuration, f.options.Registry.ModuleConfigs = c, c.Modules
 	return nil
 }
@@ -201,17 +199,13 @@ func (f *flags) checkLog() error {
 	return errors.Join(level, format)
 }
 
-// check checks the values of the flags and, if there is a file, those in it and the configuration of modules.
+// check checks the values of the flags and, if there is a file, everything in it.
 func (f *flags) check() error {
 	err := f.validate()
 	if f.configuration == nil {
 		return err
 	}
-	err = errors.Join(err, f.checkLog(), validateApps(f.options.Modules, f.options.Registry.ModuleConfigs))
-	if err = f.configuration.place(err); err != nil {
-		return fmt.Errorf("--%s: %w", configFlag, err)
-	}
-	return nil
+	return f.configuration.report(errors.Join(err, f.checkLog(), validateApps(f.options.Modules, f.options.Registry.ModuleConfigs)))
 }
 
 func hostname() string {

@@ -152,6 +152,8 @@ func (d *demo) cleanUp(ctx context.Context, why error) error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
-	d.progress.done("everything was stopped")
+	if d.prepared.Run != nil { // else nothing was started
+		d.progress.done("everything was stopped")
+	}
 	return nil
 }

@@ -12,13 +12,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Check reports fields that the type of a value does not have, and values of another shape: a list where a text belongs.
+// Check reports fields that are there twice, fields that the type of a value does not have, and values of another shape: a list where a text belongs.
 // The names of fields are those of their json tags. What a type decodes by itself is not looked into.
 func (f *File) Check(like any) error {
 	if f.root == nil {
 		return nil
 	}
-	return Join(f.check(f.root, "", reflect.TypeOf(like))...)
+	return Join(append(f.check(f.root, "", reflect.TypeOf(like)), f.twice...)...)
 }
 
 func (f *File) check(node *yaml.Node, path string, t reflect.Type) []error {

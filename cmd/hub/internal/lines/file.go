@@ -21,6 +21,7 @@ type File struct {
 	path  string
 	root  *yaml.Node
 	lines map[string]int // by path, as in modules[0].config.interval
+	twice []error        // the fields that are there twice
 }
 
 // Error is a problem on a line of a file.
@@ -40,7 +41,7 @@ func (e *Error) Unwrap() error { return e.err }
 // position is what the parser puts before its messages.
 var position = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
-// Parse reads a file. The path is for messages.
+// Parse reads a file, and fails if it is not YAML. The path is for messages.
 func Parse(path string, text []byte) (*File, error) {
 	f := &File{path: path, lines: map[string]int{"": 1}}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -58,9 +59,8 @@ func Parse(path string, text []byte) (*File, error) {
 		return f, nil
 	}
 	f.root = document.Content[0]
-	var twice []error
-	f.index(f.root, "", &twice)
-	return f, Join(twice...)
+	f.index(f.root, "")
+	return f, nil
 }
 
 // malformed returns the error of the parser with the file and the line.
@@ -90,24 +90,24 @@ func (f *File) At(field string, err error) error {
 func (f *File) Has(field string) bool { return f.lines[field] > 0 }
 
 // index notes the lines of all fields.
-func (f *File) index(node *yaml.Node, path string, twice *[]error) {
+func (f *File) index(node *yaml.Node, path string) {
 	switch node.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key, value := node.Content[i], node.Content[i+1]
 			field := join(path, key.Value)
 			if f.Has(field) {
-				*twice = append(*twice, f.at(key.Line, fmt.Errorf("%s: it is there twice, see line %d; remove one", field, f.lines[field])))
+				f.twice = append(f.twice, f.at(key.Line, fmt.Errorf("%s: it is there twice, see line %d; remove one", field, f.lines[field])))
 				continue
 			}
 			f.lines[field] = key.Line
-			f.index(value, field, twice)
+			f.index(value, field)
 		}
 	case yaml.SequenceNode:
 		for i, item := range node.Content {
 			field := element(path, i)
 			f.lines[field] = item.Line
-			f.index(item, field, twice)
+			f.index(item, field)
 		}
 	}
 }
