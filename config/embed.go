@@ -4,9 +4,10 @@
 // of the hub, the test kit and the tests. It holds no logic and imports nothing.
 //
 // The folders are those that kubebuilder made known: crd, rbac, hub (the Deployment and its namespace), network-policy,
-// and default, which is all of these; impersonation, which a hub with --impersonate-apps needs in addition; prometheus
-// and grafana for monitoring the hub, samples for registering a remote, and chart, the same for Helm. Each is built with
-// kustomize. The folder test is a Go module of its own with the tests that need Helm and Prometheus.
+// and default, which is all of these; impersonation, which a hub with --impersonate-apps needs in addition;
+// configuration, a component for a hub with a configuration file; prometheus and grafana for monitoring the hub, samples
+// for registering a remote, and chart, the same for Helm. Each is built with kustomize. The folder test is a Go module of
+// its own with the tests that need Helm and Prometheus.
 //
 // The objects in hub and rbac have no namespace, and full names: default gives them the namespace and changes
 // nothing else. So a program needs no kustomize to do the same.

@@ -5,7 +5,9 @@ package test_test
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -193,6 +195,11 @@ func TestChart_Values(t *testing.T) {
 		"pull policy":    {map[string]any{"image": map[string]any{"pullPolicy": "Always"}}, "imagePullPolicy: Always"},
 		"pull secrets":   {map[string]any{"imagePullSecrets": []any{map[string]any{"name": "own"}}}, "imagePullSecrets:\n      - name: own"},
 		"args":           {map[string]any{"args": []any{"--log-level=debug"}}, "- --debug-bind-address=127.0.0.1:6060\n        - --log-level=debug"},
+		"config":         {map[string]any{"config": "kind: X\n\n# a: b\n"}, "data:\n  hub.yaml: |\n    kind: X\n\n    # a: b\nkind: ConfigMap"},
+		"config's flag":  {map[string]any{"config": "kind: X\n"}, "- --debug-bind-address=127.0.0.1:6060\n        - --config=/etc/clusterfx/hub.yaml"},
+		"config's hash":  {map[string]any{"config": "kind: X\n"}, fmt.Sprintf("clusterfx.dev/config-hash: %x\n", sha256.Sum256([]byte("kind: X\n")))},
+		"config's mount": {map[string]any{"config": "kind: X\n"}, "        volumeMounts:\n        - mountPath: /etc/clusterfx\n          name: config\n          readOnly: true\n"},
+		"config's map":   {map[string]any{"config": "kind: X\n"}, "      volumes:\n      - configMap:\n          name: clusterfx-hub-config\n        name: config\n"},
 		"rules":          {map[string]any{"extraRules": []any{map[string]any{"apiGroups": []any{"own"}, "resources": []any{"things"}, "verbs": []any{"get"}}}}, "- things"},
 		"roles":          {map[string]any{"extraRoles": []any{map[string]any{"namespace": "shop", "rules": []any{map[string]any{"resources": []any{"carts"}, "verbs": []any{"get"}}}}}}, "  name: clusterfx-hub-modules\n  namespace: shop\nrules:\n- resources:\n  - carts"},
 		"resources":      {map[string]any{"resources": map[string]any{"requests": map[string]any{"cpu": "7"}}}, "cpu: \"7\""},

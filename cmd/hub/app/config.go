@@ -19,7 +19,7 @@ func newConfig(p program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
 		Short:   "Check the configuration file of a hub",
-		Long:    "Check the configuration file of a hub, which run --config and dev --config read.",
+		Long:    "Check the configuration file of a hub, which run --config, install --config and dev --config read.",
 		Example: p.example(configExample),
 		Args:    arguments.None,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -55,10 +55,20 @@ func (p program) validateFiles(paths []string) error {
 
 // validateFile returns everything that is wrong with a configuration file, as the command run prints it.
 func (p program) validateFile(path string) error {
-	f := newFlags(p, pflag.NewFlagSet("run", pflag.ContinueOnError))
-	f.file = path
-	if err := f.readFile(); err != nil {
+	text, err := readConfiguration(path)
+	if err != nil {
 		return err
 	}
-	return f.check()
+	_, err = p.validateText(path, text)
+	return err
+}
+
+// validateText returns the flags of a hub with a configuration file, and everything that is wrong with the text of the file.
+func (p program) validateText(path string, text []byte) (*flags, error) {
+	f := newFlags(p, pflag.NewFlagSet("run", pflag.ContinueOnError))
+	f.file = path
+	if err := f.parseFile(text); err != nil {
+		return nil, err
+	}
+	return f, f.check()
 }

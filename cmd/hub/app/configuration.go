@@ -70,14 +70,19 @@ type configurationFile struct {
 	problems []error
 }
 
-// readConfiguration reads a file strictly: what it does not know is a problem, with the line. It reads on behind a problem,
-// and fails only if there is nothing to read.
-func readConfiguration(path string) (*configurationFile, error) {
-	c := &configurationFile{flags: map[string]bool{}}
+// readConfiguration returns the text of a file.
+func readConfiguration(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
+	return text, nil
+}
+
+// parseConfiguration reads the text of a file strictly: what it does not know is a problem, with the line. It reads on behind a
+// problem, and fails only if there is nothing to read.
+func parseConfiguration(path string, text []byte) (_ *configurationFile, err error) {
+	c := &configurationFile{flags: map[string]bool{}}
 	if c.file, err = lines.Parse(path, text); err != nil {
 		return nil, err
 	}

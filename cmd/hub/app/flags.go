@@ -149,12 +149,21 @@ func (f *flags) values() map[string]string {
 	return all
 }
 
-// readFile takes in what the configuration file says. The method check reports what is wrong with it.
+// readFile takes in what the configuration file says, as parseFile does.
 func (f *flags) readFile() error {
 	if f.file == "" {
 		return nil
 	}
-	c, err := readConfiguration(f.file)
+	text, err := readConfiguration(f.file)
+	if err != nil {
+		return err
+	}
+	return f.parseFile(text)
+}
+
+// parseFile takes in the text of the configuration file. The method check reports what is wrong with it.
+func (f *flags) parseFile(text []byte) error {
+	c, err := parseConfiguration(f.file, text)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,9 @@ const installExample = `  # Into the cluster of the current context
   %s install --export | kubectl diff --server-side -f -
   %s install --export | kubectl apply --server-side -f -
 
+  # With flags and the configuration of modules in a file
+  %s install --config hub.yaml
+
   # A hub of your own, in a namespace of your own
   %s install --namespace fleet --image registry.example.com/my-hub:v1`
 
@@ -39,6 +42,9 @@ type installFlags struct {
 	dry     string
 	wait    bool
 	timeout time.Duration
+	// config is the path of the configuration file, and named is true if a flag names the image.
+	config string
+	named  bool
 }
 
 func newInstall(p program) *cobra.Command {
@@ -52,83 +58,154 @@ func newInstall(p program) *cobra.Command {
 			"command upgrades, too. --export prints the manifests instead and asks no cluster. A dry run of the server\n" +
 			"needs the namespace, which is all that it would not find.\n\n" +
 			"It waits until the Pods of the hub are ready, and says what keeps them from being so.\n\n" +
-			"A hub with modules of your own needs --image: the stock hub's image does not have them.\n\n" +
+			"--config checks a configuration file as config validate does, with the modules of this program, and installs it in\n" +
+			"the ConfigMap " + install.ConfigMapName + ". Another file replaces the Pods. Without --config an installed hub keeps the file\n" +
+			"that it has, after the same check; a file with nothing but apiVersion and kind takes it back. --export and\n" +
+			"--dry-run=client ask no cluster and so know no such file: name it again.\n\n" +
+			"Before it asks, it names arguments of the installed hub that are lost, such as those that were added to the\n" +
+			"Deployment by hand. Put them as flags into the file.\n\n" +
+			"A hub with modules of your own needs --image: the stock hub's image does not have them. The stock hub does not\n" +
+			"take the place of a hub with another image unless --image names one.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(installExample),
 		Args:    arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			objects, err := f.objects(p)
-			if err != nil {
-				return err
-			}
-			if f.export {
-				return install.Write(p.stdout, objects)
-			}
-			return f.run(cmd.Context(), s, objects)
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), s) },
 	}
+	f.bind(cmd)
+	s = p.newSession(cmd)
+	s.bind(cmd.Flags())
+	return cmd
+}
+
+func (f *installFlags) bind(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.BoolVar(&f.export, "export", false, "Print the manifests and do nothing else (default false)")
 	set.StringVarP(&f.options.Namespace, "namespace", "n", hubv1.DefaultNamespace,
 		"The namespace of the hub, which is its credentials namespace, too")
+	set.StringVar(&f.config, configFlag, "",
+		"File of kind "+configurationKind+" for the hub, as run --config reads it. Default: the one that is installed, if there is one")
 	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release; a hub of your own has none")
 	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
 	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
 	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
-	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own; arguments that were added to the Deployment are lost (default false)")
+	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own; what they have set is lost, such as arguments of the Deployment (default false)")
 	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
 	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
 	set.DurationVar(&f.timeout, "timeout", defaultWait, "How long to wait for the hub's Pods")
 	bindDryRun(cmd, &f.dry)
-	s = p.newSession(cmd)
-	s.bind(set)
-	return cmd
 }
 
-// objects checks the flags and returns what is to be installed.
-func (f *installFlags) objects(p program) ([]*unstructured.Unstructured, error) {
+// check checks the flags, and the configuration file if there is one.
+func (f *installFlags) check(p program) error {
 	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
-		return nil, fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
+		return fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
 	}
 	if err := checkAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace, ""); err != nil {
-		return nil, err
+		return err
 	}
 	if f.options.Replicas < 0 {
-		return nil, fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
+		return fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
 	}
 	if err := checkPositive("timeout", f.timeout); err != nil {
-		return nil, err
+		return err
 	}
-	if f.options.Image == "" {
+	if f.named = f.options.Image != ""; !f.named {
 		image, err := p.defaultImage()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		f.options.Image = image
 	}
 	f.options.Rules = hubRules(p.modules, defaultElectionID)
-	return install.Objects(f.options)
+	return f.readConfig(p)
 }
 
-// run applies the objects to the hub's cluster.
-func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructured.Unstructured) error {
+// run prints the objects, or applies them to the hub's cluster.
+func (f *installFlags) run(ctx context.Context, s *session) error {
 	mode, err := parseDryRun(f.dry)
 	if err != nil {
 		return err
 	}
-	if mode == dryRunClient {
+	if err := f.check(s.program); err != nil {
+		return err
+	}
+	if f.export || mode == dryRunClient {
+		objects, err := install.Objects(f.options)
+		if err != nil {
+			return err
+		}
 		return install.Write(s.terminal.Out, objects)
 	}
+	f.apply.DryRun = mode == dryRunServer
 	hub, err := s.hub.Hub()
 	if err != nil {
 		return err
 	}
-	if f.apply.DryRun = mode == dryRunServer; !f.apply.DryRun && !f.yes {
-		question := fmt.Sprintf("Install the hub with %d objects into namespace %s?", len(objects), f.options.Namespace)
-		if err := s.terminal.Ask(ctx, question); err != nil {
-			return err
-		}
+	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
+	if err != nil {
+		return hub.Explain(err)
 	}
+	installed, err := install.Find(ctx, c, f.options.Namespace)
+	if err != nil {
+		return hub.Explain(err)
+	}
+	objects, err := f.prepare(s, installed)
+	if err != nil {
+		return err
+	}
+	if err := f.ask(ctx, s, len(objects)); err != nil {
+		return err
+	}
+	if err := f.applyAll(ctx, s, installTarget{hub, c}, objects); err != nil || !f.wait || f.apply.DryRun {
+		return err
+	}
+	return f.await(ctx, s, installTarget{hub, c})
+}
+
+// installTarget is the hub's cluster with a client that asks it for the kinds.
+type installTarget struct {
+	hub    *access.Cluster
+	client client.Client
+}
+
+// prepare returns what is to be applied over an installation that may be there, and says what that keeps and loses.
+func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unstructured.Unstructured, error) {
+	if err := f.checkImage(s.program, installed); err != nil {
+		return nil, err
+	}
+	if f.config == "" && installed.Config != "" {
+		if err := f.keepConfig(s.program, installed); err != nil {
+			return nil, err
+		}
+		s.terminal.Step("the hub keeps the configuration in ConfigMap %s/%s; --%s names another one", f.options.Namespace, install.ConfigMapName, configFlag)
+	}
+	objects, err := install.Objects(f.options)
+	if err != nil {
+		return nil, err
+	}
+	lost, err := installed.Lost(objects)
+	if err != nil || len(lost) == 0 {
+		return objects, err
+	}
+	loses := "has these arguments, which this installation does not have"
+	if f.apply.ForceConflicts {
+		loses = "loses these arguments"
+	}
+	s.terminal.Warn("Deployment %s/%s %s: %s; to keep them, put them as flags into a file for --%s",
+		f.options.Namespace, install.DeploymentName, loses, strings.Join(lost, " "), configFlag)
+	return objects, nil
+}
+
+// ask asks for a yes, unless nothing is changed or a flag says it.
+func (f *installFlags) ask(ctx context.Context, s *session, objects int) error {
+	if f.apply.DryRun || f.yes {
+		return nil
+	}
+	return s.terminal.Ask(ctx, fmt.Sprintf("Install the hub with %d objects into namespace %s?", objects, f.options.Namespace))
+}
+
+// applyAll applies the objects and names what earlier installations have left.
+func (f *installFlags) applyAll(ctx context.Context, s *session, to installTarget, objects []*unstructured.Unstructured) error {
 	operation := "serverside-applied"
 	if f.apply.DryRun {
 		operation += " (server dry run)"
@@ -138,35 +215,28 @@ func (f *installFlags) run(ctx context.Context, s *session, objects []*unstructu
 		kind := o.GroupVersionKind().GroupKind()
 		printing = errors.Join(printing, s.terminal.Print("%s/%s %s", strings.ToLower(kind.String()), o.GetName(), operation))
 	}
-	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP}) // one that asks for the kinds
-	if err != nil {
-		return hub.Explain(err)
+	if err := install.Apply(ctx, to.client, objects, f.apply); err != nil {
+		return to.hub.Explain(err)
 	}
-	if err := install.Apply(ctx, c, objects, f.apply); err != nil {
-		return hub.Explain(err)
-	}
-	left, err := install.Leftovers(ctx, c, objects)
+	left, err := install.Leftovers(ctx, to.client, objects)
 	for _, warning := range left {
 		s.terminal.Warn("%s", warning)
 	}
-	if err := errors.Join(printing, hub.Explain(err)); err != nil || !f.wait || f.apply.DryRun {
-		return err
-	}
-	return f.await(ctx, s, hub, c)
+	return errors.Join(printing, to.hub.Explain(err))
 }
 
 // await waits until the hub runs.
-func (f *installFlags) await(ctx context.Context, s *session, hub *access.Cluster, c client.Client) error {
+func (f *installFlags) await(ctx context.Context, s *session, to installTarget) error {
 	s.terminal.Step("waiting until the hub's Pods are ready, for %s", f.timeout)
 	begin := time.Now()
 	ready, err := install.Rollout{
 		Namespace: f.options.Namespace, Timeout: f.timeout, Progress: func(text string) { s.terminal.Step("%s", text) },
-	}.Wait(ctx, c)
+	}.Wait(ctx, to.client)
 	if errors.Is(err, install.ErrNotRunning) {
 		return err
 	}
 	if err != nil {
-		return hub.Explain(err)
+		return to.hub.Explain(err)
 	}
 	s.terminal.Done("the hub runs in %d Pods after %s", ready, time.Since(begin).Round(100*time.Millisecond))
 	s.terminal.Text("Next: %s check%s", s.program.name(), f.namespaceFlag())

@@ -40,3 +40,12 @@ func releasedImage(version string) string {
 	}
 	return stockImage + ":" + version
 }
+
+// repositoryOf returns an image reference without its tag and its digest.
+func repositoryOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
+		return image[:i]
+	}
+	return image
+}

@@ -24,6 +24,10 @@ compares the objects with what kustomize makes of the same files.
 A hub of one's own needs the rights of its own modules. So the rules in the manifests, which are the stock hub's, are
 replaced by those that the program says it needs.
 
+The configuration file of a hub is in a ConfigMap of one name, and its hash in an annotation of the Pods. A name with a hash,
+as kustomize makes it, would leave a ConfigMap behind with each change, and an installation without the file could not find
+the one that is installed.
+
 Objects have lost the comments of the files. Whoever wants to read those finds them in config.
 */
 package install

@@ -24,6 +24,8 @@ type Options struct {
 	// as the hub. AppsNamespace defaults to that of the hub, see AppsNamespace.
 	Impersonate   bool
 	AppsNamespace string
+	// Config is the text of the hub's configuration file, which is installed in a ConfigMap. Default: the hub has no file.
+	Config string
 	// Rules are the rights that the hub needs in its own cluster. Default: those of the stock hub.
 	Rules *Rules
 }
@@ -53,7 +55,11 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the roles of apps: %w", err)
 	}
-	return namespaceFirst(slices.Concat(objects, ofModules, ofApps)), nil
+	configMap, err := o.configMap() // before the Deployment: its Pods mount what is there
+	if err != nil {
+		return nil, fmt.Errorf("make the ConfigMap: %w", err)
+	}
+	return namespaceFirst(slices.Concat(configMap, objects, ofModules, ofApps)), nil
 }
 
 // complete puts the options into an object.
@@ -117,13 +123,26 @@ func (o Options) deploy(deployment *unstructured.Unstructured) error {
 		if o.Image != "" {
 			container["image"] = o.Image
 		}
-		if namespace := o.appsNamespace(); namespace != "" {
-			args, _, err := unstructured.NestedSlice(container, "args")
-			if err != nil {
-				return err
-			}
-			container["args"] = append(args, "--impersonate-apps", "--apps-namespace="+namespace)
+		args, _, err := unstructured.NestedSlice(container, "args")
+		if err != nil {
+			return err
+		}
+		container["args"] = append(args, o.arguments()...)
+		if err := o.mountConfig(deployment, container); err != nil {
+			return err
 		}
 	}
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
+}
+
+// arguments returns those of the hub that the options add to the manifests.
+func (o Options) arguments() []any {
+	var args []any
+	if namespace := o.appsNamespace(); namespace != "" {
+		args = append(args, "--impersonate-apps", "--apps-namespace="+namespace)
+	}
+	if o.Config != "" {
+		args = append(args, "--config="+configFolder+"/"+configKey)
+	}
+	return args
 }

@@ -24,11 +24,16 @@ import (
 // kustomize builds a folder of config with the kustomize that is in kubectl.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
+	return kustomizeFolder(t, "../../../../config/"+folder)
+}
+
+func kustomizeFolder(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
 	kubectl, err := fleet.Binary("kubectl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", "../../../../config/"+folder)
+	cmd := exec.CommandContext(t.Context(), kubectl, "kustomize", folder)
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if err != nil {

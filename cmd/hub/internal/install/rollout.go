@@ -19,8 +19,8 @@ import (
 var ErrNotRunning = errors.New("the hub does not run")
 
 const (
-	// deploymentName is that of the hub's Deployment.
-	deploymentName = "clusterfx-hub"
+	// DeploymentName is that of the hub's Deployment.
+	DeploymentName = "clusterfx-hub"
 	// rolloutPeriod is between two looks at the Deployment, and rolloutRequest is how long each of their requests may take.
 	rolloutPeriod  = 500 * time.Millisecond
 	rolloutRequest = 10 * time.Second
@@ -76,7 +76,7 @@ func (r Rollout) look(ctx context.Context, c client.Client) (ready int, problem 
 	ctx, cancel := context.WithTimeout(ctx, rolloutRequest)
 	defer cancel()
 	var d appsv1.Deployment
-	if err := c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: deploymentName}, &d); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: DeploymentName}, &d); err != nil {
 		return 0, "", fmt.Errorf("see whether the hub runs: %w", err)
 	}
 	ready = int(d.Status.ReadyReplicas)

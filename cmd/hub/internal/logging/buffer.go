@@ -45,7 +45,7 @@ func newBuffer(w io.Writer, limit int) *Buffer {
 		to: w, limit: limit, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clusterfx_log_lines_dropped_total",
-			Help: "Lines of the log that were dropped because nobody read the hub's output fast enough.",
+			Help: "Lines of the log that were dropped because the hub's output was not read fast enough.",
 		}),
 	}
 	go b.run()

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+)
+
+const configText = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
+
+// configured returns what the kustomization of docs/own-hub.md makes of a configuration file.
+func configured(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/own-hub.md")
+	must(t, err)
+	shown := regexp.MustCompile("(?s)<!-- kustomization.yaml -->\n```yaml\n(.*?)```").FindSubmatch(page)
+	if shown == nil {
+		t.Fatal("the page has no kustomization")
+	}
+	dir := t.TempDir()
+	root, err := filepath.Abs("../../../..")
+	must(t, err)
+	relative, err := filepath.Rel(dir, root)
+	must(t, err)
+	text := strings.ReplaceAll(string(shown[1]), "- clusterfx/", "- "+relative+"/")
+	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "hub.yaml"), []byte(configText), 0o600))
+	return kustomizeFolder(t, dir)
+}
+
+// The program gives the hub a configuration file as kustomize does, but for the hash: kustomize puts it into the name of the
+// ConfigMap, and the program into an annotation of the Pods.
+func TestObjects_Config(t *testing.T) {
+	t.Parallel()
+	got, want := objects(t, install.Options{Config: configText}), configured(t)
+	var name string
+	for _, object := range want {
+		if object.GetKind() == "ConfigMap" {
+			name = object.GetName()
+			object.SetName(install.ConfigMapName)
+			object.SetLabels(find(t, got, id(object)).GetLabels())
+		}
+	}
+	hub := find(t, got, "Deployment/clusterfx-system/clusterfx-hub")
+	if hash, _, err := unstructured.NestedString(hub.Object, "spec", "template", "metadata", "annotations", "clusterfx.dev/config-hash"); err != nil || len(hash) != 64 {
+		t.Errorf("the hash is %q (%v)", hash, err)
+	}
+	unstructured.RemoveNestedField(hub.Object, "spec", "template", "metadata", "annotations", "clusterfx.dev/config-hash")
+	if diff := gocmp.Diff(strings.ReplaceAll(text(t, want), name, install.ConfigMapName), text(t, got)); name == "" || diff != "" {
+		t.Errorf("kustomize has -, the program +:\n%s", diff)
+	}
+	if file := into[corev1.ConfigMap](t, find(t, got, "ConfigMap/clusterfx-system/"+install.ConfigMapName)); file.Data["hub.yaml"] != configText {
+		t.Errorf("the ConfigMap has %q", file.Data)
+	}
+}
+
+// The configuration is there before the Pods that mount it, and the namespace before both.
+func TestObjects_ConfigFirst(t *testing.T) {
+	t.Parallel()
+	order := map[string]int{}
+	for i, object := range objects(t, install.Options{Config: configText}) {
+		order[object.GetKind()] = i
+	}
+	if order["Namespace"] > order["ConfigMap"] || order["ConfigMap"] > order["Deployment"] {
+		t.Errorf("the order is %v", order)
+	}
+}
