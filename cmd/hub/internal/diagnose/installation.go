@@ -51,9 +51,10 @@ func (i Installation) Check(ctx context.Context) Report {
 		return r
 	}
 	i.namespace(ctx, &r)
-	i.lease(ctx, &r)
+	report, err := partreport.Read(ctx, i.Hub, i.Namespace)
+	i.lease(ctx, &r, report)
 	i.clusters(ctx, &r)
-	i.modules(ctx, &r)
+	i.modules(&r, report, err)
 	return r
 }
 
@@ -99,11 +100,15 @@ func (i Installation) namespace(ctx context.Context, r *Report) {
 	}
 }
 
-// lease tells whether a hub works. One that runs alone has no lease, and then its Clusters tell.
-func (i Installation) lease(ctx context.Context, r *Report) {
+// lease tells whether a hub works. A hub without leader election, such as that of the command dev, has no lease: its report
+// of the hub parts tells.
+func (i Installation) lease(ctx context.Context, r *Report, report *partreport.Report) {
 	var lease coordinationv1.Lease
 	err := i.Hub.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Lease}, &lease)
 	switch {
+	case apierrors.IsNotFound(err) && report != nil && !report.Old():
+		r.ok(checkLease, "hub %s works without the lease %s/%s, as it reported %s ago", report.Replica, i.Namespace, i.Lease, report.Age())
+		return
 	case apierrors.IsNotFound(err):
 		r.warn(checkLease, "start a hub, or ignore this if yours runs without --leader-elect", "there is no lease %s/%s", i.Namespace, i.Lease)
 		return
@@ -162,8 +167,7 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 }
 
 // modules tells what the hub reports of the hub parts of modules, and how old that is.
-func (i Installation) modules(ctx context.Context, r *Report) {
-	report, err := partreport.Read(ctx, i.Hub, i.Namespace)
+func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 	switch {
 	case err != nil:
 		r.warn(checkModules, "", "%v", i.Hub.Explain(err))
