@@ -20,12 +20,12 @@ func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
 	r.state.credential = r.minted(how, lifetime)
 }
 
-// minted makes a credential for another user than before, with the rights that the hub has in remotes.
+// minted makes a credential for another user than before, with the permissions of the hub in remotes.
 func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential {
 	r.tb.Helper()
 	r.state.users++
 	minted, err := how(r.way.machine.cluster, r.tb.Context(), fleet.User{
-		Name: fmt.Sprintf("hubtest-%d", r.state.users), Rules: r.site.options.rules, Lifetime: lifetime,
+		Name: fmt.Sprintf("hubtest-%d", r.state.users), Rules: r.site.rules(), Lifetime: lifetime,
 	})
 	if err != nil {
 		r.tb.Fatalf("hubtest: make a credential for %s: %v", r.Name(), err)

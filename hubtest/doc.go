@@ -37,7 +37,8 @@ A wait that takes longer than Patience ends the test with the last thing it saw 
 all Clusters. To see that something does not happen, let something happen after it and wait for that.
 
 Remotes come, change and go with NewRemote, AddRemote, Register, RegisterBySecret, Change and Deregister;
-the hub, with Stop, Start and Restart. What differs from the default is an Option.
+the hub, with Stop, Start and Restart. What differs from the default is an Option; ModuleConfig configures a module as an
+operator does.
 
 The hub's log is quiet: a test that fails shows its last 50 lines, and with Verbose each test all of them.
 
@@ -103,8 +104,13 @@ are left while the hub runs, such as those of a remote that was deregistered.
 The hub is the real one, run by app.Run. It gets one module more, hubtest, which hands its registry to
 the test, runs nothing in remotes, and is in the status of no Cluster.
 
-The hub has all rights, on its API server and in remotes, unless DeclaredHubRights and Rules say otherwise. So a
-module that has forgotten to declare one fails in production only, unless one of its tests uses both.
+In remotes the hub has exactly the permissions that the modules declare, unless Rules gives it others. On its own API
+server it has all, unless DeclaredHubRights gives it the declared ones; one test of each hub part should use that.
+
+The test fails if an API server refuses a request of a module for which its Rules or HubRules have no permission, even if
+the module then does what the test expects: an informer that may list and not watch lists again and again. A request that
+the module declares may be refused, as after RevokeToken. Requests of the test itself, such as those of WithClient, do not
+count.
 
 Servers are not shared between tests that run at the same time. Namespaces would keep most tests apart,
 but not Clusters, CRDs, Nodes or faults, and a test that fails because of another one costs more than

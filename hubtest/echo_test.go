@@ -24,12 +24,12 @@ import (
 
 // echo is the module that the tests of this package test: it copies the ConfigMap shout of every remote
 // to the hub.
-func echo() registry.Module {
+func echo() registry.Module { return echoThatMay("list", "watch", "create") }
+
+// echoThatMay is echo with these declared verbs on ConfigMaps.
+func echoThatMay(verbs ...string) registry.Module {
 	return registry.NewModule("echo", registry.ModuleOptions{
-		Remote: fx.Invoke(listen),
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "create"}},
-		},
+		Remote: fx.Invoke(listen), Rules: []rbacv1.PolicyRule{may("configmaps", verbs...)},
 	})
 }
 

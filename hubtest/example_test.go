@@ -53,3 +53,17 @@ func ExampleHub_Restart() {
 		hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "while nobody listened") })
 	}
 }
+
+// What an operator writes for the module greeter in the file of "hub run --config", below its name.
+func ExampleModuleConfig() {
+	_ = func(t *testing.T) {
+		hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", `
+config: {greeting: good morning}
+overrides:
+- selector: {matchLabels: {region: br}}
+  config: {greeting: bom dia}
+`))
+		greeting := configMap("greeting")
+		hub.Remote("a").WaitFor(greeting, func() error { return equal(greeting.Data["text"], "good morning") })
+	}
+}

@@ -74,7 +74,7 @@ const short = 3 * time.Second
 
 func TestServer_WaitsThatFail(t *testing.T) {
 	t.Parallel()
-	hub := hubtest.New(t, hubtest.Patience(short), hubtest.Remotes("edge"))
+	hub := hubtest.New(t, hubtest.Patience(short), hubtest.Remotes("edge"), hubtest.Rules(may("configmaps", "list", "watch")))
 	later := shout("hello")
 	hub.Create(later)
 	later.ResourceVersion += "0" // There is no such version yet.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,8 +153,7 @@ func TestRules(t *testing.T) {
 	t.Parallel()
 	t.Run("all that the module declares", func(t *testing.T) {
 		t.Parallel()
-		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()),
-			hubtest.Rules(registry.RemoteRules(echo())...))
+		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo())) // the default
 		edge := hub.Remote("edge")
 		expectEcho(t, hub, edge, "hello")
 		edge.WaitModule("echo", hubv1.ModuleRunning)
@@ -205,7 +205,10 @@ func TestCRDs(t *testing.T) {
 
 // polish is a module that labels every widget.
 func polish() registry.Module {
-	return registry.NewModule("polish", registry.ModuleOptions{Hub: fx.Invoke(addWidgets), Remote: fx.Invoke(polishAll)})
+	return registry.NewModule("polish", registry.ModuleOptions{
+		Hub: fx.Invoke(addWidgets), Remote: fx.Invoke(polishAll),
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{widgetGroup}, Resources: []string{"widgets"}, Verbs: []string{"list", "watch", "patch"}}},
+	})
 }
 
 func equal(got, want string) error {

@@ -34,10 +34,17 @@ func may(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// With the declared permissions a module that has forgotten one waits for it, and one that declares what it uses runs.
-// One whose permission was declared and taken away waits and says which it is.
+// With the declared permissions a module that has forgotten one waits for it and fails the test, and one that declares what
+// it uses runs. One whose permission was declared and taken away waits and says which it is.
 func TestDeclaredHubRights(t *testing.T) {
 	t.Parallel()
+	said := fails(t, useDeclaredHubRights)
+	if want := `hubtest: module forgets does not declare "list and watch configmaps" in its HubRules: add it there and run hub install again`; said != want {
+		t.Errorf("the test fails with %q, want %q", said, want)
+	}
+}
+
+func useDeclaredHubRights(t *failing) {
 	const place = "marked"
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.DeclaredHubRights(), hubtest.Modules(
 		marking("forgets", nil),

@@ -3,6 +3,7 @@
 package hubtest
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,9 @@ func New(tb testing.TB, opts ...Option) *Hub {
 	requireBinaries(tb)
 	shared.prepare()
 	s := newSite(tb, opts)
+	if err := errors.Join(s.options.problems...); err != nil {
+		tb.Fatalf("hubtest: %v", err)
+	}
 	tb.Cleanup(s.end)
 	ways := s.open(tb, s.options.roles()...)
 	s.hub = ways[0]

@@ -4,12 +4,15 @@ package hubtest
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
@@ -23,6 +26,8 @@ type Option func(*options)
 type options struct {
 	remotes             []string
 	modules             []registry.Module
+	configs             []registry.ModuleConfig
+	problems            []error // with the options themselves
 	hubCRDs, remoteCRDs []fs.FS
 	schemes             []func(*runtime.Scheme) error
 	clusters            []func(*hubv1.Cluster)
@@ -43,12 +48,6 @@ func newOptions(opts []Option) options {
 		opt(&o)
 	}
 	o.patience = cmp.Or(o.patience, defaultPatience)
-	if o.rules == nil {
-		o.rules = []rbacv1.PolicyRule{
-			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-			{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
-		}
-	}
 	return o
 }
 
@@ -92,20 +91,40 @@ func Clusters(changes ...func(*hubv1.Cluster)) Option {
 	return func(o *options) { o.clusters = append(o.clusters, changes...) }
 }
 
-// Rules are the rights of the hub in every remote. Those that modules declare, and "hub rbac" prints, are
+// Rules are the permissions of the hub in every remote. Default: those that the modules declare, which "hub rbac" prints:
 //
 //	hubtest.Rules(registry.RemoteRules(podcount.Module)...)
 //
-// With them a module that has forgotten one fails in its test. Default: all rights.
+// A remote that refuses a request of a module for which its Rules have no permission fails the test.
 func Rules(rules ...rbacv1.PolicyRule) Option {
 	return func(o *options) { o.rules = append(o.rules, rules...) }
 }
 
 // DeclaredHubRights runs the hub as a ServiceAccount that has exactly the roles which "hub rbac --in hub" prints for its
-// modules. A module that has forgotten a permission in its HubRules fails in its test, see Hub.WaitHubPart. Namespaces
-// in HubNamespaces are created. Hub.Cache reads with these permissions, too. Default: all permissions.
+// modules. A request of a module for which its HubRules have no permission is refused and fails the test. Namespaces in HubNamespaces are created. Hub.Cache reads with these permissions, too. Default: all permissions.
 func DeclaredHubRights() Option {
 	return func(o *options) { o.declaredHubRights = true }
+}
+
+// ModuleConfig configures a module with the YAML that an operator writes for it below its name in the file of
+// "hub run --config": config, and overrides for remotes whose Cluster has certain labels.
+//
+//	hubtest.ModuleConfig("quota", "config: {pods: 50}")
+//
+// A text that such a file may not have fails the test. Default: modules have their defaults.
+func ModuleConfig(module, text string) Option {
+	return func(o *options) {
+		one := registry.ModuleConfig{}
+		err := yaml.UnmarshalStrict([]byte(text), &one)
+		if err == nil && one.Name != "" {
+			err = errors.New("name: leave it out")
+		}
+		if err != nil {
+			o.problems = append(o.problems, fmt.Errorf("the configuration of module %s: %w", module, err))
+		}
+		one.Name = module
+		o.configs = append(o.configs, one)
+	}
 }
 
 // HubOptions changes how the hub runs, for instance its limits. It is called before each start of the

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime/pprof"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // process is the hub's: what would be a process of its own in production. It is started and stopped
@@ -26,6 +28,8 @@ type process struct {
 	log  *log
 	// account is what the hub runs as, nil for the administrator. It is set before the first start.
 	account *fleet.Credential
+	// undeclared are what modules lacked because they do not declare it, in the hubs that were stopped.
+	undeclared []registry.Undeclared
 
 	mu  sync.Mutex // protects now
 	now *run       // nil unless the hub runs
@@ -52,6 +56,7 @@ func (p *process) options(r *run) app.Options {
 	o := app.Options{Config: p.site.hub.config(p.account), Log: p.log.logger(), Modules: p.site.options.modules}
 	o.Registry.Replica = "hubtest"
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	o.Registry.ModuleConfigs = slices.Clone(p.site.options.configs)
 	for _, change := range p.site.options.hub {
 		change(&o)
 	}
@@ -98,9 +103,21 @@ func (p *process) stop() error {
 	defer timeout.Stop()
 	select {
 	case <-r.done:
+		if hub := r.parts.Registry; hub != nil {
+			p.note(hub.Undeclared())
+		}
 		return r.err
 	case <-timeout.C:
 		return fmt.Errorf("it has not ended within %s", stopTimeout)
+	}
+}
+
+// note adds to undeclared.
+func (p *process) note(found []registry.Undeclared) {
+	for _, u := range found {
+		if !slices.Contains(p.undeclared, u) {
+			p.undeclared = append(p.undeclared, u)
+		}
 	}
 }
 

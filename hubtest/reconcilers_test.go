@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,6 +41,7 @@ func TestHub_ReconcilersOfAKindThatTheHubPartAdds(t *testing.T) {
 		}),
 	)
 	kinds := fx.Invoke(addWidgets)
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{widgetGroup, "coordination.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	for order, part := range map[string]fx.Option{
 		"the kinds first": fx.Options(kinds, reconcilers), "the kinds last": fx.Options(reconcilers, kinds),
 	} {
@@ -47,7 +49,7 @@ func TestHub_ReconcilersOfAKindThatTheHubPartAdds(t *testing.T) {
 			t.Parallel()
 			hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Scheme(addWidgets),
 				hubtest.HubCRDs(widgetCRDs), hubtest.RemoteCRDs(widgetCRDs),
-				hubtest.Modules(registry.NewModule("widgets", registry.ModuleOptions{Hub: part, Remote: reconcilers})))
+				hubtest.Modules(registry.NewModule("widgets", registry.ModuleOptions{Hub: part, Remote: reconcilers, Rules: rules})))
 			for _, at := range []interface {
 				Create(objects ...client.Object)
 				WaitFor(object client.Object, check func() error)

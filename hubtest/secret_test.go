@@ -45,7 +45,7 @@ func TestRemote_RegisterBySecret(t *testing.T) {
 // A kubeconfig of a remote leads through its faults, and is not that of the hub.
 func TestRemote_Kubeconfig(t *testing.T) {
 	t.Parallel()
-	hub := hubtest.New(t, hubtest.Remotes("edge"))
+	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Rules(may("namespaces", "get")))
 	edge := hub.Remote("edge")
 	kubeconfig := edge.Kubeconfig()
 	if string(kubeconfig) == string(secretOf(t, hub, edge).Data["kubeconfig"]) {

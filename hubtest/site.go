@@ -10,11 +10,13 @@ import (
 	"sync"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // site is what New has made: a hub, its remotes, and the ways to their API servers. It belongs to the
@@ -46,6 +48,14 @@ func newSite(tb testing.TB, opts []Option) *site {
 
 // context returns one for what belongs to the site and must also be possible when the test has ended.
 func (s *site) context() context.Context { return context.WithoutCancel(s.tb.Context()) }
+
+// rules are the permissions of the hub in remotes.
+func (s *site) rules() []rbacv1.PolicyRule {
+	if s.options.rules != nil {
+		return s.options.rules
+	}
+	return registry.RemoteRules(s.process.options(&run{}).Modules...)
+}
 
 // open takes a server of each role from the pool, or starts it, and opens a way to it.
 func (s *site) open(tb testing.TB, roles ...role) []*way {
@@ -105,6 +115,9 @@ func (s *site) end() {
 	s.mu.Unlock()
 	for _, w := range ways {
 		w.close()
+	}
+	for _, u := range s.process.undeclared {
+		s.tb.Errorf("hubtest: %s", u)
 	}
 	if left := findLeaks(s.process.id); len(left) > 0 {
 		s.tb.Errorf("hubtest: the hub has ended, and this goes on:\n%s", strings.Join(left, "\n\n"))

@@ -20,6 +20,9 @@ import (
 // widgetCRDs are files with the CRD of Widget.
 var widgetCRDs = os.DirFS("testdata")
 
+// widgetGroup is the API group of Widget.
+const widgetGroup = "hubtest.example.com"
+
 // Widget is a kind that a module brings along.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -49,7 +52,7 @@ func (l *WidgetList) DeepCopyObject() runtime.Object {
 }
 
 func addWidgets(s *runtime.Scheme) error {
-	version := schema.GroupVersion{Group: "hubtest.example.com", Version: "v1"}
+	version := schema.GroupVersion{Group: widgetGroup, Version: "v1"}
 	s.AddKnownTypes(version, &Widget{}, &WidgetList{})
 	metav1.AddToGroupVersion(s, version)
 	return nil

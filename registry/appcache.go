@@ -296,7 +296,11 @@ func (e *epoch) watchFailed(kind, filtered string, err error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 	case apierrors.IsForbidden(err):
-		e.tracker.blocked(what, block{ReasonForbidden, "grant list and watch: " + err.Error(), false})
+		message := "grant list and watch: " + err.Error()
+		if undeclared := (*undeclaredError)(nil); errors.As(err, &undeclared) {
+			message = undeclared.String()
+		}
+		e.tracker.blocked(what, block{ReasonForbidden, message, false})
 		e.missed()
 	case apierrors.IsNotFound(err):
 		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + kind, true})

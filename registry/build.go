@@ -29,7 +29,7 @@ func (e *epoch) build() error { return e.connect(e.ctx) }
 // ones are not.
 func (e *epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
-	config := e.configFor(e.ctx, limiter)
+	config := e.configFor(e.ctx, limiter, e.rulebookFor(false)) // Also the hub's own code sends with it.
 	httpClient := &http.Client{Transport: config.Transport}
 	discover := func(ctx context.Context) (*mapping, error) { return e.mappings.discover(ctx, config, httpClient) }
 	served, err := discover(ctx)
@@ -37,7 +37,7 @@ func (e *epoch) connect(ctx context.Context) error {
 		return &remoteError{err}
 	}
 	e.mapper = newLiveMapper(served, func() (*mapping, error) { return discover(e.ctx) })
-	work := e.configFor(e.work, limiter)
+	work := e.configFor(e.work, limiter, e.rulebookFor(false, e.chosen...))
 	inner, err := ctrl.NewManager(config, e.managerOptions(work))
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
@@ -62,11 +62,12 @@ func (e *epoch) connect(ctx context.Context) error {
 
 // configFor returns the configuration of clients whose requests a fence ends. All of an app share one
 // limiter.
-func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter) *rest.Config {
+func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared *rulebook) *rest.Config {
 	c := &chain{
 		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
 		limiter: limiter, timeout: e.config.Client.Timeout,
 		intake: e.intake, heard: e.heard, traffic: e.traffic, spans: e.spans.of(e.name, toRemote),
+		declared: declared,
 	}
 	if len(e.inForce()) > 0 {
 		c.decorated = e.decorate(sender{c})
@@ -150,6 +151,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
 		intake: newIntake(e.shapes, int64(e.limits.MaxCacheBytes)), spans: e.spans.of(e.name, toHub),
+		declared: e.rulebookFor(true, e.chosen...),
 	}
 	config := rest.CopyConfig(e.hub)
 	config.QPS = -1

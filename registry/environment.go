@@ -45,6 +45,7 @@ type environment struct {
 	mappings      mappings
 	policy        kubeconfig.Policy
 	journal       *journal
+	undeclared    undeclaredSet
 	stepsSeen
 	starts   *turns // of apps
 	contacts *turns // of first probes

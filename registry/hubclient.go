@@ -14,6 +14,8 @@ type partTransport struct {
 	next   http.RoundTripper
 	fence  context.Context //nolint:containedctx // As that of a chain.
 	module string
+
+	declared *rulebook
 }
 
 // moduleNameKey is the key under which the context of a request carries the module that sends it.
@@ -39,11 +41,12 @@ func (t *partTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return refuse(r, context.Cause(t.fence))
 	}
 	response, err := t.next.RoundTrip(r.WithContext(ctx))
-	switch {
-	case err != nil:
+	if err != nil {
 		end()
 		return nil, err
-	case response.StatusCode == http.StatusSwitchingProtocols: // its body is the connection
+	}
+	t.declared.judge(r, response.StatusCode)
+	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection
 		return response, nil
 	}
 	response.Body = &fencedBody{ReadCloser: response.Body, end: end}

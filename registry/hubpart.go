@@ -91,12 +91,16 @@ func (p *hubPart) changed() {
 	if life != nil {
 		found = life.tracker.list()[0]
 	}
-	stuck := p.stuck()
+	stuck, stale := p.stuck(), life.stale()
 	p.mu.Lock()
 	was := p.now
 	state := p.stateOf(found)
-	if state.State == ModuleRunning && stuck != "" {
+	switch {
+	case state.State != ModuleRunning:
+	case stuck != "":
 		state.State, state.Reason, state.Message = ModuleDegraded, ReasonNoProgress, stuck
+	case stale != "":
+		state.State, state.Reason, state.Message = ModuleDegraded, ReasonStale, stale
 	}
 	changed := was.State != state.State || was.Reason != state.Reason
 	if changed {

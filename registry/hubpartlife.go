@@ -100,7 +100,9 @@ func (l *partLife) config() *rest.Config {
 	config := rest.CopyConfig(l.hub)
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.replica, l.part.entry.name, l.number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &partTransport{next: next, fence: l.ctx, module: l.part.entry.name}
+		return &partTransport{
+			next: next, fence: l.ctx, module: l.part.entry.name, declared: l.rulebookFor(true, l.chosen...),
+		}
 	})
 	return config
 }
@@ -131,6 +133,18 @@ func (l *partLife) managerOptions() ctrl.Options {
 		Logger:                l.log,
 	}
 	return o
+}
+
+// stale returns what is wrong with an informer of the part that is Stale, or nothing. The nil life has none.
+func (l *partLife) stale() string {
+	if l == nil || l.budget.Load() == nil {
+		return ""
+	}
+	stale := l.budget.Load().stale(time.Now())
+	if len(stale) == 0 {
+		return ""
+	}
+	return clean(stale[0].says())
 }
 
 // run runs the life until it fails or ctx ends, and returns why. It does not wait for what it has started: done is

@@ -155,6 +155,7 @@ type lentCache struct {
 
 // GetInformer returns the informer for the object's kind.
 func (c *lentCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	c.budget.watchedBy(c.kindOf(obj), c.by.module)
 	informer, err := c.of(c.by.module, obj).informer(ctx, obj, opts...)
 	return contain(informer, c.by, c.budget), err
 }
@@ -178,6 +179,7 @@ func (c *lentCache) RemoveInformer(ctx context.Context, obj client.Object) error
 func (c *lentCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
+	c.budget.watchedBy(gvk.GroupKind().String(), c.by.module)
 	informer, err := c.ofKind(c.by.module, gvk).informerForKind(ctx, gvk, opts...)
 	return contain(informer, c.by, c.budget), err
 }

@@ -108,18 +108,11 @@ const (
 // namespace. It leaves the name of the object out, every path that it does not know, and what is behind a
 // proxy of the API server, where a name may be anywhere.
 func targetOf(path string) (resource, namespace string) {
-	group := ""
-	before, rest, found := strings.Cut(path, "/api/")
-	if beforeGroup, afterGroup, grouped := strings.Cut(path, "/apis/"); grouped && (!found || len(beforeGroup) < len(before)) {
-		group, rest, _ = strings.Cut(afterGroup, "/")
-	} else if !found {
+	group, namespace, parts := splitPath(path)
+	switch {
+	case parts == nil:
 		return pageOf(path), ""
-	}
-	parts := strings.Split(strings.Trim(rest, "/"), "/")[1:] // without the version
-	if len(parts) > 2 && parts[0] == "namespaces" && !isNamespacePart(parts[2]) {
-		namespace, parts = parts[1], parts[2:]
-	}
-	if len(parts) == 0 {
+	case len(parts) == 0:
 		return discoveryPage, ""
 	}
 	resource = parts[0]
@@ -130,6 +123,22 @@ func targetOf(path string) (resource, namespace string) {
 		resource += "/" + parts[2]
 	}
 	return resource, namespace
+}
+
+// splitPath returns the group and the namespace that an API path is about, and the parts of the path that come after them: a
+// resource, the name of an object, and a subresource. There are none in a path of discovery, and nil in any other path.
+func splitPath(path string) (group, namespace string, parts []string) {
+	before, rest, found := strings.Cut(path, "/api/")
+	if beforeGroup, afterGroup, grouped := strings.Cut(path, "/apis/"); grouped && (!found || len(beforeGroup) < len(before)) {
+		group, rest, _ = strings.Cut(afterGroup, "/")
+	} else if !found {
+		return "", "", nil
+	}
+	parts = strings.Split(strings.Trim(rest, "/"), "/")[1:] // without the version
+	if len(parts) > 2 && parts[0] == "namespaces" && !isNamespacePart(parts[2]) {
+		namespace, parts = parts[1], parts[2:]
+	}
+	return group, namespace, parts
 }
 
 // isNamespacePart reports whether what comes after the name of a namespace belongs to the object of that name.

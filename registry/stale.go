@@ -20,7 +20,7 @@ import (
 // What is in this file shows informers that have lost touch with their remote after the app has started. Informers
 // report errors to nobody who would know the time: each retries on its own, and reads from its store go on.
 
-// stockKey is the key under which the context of a watch carries the stock that it is for.
+// stockKey is the key under which the context of a list or watch carries the stock that it is for.
 type stockKey struct{}
 
 // note changes what is known of the informer's freshness, and has it looked at when it matters.
@@ -120,9 +120,13 @@ func (s *stock) brought() {
 // causeOf says in fixed words why a list or watch failed; it is empty for a nil error.
 func causeOf(err error) string {
 	var panicked *panicError
+	var undeclared *undeclaredError
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &undeclared):
+		text := undeclared.String()
+		return strings.ToUpper(text[:1]) + text[1:] + "."
 	case errors.As(err, &panicked):
 		return "The hub cannot decode the response of the API server."
 	case apierrors.IsForbidden(err):

@@ -41,7 +41,8 @@ type stock struct {
 	sample      tally      // those that have been weighed
 	pages       pages      // of the list that comes in
 	follows     freshness
-	vain        int // streamed lists in a row that ended at once
+	vain        int          // streamed lists in a row that ended at once
+	undeclared  []Undeclared // why the last request was refused that was refused for lack of permissions
 }
 
 // SetTransform sets what is done with every object besides counting it.
@@ -131,11 +132,12 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				s.begin(false)
 			}
 			err = safely(func() (err error) {
-				return decoding(ctx, "list "+s.what, func(ctx context.Context) (err error) {
+				return decoding(context.WithValue(ctx, stockKey{}, s), "list "+s.what, func(ctx context.Context) (err error) {
 					list, err = inner.ListWithContext(ctx, o)
 					return err
 				})
 			})
+			err = s.explained(err)
 			s.notePanic(err)
 			s.listed(ctx, err)
 			if err == nil {
@@ -154,7 +156,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			}
 			w, err := inner.WatchWithContext(context.WithValue(ctx, stockKey{}, s), o)
 			if err != nil {
-				return nil, s.refused(ctx, err, streams && o.ResourceVersion == "")
+				return nil, s.refused(ctx, s.explained(err), streams && o.ResourceVersion == "")
 			}
 			s.budget.epoch.tracker.blocked(s.what, block{})
 			s.watching()

@@ -4,7 +4,6 @@ package registry
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -202,11 +201,11 @@ func (t *tracker) waiting() Facet {
 		return Facet{}
 	}
 	slices.Sort(names)
-	return Facet{
-		Status:  metav1.ConditionFalse,
-		Reason:  t.worst().reason,
-		Message: clean(fmt.Sprintf("module %s: %s", strings.Join(names, ", "), t.worst().message)),
+	worst, of := t.worst(), "module "+strings.Join(names, ", ")
+	if !strings.HasPrefix(worst.message, of+" ") {
+		worst.message = of + ": " + worst.message
 	}
+	return Facet{Status: metav1.ConditionFalse, Reason: worst.reason, Message: clean(worst.message)}
 }
 
 // worst returns what an operator should look at first of all that is in the way. The caller holds the lock.

@@ -42,6 +42,7 @@ type chain struct {
 	decorated http.RoundTripper
 	traffic   *traffic      // counts requests; nil counts nothing
 	spans     *requestSpans // nil makes none
+	declared  *rulebook     // finds requests that modules do not declare; nil finds none
 }
 
 // RoundTrip sends the request through the layers.
@@ -64,6 +65,7 @@ func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	exchangeOf(own).answered(response)
+	c.declared.judge(r, response.StatusCode)
 	if kind == kindStream && response.StatusCode != http.StatusOK {
 		// It is no stream: client-go reads it to its end before it says so.
 		kind = kindUnary

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/fx"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcbuilder "sigs.k8s.io/multicluster-runtime/pkg/builder"
@@ -53,11 +54,16 @@ func setUp(mgr mcmanager.Manager) error {
 		Complete(&configMaps{mgr})
 }
 
+// rules are the permissions that the controller needs in remotes.
+func rules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}}}
+}
+
 // newExample returns the modules of a hub that runs a controller which was written with multicluster-runtime.
 func newExample() []registry.Module {
 	return []registry.Module{
 		multiclusterruntime.Module,
-		registry.NewModule("configmaps", registry.ModuleOptions{Hub: fx.Invoke(setUp)}),
+		registry.NewModule("configmaps", registry.ModuleOptions{Hub: fx.Invoke(setUp), Rules: rules()}),
 	}
 }
 

@@ -55,7 +55,7 @@ func TestExample_Terms(t *testing.T) {
 func TestExample_HubPartFails(t *testing.T) {
 	t.Parallel()
 	var lives atomic.Int64
-	failing := registry.NewModule("failing", registry.ModuleOptions{Hub: fx.Options(
+	failing := registry.NewModule("failing", registry.ModuleOptions{Rules: rules(), Hub: fx.Options(
 		fx.Invoke(setUp),
 		fx.Invoke(func(l fx.Lifecycle) {
 			l.Append(fx.StartHook(func() error {

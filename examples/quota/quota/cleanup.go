@@ -15,7 +15,7 @@ import (
 func Cleanup(remote client.Client) registry.CleanupStep {
 	return registry.CleanupStep{Name: "quota/resourcequotas", Run: func(ctx context.Context) error {
 		var all corev1.ResourceQuotaList
-		if err := remote.List(ctx, &all, client.HasLabels{ours}); err != nil {
+		if err := remote.List(ctx, &all, client.MatchingLabels{managed: "true"}); err != nil {
 			return err
 		}
 		for i := range all.Items {

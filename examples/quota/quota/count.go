@@ -43,7 +43,7 @@ type accountant struct {
 func (a *accountant) Reconcile(ctx context.Context, r watch.Request) (ctrl.Result, error) {
 	var all corev1.ResourceQuotaList
 	err := a.remotes.WithClient(ctx, r.Cluster, func(ctx context.Context, remote client.Client) error {
-		return remote.List(ctx, &all, client.HasLabels{ours})
+		return remote.List(ctx, &all, client.MatchingLabels{managed: "true"})
 	})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("count the quotas of %s: %w", r.Cluster, err)

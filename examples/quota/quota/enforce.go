@@ -7,20 +7,22 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/clusterfx/clusterfx/registry"
 )
 
 const (
-	team  = "team"                               // the label of Namespaces
-	name  = "clusterfx-quota"                    // of the ResourceQuotas, and of the ConfigMap in the hub
-	owner = client.FieldOwner("clusterfx-quota") // of every field that is written
-	ours  = "quota.example.com/managed"          // the label of the ResourceQuotas
+	team    = "team"                               // the label of Namespaces
+	name    = "clusterfx-quota"                    // of the ResourceQuotas, and of the ConfigMap in the hub
+	owner   = client.FieldOwner("clusterfx-quota") // of the fields of the ConfigMap
+	managed = "quota.example.com/managed"          // the label of the ResourceQuotas
 )
 
 // Enforce adds the reconciler to a remote's app. In there, Manager and Client are the remote's.
@@ -44,7 +46,8 @@ type enforcer struct {
 	pods   int64
 }
 
-// Reconcile gives a Namespace its ResourceQuota.
+// Reconcile gives a Namespace its ResourceQuota. The cache has only ResourceQuotas with the label managed, see CacheFilters
+// in Module: any other ResourceQuota of that name makes CreateOrUpdate fail, and stays as it is.
 func (e *enforcer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 	var namespace corev1.Namespace
 	if err := e.remote.Get(ctx, r.NamespacedName, &namespace); err != nil {
@@ -53,13 +56,17 @@ func (e *enforcer) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, 
 	if namespace.Labels[team] == "" || !namespace.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	quota := corev1ac.ResourceQuota(name, namespace.Name).
-		WithLabels(map[string]string{ours: "true"}).
-		WithSpec(corev1ac.ResourceQuotaSpec().WithHard(corev1.ResourceList{
-			corev1.ResourcePods: *resource.NewQuantity(e.pods, resource.DecimalSI),
-		}))
-	if err := e.remote.Apply(ctx, quota, owner, client.ForceOwnership); err != nil {
-		return ctrl.Result{}, fmt.Errorf("apply the quota of %s: %w", namespace.Name, err)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: name}}
+	_, err := controllerutil.CreateOrUpdate(ctx, e.remote, quota, func() error {
+		metav1.SetMetaDataLabel(&quota.ObjectMeta, managed, "true")
+		quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(e.pods, resource.DecimalSI)}
+		return nil
+	})
+	if apierrors.IsAlreadyExists(err) {
+		err = fmt.Errorf("if the ResourceQuota does not have the label %s, delete it or rename it: %w", managed, err)
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("write the ResourceQuota %s in %s: %w", name, namespace.Name, err)
 	}
 	return ctrl.Result{}, nil
 }

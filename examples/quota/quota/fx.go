@@ -4,8 +4,10 @@ package quota
 
 import (
 	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -20,9 +22,12 @@ var Module = registry.NewModule("quota", registry.ModuleOptions{
 	Hub:    fx.Invoke(Count), // in the hub
 	Config: registry.ConfigOf(Defaults),
 	Select: registry.Selector{MinVersion: "1.30"},
+	CacheFilters: []registry.CacheFilter{ // what others made does not exist for the module
+		{Object: &corev1.ResourceQuota{}, Labels: labels.SelectorFromSet(labels.Set{managed: "true"})},
+	},
 	Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []string{"list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []string{"list", "watch", "create", "update", "delete"}},
 	},
 	HubRules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}},

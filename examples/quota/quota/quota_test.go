@@ -3,15 +3,16 @@
 package quota_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/examples/quota/quota"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -65,8 +66,7 @@ func TestQuota_Outage(t *testing.T) {
 // The module works with the rights that it declares, and no others, in the remote and in the hub.
 func TestQuota_Rights(t *testing.T) {
 	t.Parallel()
-	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module),
-		hubtest.Rules(registry.RemoteRules(quota.Module)...), hubtest.DeclaredHubRights())
+	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module), hubtest.DeclaredHubRights())
 	hub.WaitHubPart("quota", registry.ModuleRunning, "")
 	hub.Remote("a").Create(namespace("shop"))
 	hub.Remote("a").WaitFor(quotaIn("shop"), func() error { return nil })
@@ -79,16 +79,35 @@ func TestQuota_Config(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module),
 		hubtest.Clusters(func(c *hubv1.Cluster) { c.Labels = map[string]string{"tier": "edge"} }),
-		hubtest.HubOptions(func(o *app.Options) {
-			o.Registry.ModuleConfigs = []registry.ModuleConfig{{Name: "quota", Overrides: []registry.ConfigOverride{{
-				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}},
-				Config:   []byte(`{"pods": 10}`),
-			}}}}
-		}))
+		hubtest.ModuleConfig("quota", `
+config: {pods: 50}
+overrides:
+- selector: {matchLabels: {tier: edge}}
+  config: {pods: 10}
+`))
 	a := hub.Remote("a")
 	a.Create(namespace("shop"))
 	made := quotaIn("shop")
 	a.WaitFor(made, func() error { return expect(made.Spec.Hard.Pods().Value(), 10) })
+}
+
+// A ResourceQuota of the same name that the module did not create stays as it is, also when the remote is deregistered.
+func TestQuota_NameTaken(t *testing.T) {
+	t.Parallel()
+	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module))
+	a := hub.Remote("a")
+	theirs := quotaIn("shop")
+	theirs.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("5")}
+	a.Blackhole() // The module sees the Namespace with the ResourceQuota.
+	a.Create(namespace("shop"), theirs)
+	a.Mend()
+	a.Create(namespace("zoo")) // It comes after shop.
+	a.WaitFor(quotaIn("zoo"), func() error { return nil })
+	a.Deregister()
+	a.WaitGone(quotaIn("zoo"))
+	a.WaitFor(theirs, func() error {
+		return errors.Join(expect(theirs.Spec.Hard.Pods().Value(), 5), expect(len(theirs.Labels), 0))
+	})
 }
 
 // Nothing is left in a remote that leaves.

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubtest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/hubtest"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// A test of a module whose requests are refused because it does not declare them fails, also where the module does what the
+// test expects of it. So does a test that has restarted the hub meanwhile.
+func TestUndeclared(t *testing.T) {
+	t.Parallel()
+	const rules, hubRules = "in its Rules: add it there and run hub register again", "in its HubRules: add it there and run hub install again"
+	for name, c := range map[string]struct {
+		test func(*failing)
+		want string
+	}{
+		"a watch": {func(tb *failing) { // The informer lists again and again.
+			hub := hubtest.New(tb, hubtest.Remotes("edge"), hubtest.Modules(echoThatMay("list")))
+			expectEcho(tb, hub, hub.Remote("edge"), "hello")
+			hub.Restart()
+		}, `hubtest: module echo does not declare "watch configmaps" ` + rules},
+		"a write": {func(tb *failing) {
+			hub := hubtest.New(tb, hubtest.Remotes("edge"), hubtest.Modules(greeterThatMay("update")))
+			hub.Eventually(func() error {
+				if len(hub.Registry().Undeclared()) == 0 {
+					return errors.New("nothing was refused")
+				}
+				return nil
+			})
+		}, `hubtest: module greeter does not declare "create configmaps" ` + rules},
+		"a watch of a hub part": {func(tb *failing) {
+			hub := hubtest.New(tb, hubtest.DeclaredHubRights(), hubtest.Modules(
+				marking("lists", nil, may("configmaps", "list"), may("secrets", "create")),
+			))
+			hub.Create(configMap("one"))
+			hub.WaitFor(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "lists-one"}}, func() error { return nil })
+		}, `hubtest: module lists does not declare "watch configmaps" ` + hubRules},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if said := fails(t, c.test); said != c.want {
+				t.Errorf("the test fails with %q, want %q", said, c.want)
+			}
+		})
+	}
+}
+
+// A module has the configuration that an operator writes for it, and a text that no operator can write fails the test.
+func TestModuleConfig(t *testing.T) {
+	t.Parallel()
+	t.Run("right", func(t *testing.T) {
+		t.Parallel()
+		hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", `
+config: {greeting: good morning}
+overrides:
+- selector: {matchLabels: {region: br}}
+  config: {greeting: bom dia}
+`))
+		hub.AddRemote("b", func(c *hubv1.Cluster) { c.Labels = map[string]string{"region": "br"} })
+		for remote, want := range map[string]string{"a": "good morning", "b": "bom dia"} {
+			made := configMap("greeting")
+			hub.Remote(remote).WaitFor(made, func() error { return equal(made.Data["text"], want) })
+		}
+	})
+	for text, want := range map[string]string{
+		"conf: {}":               `the configuration of module greeter: error unmarshaling JSON: while decoding JSON: json: unknown field "conf"`,
+		"name: other":            "the configuration of module greeter: name: leave it out",
+		"config: {greting: hi}":  `greting`,
+		"config: {greeting: ''}": "greeting: use a text",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			said := fails(t, func(tb *failing) {
+				hubtest.New(tb, hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", text))
+			})
+			if !strings.Contains(said, want) {
+				t.Errorf("the test fails with %q, want %q", said, want)
+			}
+		})
+	}
+}
+
+// greeting is the configuration of the module greeter.
+type greeting struct {
+	Greeting string `json:"greeting"`
+}
+
+// Validate implements what package registry asks of configurations.
+func (g greeting) Validate() error {
+	if g.Greeting == "" {
+		return errors.New("greeting: use a text")
+	}
+	return nil
+}
+
+// greeter is a module that keeps its greeting in a ConfigMap of each remote.
+func greeter() registry.Module { return greeterThatMay("create", "update") }
+
+// greeterThatMay is greeter with these declared verbs on ConfigMaps, besides those to read them.
+func greeterThatMay(verbs ...string) registry.Module {
+	return registry.NewModule("greeter", registry.ModuleOptions{
+		Config: registry.ConfigOf(func() greeting { return greeting{"hello"} }),
+		Rules:  []rbacv1.PolicyRule{may("configmaps", append(verbs, "list", "watch")...)},
+		Remote: fx.Invoke(func(p registry.Remote, config greeting) error {
+			return ctrl.NewControllerManagedBy(p.Manager).Named("greeter").For(&corev1.ConfigMap{}).
+				WatchesRawSource(registry.InitialRequest(ctrl.Request{})).
+				Complete(reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+					made := configMap("greeting")
+					_, err := ctrl.CreateOrUpdate(ctx, p.Client, made, func() error {
+						made.Data = map[string]string{"text": config.Greeting}
+						return nil
+					})
+					return ctrl.Result{}, err
+				}))
+		}),
+	})
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// What is in this file finds the permissions that a module uses and does not declare. To grant them in one remote would
+// fix that remote only: every other remote gets what the module declares.
+
+// Undeclared is a permission that a module needs for a request which an API server has refused, and does not declare.
+type Undeclared struct {
+	// Module is the name of the module. If it is not known which module of an app has sent the request, it is the names
+	// of all that may have, joined by "or".
+	Module string
+	// Right is the permission, such as "watch namespaces".
+	Right string
+	// InHub says that the API server of the hub has refused the request: HubRules lack the permission, and not Rules.
+	InHub bool
+}
+
+// String returns the problem with what to do about it.
+func (u Undeclared) String() string {
+	rules, command := "Rules", "hub register"
+	if u.InHub {
+		rules, command = "HubRules", "hub install"
+	}
+	return fmt.Sprintf("module %s does not declare %q in its %s: add it there and run %s again", u.Module, u.Right, rules, command)
+}
+
+// Undeclared returns the permissions that modules lacked in this process because they do not declare them, sorteb.
+func (r *Registry) Undeclared() []Undeclared { return r.undeclared.list() }
+
+// undeclaredSet are the permissions that were found so far.
+type undeclaredSet struct {
+	mu    sync.Mutex // protects known
+	known map[Undeclared]struct{}
+}
+
+// maxUndeclared bounds the set.
+const maxUndeclared = 256
+
+// add adds a permission, and reports whether it is new.
+func (s *undeclaredSet) add(u Undeclared) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.known[u]; known || len(s.known) >= maxUndeclared {
+		return false
+	}
+	if s.known == nil {
+		s.known = map[Undeclared]struct{}{}
+	}
+	s.known[u] = struct{}{}
+	return true
+}
+
+func (s *undeclaredSet) list() []Undeclared {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.known), func(x, y Undeclared) int {
+		return cmp.Or(cmp.Compare(x.Module, y.Module), cmp.Compare(x.Right, y.Right))
+	})
+}
+
+// rulebook compares the requests of an App that one side refuses with what its modules declare.
+type rulebook struct {
+	modules catalog
+	found   *undeclaredSet
+	log     logr.Logger
+	inHub   bool
+	// senders are the modules that may have sent a request which carries no module.
+	senders []string
+}
+
+// rulebookFor returns the rulebook for requests to one side. senders are the modules that may send one which carries no
+// module.
+func (l *lifetime) rulebookFor(inHub bool, senders ...choice) *rulebook {
+	b := &rulebook{modules: l.modules, found: &l.undeclared, log: l.log, inHub: inHub}
+	for _, one := range senders {
+		b.senders = append(b.senders, one.name)
+	}
+	return b
+}
+
+// judge takes note of a response. If the request was refused for lack of a permission that the modules do not declare, the
+// informer that has sent it explains the refusal with that.
+func (b *rulebook) judge(r *http.Request, status int) {
+	if b == nil || status != http.StatusForbidden {
+		return
+	}
+	used, ok := useOf(r)
+	if !ok {
+		return
+	}
+	s, _ := r.Context().Value(stockKey{}).(*stock)
+	var found []Undeclared
+	switch g := guardOf(r.Context()); {
+	case s != nil:
+		used.verbs = []string{"list", "watch"} // An informer needs both.
+		for _, user := range s.users() {
+			found = append(found, b.lackedBy(used, user)...)
+		}
+		s.refusedFor(found)
+	case g != nil:
+		found = b.lackedBy(used, g.module)
+	default:
+		found = b.lackedBy(used, b.senders...)
+	}
+	for _, u := range found {
+		if b.found.add(u) {
+			b.log.Info("A module lacks a permission that it does not declare", "problem", u.String())
+		}
+	}
+}
+
+// lackedBy returns the permission that each of some modules lacks, one of which has sent a request.
+func (b *rulebook) lackedBy(used use, senders ...string) []Undeclared {
+	right := ""
+	for _, name := range senders {
+		entry := b.modules.find(name)
+		if entry == nil {
+			return nil
+		}
+		if right = used.undeclaredBy(entry.Module, b.inHub); right == "" {
+			return nil
+		}
+	}
+	if right == "" {
+		return nil
+	}
+	return []Undeclared{{Module: strings.Join(senders, " or "), Right: right, InHub: b.inHub}}
+}
+
+// use is what a request needs: some verbs on one resource.
+type use struct {
+	verbs                      []string
+	group, resource, namespace string
+	name                       string // of the object; empty for a collection
+}
+
+// useOf returns what a request needs. It reports false for a request that is about no resource: whoever is authenticated may
+// ask what an API server serves.
+func useOf(r *http.Request) (use, bool) {
+	group, namespace, parts := splitPath(r.URL.Path)
+	if len(parts) == 0 {
+		return use{}, false
+	}
+	u := use{group: group, namespace: namespace, resource: parts[0]}
+	if len(parts) > 1 {
+		u.name = parts[1]
+	}
+	if len(parts) > 2 {
+		u.resource += "/" + parts[2]
+	}
+	u.verbs = verbsOf(r, u.name != "")
+	if u.name == "" && r.Method != http.MethodPost {
+		if selector, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector")); err == nil {
+			u.name, _ = selector.RequiresExactMatch("metadata.name")
+		}
+	}
+	return u, true
+}
+
+// verbsOf returns the verbs that a request on a named object or a collection needs. To apply an object that does not exist
+// needs create, too.
+func verbsOf(r *http.Request, named bool) []string {
+	switch r.Method {
+	case http.MethodPost:
+		return []string{"create"}
+	case http.MethodPut:
+		return []string{"update"}
+	case http.MethodPatch:
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+			return []string{"create", "patch"}
+		}
+		return []string{"patch"}
+	case http.MethodDelete:
+		if !named {
+			return []string{"deletecollection"}
+		}
+		return []string{"delete"}
+	}
+	switch {
+	case named:
+		return []string{"get"}
+	case kindOf(r) == kindStream:
+		return []string{"watch"}
+	}
+	return []string{"list"}
+}
+
+// undeclaredBy returns the permission that a module lacks in what it declares for one side, or nothing.
+func (u use) undeclaredBy(m Module, inHub bool) string {
+	declared, place := RemoteRules(m), ""
+	if inHub {
+		declared = nil
+		for _, part := range HubRules(m) {
+			if part.Namespace == "" || part.Namespace == u.namespace {
+				declared = append(declared, part.Rules...)
+			}
+		}
+		if len(m.HubNamespaces()) > 0 {
+			place = orWord(u.namespace, "all namespaces")
+		}
+	}
+	right := rbacv1.PolicyRule{APIGroups: []string{u.group}, Resources: []string{u.resource}}
+	var missing []string
+	for _, verb := range u.verbs {
+		right.Verbs, right.ResourceNames = []string{verb}, nil
+		if u.name != "" {
+			right.ResourceNames = []string{u.name}
+		}
+		if covered, _ := validation.Covers(declared, []rbacv1.PolicyRule{right}); !covered {
+			missing = append(missing, verb)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	right.Verbs, right.ResourceNames = []string{strings.Join(missing, " and ")}, nil
+	return describeRight(right, place)
+}
+
+// undeclaredError is the refusal of a list or watch that a module does not declare.
+type undeclaredError struct {
+	Undeclared
+
+	refusal error
+}
+
+func (e *undeclaredError) Error() string { return e.String() }
+
+// Unwrap returns the refusal.
+func (e *undeclaredError) Unwrap() error { return e.refusal }
+
+// users returns the modules that use the informer.
+func (s *stock) users() []string {
+	s.budget.mu.Lock()
+	defer s.budget.mu.Unlock()
+	return slices.Clone(s.budget.watchers[s.kind])
+}
+
+// refusedFor notes which permissions the request under way was refused for that modules do not declare.
+func (s *stock) refusedFor(found []Undeclared) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.undeclared = found
+}
+
+// explained returns the error of a list or watch, with the cause if it was refused for what a module does not declare.
+func (s *stock) explained(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.undeclared) == 0 {
+		return err
+	}
+	return &undeclaredError{s.undeclared[0], err}
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
+)
+
+// counting returns the module counter with these rules.
+func counting(c *counter, rules ...rbacv1.PolicyRule) registry.Module {
+	return registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(c.setUp), Rules: rules})
+}
+
+func expectUndeclared(t *testing.T, r *registry.Registry, want ...registry.Undeclared) {
+	t.Helper()
+	if diff := cmp.Diff(want, r.Undeclared()); diff != "" {
+		t.Errorf("undeclared: %s", diff)
+	}
+}
+
+// An informer whose module does not declare watch gets its objects from lists, so that the app becomes Ready; then it is
+// Stale, and the message names the rule that is missing in the module.
+func TestUndeclared_Watch(t *testing.T) {
+	t.Parallel()
+	var c counter
+	mine := []rbacv1.PolicyRule{rule("configmaps", "get", "list", "patch")}
+	r, _ := soonStale(t, counting(&c, mine...))
+	spawn(t, r, "edge", limited(t, fleettest.Cluster(t, "one"), "may-not-watch", mine...))
+	info := expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale)
+	const problem = `odule counter does not declare "watch configmaps" in its Rules: add it there and run hub register again`
+	expectSays(t, info, "ConfigMap", "M"+problem)
+	expectUndeclared(t, r, registry.Undeclared{Module: "counter", Right: "watch configmaps"})
+	if got := r.Undeclared()[0].String(); got != "m"+problem {
+		t.Errorf("the problem is %q", got)
+	}
+}
+
+// An informer that may do nothing keeps the app from starting, with the rules that are missing in the module.
+func TestUndeclared_ListAndWatch(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r, _ := soonStale(t, c.module())
+	if err := r.Ensure("edge", limited(t, fleettest.Cluster(t, "one"), "may-do-nothing")); err != nil {
+		t.Fatal(err)
+	}
+	info := expectState(t, r, "edge", registry.StateStarting, registry.ReasonForbidden)
+	const problem = `module counter does not declare "list and watch configmaps" in its Rules: add it there and run hub register again`
+	if info.App.Message != problem || !strings.Contains(info.Modules[0].Message, problem) {
+		t.Errorf("%+v", info)
+	}
+}
+
+// A permission that the module declares and the remote refuses is granted in the remote.
+func TestUndeclared_DeclaredIsGranted(t *testing.T) {
+	t.Parallel()
+	var c counter
+	r, _ := soonStale(t, counting(&c, rule("configmaps", "get", "list", "watch", "patch")))
+	f, config := newFront(t, fleettest.Cluster(t, "one"))
+	spawn(t, r, "edge", config)
+	f.set(watchesOf(configMaps), refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
+	info := expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale)
+	expectSays(t, info, "status 403", "grant it in the remote cluster")
+	expectUndeclared(t, r)
+}
+
+// Requests of a module are compared with its declared rules: those of its controllers, those that its other goroutines
+// send, and those of its hub part. What the hub's own code sends is nobody's to declare.
+func TestUndeclared_Requests(t *testing.T) {
+	t.Parallel()
+	create := func(ctx context.Context, c client.Client, kind client.Object) {
+		kind.SetNamespace("default")
+		kind.SetGenerateName("test-")
+		if err := c.Create(ctx, kind); err == nil {
+			t.Errorf("a %T was created", kind)
+		}
+	}
+	var c counter
+	sends := registry.NewModule("sends", registry.ModuleOptions{
+		Rules: []rbacv1.PolicyRule{rule("configmaps", "list", "watch", "get")},
+		Remote: fx.Invoke(func(p registry.Remote) error {
+			create(t.Context(), p.Client, &corev1.Secret{})
+			return ctrl.NewControllerManagedBy(p.Manager).Named("sends").For(&corev1.ConfigMap{}).Complete(reconcile.Func(
+				func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+					create(ctx, p.Client, &corev1.ServiceAccount{})
+					c.reconciles.Add(1)
+					return ctrl.Result{}, nil
+				}))
+		}),
+		Hub: fx.Invoke(func(m ctrl.Manager, r *registry.Registry) error {
+			return watch.ControllerManagedBy(m, r).Named("sends").WatchesRemote(&corev1.Pod{}, watch.Options[client.Object]{}).
+				Complete(reconcile.TypedFunc[watch.Request](func(context.Context, watch.Request) (ctrl.Result, error) {
+					return ctrl.Result{}, nil
+				}))
+		}),
+	})
+	r, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{}, sends.Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	one := fleettest.Cluster(t, "one")
+	if err := clientFor(t, one).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Namespace: "default"}}); err != nil {
+		t.Fatal(err)
+	}
+	spawn(t, r, "edge", limited(t, one, "may-not-create", rule("configmaps", "list", "watch", "get")))
+	if err := r.WithClient(t.Context(), "edge", func(ctx context.Context, remote client.Client) error {
+		create(ctx, remote, &corev1.Service{})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if all := r.Undeclared(); c.reconciles.Load() == 0 || len(all) < 3 {
+			return missing(all)
+		}
+		return nil
+	})
+	expectUndeclared(t, r, registry.Undeclared{Module: "sends", Right: "create secrets"},
+		registry.Undeclared{Module: "sends", Right: "create serviceaccounts"}, registry.Undeclared{Module: "sends", Right: "list and watch pods"})
+}
+
+// A hub part that may list and not watch runs until its informer is Stale. Its state names the missing rule.
+func TestUndeclared_HubPart(t *testing.T) {
+	t.Parallel()
+	c := fleettest.Cluster(t, "hub")
+	mine := rule("secrets", "get", "list")
+	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: "hub-may-not-watch", Rules: []rbacv1.PolicyRule{mine}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := registry.Options{Limits: registry.Limits{StaleAfter: staleAfter}}
+	r, run, err := hubAppWith(t, credential.Config(), o, registry.NewModule("lists", registry.ModuleOptions{
+		HubRules: []rbacv1.PolicyRule{mine}, Hub: fx.Invoke(func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).Named("lists").For(&corev1.Secret{}).Complete(idle())
+		}),
+	}).Option())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	part := expectPart(t, r, "lists", registry.ModuleDegraded,
+		`odule lists does not declare "watch secrets" in its HubRules: add it there and run hub install again`)
+	if part.Reason != registry.ReasonStale {
+		t.Errorf("%+v", part)
+	}
+	expectUndeclared(t, r, registry.Undeclared{Module: "lists", Right: "watch secrets", InHub: true})
+}
+
+// missing is an error that says what was found.
+type missing []registry.Undeclared
+
+func (m missing) Error() string {
+	return "so far: " + cmp.Diff([]registry.Undeclared(nil), []registry.Undeclared(m))
+}
