@@ -39,7 +39,7 @@ func TestCluster_StatusNamesControllers(t *testing.T) {
 			return nil
 		})
 	}
-	expect(hubv1.ModuleWaiting, hubv1.ReasonForbidden, "403 Forbidden to GET /api/v1/nodes")
+	expect(hubv1.ModuleWaiting, hubv1.ReasonForbidden, `module undeclared does not declare "list and watch nodes" in its Rules`)
 	withRights(t, remote, "controllers", everything)
 	h.expectReady(name)
 	expect(hubv1.ModuleRunning, "", "")
