@@ -110,20 +110,43 @@ var agreements = map[string]func(outcome) bool{
 	},
 }
 
-// No two conditions contradict each other, whatever comes together, also what the registry never says.
+// No two conditions contradict each other, whatever comes together, also what the registry never says. What a module
+// may do depends on reachability and identity together, so each draw is combined with all of these.
 func TestConditionsOf_AgreeWithEachOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		o := drawOutcome(t)
-		for what, holds := range agreements {
-			if !holds(o) {
-				t.Errorf("%s: %+v", what, o.conditions)
+		cluster, found, info := drawInfo(t)
+		for _, info.Reachable = range reachables() {
+			for _, info.Identity = range identities() {
+				o := outcomeOf(cluster, found, info)
+				for what, holds := range agreements {
+					if !holds(o) {
+						t.Errorf("%s: %+v", what, o.conditions)
+					}
+				}
 			}
 		}
 	})
 }
 
-func drawOutcome(t *rapid.T) outcome {
+func reachables() []registry.Facet {
+	return []registry.Facet{
+		{},
+		facet(yes, hubv1.ReasonProbeSucceeded), facet(unclear, hubv1.ReasonPending), facet(no, hubv1.ReasonUnreachable),
+		facet(no, hubv1.ReasonTLSFailed), facet(no, hubv1.ReasonUnauthorized), facet(no, hubv1.ReasonForbidden),
+		facet(no, hubv1.ReasonAddressNotAllowed),
+	}
+}
+
+func identities() []registry.Facet {
+	return []registry.Facet{
+		{},
+		facet(yes, hubv1.ReasonSameCluster), facet(yes, hubv1.ReasonFirstContact), facet(unclear, hubv1.ReasonForbidden),
+		facet(unclear, hubv1.ReasonPending), facet(no, hubv1.ReasonIdentityChanged),
+	}
+}
+
+func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 	draw := func(name string, facets ...registry.Facet) registry.Facet {
 		return rapid.SampledFrom(facets).Draw(t, name)
 	}
@@ -142,11 +165,6 @@ func drawOutcome(t *rapid.T) outcome {
 			registry.StatePending, registry.StateStarting, registry.StateReady, registry.StateUnreachable,
 			registry.StateFailed, registry.StatePaused, registry.StateStopping,
 		}).Draw(t, "info.State"),
-		Reachable: draw("reachable", none, facet(yes, hubv1.ReasonProbeSucceeded), facet(unclear, hubv1.ReasonPending),
-			facet(no, hubv1.ReasonUnreachable), facet(no, hubv1.ReasonTLSFailed), facet(no, hubv1.ReasonUnauthorized),
-			facet(no, hubv1.ReasonForbidden), facet(no, hubv1.ReasonAddressNotAllowed)),
-		Identity: draw("identity", none, facet(yes, hubv1.ReasonSameCluster), facet(yes, hubv1.ReasonFirstContact),
-			facet(unclear, hubv1.ReasonForbidden), facet(unclear, hubv1.ReasonPending), facet(no, hubv1.ReasonIdentityChanged)),
 		App: draw("app", none, facet(yes, hubv1.ReasonRunning), facet(yes, hubv1.ReasonStale), facet(no, hubv1.ReasonStale),
 			facet(unclear, hubv1.ReasonStarting), facet(no, hubv1.ReasonModuleFailed), facet(no, hubv1.ReasonQuarantined)),
 		Authorized:     draw("authorized", none, facet(yes, hubv1.ReasonAllowed), facet(no, hubv1.ReasonRightsMissing)),
@@ -155,6 +173,10 @@ func drawOutcome(t *rapid.T) outcome {
 		CredentialName: rapid.SampledFrom([]string{"", "old", "new"}).Draw(t, "credential in use"),
 		Restarts:       rapid.IntRange(0, crashLoop).Draw(t, "restarts"),
 	}
+	return cluster, found, info
+}
+
+func outcomeOf(cluster *hubv1.Cluster, found credentials, info registry.Info) outcome {
 	o := outcome{cluster: cluster, conditions: map[string]metav1.Condition{}}
 	found, o.info = remote{info: info}.inUse(found, cluster, client.ObjectKey{Namespace: "ns", Name: "a"})
 	for _, one := range conditionsOf(cluster, stepsOf(cluster, found, o.info)) {
