@@ -16,7 +16,9 @@ import (
 
 // mutant is one wrong version of the code.
 type mutant struct {
-	list string // the file that it is in, without its ending
+	list   string // the file that it is in, without its ending
+	number int    // among those that are tried
+	binary string // which it shares with others, or ""
 
 	// Breaks says what is wrong in one line.
 	Breaks string `json:"breaks"`

@@ -40,14 +40,17 @@ var errUnhealthy = errors.New("its tests fail without it, or do not compile")
 func (t *trial) tryAll(ctx context.Context, all []mutant) error {
 	var trying errgroup.Group
 	trying.SetLimit(max(1, t.parallel))
+	for i := range all {
+		all[i].number = i
+	}
 	for _, group := range byPackage(all) {
-		isHealthy, err := t.checkHealth(ctx, group)
+		isHealthy, err := t.prepare(ctx, group)
 		if err != nil && ctx.Err() == nil {
 			t.report.say("ERROR     %v\n", err)
 		}
-		for i := range group {
+		for _, m := range group {
 			trying.Go(func() error {
-				t.tryOne(ctx, &group[i], isHealthy(&group[i]))
+				t.tryOne(ctx, m, isHealthy(m))
 				return nil
 			})
 		}
@@ -71,10 +74,11 @@ func (t *trial) tryOne(ctx context.Context, m *mutant, isHealthy bool) {
 }
 
 // byPackage groups mutants by the package of their tests, in the order of the first of each.
-func byPackage(all []mutant) [][]mutant {
-	var groups [][]mutant
-	for _, m := range all {
-		i := slices.IndexFunc(groups, func(g []mutant) bool { return g[0].Package == m.Package })
+func byPackage(all []mutant) [][]*mutant {
+	var groups [][]*mutant
+	for i := range all {
+		m := &all[i]
+		i := slices.IndexFunc(groups, func(g []*mutant) bool { return g[0].Package == m.Package })
 		if i < 0 {
 			i, groups = len(groups), append(groups, nil)
 		}
@@ -83,19 +87,39 @@ func byPackage(all []mutant) [][]mutant {
 	return groups
 }
 
-// checkHealth runs the tests of a group's mutants without any of them. It returns which mutants can be tried, and
-// an error if that is not all.
-func (t *trial) checkHealth(ctx context.Context, group []mutant) (isHealthy func(*mutant) bool, err error) {
+// prepare compiles a binary for the mutants of a group that can share one.
+func (t *trial) prepare(ctx context.Context, group []*mutant) (isHealthy func(*mutant) bool, err error) {
 	none := func(*mutant) bool { return false }
+	texts, joined, err := t.join(group)
+	if err != nil {
+		return none, err
+	}
 	dir, err := os.MkdirTemp(t.dir, "")
 	if err != nil {
 		return none, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	binary, err := t.compile(ctx, dir, group[0].Package)
+	overlay, err := t.overlay(dir, texts)
 	if err != nil {
 		return none, err
 	}
+	binary, err := t.compile(ctx, dir, group[0].Package, "-overlay", overlay)
+	if err != nil {
+		t.report.say("          each mutant of %s has a binary of its own, because they do not share one: %v\n", group[0].Package, err)
+		clear(joined)
+		if binary, err = t.compile(ctx, dir, group[0].Package); err != nil {
+			return none, err
+		}
+	}
+	for m := range joined {
+		m.binary = binary
+	}
+	return t.checkHealth(ctx, binary, group)
+}
+
+// checkHealth runs the tests of a group's mutants without any of them. It returns which mutants can be tried, and
+// an error if that is not all.
+func (t *trial) checkHealth(ctx context.Context, binary string, group []*mutant) (isHealthy func(*mutant) bool, err error) {
+	none := func(*mutant) bool { return false }
 	var runs []string
 	for _, m := range group {
 		runs = append(runs, m.Run)
@@ -124,22 +148,16 @@ func (t *trial) checkHealth(ctx context.Context, group []mutant) (isHealthy func
 
 // try returns the name of the first test that fails with the mutant and what it says, or "" if all pass.
 func (t *trial) try(ctx context.Context, m *mutant) (by string, err error) {
-	text, err := m.apply(t.root)
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp(t.dir, "")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	overlay, err := t.overlay(dir, m.File, text)
-	if err != nil {
-		return "", err
-	}
-	binary, err := t.compile(ctx, dir, m.Package, "-overlay", overlay)
-	if err != nil {
-		return "", err
+	binary := m.binary
+	if binary == "" {
+		dir, err := os.MkdirTemp(t.dir, "")
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		if binary, err = t.compileAlone(ctx, dir, m); err != nil {
+			return "", err
+		}
 	}
 	output, passed, err := t.test(ctx, binary, m, "-test.failfast", "-test.timeout", testTimeout.String())
 	if err != nil || passed {
@@ -148,25 +166,46 @@ func (t *trial) try(ctx context.Context, m *mutant) (by string, err error) {
 	if by = failedTest(output); by == "" {
 		return "", fmt.Errorf("no test failed, and yet they do not pass:\n%s", output)
 	}
-	if found := regexp.MustCompile(`(?m)^\s+(\S+\.go:\d+: .+)$`).FindSubmatch(output); found != nil {
+	if found := regexp.MustCompile(`(?m)^\s+(\S+_test\.go:\d+: .+)$`).FindSubmatch(output); found != nil {
 		by += " " + string(found[1])
 	}
 	return by, nil
 }
 
-// overlay writes what makes the compiler see another text of a file.
-func (t *trial) overlay(dir, file string, text []byte) (path string, err error) {
-	replaced, err := filepath.Abs(filepath.Join(t.root, file))
+// compileAlone returns a test binary that is the mutant.
+func (t *trial) compileAlone(ctx context.Context, dir string, m *mutant) (binary string, err error) {
+	text, err := m.apply(t.root)
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(dir, "changed.go")
-	overlay, err := json.Marshal(struct{ Replace map[string]string }{map[string]string{replaced: changed}})
+	overlay, err := t.overlay(dir, map[string][]byte{m.File: text})
+	if err != nil {
+		return "", err
+	}
+	return t.compile(ctx, dir, m.Package, "-overlay", overlay)
+}
+
+// overlay writes what makes the compiler see other texts of files.
+func (t *trial) overlay(dir string, texts map[string][]byte) (path string, err error) {
+	var overlay struct{ Replace map[string]string }
+	overlay.Replace = map[string]string{}
+	for file, text := range texts {
+		replaced, err := filepath.Abs(filepath.Join(t.root, file))
+		if err != nil {
+			return "", err
+		}
+		changed := filepath.Join(dir, fmt.Sprintf("changed%d.go", len(overlay.Replace)))
+		if err := os.WriteFile(changed, text, 0o600); err != nil {
+			return "", err
+		}
+		overlay.Replace[replaced] = changed
+	}
+	encoded, err := json.Marshal(overlay)
 	if err != nil {
 		return "", err
 	}
 	path = filepath.Join(dir, "overlay.json")
-	return path, errors.Join(os.WriteFile(changed, text, 0o600), os.WriteFile(path, overlay, 0o600))
+	return path, os.WriteFile(path, encoded, 0o600)
 }
 
 // compile returns the test binary of a package.
@@ -185,6 +224,9 @@ func (t *trial) compile(ctx context.Context, dir, pkg string, flags ...string) (
 func (t *trial) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
 	command := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.run", m.Run}, flags...)...)
 	command.Dir = filepath.Join(t.root, m.Package)
+	if m.binary != "" {
+		command.Env = append(os.Environ(), choice+"="+m.name())
+	}
 	// Interrupted first, so that it ends the API servers that it has started.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
