@@ -52,6 +52,8 @@ func siteIn(t testing.TB, cluster *fleet.Cluster) *site {
 	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Patience)
 	defer cancel()
 	must(t, pipeline.EnsureCRD(ctx, s, crd("widgets", "Widget")))
+	// An API server that is short of time establishes a CRD before its discovery lists the kind.
+	s.Eventually(func() error { return s.List(ctx, &WidgetList{}, client.InNamespace(s.Namespace)) })
 	return s
 }
 
