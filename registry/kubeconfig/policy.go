@@ -44,7 +44,7 @@ func (p Policy) checkAddr(addr netip.Addr, at place) error {
 	denied := func(one netip.Addr) bool { return contain(p.DenyCIDRs, one) }
 	if denied(addr) || slices.ContainsFunc(inner, denied) {
 		return at.refuse(ReasonAddressNotAllowed, "the operator of the hub denies the address "+addr.String()+
-			"; use another address of the API server, or ask the operator")
+			"; use another address of the API server (--cluster-server of hub register, spec.server of the Cluster), or ask the operator")
 	}
 	if contain(p.AllowCIDRs, addr) {
 		return nil
@@ -59,7 +59,7 @@ func (p Policy) checkAddr(addr netip.Addr, at place) error {
 		return nil
 	}
 	return at.refuse(ReasonAddressNotAllowed, "the address "+addr.String()+" is "+kind+
-		", which the hub does not dial; use another address of the API server, or ask the operator of the hub for --allow-cidr")
+		", which the hub does not dial; use another address of the API server (--cluster-server of hub register, spec.server of the Cluster), or ask the operator of the hub for --allow-cidr")
 }
 
 // guard is the Policy as the ControlContext of a net.Dialer. It runs after name resolution, for
@@ -69,7 +69,7 @@ func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) e
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return place{}.refuse(ReasonAddressNotAllowed,
-			"the server's name leads to something that is not an IP address, which the hub does not dial; use another address of the API server")
+			"the server's name leads to something that is not an IP address, which the hub does not dial; use another address of the API server (--cluster-server of hub register, spec.server of the Cluster)")
 	}
 	return p.CheckAddr(target.Addr())
 }

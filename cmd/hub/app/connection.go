@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
 // connection says how to find the hub's API server.
@@ -30,7 +33,7 @@ func (c *connection) bind(fs *pflag.FlagSet) {
 func (c *connection) load() (*rest.Config, error) {
 	config, err := c.find()
 	if err != nil {
-		return nil, fmt.Errorf("find the hub's cluster: %w; say which it is with --kubeconfig and --context", err)
+		return nil, fmt.Errorf("find the hub's cluster: %w; say which it is with --kubeconfig and --context, %s", access.Brief(err), project.Dev)
 	}
 	if config.QPS == 0 {
 		config.QPS = -1

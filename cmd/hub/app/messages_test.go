@@ -6,7 +6,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"net/http"
+	"net/netip"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -119,4 +125,76 @@ func TestMessages_OfCheck(t *testing.T) {
 	if got := out.String(); strings.Contains(got, ".;") || strings.Count(got, "; see the server's log\n") != len(report) {
 		t.Errorf("check prints\n%s", got)
 	}
+}
+
+// Without a kubeconfig the program says where a user gets clusters, and for an address that the hub does not dial which
+// flag names another one.
+func TestMessages_WithoutCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere/kubeconfig")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	for _, line := range []string{"run", "check", "get clusters", "install", "register a --cluster-context=b"} {
+		var out bytes.Buffer
+		code := execute(t.Context(), program{
+			args: append([]string{"hub"}, strings.Fields(line)...), stdout: &out, stderr: &out, modules: modules.All(), stock: true,
+		})
+		got := out.String()
+		if code != 1 || !strings.Contains(got, "there is no kubeconfig") || !strings.Contains(got, `run "hub dev"`) || strings.Contains(got, "KUBERNETES_MASTER") {
+			t.Errorf("hub %s says %q (exit status %d)", line, got, code)
+		}
+	}
+	if err := (kubeconfig.Policy{}).CheckAddr(netip.MustParseAddr("127.0.0.1")); err == nil || !strings.Contains(err.Error(), "--cluster-server") {
+		t.Errorf("an address that is refused: %v", err)
+	}
+}
+
+// repositoryPath is a path in the repository that is no URL.
+var repositoryPath = regexp.MustCompile(`(^|[^\w/.-])(docs|config)/[a-z-]+`)
+
+// No message and no generated file names a path in the repository: the users of the published module have no checkout.
+func TestMessages_NameNoPathsOfTheRepository(t *testing.T) {
+	t.Parallel()
+	root := os.DirFS("../../..")
+	for _, folder := range []string{"cmd/hub", "registry", "reconcilers", "modules", "api", "hubtest"} {
+		err := fs.WalkDir(root, folder, func(path string, entry fs.DirEntry, err error) error {
+			generated := strings.Contains(path, "/templates/")
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") || !generated && !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			text, err := fs.ReadFile(root, path)
+			if err != nil {
+				return err
+			}
+			for _, found := range texts(t, text, generated) {
+				if bad := repositoryPath.FindString(found); bad != "" {
+					t.Errorf("%s: %q in %s", path, bad, found)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// texts returns the whole text of a template, and the literals of a Go file but for the paths of its imports.
+func texts(t *testing.T, text []byte, whole bool) []string {
+	t.Helper()
+	if whole {
+		return []string{string(text)}
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			all = append(all, literal.Value)
+		}
+		_, isImport := n.(*ast.ImportSpec)
+		return !isImport
+	})
+	return all
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
 // preflightTimeout bounds the questions that a hub asks before it starts.
@@ -76,8 +77,7 @@ func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id 
 func explain(ctx context.Context, config *rest.Config, err error) error {
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return fmt.Errorf("the hub's cluster at %s does not know Cluster objects: install them with "+
-			"kubectl apply --server-side -k config/crd: %w", config.Host, err)
+		return fmt.Errorf("the hub's cluster at %s does not know Cluster objects: %s: %w", config.Host, project.InstallCRD, err)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the hub's cluster at %s denies the hub what it needs: check its credentials, "+
 			"and grant it the rights that \"hub rbac --in hub\" prints: %w", config.Host, err)

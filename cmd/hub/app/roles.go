@@ -106,18 +106,42 @@ func hubRules(modules []registry.Module, lease string) *install.Rules {
 		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
 		}),
-		Own:    slices.Concat(ownRules(), leaseRules(lease)),
+		Own:    merged(slices.Concat(ownRules(), leaseRules(lease))),
 		Events: cluster.EventRules(),
 	}
 	for _, needed := range registry.HubRules(modules...) {
+		needed.Rules = merged(needed.Rules)
 		if needed.Namespace == "" {
-			rules.Everywhere = append(rules.Everywhere, needed.Rules...)
+			rules.Everywhere = merged(append(rules.Everywhere, needed.Rules...))
 			rules.Apps = needed.Rules
 		} else {
 			rules.Modules = append(rules.Modules, needed)
 		}
 	}
 	return rules
+}
+
+// merged returns rules that grant the same, with one rule for all that differ in their verbs only: several modules may need
+// the same, or what the hub needs itself.
+func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	for _, rule := range rules {
+		i := slices.IndexFunc(all, func(known rbacv1.PolicyRule) bool {
+			return slices.Equal(known.APIGroups, rule.APIGroups) && slices.Equal(known.Resources, rule.Resources) &&
+				slices.Equal(known.ResourceNames, rule.ResourceNames) && slices.Equal(known.NonResourceURLs, rule.NonResourceURLs)
+		})
+		if i < 0 {
+			rule.Verbs = slices.Clone(rule.Verbs)
+			all = append(all, rule)
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			if !slices.Contains(all[i].Verbs, verb) {
+				all[i].Verbs = append(all[i].Verbs, verb)
+			}
+		}
+	}
+	return all
 }
 
 // roleFor returns the role that grants rules where they apply.
@@ -137,7 +161,7 @@ func clusterRole(name string, rules []rbacv1.PolicyRule) client.Object {
 	return &rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      rules,
+		Rules:      merged(rules),
 	}
 }
 
@@ -145,6 +169,6 @@ func role(namespace, name string, rules []rbacv1.PolicyRule) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Rules:      rules,
+		Rules:      merged(rules),
 	}
 }

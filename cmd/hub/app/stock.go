@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
 const (
@@ -29,7 +31,7 @@ func (p program) defaultImage() (string, error) {
 		return releasedImage(version()), nil
 	}
 	return "", fmt.Errorf("%s is not the stock hub, and no image is known that has its modules (%s): build one, and name it with --image; "+
-		"see docs/own-hub.md", p.name(), strings.Join(names(p.modules), ", "))
+		"see %s", p.name(), strings.Join(names(p.modules), ", "), project.OwnHub)
 }
 
 // releasedImage returns the image of a release, and nothing for what was built from a checkout: the manifests say

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -98,8 +99,7 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 }
 
 // ErrNoClusters means that the hub's cluster does not know Cluster objects.
-var ErrNoClusters = errors.New("it does not know Cluster objects: install the CRD, with " +
-	"\"hub install\" or kubectl apply --server-side -k config/crd")
+var ErrNoClusters = errors.New("it does not know Cluster objects: " + project.InstallCRD)
 
 // Explain puts the name of the cluster before an error, and what to do after it. It returns nil for nil. The client's
 // credentials are replaced in it: the error of a decoder quotes what it cannot decode.

@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
 // Flags say where the hub's cluster is. They are kubectl's. Those that are used rarely are not listed in
@@ -82,7 +83,7 @@ func (f *Flags) Config() (*rest.Config, error) {
 	}
 	config, err := found.ClientConfig.ClientConfig()
 	if err != nil {
-		return nil, advised(fmt.Errorf("find the hub's cluster: %w", brief(err)), "say which it is with --kubeconfig and --context")
+		return nil, advised(fmt.Errorf("find the hub's cluster: %w", Brief(err)), "say which it is with --kubeconfig and --context, "+project.Dev)
 	}
 	config.UserAgent = f.UserAgent
 	return config, nil
@@ -90,8 +91,8 @@ func (f *Flags) Config() (*rest.Config, error) {
 
 func (f *Flags) find() (source, error) { return sourceOf("kubeconfig", f.kubeconfig, &f.overrides) }
 
-// brief shortens clientcmd's advice, which is about kubectl's variables.
-func brief(err error) error {
+// Brief shortens clientcmd's advice, which is about kubectl's variables.
+func Brief(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return errors.New("there is no kubeconfig")
 	}

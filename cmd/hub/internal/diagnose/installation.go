@@ -20,6 +20,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -70,7 +71,7 @@ func (i Installation) server(ctx context.Context, r *Report) bool {
 }
 
 func (i Installation) crd(ctx context.Context, r *Report) bool {
-	const advice = "install the CRD, with hub install or kubectl apply --server-side -k config/crd"
+	const advice = project.InstallCRD
 	state, err := ReadCRD(ctx, i.Hub)
 	switch {
 	case err == nil && state.Fresh:

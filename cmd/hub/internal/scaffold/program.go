@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
 // hubPackage is the package that every program of a hub imports.
@@ -32,7 +34,7 @@ func (f *Files) addProgram(root, dir string, v values) error {
 		return err
 	}
 	f.HasProgram = true
-	f.Next = "go run . dev starts the hub with two remotes; docs/own-hub.md says how to install it from an image"
+	f.Next = "go run . dev starts the hub with two remotes; " + project.OwnHub + " says how to install it from an image"
 	if root != dir {
 		above, err := filepath.Rel(dir, root)
 		if err != nil {
