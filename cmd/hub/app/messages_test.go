@@ -148,6 +148,20 @@ func TestMessages_WithoutCluster(t *testing.T) {
 	}
 }
 
+// A command has the flag --yes exactly if it asks; the help text of rotate says that it does not.
+func TestMessages_OfQuestions(t *testing.T) {
+	t.Parallel()
+	for _, c := range stock().Commands() {
+		asks := c.Name() == "install" || c.Name() == "register" || c.Name() == "deregister"
+		if has := c.Flags().Lookup("yes") != nil; has != asks {
+			t.Errorf("%s has the flag --yes: %t, and asks: %t", c.CommandPath(), has, asks)
+		}
+		if (c.Name() == "rotate") != strings.Contains(c.Long, "does not ask") {
+			t.Errorf("%s: the help text is not about the question that it asks or not:\n%s", c.CommandPath(), c.Long)
+		}
+	}
+}
+
 // repositoryPath is a path in the repository that is no URL.
 var repositoryPath = regexp.MustCompile(`(^|[^\w/.-])(docs|config)/[a-z-]+`)
 

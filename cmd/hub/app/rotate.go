@@ -25,8 +25,9 @@ func newRotate(p program) *cobra.Command {
 		Use:   "rotate NAME --cluster-context CONTEXT",
 		Short: "Renew the credential of a remote that was registered with register",
 		Long: "Renew the credential of a remote: mint a new token, try it, put it into the Secret in the hub, wait\n" +
-			"until the hub reports that it uses it, and revoke the old one. The app of the remote goes on without a gap.\n" +
-			"Until the hub uses the new token the old one stays good.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
+			"until the hub reports that it uses it, and revoke the old one. The app of the remote continues without a gap.\n" +
+			"It does not ask, and so has no flag --yes: the old token stays good until the hub uses the new one, and\n" +
+			"running the command again completes a rotation that was interrupted.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
 		Args:    arguments.Some("the name of the Cluster"),
 		RunE: func(cmd *cobra.Command, args []string) error {
