@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -230,7 +231,7 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 func TestHubParts_MissingRight(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "hub")
-	const user = "hub-without-secrets"
+	user := "hub-without-secrets-" + utilrand.String(5) // another one in each run, without the permissions of the last
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: []rbacv1.PolicyRule{rule("namespaces", "get", "list", "watch")}})
 	if err != nil {
 		t.Fatal(err)
