@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -332,16 +333,16 @@ func (a *actor) credential() *string {
 }
 
 // rank says when this remote's turn comes where many want to begin.
-func (a *actor) rank() rank {
+func (a *actor) rank() startqueue.Rank {
 	switch {
 	case a.applied.Suspicion.Crashes > 0:
-		return rankSuspect
+		return startqueue.RankSuspect
 	case a.machine.failures > 0:
-		return rankFailed
+		return startqueue.RankFailed
 	case a.machine.known() == "":
-		return rankNew
+		return startqueue.RankNew
 	}
-	return rankKnown
+	return startqueue.RankKnown
 }
 
 // takeProbe takes note of a probe, and claims the id that it found if the remote is the one that is

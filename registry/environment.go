@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -47,8 +48,8 @@ type environment struct {
 	journal       *journal
 	undeclared    undeclaredSet
 	stepsSeen
-	starts   *turns // of apps
-	contacts *turns // of first probes
+	starts   *startqueue.Queue // of apps
+	contacts *startqueue.Queue // of first probes
 	pulse    *liveness.Pulse
 	beat     func()         // makes sure that the pulse beats
 	beating  sync.WaitGroup // the pulse, if it is the registry's own
@@ -85,8 +86,8 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		env.hubCache = noCache{}
 	}
 	env.journal = newJournal(o.Journal)
-	env.starts = newTurns(env.limits.Starts, startTurn)
-	env.contacts = newTurns(contacts, contactTurn)
+	env.starts = startqueue.New(env.limits.Starts, startTurn)
+	env.contacts = startqueue.New(contacts, contactTurn)
 	env.usePulse(o.Heartbeats)
 	if env.epochs = o.Epochs; env.epochs == nil {
 		env.epochs = &atomic.Int64{}

@@ -14,6 +14,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
 
 // errManagerEnded says that a manager returned though nobody had stopped it.
@@ -32,7 +34,7 @@ type epoch struct {
 	config  Config
 	base    http.RoundTripper // the connection to the remote
 	heard   *atomic.Int64     // when a list on it last brought something, in nanoseconds
-	rank    rank
+	rank    startqueue.Rank
 	info    Info
 	quote   Quoter
 	chosen  []choice                // the modules
@@ -168,7 +170,7 @@ func (e *epoch) startTraced(r *record) (err error) {
 func (e *epoch) start(ctx context.Context, r *record) error {
 	var release func()
 	err := e.stage(ctx, "app.turn", func(context.Context) (err error) {
-		release, err = e.starts.take(e.ctx, e.rank)
+		release, err = e.starts.Acquire(e.ctx, e.rank)
 		return err
 	})
 	if err != nil {
@@ -176,7 +178,7 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 	}
 	began := time.Now()
 	end := e.journal.begin(e.ctx, e.name, e.log)
-	if e.rank == rankSuspect {
+	if e.rank == startqueue.RankSuspect {
 		// Alone until it has proven itself: a crash of the hub is blamed on all whose entry is open.
 		r.open(func() { end(); release() })
 	} else {

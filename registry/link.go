@@ -16,6 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -28,7 +29,7 @@ type link struct {
 	transport *kubeconfig.Transport
 	endpoint  string // fingerprint
 	server    string
-	rank      rank // of the first contact
+	rank      startqueue.Rank // of the first contact
 	report    func(probeFact)
 
 	hurry      atomic.Bool // probe every second: the remote is not known to be well
@@ -82,7 +83,7 @@ func (l *link) probeNow() {
 func (l *link) run(ctx context.Context) {
 	defer close(l.done)
 	last, excused := probeFact{}, 0
-	release, err := l.contacts.take(ctx, min(l.rank, rankFailed))
+	release, err := l.contacts.Acquire(ctx, min(l.rank, startqueue.RankFailed))
 	if err != nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -60,8 +61,8 @@ func (a *actor) try(act action) {
 	l.credential.Store(&act.credential)
 	probe := a.applied.Probe
 	l.settings.Store(&probe)
-	if l.rank = rankKnown; a.machine.trial.attempts > 0 {
-		l.rank = rankFailed
+	if l.rank = startqueue.RankKnown; a.machine.trial.attempts > 0 {
+		l.rank = startqueue.RankFailed
 	}
 	ctx, cancel := context.WithCancel(a.registry.root)
 	a.cancelTrial = cancel
@@ -94,7 +95,7 @@ func (a *actor) takeTrial(m *machine, f trialFact) {
 
 // try asks the remote once who it is, and which permissions the credential has.
 func (l *link) try(ctx context.Context, q *questions) trialFact {
-	release, err := l.contacts.take(ctx, l.rank)
+	release, err := l.contacts.Acquire(ctx, l.rank)
 	if err != nil {
 		return trialFact{}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package startqueue
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 func TestTurns_Order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(2, time.Hour)
-		first, _ := turns.take(t.Context(), rankNew)
-		second, _ := turns.take(t.Context(), rankNew)
+		turns := New(2, time.Hour)
+		first, _ := turns.Acquire(t.Context(), RankNew)
+		second, _ := turns.Acquire(t.Context(), RankNew)
 		type taken struct {
 			name    string
 			release func()
 		}
 		got := make(chan taken)
-		ask := func(name string, r rank) {
+		ask := func(name string, r Rank) {
 			go func() {
-				release, err := turns.take(t.Context(), r)
+				release, err := turns.Acquire(t.Context(), r)
 				if err != nil {
 					t.Errorf("take: %v", err)
 				}
@@ -33,12 +33,12 @@ func TestTurns_Order(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		ask("suspect", rankSuspect)
-		ask("another suspect", rankSuspect)
-		ask("failed", rankFailed)
-		ask("new", rankNew)
-		ask("known", rankKnown)
-		ask("known too", rankKnown)
+		ask("suspect", RankSuspect)
+		ask("another suspect", RankSuspect)
+		ask("failed", RankFailed)
+		ask("new", RankNew)
+		ask("known", RankKnown)
+		ask("known too", RankKnown)
 
 		var order []string
 		next := func() func() {
@@ -82,18 +82,18 @@ func TestTurns_Order(t *testing.T) {
 func TestTurns_Limits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(1, 5*time.Second)
-		late, err := turns.take(t.Context(), rankKnown)
+		turns := New(1, 5*time.Second)
+		late, err := turns.Acquire(t.Context(), RankKnown)
 		if err != nil {
 			t.Fatalf("take: %v", err)
 		}
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := turns.take(impatient, rankKnown); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := turns.Acquire(impatient, RankKnown); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want that the context ended", err)
 		}
 		began := time.Now()
-		release, err := turns.take(t.Context(), rankSuspect)
+		release, err := turns.Acquire(t.Context(), RankSuspect)
 		if err != nil || time.Since(began) != 4*time.Second {
 			t.Errorf("the turn came after %s (%v), want 4s", time.Since(began), err)
 		}

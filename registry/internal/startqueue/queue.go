@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package startqueue
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// turns bound how many things of one kind are begun at the same time, so that thousands of remotes
+// Queue bound how many things of one kind are begun at the same time, so that thousands of remotes
 // do not all list, or shake hands, at once. They are given in the order of rank, and in the order of
 // asking among equals. A turn ends when its holder says so, and at its limit at the latest: turns
 // smooth a herd, and one remote that takes long must not hold up the others.
-type turns struct {
+type Queue struct {
 	limit time.Duration
 
 	mu       sync.Mutex // protects the fields below
@@ -35,23 +35,23 @@ const (
 	suspectPatience = 30 * time.Second
 )
 
-// rank says who goes first.
-type rank int
+// Rank says who goes first.
+type Rank int
 
 const (
-	rankKnown   rank = iota // was there before
-	rankNew                 // is seen for the first time
-	rankFailed              // has failed, and tries again
-	rankSuspect             // may have crashed the hub: goes last, and alone
+	RankKnown   Rank = iota // was there before
+	RankNew                 // is seen for the first time
+	RankFailed              // has failed, and tries again
+	RankSuspect             // may have crashed the hub: goes last, and alone
 	ranks
 )
 
-func newTurns(capacity int, limit time.Duration) *turns {
-	return &turns{limit: limit, free: capacity, capacity: capacity}
+func New(capacity int, limit time.Duration) *Queue {
+	return &Queue{limit: limit, free: capacity, capacity: capacity}
 }
 
-// take waits for a turn. The caller calls release when it is done.
-func (t *turns) take(ctx context.Context, r rank) (release func(), err error) {
+// Acquire waits for a turn. The caller calls release when it is done.
+func (t *Queue) Acquire(ctx context.Context, r Rank) (release func(), err error) {
 	mine := make(chan struct{})
 	t.mu.Lock()
 	t.waiting[r] = append(t.waiting[r], asked{mine, time.Now()})
@@ -65,7 +65,7 @@ func (t *turns) take(ctx context.Context, r rank) (release func(), err error) {
 	}
 	giveBack := sync.OnceFunc(func() { t.giveBack(r) })
 	limit := t.limit
-	if r == rankSuspect {
+	if r == RankSuspect {
 		limit = max(limit, suspectTurn)
 	}
 	timer := time.AfterFunc(limit, giveBack)
@@ -76,7 +76,7 @@ func (t *turns) take(ctx context.Context, r rank) (release func(), err error) {
 }
 
 // leave gives up waiting, or gives back a turn that came in the same moment.
-func (t *turns) leave(r rank, mine chan struct{}) {
+func (t *Queue) leave(r Rank, mine chan struct{}) {
 	t.mu.Lock()
 	for i, other := range t.waiting[r] {
 		if other.turn == mine {
@@ -90,29 +90,29 @@ func (t *turns) leave(r rank, mine chan struct{}) {
 	t.giveBack(r)
 }
 
-func (t *turns) giveBack(r rank) {
+func (t *Queue) giveBack(r Rank) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.free += t.price(r)
-	if r == rankSuspect {
+	if r == RankSuspect {
 		t.alone = time.Now()
 	}
 	t.grant()
 }
 
 // price is how many of the places a turn takes: a suspect takes all of them.
-func (t *turns) price(r rank) int {
-	if r == rankSuspect {
+func (t *Queue) price(r Rank) int {
+	if r == RankSuspect {
 		return t.capacity
 	}
 	return 1
 }
 
 // grant gives turns to those who wait while there are free places. It is called with the lock held.
-func (t *turns) grant() {
-	first := rankKnown
-	if s := t.waiting[rankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience && time.Since(t.alone) > t.limit {
-		first = rankSuspect
+func (t *Queue) grant() {
+	first := RankKnown
+	if s := t.waiting[RankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience && time.Since(t.alone) > t.limit {
+		first = RankSuspect
 	}
 	for r := first; r < ranks; r++ {
 		for len(t.waiting[r]) > 0 {
