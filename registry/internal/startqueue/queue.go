@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package startqueue limits how many operations of one kind run at the same time, and decides which one is next. The
+// registry has two queues: one for the starts of apps, one for the first contact with a remote.
 package startqueue
 
 import (
@@ -8,120 +10,122 @@ import (
 	"time"
 )
 
-// Queue bound how many things of one kind are begun at the same time, so that thousands of remotes
-// do not all list, or shake hands, at once. They are given in the order of rank, and in the order of
-// asking among equals. A turn ends when its holder says so, and at its limit at the latest: turns
-// smooth a herd, and one remote that takes long must not hold up the others.
+// Queue limits how many operations run at the same time, so that thousands of remotes do not all list, or negotiate TLS,
+// at once. Slots are granted by Rank, and in the order of the requests within a rank. A slot is free again when its
+// owner releases it, and after the limit of the queue in any case: the queue smooths a burst, and one slow remote must
+// not delay the others. All methods may be called from any goroutine.
 type Queue struct {
 	limit time.Duration
 
 	mu       sync.Mutex // protects the fields below
 	free     int
 	capacity int
-	waiting  [ranks][]asked
-	alone    time.Time // when a suspect last gave its turn back
+	waiting  [ranks][]waiter
+	alone    time.Time // when a suspect last released its slot
 }
 
-// asked is somebody who waits for a turn.
-type asked struct {
-	turn  chan struct{} // closed when it has come
-	since time.Time
+// waiter is a call of Acquire that has no slot yet.
+type waiter struct {
+	granted chan struct{} // closed when the slot is granted
+	since   time.Time
 }
 
-// A suspect may keep its turn for longer, to prove itself alone. When one has waited for suspectPatience,
-// nobody else gets a turn before it has had its own; between two of them the others get the time of one turn.
+// A suspect may keep its slot for longer, to prove itself alone. When one has waited for suspectPatience, it gets the next
+// slot before all others; between two suspects the others run for one limit of the queue.
 const (
-	suspectTurn     = 30 * time.Second
+	suspectLimit    = 30 * time.Second
 	suspectPatience = 30 * time.Second
 )
 
-// Rank says who goes first.
+// Rank is the priority of a request; the lowest value is first.
 type Rank int
 
 const (
-	RankKnown   Rank = iota // was there before
-	RankNew                 // is seen for the first time
-	RankFailed              // has failed, and tries again
-	RankSuspect             // may have crashed the hub: goes last, and alone
+	RankKnown   Rank = iota // the hub knew the remote before its start
+	RankNew                 // the remote is new
+	RankFailed              // a retry after a failure
+	RankSuspect             // the remote may have crashed the hub: last, and alone
 	ranks
 )
 
+// New returns a queue with capacity slots, each of which is free again after limit.
 func New(capacity int, limit time.Duration) *Queue {
 	return &Queue{limit: limit, free: capacity, capacity: capacity}
 }
 
-// Acquire waits for a turn. The caller calls release when it is done.
-func (t *Queue) Acquire(ctx context.Context, r Rank) (release func(), err error) {
-	mine := make(chan struct{})
-	t.mu.Lock()
-	t.waiting[r] = append(t.waiting[r], asked{mine, time.Now()})
-	t.grant()
-	t.mu.Unlock()
+// Acquire waits for a slot. The caller must call release when the operation is done. It returns the cause of ctx if ctx
+// ends first.
+func (q *Queue) Acquire(ctx context.Context, r Rank) (release func(), err error) {
+	granted := make(chan struct{})
+	q.mu.Lock()
+	q.waiting[r] = append(q.waiting[r], waiter{granted, time.Now()})
+	q.grant()
+	q.mu.Unlock()
 	select {
-	case <-mine:
+	case <-granted:
 	case <-ctx.Done():
-		t.leave(r, mine)
+		q.leave(r, granted)
 		return nil, context.Cause(ctx)
 	}
-	giveBack := sync.OnceFunc(func() { t.giveBack(r) })
-	limit := t.limit
+	free := sync.OnceFunc(func() { q.release(r) })
+	limit := q.limit
 	if r == RankSuspect {
-		limit = max(limit, suspectTurn)
+		limit = max(limit, suspectLimit)
 	}
-	timer := time.AfterFunc(limit, giveBack)
+	timer := time.AfterFunc(limit, free)
 	return func() {
 		timer.Stop()
-		giveBack()
+		free()
 	}, nil
 }
 
-// leave gives up waiting, or gives back a turn that came in the same moment.
-func (t *Queue) leave(r Rank, mine chan struct{}) {
-	t.mu.Lock()
-	for i, other := range t.waiting[r] {
-		if other.turn == mine {
-			t.waiting[r] = append(t.waiting[r][:i], t.waiting[r][i+1:]...)
-			t.grant()
-			t.mu.Unlock()
+// leave removes a waiter, or releases the slot that was granted in the same moment.
+func (q *Queue) leave(r Rank, granted chan struct{}) {
+	q.mu.Lock()
+	for i, other := range q.waiting[r] {
+		if other.granted == granted {
+			q.waiting[r] = append(q.waiting[r][:i], q.waiting[r][i+1:]...)
+			q.grant()
+			q.mu.Unlock()
 			return
 		}
 	}
-	t.mu.Unlock()
-	t.giveBack(r)
+	q.mu.Unlock()
+	q.release(r)
 }
 
-func (t *Queue) giveBack(r Rank) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.free += t.price(r)
+func (q *Queue) release(r Rank) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.free += q.price(r)
 	if r == RankSuspect {
-		t.alone = time.Now()
+		q.alone = time.Now()
 	}
-	t.grant()
+	q.grant()
 }
 
-// price is how many of the places a turn takes: a suspect takes all of them.
-func (t *Queue) price(r Rank) int {
+// price is how many slots a request takes: a suspect takes all of them.
+func (q *Queue) price(r Rank) int {
 	if r == RankSuspect {
-		return t.capacity
+		return q.capacity
 	}
 	return 1
 }
 
-// grant gives turns to those who wait while there are free places. It is called with the lock held.
-func (t *Queue) grant() {
+// grant gives slots to waiters while any are free. The caller holds the lock.
+func (q *Queue) grant() {
 	first := RankKnown
-	if s := t.waiting[RankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience && time.Since(t.alone) > t.limit {
+	if s := q.waiting[RankSuspect]; len(s) > 0 && time.Since(s[0].since) > suspectPatience && time.Since(q.alone) > q.limit {
 		first = RankSuspect
 	}
 	for r := first; r < ranks; r++ {
-		for len(t.waiting[r]) > 0 {
-			if t.free < t.price(r) {
+		for len(q.waiting[r]) > 0 {
+			if q.free < q.price(r) {
 				return
 			}
-			t.free -= t.price(r)
-			close(t.waiting[r][0].turn)
-			t.waiting[r] = t.waiting[r][1:]
+			q.free -= q.price(r)
+			close(q.waiting[r][0].granted)
+			q.waiting[r] = q.waiting[r][1:]
 		}
 	}
 }

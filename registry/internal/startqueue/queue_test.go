@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Turns are given by rank, in the order of asking among equals, and suspects go last and alone.
-func TestTurns_Order(t *testing.T) {
+// Slots are granted by rank, in the order of the requests within a rank, and suspects are last and alone.
+func TestQueue_Order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := New(2, time.Hour)
-		first, _ := turns.Acquire(t.Context(), RankNew)
-		second, _ := turns.Acquire(t.Context(), RankNew)
+		queue := New(2, time.Hour)
+		first, _ := queue.Acquire(t.Context(), RankNew)
+		second, _ := queue.Acquire(t.Context(), RankNew)
 		type taken struct {
 			name    string
 			release func()
@@ -25,9 +25,9 @@ func TestTurns_Order(t *testing.T) {
 		got := make(chan taken)
 		ask := func(name string, r Rank) {
 			go func() {
-				release, err := turns.Acquire(t.Context(), r)
+				release, err := queue.Acquire(t.Context(), r)
 				if err != nil {
-					t.Errorf("take: %v", err)
+					t.Errorf("Acquire: %v", err)
 				}
 				got <- taken{name, release}
 			}()
@@ -58,7 +58,7 @@ func TestTurns_Order(t *testing.T) {
 		synctest.Wait()
 		select {
 		case one := <-got:
-			t.Errorf("%s got its turn beside another one", one.name)
+			t.Errorf("%s got a slot beside a suspect", one.name)
 		default:
 		}
 		failed()
@@ -66,7 +66,7 @@ func TestTurns_Order(t *testing.T) {
 		synctest.Wait()
 		select {
 		case one := <-got:
-			t.Errorf("%s got its turn beside a suspect", one.name)
+			t.Errorf("%s got a slot beside a suspect", one.name)
 		default:
 		}
 		suspect()
@@ -78,30 +78,30 @@ func TestTurns_Order(t *testing.T) {
 	})
 }
 
-// A turn ends by itself, and somebody who stops waiting takes none.
-func TestTurns_Limits(t *testing.T) {
+// A slot is free again at its limit, and a cancelled request takes none.
+func TestQueue_Limits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := New(1, 5*time.Second)
-		late, err := turns.Acquire(t.Context(), RankKnown)
+		queue := New(1, 5*time.Second)
+		late, err := queue.Acquire(t.Context(), RankKnown)
 		if err != nil {
-			t.Fatalf("take: %v", err)
+			t.Fatalf("Acquire: %v", err)
 		}
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := turns.Acquire(impatient, RankKnown); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := queue.Acquire(impatient, RankKnown); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want that the context ended", err)
 		}
 		began := time.Now()
-		release, err := turns.Acquire(t.Context(), RankSuspect)
+		release, err := queue.Acquire(t.Context(), RankSuspect)
 		if err != nil || time.Since(began) != 4*time.Second {
-			t.Errorf("the turn came after %s (%v), want 4s", time.Since(began), err)
+			t.Errorf("the slot came after %s (%v), want 4s", time.Since(began), err)
 		}
-		late() // does nothing any more
+		late() // no effect after the limit
 		release()
 		release()
-		if turns.free != 1 {
-			t.Errorf("%d places are free, want 1", turns.free)
+		if queue.free != 1 {
+			t.Errorf("%d slots are free, want 1", queue.free)
 		}
 	})
 }
