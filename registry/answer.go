@@ -15,26 +15,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// What an answer may be. client-go reads an answer into memory whole, where it takes two and a half
-// times its size, and then makes objects of it, which can take hundreds of times their size: two bytes
-// of protobuf are enough for a container of 900. So an answer is bounded by its bytes, and by what they
-// turn into.
+// How large an answer that is no list may be; the limits of lists are the intake's.
 const (
-	// maxBody and maxListBody bound an answer, in bytes. A list of the largest size takes 200 MiB to
-	// read. An app that may keep more than twice maxListBody may list half of what it may keep.
-	maxBody     = 64 << 20
-	maxListBody = 80 << 20
+	// maxBody bounds an answer, in bytes.
+	maxBody = 64 << 20
 	// maxRefusal bounds an answer that says no, in bytes: a Status, or the page of a proxy.
 	maxRefusal = 1 << 20
-	// maxEvent bounds one event of a watch, in bytes. client-go takes no larger one, but it would read
-	// it to its end first.
-	maxEvent = 16 << 20
-	// maxOverCache is by how much more than an app may keep an answer may turn into, in bytes: some of
-	// it is dropped before it is kept, like managedFields.
-	maxOverCache = 64 << 20
 )
 
 var (
@@ -42,7 +33,6 @@ var (
 		"it would send the credentials elsewhere; put the final address into the kubeconfig")
 	errUpgrade = fmt.Errorf("the API server switched to another protocol, which nobody asked for: %w",
 		kubeconfig.ErrNotKubernetes)
-	errBodyTooLarge = errors.New("the answer of the API server is larger than the hub accepts")
 )
 
 // classify says why a request to a remote failed. It is kubeconfig.Classify for what that does not know:
@@ -93,19 +83,13 @@ func (c *chain) check(r *http.Request, response *http.Response, kind requestKind
 	return nil
 }
 
-// Media types of Kubernetes objects.
-const (
-	typeJSON     = "application/json"
-	typeProtobuf = "application/vnd.kubernetes.protobuf"
-)
-
 // checkType refuses objects in a form that the hub did not ask for. YAML takes many times the memory
 // of JSON to read. A watch in a form that client-go does not know is never closed by it.
 func checkType(r *http.Request, response *http.Response, kind requestKind) error {
 	form := mediaType(response)
 	isObjects := kind == kindList || isTrue(r.URL.Query().Get("watch"))
 	switch {
-	case form == typeJSON, form == typeProtobuf:
+	case form == runtime.ContentTypeJSON, form == runtime.ContentTypeProtobuf:
 		return nil
 	case isObjects, strings.HasSuffix(form, "yaml") && !strings.Contains(r.Header.Get("Accept"), "yaml"):
 		return fmt.Errorf("the answer is neither JSON nor protobuf: %w", kubeconfig.ErrNotKubernetes)
@@ -160,7 +144,7 @@ const maxSilence = 3 * time.Minute
 func (c *chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
 	b := &boundBody{
 		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake, began: time.Now(),
-		meter: c.meterFor(response, kind), left: c.maxBodyOf(response, kind),
+		meter: c.intake.meter(mediaType(response), kind == kindStream), left: c.maxBodyOf(response, kind),
 	}
 	isList := kind == kindList || kind == kindStream && isTrue(r.URL.Query().Get("sendInitialEvents"))
 	if isList && response.StatusCode == http.StatusOK {
@@ -188,17 +172,6 @@ func (b *boundBody) noteBookmarks(p []byte) {
 	if b.bookmarks > 1 {
 		b.stock.bookmarks.Store(true)
 	}
-}
-
-func (c *chain) meterFor(response *http.Response, kind requestKind) meter {
-	bill := bill{limit: c.intake.limit}
-	switch mediaType(response) {
-	case typeJSON:
-		return &jsonMeter{bill: bill, stream: kind == kindStream}
-	case typeProtobuf:
-		return newProtobufMeter(bill, c.intake.shapes, kind == kindStream)
-	}
-	return nil
 }
 
 // Read reads the next piece.

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -132,7 +133,7 @@ func TestChain_EndsSilentWatches(t *testing.T) {
 				lines, body := io.Pipe()
 				time.AfterFunc(time.Minute, func() { _, _ = body.Write([]byte("{}\n")) })
 				context.AfterFunc(r.Context(), func() { body.CloseWithError(r.Context().Err()) })
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {typeJSON}}, Body: lines}, nil
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: lines}, nil
 			})
 			began := time.Now()
 			response, err := send(t, &chain{base: base, fence: fence}, http.MethodGet, path)
@@ -164,7 +165,7 @@ func TestChain_BoundsLists(t *testing.T) {
 	t.Parallel()
 	base := roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{
-			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {typeJSON}}, Body: io.NopCloser(&quote{}), ContentLength: -1,
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(&quote{}), ContentLength: -1,
 		}, nil
 	})
 	const bound = 80 << 20 // as the page on security says
@@ -183,7 +184,7 @@ func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[` + strings.Repeat("{},", 100) + `{}]}`
 	for keep, want := range map[int64]error{0: nil, (50_000 - maxOverCache) / growth: errBodyTooLarge} {
-		response, err := send(t, &chain{base: ofType(typeJSON, body), intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
+		response, err := send(t, &chain{base: ofType(runtime.ContentTypeJSON, body), intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,16 +307,16 @@ func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 		code       int
 		form, path string
 	}{
-		"protobuf":              {http.StatusOK, typeProtobuf, "/api/v1/pods"},
-		"of one object":         {http.StatusOK, typeProtobuf, "/api/v1/namespaces/x/pods/y"},
-		"not authoritative":     {http.StatusNonAuthoritativeInfo, typeProtobuf, "/api/v1/pods"},
+		"protobuf":              {http.StatusOK, runtime.ContentTypeProtobuf, "/api/v1/pods"},
+		"of one object":         {http.StatusOK, runtime.ContentTypeProtobuf, "/api/v1/namespaces/x/pods/y"},
+		"not authoritative":     {http.StatusNonAuthoritativeInfo, runtime.ContentTypeProtobuf, "/api/v1/pods"},
 		"no name":               {http.StatusOK, "", "/api/v1/namespaces/x/pods/y"},
 		"no name of a list":     {http.StatusNonAuthoritativeInfo, "", "/api/v1/pods"},
 		"an unknown name":       {http.StatusCreated, "x", "/api/v1/namespaces/x/pods/y"},
 		"no name of a refusal":  {http.StatusForbidden, "", "/api/v1/pods"},
 		"a refusal in YAML":     {http.StatusForbidden, "application/yaml", "/api/v1/pods"},
 		"YAML of another code":  {http.StatusNonAuthoritativeInfo, "application/yaml", "/api/v1/pods"},
-		"a refusal in protobuf": {http.StatusForbidden, typeProtobuf, "/api/v1/pods"},
+		"a refusal in protobuf": {http.StatusForbidden, runtime.ContentTypeProtobuf, "/api/v1/pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -345,7 +346,7 @@ func TestChain_HearsLists(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var heard atomic.Int64
-			response, err := send(t, &chain{base: ofType(typeJSON, "{}{}"), heard: &heard}, http.MethodGet, path)
+			response, err := send(t, &chain{base: ofType(runtime.ContentTypeJSON, "{}{}"), heard: &heard}, http.MethodGet, path)
 			if err != nil {
 				t.Fatal(err)
 			}

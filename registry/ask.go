@@ -13,6 +13,8 @@ import (
 	"net/http/httptrace"
 	"net/url"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -82,9 +84,9 @@ func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server: %w", err)
 	}
-	request.Header.Set("Accept", typeJSON)
+	request.Header.Set("Accept", runtime.ContentTypeJSON)
 	if sent != nil {
-		request.Header.Set("Content-Type", typeJSON)
+		request.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
 	response, err := l.spans.of(l.name, toRemote).send(request, func(r *http.Request) (*http.Response, error) {

@@ -20,6 +20,7 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -138,7 +139,7 @@ func (s server) document(ctx context.Context, parts ...string) (document, error)
 	if response.StatusCode != http.StatusOK {
 		return document{}, &kubeconfig.StatusError{Code: response.StatusCode}
 	}
-	if mediaType(response) != typeJSON {
+	if mediaType(response) != runtime.ContentTypeJSON {
 		return document{}, kubeconfig.ErrNotKubernetes
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -66,11 +67,11 @@ func TestDiscover_Refuses(t *testing.T) {
 		"a page":                  {"text/html", none, none, kubeconfig.ErrNotKubernetes},
 		"no type":                 {" ", none, none, kubeconfig.ErrNotKubernetes},
 		"garbage":                 {aggregated, none, "]]", kubeconfig.ErrNotKubernetes},
-		"plain garbage":           {typeJSON, "]]", "]]", kubeconfig.ErrNotKubernetes},
+		"plain garbage":           {runtime.ContentTypeJSON, "]]", "]]", kubeconfig.ErrNotKubernetes},
 		"too many bytes":          {aggregated, none, strings.Repeat(" ", maxDocument+1) + none, errDocumentTooLarge},
 		"too many bytes together": {aggregated, strings.Repeat(" ", maxDocument/2) + none, strings.Repeat(" ", maxDocument/2) + none, errDocumentTooLarge},
 		"too many objects":        {aggregated, none, `{"items":[{}` + strings.Repeat(",{}", maxDocumentObjects) + `]}`, errDocumentTooLarge},
-		"too many plain groups":   {typeJSON, `{"versions":["v1"]}`, plainGroups(maxGroupVersions), errDocumentTooLarge},
+		"too many plain groups":   {runtime.ContentTypeJSON, `{"versions":["v1"]}`, plainGroups(maxGroupVersions), errDocumentTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +90,7 @@ func TestDiscover_Refuses(t *testing.T) {
 // leads to another path.
 func TestDiscover_Plain(t *testing.T) {
 	t.Parallel()
-	a := &answers{form: typeJSON, bodies: map[string]string{
+	a := &answers{form: runtime.ContentTypeJSON, bodies: map[string]string{
 		"/api": `{"versions":["v1"]}`,
 		"/apis": `{"groups":[{"name":"example.com","versions":[{"version":"v1"},{"version":"v2"}]},
 			{"name":"..","versions":[{"version":".."}]},{"name":"a/b","versions":[{"version":"v1"}]}]}`,
@@ -112,7 +113,7 @@ func TestDiscover_Plain(t *testing.T) {
 
 func TestDiscover_PlainWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	a := &answers{form: typeJSON, bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/apis": `{"groups":[]}`}}
+	a := &answers{form: runtime.ContentTypeJSON, bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/apis": `{"groups":[]}`}}
 	var status *kubeconfig.StatusError
 	if _, err := a.discover(t); !errors.As(err, &status) || status.Code != http.StatusNotFound {
 		t.Errorf("err = %v, want status 404", err)

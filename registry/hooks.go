@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -144,23 +143,4 @@ func (h *hooks) stopLate(ctx context.Context, one hook) {
 	if err := h.run(ctx, one.stop, nil); err != nil {
 		h.log.Error(err, "Could not stop what had started too late", "module", one.module)
 	}
-}
-
-// panicError is a panic turned into an error. Its text is the value of the panic; the stack is
-// for the log.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
-
-// safely calls f and returns its panic as an error.
-func safely(f func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &panicError{value: value, stack: debug.Stack()}
-		}
-	}()
-	return f()
 }

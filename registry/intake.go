@@ -4,10 +4,12 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // intake bounds what the answers to one app turn into in memory, in bytes: each of them, and all
@@ -20,6 +22,24 @@ type intake struct {
 	shapes *shapes      // of what is decoded
 	pace   *rate.Limiter
 }
+
+// The limits of one response. client-go reads a response into memory whole, where it takes two and a half times its size,
+// and then makes objects of it, which can take hundreds of times their size: two bytes of protobuf are enough for a
+// container of 900. So a response is limited by its bytes, and by the size of the objects.
+const (
+	// maxListBody is the size of a list, in bytes, unless the app may keep more than twice as much: then it is half of
+	// that. A list of this size takes 200 MiB to read.
+	maxListBody = 80 << 20
+	// maxEvent is the size of one event of a watch, in bytes. client-go accepts no larger event, but reads it to its end
+	// first.
+	maxEvent = 16 << 20
+	// maxOverCache is by how much the objects of a response may exceed what the app may keep, in bytes: some of it is
+	// dropped before it is kept, such as managedFields.
+	maxOverCache = 64 << 20
+)
+
+// errBodyTooLarge is the error of a response that exceeds a limit.
+var errBodyTooLarge = errors.New("the answer of the API server is larger than the hub accepts")
 
 const (
 	// readingCost is how many bytes of memory it takes to read one byte of an answer.
@@ -36,6 +56,19 @@ func newIntake(s *shapes, maxCache int64) *intake {
 		limit: limit, list: list, shapes: s,
 		pace: rate.NewLimiter(intakePace, int(limit+readingCost*list)),
 	}
+}
+
+// meter returns the meter of a response with a media type, or nil if no objects are made of such a response. The response
+// of a stream is one event after another.
+func (i *intake) meter(mediaType string, stream bool) meter {
+	bill := bill{limit: i.limit}
+	switch mediaType {
+	case runtime.ContentTypeJSON:
+		return &jsonMeter{bill: bill, stream: stream}
+	case runtime.ContentTypeProtobuf:
+		return newProtobufMeter(bill, i.shapes, stream)
+	}
+	return nil
 }
 
 // wait returns when so many bytes more may be taken in.

@@ -59,9 +59,9 @@ func watchFor(t *testing.T, s *stock, minutes []string) {
 			time.AfterFunc(time.Duration(i+1)*time.Minute, func() { _, _ = io.Copy(body, strings.NewReader(text)) })
 		}
 		context.AfterFunc(r.Context(), func() { body.CloseWithError(r.Context().Err()) })
-		form := typeJSON
+		form := runtime.ContentTypeJSON
 		if len(minutes) > 0 && strings.HasPrefix(minutes[0], "\x00") {
-			form = typeProtobuf
+			form = runtime.ContentTypeProtobuf
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: lines}, nil
 	})

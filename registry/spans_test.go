@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -108,7 +109,7 @@ func TestRequestSpans(t *testing.T) {
 func TestRequestSpans_OfAWatch(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
-	header := http.Header{"Content-Type": {typeJSON}}
+	header := http.Header{"Content-Type": {runtime.ContentTypeJSON}}
 	_, err := send(t, &chain{base: answer(http.StatusOK, header, "{}"), spans: s.of("one", toRemote)}, http.MethodGet, "/api/v1/pods?watch=true")
 	if err != nil {
 		t.Fatal(err)

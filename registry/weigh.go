@@ -69,6 +69,7 @@ func behindEntries(v reflect.Value) uintptr {
 	return sum
 }
 
+// mapHeader is the size of a map without entries.
 const mapHeader = 48
 
 // slots returns for how many entries a map of n has room: none before the first one, then eight, then a power
