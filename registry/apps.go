@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // What is in this file is what an actor does with the apps of its remote. All of it that changes the
@@ -59,9 +61,9 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 
 func (a *actor) logFailure(failed failure, err error) {
 	log := a.log
-	var panicked *panicError
+	var panicked *panics.Error
 	if errors.As(err, &panicked) {
-		log = log.WithValues("stack", string(panicked.stack))
+		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Info("The app failed and will be started again",
 		"module", failed.module, "reason", failed.reason, "error", failed.message)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 
@@ -21,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // guard answers for the code of one module in one app, in whichever goroutine it runs: where it
@@ -47,7 +48,7 @@ func (g *guard) check(what string, returned *bool) {
 	err := errGoexit
 	if value := recover(); value != nil {
 		g.countPanic()
-		err = &panicError{value: value, stack: debug.Stack()}
+		err = panics.New(value)
 	}
 	g.fail(fmt.Errorf("%s: %w", what, err))
 }
@@ -59,9 +60,9 @@ func (g *guard) fail(err error) {
 		g.life.tracker.fail(failed)
 		return
 	}
-	var panicked *panicError
+	var panicked *panics.Error
 	if errors.As(err, &panicked) {
-		g.log.Error(err, "Code of the hub failed on an object of a remote", "stack", string(panicked.stack))
+		g.log.Error(err, "Code of the hub failed on an object of a remote", "stack", string(panicked.Stack))
 		return
 	}
 	g.log.Error(err, "Code of the hub failed on an object of a remote")
@@ -69,7 +70,7 @@ func (g *guard) fail(err error) {
 
 // moduleFailed takes note that a module has failed, with an error that it returned or a panic.
 func (l *lifetime) moduleFailed(failed *moduleError) {
-	var ours *panicError
+	var ours *panics.Error
 	var ofGraph dig.PanicError
 	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
 		l.figures.panics.WithLabelValues(l.figures.cluster(l.name), failed.module).Inc()
@@ -224,7 +225,7 @@ func (c *contained) run(ctx context.Context, f func(context.Context) error) (err
 		}
 	}()
 	pprof.Do(context.WithValue(ctx, guardKey{}, g), g.labels(), func(ctx context.Context) {
-		err = safely(func() error { return f(ctx) })
+		err = panics.Catch(func() error { return f(ctx) })
 	})
 	returned = true
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -53,7 +54,7 @@ func (x *exchange) broke() {
 func decoding(ctx context.Context, what string, call func(ctx context.Context) error) error {
 	x := &exchange{}
 	err := call(context.WithValue(ctx, exchangeKey{}, x))
-	var panicked *panicError
+	var panicked *panics.Error
 	switch {
 	case err == nil, !x.accepted.Load(), x.broken.Load(), errors.As(err, &panicked):
 		return err

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // Decoration changes how the hub talks to some remotes: what their apps may ask of them, or what becomes of
@@ -43,7 +45,7 @@ func (d *Decoration) selects(name ClusterName, c *Config) (selected bool, err er
 	if d.Select == nil {
 		return true, nil
 	}
-	err = safely(func() error {
+	err = panics.Catch(func() error {
 		selected = d.Select(Info{Name: name, Labels: c.Labels, Annotations: c.Annotations})
 		return nil
 	})
@@ -71,7 +73,7 @@ func (env *environment) boundsFor(name ClusterName, c *Config) (Client, error) {
 		}
 		selected, err := d.selects(name, c)
 		if err == nil && selected {
-			err = safely(func() error {
+			err = panics.Catch(func() error {
 				bounds = d.Client(bounds)
 				return nil
 			})
@@ -120,7 +122,7 @@ func (d *decorated) RoundTrip(r *http.Request) (response *http.Response, err err
 	if err != nil {
 		return refuse(r, d.failed(err))
 	}
-	panicked := safely(func() error {
+	panicked := panics.Catch(func() error {
 		response, err = d.transport().RoundTrip(r) //nolint:bodyclose // It is the caller's, as of any RoundTripper.
 		return nil
 	})

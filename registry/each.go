@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // EachOptions say where Each calls its function, and how long it may take.
@@ -107,7 +109,7 @@ func (r *EachResult[T]) call(ctx context.Context, f func(context.Context) (T, er
 	go func() {
 		o := outcome{err: errGoexit} // unless it returns
 		defer func() { done <- o }()
-		o.err = safely(func() (err error) {
+		o.err = panics.Catch(func() (err error) {
 			o.value, err = f(ctx)
 			return err
 		})

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
 
@@ -89,7 +90,7 @@ func start(f func() error) *running {
 	r := &running{done: make(chan struct{}), err: errGoexit} // unless f returns
 	go func() {
 		defer close(r.done)
-		r.err = safely(f)
+		r.err = panics.Catch(f)
 	}()
 	return r
 }
@@ -133,7 +134,7 @@ func (e *epoch) run(ready func(), ended func(error)) {
 	pprof.SetGoroutineLabels(e.ctx) // and those of all goroutines that come of this one; see goroutines
 	var record record
 	defer record.close()
-	err := safely(func() error { return e.startTraced(&record) })
+	err := panics.Catch(func() error { return e.startTraced(&record) })
 	if err == nil {
 		ready()
 		record.closeAfter(provenAfter)

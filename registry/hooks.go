@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // hooks are the lifecycle hooks of one app's modules. They replace fx's own lifecycle, which
@@ -123,7 +125,7 @@ func (h *hooks) run(ctx context.Context, f func(context.Context) error, late fun
 		return nil
 	}
 	done := make(chan error, 1)
-	h.running.Go(func() { done <- safely(func() error { return f(ctx) }) })
+	h.running.Go(func() { done <- panics.Catch(func() error { return f(ctx) }) })
 	select {
 	case err := <-done:
 		return err

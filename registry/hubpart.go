@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // HubPartInfo is the state of the hub part of one module in this process.
@@ -172,9 +174,9 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 	p.mu.Unlock()
 	p.parts.figures.partFailures.WithLabelValues(p.entry.name, f.reason).Inc()
 	log := p.log
-	var panicked *panicError
+	var panicked *panics.Error
 	if errors.As(err, &panicked) {
-		log = log.WithValues("stack", string(panicked.stack))
+		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.reason, "failures", restarts)
 	p.say(ModuleFailed, f.reason, f.message)

@@ -15,6 +15,8 @@ import (
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // hubParts runs the hub parts of all modules, each by itself: in an App of its own, with a manager, a cache, clients
@@ -86,7 +88,7 @@ func (h *hubParts) prepare() {
 			if !isDone(life.building.done) {
 				continue
 			}
-			if err := safely(func() error { addKinds(h.scheme, life.scheme); return nil }); err != nil {
+			if err := panics.Catch(func() error { addKinds(h.scheme, life.scheme); return nil }); err != nil {
 				p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
 			}
 			if err := h.decorateWith(life); err != nil {

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // What is in this file keeps what a hub part gives to others in its scope: to the registry, and to the servers of the
@@ -33,11 +35,11 @@ func (r *Registry) within(ctx context.Context) (context.Context, context.CancelC
 func (r *Registry) contained(what string, f func(Event)) func(Event) {
 	if r.by == nil {
 		return func(e Event) {
-			err := safely(func() error { f(e); return nil })
-			var panicked *panicError
+			err := panics.Catch(func() error { f(e); return nil })
+			var panicked *panics.Error
 			if errors.As(err, &panicked) {
 				r.log.Error(err, "Code of the hub failed on an event", "function", what, "cluster", string(e.Name),
-					"stack", string(panicked.stack))
+					"stack", string(panicked.Stack))
 			}
 		}
 	}
@@ -95,7 +97,7 @@ func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() err
 	if before != nil {
 		return nil
 	}
-	err := safely(add)
+	err := panics.Catch(add)
 	if err != nil {
 		s.mu.Lock()
 		delete(*slots, one.name)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // The properties of a meter, for any input: it does not panic, it says the same of an input whole and in pieces, and it
@@ -59,7 +61,7 @@ func checkCharge(t *testing.T, text []byte, charged int64, made, empty any) {
 }
 
 // safeDecode calls a decoder of somebody else's, and reports whether it took the input.
-func safeDecode(decode func() error) bool { return safely(decode) == nil }
+func safeDecode(decode func() error) bool { return panics.Catch(decode) == nil }
 
 func FuzzJSONMeter(f *testing.F) {
 	for _, seed := range []string{

@@ -15,6 +15,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // What is in this file shows informers that have lost touch with their remote after the app has started. Informers
@@ -119,7 +121,7 @@ func (s *stock) brought() {
 
 // causeOf says in fixed words why a list or watch failed; it is empty for a nil error.
 func causeOf(err error) string {
-	var panicked *panicError
+	var panicked *panics.Error
 	var undeclared *undeclaredError
 	switch {
 	case err == nil:

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // stock is an informer that knows how much it holds.
@@ -68,11 +70,11 @@ func (s *stock) take(obj any) (any, error) {
 // and the app ends. Transforms come with the options of the cache, so that there is no module to name.
 func (s *stock) transform(obj any) (any, error) {
 	out := obj
-	err := safely(func() (err error) {
+	err := panics.Catch(func() (err error) {
 		out, err = s.inner(obj)
 		return err
 	})
-	var panicked *panicError
+	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		s.budget.epoch.tracker.fail(&moduleError{reason: ReasonModuleFailed, err: fmt.Errorf("transform: %w", err)})
 		return obj, nil
@@ -131,7 +133,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			if o.Continue == "" {
 				s.begin(false)
 			}
-			err = safely(func() (err error) {
+			err = panics.Catch(func() (err error) {
 				return decoding(context.WithValue(ctx, stockKey{}, s), "list "+s.what, func(ctx context.Context) (err error) {
 					list, err = inner.ListWithContext(ctx, o)
 					return err
@@ -168,9 +170,9 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 // notePanic logs the panic of a decoder. Whatever makes one panic came from the remote, which is shown
 // to be unable to deliver these objects.
 func (s *stock) notePanic(err error) {
-	var panicked *panicError
+	var panicked *panics.Error
 	if errors.As(err, &panicked) {
-		s.budget.epoch.log.Error(err, "A list could not be decoded", "kind", s.kind, "stack", string(panicked.stack))
+		s.budget.epoch.log.Error(err, "A list could not be decoded", "kind", s.kind, "stack", string(panicked.Stack))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
 // Supervise returns a reconciler that does what r does and answers for it:
@@ -56,7 +57,7 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 	defer watchdog.Stop()
 	defer func() {
 		if value := recover(); value != nil {
-			err = s.panicked(ctx, r, &panicError{value: value, stack: debug.Stack()})
+			err = s.panicked(ctx, r, panics.New(value))
 		}
 	}()
 	began := time.Now()
@@ -91,7 +92,7 @@ func outcomeOf(result reconcile.Result, err error) string {
 	case err == nil:
 		return outcomeSuccess
 	}
-	if panicked := (*panicError)(nil); errors.As(err, &panicked) {
+	if panicked := (*panics.Error)(nil); errors.As(err, &panicked) {
 		return outcomePanic
 	}
 	return outcomeError
@@ -109,11 +110,11 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 	return s.guard.life.limits.ReconcileTimeout
 }
 
-func (s *supervised[request]) panicked(ctx context.Context, r request, err *panicError) error {
+func (s *supervised[request]) panicked(ctx context.Context, r request, err *panics.Error) error {
 	s.guard.countPanic()
 	f := s.guard.life.figures
 	f.reconciles.WithLabelValues(f.cluster(s.guard.life.name), s.guard.module, outcomePanic).Inc()
-	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.stack))
+	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))
 	}
