@@ -3,10 +3,13 @@
 package registry
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -20,15 +23,26 @@ func BenchmarkStock(b *testing.B) {
 		b.Fatal(err)
 	}
 	env := &environment{scheme: s, figures: newFigures(prometheus.NewRegistry(), false), limits: Limits{}.withDefaults()}
-	for name, make := range map[string]func(int) metav1.Object{
-		"configmap":    func(i int) metav1.Object { return someConfigMap(i) },
-		"pod":          func(i int) metav1.Object { return somePod(i) },
-		"unstructured": func(i int) metav1.Object { return someUnstructured(i) },
+	named := metav1.ObjectMeta{Name: "one", Namespace: "default", Labels: map[string]string{"app": "some-application"}}
+	for name, object := range map[string]func() metav1.Object{
+		"configmap": func() metav1.Object {
+			return &corev1.ConfigMap{ObjectMeta: named, Data: map[string]string{"text": strings.Repeat("x", 2000)}}
+		},
+		"pod": func() metav1.Object {
+			return &corev1.Pod{ObjectMeta: named, Spec: corev1.PodSpec{Containers: make([]corev1.Container, 2)}}
+		},
+		"unstructured": func() metav1.Object {
+			u := &unstructured.Unstructured{}
+			u.SetAPIVersion("v1")
+			u.SetKind("ConfigMap")
+			u.SetName(named.Name)
+			return u
+		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			e := &epoch{lifetime: lifetime{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}}
 			budget := newBudget(e)
-			obj := make(1)
+			obj := object()
 			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*stock)
 			obj.SetUID(types.UID("1"))
 			b.ReportAllocs()
