@@ -40,7 +40,7 @@ func BenchmarkStock(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := &epoch{lifetime: lifetime{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}}
+			e := &epoch{lifetime: lifetime{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}, intake: newIntake(newShapes(s), 0)}
 			budget := newBudget(e)
 			obj := object()
 			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*stock)
