@@ -45,11 +45,11 @@ test: controlplane ## Run all tests against real API servers, with the race dete
 	done
 
 # Without the instrumentation of "go test -fuzz", which compiles every dependency once more, in minutes. To look for longer,
-# guided by coverage: go test ./registry -run '^$$' -fuzz '^FuzzJSONMeter$$'
+# guided by coverage: go test ./registry/internal/meter -run '^$$' -fuzz '^FuzzJSONMeter$$'
 fuzz: ## Feed the meters of responses with inputs that nobody thought of (FUZZTIME: for how long each).
-	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; go test -c -o "$$dir/registry.test" ./registry; \
-	cd registry; for f in FuzzJSONMeter FuzzProtobufMeter; do \
-		"$$dir/registry.test" -test.run '^$$' -test.fuzz "^$$f\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir "$$dir/cache"; \
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; go test -c -o "$$dir/meter.test" ./registry/internal/meter; \
+	cd registry/internal/meter; for f in FuzzJSONMeter FuzzProtobufMeter; do \
+		"$$dir/meter.test" -test.run '^$$' -test.fuzz "^$$f\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir "$$dir/cache"; \
 	done
 
 vuln: ## Look for known vulnerabilities in the code that runs, if their database can be reached (VULNDB: its URL).

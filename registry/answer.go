@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -43,7 +44,7 @@ func classify(err error) (reason, message string) {
 	switch {
 	case errors.As(err, &broken):
 		return notHealthy, broken.Error()
-	case errors.Is(err, errBodyTooLarge):
+	case errors.Is(err, meter.ErrTooLarge):
 		return notHealthy, "The API server sends more in one answer than the hub accepts; look for objects that are " +
 			"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less " +
 			"(spec.namespaces)."
@@ -66,7 +67,7 @@ func (c *chain) check(r *http.Request, response *http.Response, kind requestKind
 	case code >= 300 && code < 400 && code != http.StatusNotModified:
 		return fmt.Errorf("%w (%w)", errRedirect, &kubeconfig.StatusError{Code: code})
 	case response.ContentLength > c.maxBodyOf(response, kind):
-		return errBodyTooLarge
+		return meter.ErrTooLarge
 	}
 	if code >= http.StatusOK && code <= http.StatusPartialContent { // which client-go decodes
 		if err := checkType(r, response, kind); err != nil {
@@ -111,7 +112,7 @@ func (c *chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
 	case response.StatusCode >= http.StatusBadRequest:
 		return maxRefusal
 	case kind == kindList:
-		return c.intake.list
+		return c.intake.List
 	case kind == kindStream:
 		return 1 << 62
 	}
@@ -124,10 +125,10 @@ type boundBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // A Read has none of its own.
 	cancel context.CancelFunc
-	intake *intake
+	intake *meter.Limiter
 	began  time.Time
 	heard  *atomic.Int64 // see chain.heard; nil for an answer that is no list
-	meter  meter         // nil for an answer that nothing is made of
+	meter  meter.Meter   // nil for an answer that nothing is made of
 	left   int64
 	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
 	over   atomic.Bool // silent has ended it
@@ -144,7 +145,7 @@ const maxSilence = 3 * time.Minute
 func (c *chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
 	b := &boundBody{
 		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake, began: time.Now(),
-		meter: c.intake.meter(mediaType(response), kind == kindStream), left: c.maxBodyOf(response, kind),
+		meter: c.intake.Meter(mediaType(response), kind == kindStream), left: c.maxBodyOf(response, kind),
 	}
 	isList := kind == kindList || kind == kindStream && isTrue(r.URL.Query().Get("sendInitialEvents"))
 	if isList && response.StatusCode == http.StatusOK {
@@ -188,7 +189,7 @@ func (b *boundBody) read(p []byte) (int, error) {
 		if n, err := b.ReadCloser.Read(make([]byte, 1)); n == 0 {
 			return 0, err
 		}
-		return 0, errBodyTooLarge
+		return 0, meter.ErrTooLarge
 	}
 	if int64(len(p)) > b.left {
 		p = p[:b.left]
@@ -206,14 +207,14 @@ func (b *boundBody) read(p []byte) (int, error) {
 		b.stock.brought()
 		b.noteBookmarks(p[:n])
 	}
-	cost := int64(n) * readingCost
+	cost := int64(n) * meter.ReadingCost
 	if b.meter != nil {
-		if err := b.meter.read(p[:n]); err != nil {
+		if err := b.meter.Read(p[:n]); err != nil {
 			return 0, err
 		}
-		cost += b.meter.charged()
+		cost += b.meter.Charged()
 	}
-	if err := b.intake.wait(b.ctx, cost); err != nil {
+	if err := b.intake.Wait(b.ctx, cost); err != nil {
 		return 0, err
 	}
 	return n, err

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -87,7 +88,7 @@ func TestChain_BoundsRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		if n, err := io.Copy(io.Discard, response.Body); n != bound || !errors.Is(err, errBodyTooLarge) {
+		if n, err := io.Copy(io.Discard, response.Body); n != bound || !errors.Is(err, meter.ErrTooLarge) {
 			t.Errorf("%s: read %d bytes, %v; want %d and errBodyTooLarge", path, n, err, bound)
 		}
 	}
@@ -170,11 +171,11 @@ func TestChain_BoundsLists(t *testing.T) {
 	})
 	const bound = 80 << 20 // as the page on security says
 	for keep, want := range map[int64]int64{0: bound, bound: bound, 3 * bound: 3 * bound / 2} {
-		response, err := send(t, &chain{base: base, intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
+		response, err := send(t, &chain{base: base, intake: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := io.Copy(io.Discard, response.Body); n != want || !errors.Is(err, errBodyTooLarge) {
+		if n, err := io.Copy(io.Discard, response.Body); n != want || !errors.Is(err, meter.ErrTooLarge) {
 			t.Errorf("an app that keeps %d: read %d bytes, %v; want %d and errBodyTooLarge", keep, n, err, want)
 		}
 	}
@@ -183,8 +184,8 @@ func TestChain_BoundsLists(t *testing.T) {
 func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[` + strings.Repeat("{},", 100) + `{}]}`
-	for keep, want := range map[int64]error{0: nil, (50_000 - maxOverCache) / growth: errBodyTooLarge} {
-		response, err := send(t, &chain{base: ofType(runtime.ContentTypeJSON, body), intake: newIntake(nil, keep)}, http.MethodGet, "/api/v1/pods")
+	for keep, want := range map[int64]error{0: nil, (50_000 - meter.MaxOverCache) / meter.Growth: meter.ErrTooLarge} {
+		response, err := send(t, &chain{base: ofType(runtime.ContentTypeJSON, body), intake: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +199,7 @@ func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: newIntake(nil, 0), timeout: time.Hour}
+		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: meter.NewLimiter(nil, 0), timeout: time.Hour}
 		read := func() {
 			response, err := send(t, c, http.MethodGet, "/api/v1/namespaces/x/pods/y/log")
 			if err != nil {
@@ -216,8 +217,8 @@ func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 		for range 9 {
 			read()
 		}
-		most := c.intake.limit + readingCost*maxListBody
-		want := time.Duration(10*readingCost*maxBody-most) * time.Second / intakePace
+		most := c.intake.Limit + meter.ReadingCost*meter.MaxListBody
+		want := time.Duration(10*meter.ReadingCost*maxBody-most) * time.Second / meter.ReadRate
 		if took := time.Since(began); took < want-time.Second || took > want+time.Second {
 			t.Errorf("ten of them took %s, want %s", took, want)
 		}
@@ -229,8 +230,8 @@ func TestChain_NobodyWaitsBehindTheFence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fence, cut := context.WithCancelCause(t.Context())
-		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: newIntake(nil, 0), timeout: time.Hour, fence: fence}
-		if err := c.intake.wait(t.Context(), int64(c.intake.pace.Burst())); err != nil {
+		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: meter.NewLimiter(nil, 0), timeout: time.Hour, fence: fence}
+		if err := c.intake.Wait(t.Context(), int64(c.intake.Pace.Burst())); err != nil {
 			t.Fatal(err)
 		}
 		response, err := send(t, c, http.MethodGet, "/api/v1/nodes/x")
@@ -331,7 +332,7 @@ func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 			if c.form != "" {
 				header.Set("Content-Type", c.form)
 			}
-			response, err := send(t, &chain{base: answer(c.code, header, pods), intake: newIntake(newShapes(scheme.Scheme), 0)}, http.MethodGet, c.path)
+			response, err := send(t, &chain{base: answer(c.code, header, pods), intake: meter.NewLimiter(meter.NewSchemas(scheme.Scheme), 0)}, http.MethodGet, c.path)
 			if err != nil {
 				return // refused before it is read
 			}

@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 // budget bounds what the cache of one app holds. It is soft: an app may exceed it by a hundredth, and
@@ -144,7 +146,7 @@ func (b *budget) spend(objects, bytes int64) {
 }
 
 // isLarge reports whether the app has taken in so much that its objects are weighed one by one.
-func (b *budget) isLarge() bool { return b.epoch.intake.taken.Load() > b.maxBytes/growth }
+func (b *budget) isLarge() bool { return b.epoch.intake.Taken.Load() > b.maxBytes/meter.Growth }
 
 // recount replaces the upper bounds by what is held, and returns an error if that is too much.
 func (b *budget) recount() *moduleError {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 // BenchmarkStock measures what counting adds to an object on its way into the cache.
@@ -40,7 +42,7 @@ func BenchmarkStock(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := &epoch{lifetime: lifetime{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}, intake: newIntake(newShapes(s), 0)}
+			e := &epoch{lifetime: lifetime{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}, intake: meter.NewLimiter(meter.NewSchemas(s), 0)}
 			budget := newBudget(e)
 			obj := object()
 			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*stock)

@@ -19,6 +19,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -150,7 +151,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &chain{
 		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
-		intake: newIntake(e.shapes, int64(e.limits.MaxCacheBytes)), spans: e.spans.of(e.name, toHub),
+		intake: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), spans: e.spans.of(e.name, toHub),
 		declared: e.rulebookFor(true, e.chosen...),
 	}
 	config := rest.CopyConfig(e.hub)

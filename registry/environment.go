@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -33,7 +34,7 @@ type environment struct {
 	appsNamespace string // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
 	replica       string
 	scheme        *runtime.Scheme
-	shapes        *shapes
+	shapes        *meter.Schemas
 	modules       catalog
 	shared        []Shared
 	offers        atomic.Pointer[offers]       // what the hub parts of modules share now
@@ -61,7 +62,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
 		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets},
-		replica: o.Replica, scheme: o.Scheme, shapes: newShapes(o.Scheme), policy: o.Policy,
+		replica: o.Replica, scheme: o.Scheme, shapes: meter.NewSchemas(o.Scheme), policy: o.Policy,
 		modules: modules, shared: o.Shared,
 		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: newSpans(o.Traces),
 	}

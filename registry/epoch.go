@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 )
@@ -54,7 +55,7 @@ type epoch struct {
 
 	metrics *appMetrics
 	mapper  *liveMapper
-	intake  *intake
+	intake  *meter.Limiter
 	traffic *traffic
 	budget  atomic.Pointer[budget] // of its cache; nil until that is made
 	values  values                 // what the fx App provides
@@ -102,7 +103,7 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.begin(env, []string{clusterLabel, string(e.name)}, e.chosen, changed)
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
 	e.done = make(chan struct{})
-	e.intake = newIntake(env.shapes, int64(env.limits.MaxCacheBytes))
+	e.intake = meter.NewLimiter(env.shapes, int64(env.limits.MaxCacheBytes))
 	e.traffic = env.figures.trafficOf(e.name)
 	e.metrics = newAppMetrics(env.metrics, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 // partLife is one life of a hub part: what an epoch is for the app of a remote, with the hub in the place of the
@@ -54,7 +56,7 @@ func newPartLife(p *hubPart) *partLife {
 	e.missed = l.askAgain
 	e.begin(env, []string{"hubpart", p.entry.name}, only, p.changed)
 	e.work, e.endWork = e.ctx, e.cancel
-	e.intake = newIntake(env.shapes, noLimit)
+	e.intake = meter.NewLimiter(env.shapes, noLimit)
 	context.AfterFunc(e.ctx, e.metrics.end)
 	l.halted, l.halt = context.WithCancel(e.ctx)
 	l.registry = &Registry{core: p.parts.registry.core, by: l.guard()}

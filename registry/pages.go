@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 // pages is what the pages of one list have brought so far. client-go keeps them all until the last one
@@ -29,7 +31,7 @@ func (s *stock) notePage(page runtime.Object, more bool) error {
 	sum := tally{objects: int64(meta.LenList(page))}
 	if more || s.budget.isLarge() { // the objects of the first page are weighed on their way, too; see stock.take
 		_ = meta.EachListItem(page, func(obj runtime.Object) error { // It fails for nothing that is a list.
-			sum.bytes += weigh(obj)
+			sum.bytes += meter.Sizeof(obj)
 			return nil
 		})
 	}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 // Silence makes an informer Stale only where the API server has sent bookmarks before: kube-apiserver sends none for
@@ -71,7 +73,7 @@ func watchFor(t *testing.T, s *stock, minutes []string) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	response, err := (&chain{base: base, intake: newIntake(newShapes(nil), 256<<20), fence: t.Context(), timeout: time.Second}).RoundTrip(r)
+	response, err := (&chain{base: base, intake: meter.NewLimiter(meter.NewSchemas(nil), 256<<20), fence: t.Context(), timeout: time.Second}).RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}

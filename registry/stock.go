@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
@@ -111,7 +112,7 @@ func (s *stock) weigh(obj any) int64 {
 	if s.sample.objects >= sampleAll && rand.Uint32N(sampleOneIn) > 0 && !s.budget.isLarge() {
 		return s.sample.bytes / s.sample.objects
 	}
-	weight := weigh(obj)
+	weight := meter.Sizeof(obj)
 	s.sample = s.sample.plus(tally{1, weight})
 	return weight
 }
@@ -207,7 +208,7 @@ func (s *stock) count() tally {
 		sample = min(sample, sampleStored)
 	}
 	if sample > 0 {
-		sum.bytes = weigh(stored[:sample]...) * sum.objects / int64(sample) // a store lists in random order
+		sum.bytes = meter.Sizeof(stored[:sample]...) * sum.objects / int64(sample) // a store lists in random order
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 // Objects that are large where a sample would not look, or of the sort that a stream shows twice, are
@@ -52,15 +54,15 @@ func TestStock_WeighsWhatALiarSends(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := newIntake(nil, keep)
+			in := meter.NewLimiter(nil, keep)
 			s := &stock{budget: &budget{epoch: &epoch{intake: in}, maxBytes: keep}, streaming: c.streaming}
 			var noticed, real int64
 			c.send(func(one *corev1.ConfigMap) {
-				in.taken.Add(weigh(one)) // as the meters do before it is decoded
+				in.Taken.Add(meter.Sizeof(one)) // as the meters do before it is decoded
 				fresh := stripManagedFields(one)
 				_, bytes := s.add(one, fresh)
 				noticed += bytes
-				real += weigh(one)
+				real += meter.Sizeof(one)
 			})
 			// What is streamed may count half; see stock.
 			if least := real/2 - keep; noticed < least || noticed < keep {
@@ -101,7 +103,7 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 			scheme: s, figures: newFigures(prometheus.NewRegistry(), false), limits: Limits{MaxObjects: most}.withDefaults(),
 		}
 		e := &epoch{
-			lifetime: lifetime{environment: env, ctx: ctx, tracker: newTracker(nil, func() {})}, intake: newIntake(nil, 1<<20),
+			lifetime: lifetime{environment: env, ctx: ctx, tracker: newTracker(nil, func() {})}, intake: meter.NewLimiter(nil, 1<<20),
 		}
 		budget := newBudget(e)
 		informer, _ := budget.newInformer(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, toolscache.Indexers{}).(*stock)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 // Bounds of the transport chain that no configuration widens. What an answer may be is in answer.go.
@@ -35,9 +37,9 @@ type chain struct {
 	gate      func() error    // refuses mutating requests while it returns an error; nil is open
 	limiter   *rate.Limiter
 	userAgent string
-	timeout   time.Duration // of one request that is neither a list nor a stream
-	intake    *intake       // bounds what answers may turn into
-	heard     *atomic.Int64 // when a list last brought something, in nanoseconds; may be nil
+	timeout   time.Duration  // of one request that is neither a list nor a stream
+	intake    *meter.Limiter // bounds what answers may turn into
+	heard     *atomic.Int64  // when a list last brought something, in nanoseconds; may be nil
 	// decorated is send with the operator's decorations around it; nil without any.
 	decorated http.RoundTripper
 	traffic   *traffic      // counts requests; nil counts nothing

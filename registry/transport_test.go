@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 func TestKindOf(t *testing.T) {
@@ -71,7 +73,7 @@ func send(t *testing.T, c *chain, method, path string) (*http.Response, error) {
 		c.timeout = time.Second
 	}
 	if c.intake == nil {
-		c.intake = newIntake(newShapes(nil), 256<<20)
+		c.intake = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
 	if err != nil {
@@ -99,7 +101,7 @@ func TestChain_Refusals(t *testing.T) {
 		"not modified is no redirect":   {chain{base: answer(304, nil, "")}, http.MethodGet, nil},
 		"an announced giant is refused": {chain{base: roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, ContentLength: 1 << 40}, nil
-		})}, http.MethodGet, errBodyTooLarge},
+		})}, http.MethodGet, meter.ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +163,7 @@ func TestChain_CapsTheBody(t *testing.T) {
 	}
 	const bound = 64 << 20 // as the page on security says
 	n, err := io.Copy(io.Discard, response.Body)
-	if n != bound || !errors.Is(err, errBodyTooLarge) {
+	if n != bound || !errors.Is(err, meter.ErrTooLarge) {
 		t.Errorf("read %d bytes, %v; want %d and errBodyTooLarge", n, err, bound)
 	}
 }

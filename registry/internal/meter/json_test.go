@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"strings"
@@ -43,7 +43,7 @@ func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &jsonMeter{bill: noBill}
-			if err := m.read([]byte(c.text)); err != nil {
+			if err := m.Read([]byte(c.text)); err != nil {
 				t.Fatal(err)
 			}
 			into := c.into()
@@ -59,8 +59,8 @@ func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			kept := weigh(into)
-			charged := m.sum + readingCost*int64(len(c.text))
+			kept := Sizeof(into)
+			charged := m.sum + ReadingCost*int64(len(c.text))
 			t.Logf("%d KiB: charged %d KiB, decoding allocates %d KiB, of which %d KiB are kept",
 				len(c.text)>>10, charged>>10, took>>10, kept>>10)
 			if charged < kept*9/10 {

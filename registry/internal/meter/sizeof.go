@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"reflect"
 	"time"
 )
 
-// weigh estimates how many bytes of memory the objects take up: what their pointers, strings, slices
+// Sizeof estimates how many bytes of memory the objects take up: what their pointers, strings, slices
 // and maps lead to, without what the allocator rounds up. It takes some microseconds for an object.
-func weigh(objs ...any) int64 {
+func Sizeof(objs ...any) int64 {
 	var sum uintptr
 	for _, obj := range objs {
 		if v := reflect.ValueOf(obj); v.IsValid() {

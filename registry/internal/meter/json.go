@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ type jsonMeter struct {
 	backslash bool                      // an odd number of them has just come
 }
 
-func (m *jsonMeter) read(piece []byte) error {
+func (m *jsonMeter) Read(piece []byte) error {
 	for i := 0; i < len(piece); {
 		n, err := m.step(piece[i:])
 		if err != nil {
@@ -136,7 +136,7 @@ func (m *jsonMeter) open(list bool) error {
 	m.opened = !list
 	m.depth++
 	if m.depth > maxNesting {
-		return fmt.Errorf("%w: it is nested too deeply", errBodyTooLarge)
+		return fmt.Errorf("%w: it is nested too deeply", ErrTooLarge)
 	}
 	bit := uint64(1) << (m.depth % 64)
 	m.lists[m.depth/64] &^= bit
@@ -162,7 +162,7 @@ func (m *jsonMeter) close() error {
 
 func (m *jsonMeter) checkSize() error {
 	if m.stream && m.size > maxEvent {
-		return fmt.Errorf("%w: an event of a watch does not end", errBodyTooLarge)
+		return fmt.Errorf("%w: an event of a watch does not end", ErrTooLarge)
 	}
 	return nil
 }

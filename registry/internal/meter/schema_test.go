@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 // that is taken for what it is not would keep honest remotes from being read.
 func TestShapes_OfEveryKind(t *testing.T) {
 	t.Parallel()
-	all := newShapes(scheme.Scheme)
+	all := NewSchemas(scheme.Scheme)
 	understood := 0
 	for _, known := range all.schemes {
 		serializer := protobuf.NewSerializer(known, known)
@@ -34,7 +34,7 @@ func TestShapes_OfEveryKind(t *testing.T) {
 				continue // has no protobuf
 			}
 			m := newProtobufMeter(bill{limit: 1 << 62}, all, false)
-			if err := m.read(data.Bytes()); err != nil {
+			if err := m.Read(data.Bytes()); err != nil {
 				t.Errorf("%s: %v", gvk, err)
 			}
 			decoded, _, err := serializer.Decode(data.Bytes(), nil, nil)
@@ -42,8 +42,8 @@ func TestShapes_OfEveryKind(t *testing.T) {
 				t.Errorf("%s: %v", gvk, err)
 				continue
 			}
-			const ofKind = 64                                    // bytes: some decoders keep the kind
-			if kept := weigh(decoded); m.sum+ofKind < kept*3/4 { // a map of one entry has room for eight
+			const ofKind = 64                                     // bytes: some decoders keep the kind
+			if kept := Sizeof(decoded); m.sum+ofKind < kept*3/4 { // a map of one entry has room for eight
 				t.Errorf("%s: charged %d bytes, %d are kept", gvk, m.sum, kept)
 			}
 			understood++

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"errors"
@@ -25,11 +25,11 @@ const maxFuzzed = 4096
 
 // sumOf returns the sum that a meter has charged after it has read a text in pieces of n bytes, and whether it has
 // refused the text, and because it is too large.
-func sumOf(m meter, sum *int64, text []byte, n int) (charged int64, refused, tooLarge bool) {
+func sumOf(m Meter, sum *int64, text []byte, n int) (charged int64, refused, tooLarge bool) {
 	for len(text) > 0 {
 		piece := text[:min(n, len(text))]
-		if err := m.read(piece); err != nil {
-			return 0, true, errors.Is(err, errBodyTooLarge)
+		if err := m.Read(piece); err != nil {
+			return 0, true, errors.Is(err, ErrTooLarge)
 		}
 		text = text[len(piece):]
 	}
@@ -38,7 +38,7 @@ func sumOf(m meter, sum *int64, text []byte, n int) (charged int64, refused, too
 
 // checkPieces checks that the size of the pieces makes no difference, and returns what was charged and whether the text
 // was refused.
-func checkPieces(t *testing.T, text []byte, n int, newMeter func() (meter, *int64)) (charged int64, refused bool) {
+func checkPieces(t *testing.T, text []byte, n int, newMeter func() (Meter, *int64)) (charged int64, refused bool) {
 	t.Helper()
 	m, sum := newMeter()
 	charged, refused, tooLarge := sumOf(m, sum, text, len(text))
@@ -54,8 +54,8 @@ func checkPieces(t *testing.T, text []byte, n int, newMeter func() (meter, *int6
 // checkCharge checks a charge for what a decoder has made of a text. empty is what it makes of nothing.
 func checkCharge(t *testing.T, text []byte, charged int64, made, empty any) {
 	t.Helper()
-	charged += readingCost * int64(len(text))
-	if kept := weigh(made) - weigh(empty); charged < kept*9/10 {
+	charged += ReadingCost * int64(len(text))
+	if kept := Sizeof(made) - Sizeof(empty); charged < kept*9/10 {
 		t.Errorf("%q: charged %d bytes, %T keeps %d", text, charged, made, kept)
 	}
 }
@@ -76,7 +76,7 @@ func FuzzJSONMeter(f *testing.F) {
 		if len(text) > maxFuzzed {
 			t.Skip()
 		}
-		charged, refused := checkPieces(t, text, int(n)+1, func() (meter, *int64) {
+		charged, refused := checkPieces(t, text, int(n)+1, func() (Meter, *int64) {
 			m := &jsonMeter{bill: noBill, stream: stream}
 			return m, &m.sum
 		})
@@ -110,12 +110,12 @@ func FuzzProtobufMeter(f *testing.F) {
 		f.Add(append([]byte{0, 0, 0, byte(len(seed))}, seed...), uint8(1), true)
 	}
 	decoder := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
-	types := newShapes(scheme.Scheme)
+	types := NewSchemas(scheme.Scheme)
 	f.Fuzz(func(t *testing.T, data []byte, n uint8, stream bool) {
 		if len(data) > maxFuzzed {
 			t.Skip()
 		}
-		charged, refused := checkPieces(t, data, int(n)+1, func() (meter, *int64) {
+		charged, refused := checkPieces(t, data, int(n)+1, func() (Meter, *int64) {
 			m := newProtobufMeter(noBill, types, stream)
 			return m, &m.sum
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 // watch is one event after the other, each of which begins with its length and has such an answer in it.
 type protobufMeter struct {
 	bill
-	shapes *shapes
+	shapes *Schemas
 	stream bool
 
 	at       int64     // bytes read so far
@@ -37,7 +37,7 @@ type protobufMeter struct {
 
 // message is a message that is being looked into.
 type message struct {
-	shape *shape
+	shape *messageType
 	end   int64
 }
 
@@ -61,7 +61,7 @@ const (
 
 var errProtobuf = fmt.Errorf("the protobuf of an answer cannot be understood: %w", kubeconfig.ErrNotKubernetes)
 
-func newProtobufMeter(b bill, s *shapes, stream bool) *protobufMeter {
+func newProtobufMeter(b bill, s *Schemas, stream bool) *protobufMeter {
 	m := &protobufMeter{bill: b, shapes: s, stream: stream}
 	if !stream {
 		m.skip = protobufPrefix
@@ -70,7 +70,7 @@ func newProtobufMeter(b bill, s *shapes, stream bool) *protobufMeter {
 	return m
 }
 
-func (m *protobufMeter) read(piece []byte) error {
+func (m *protobufMeter) Read(piece []byte) error {
 	for len(piece) > 0 {
 		n, err := m.step(piece)
 		if err != nil {
@@ -139,7 +139,7 @@ func (m *protobufMeter) beginEvent(b byte) error {
 	}
 	m.prefix, m.sum, m.inObject, m.kind = m.prefix[:0], 0, false, [2][]byte{}
 	if length > maxEvent {
-		return fmt.Errorf("%w: an event of a watch is too large", errBodyTooLarge)
+		return fmt.Errorf("%w: an event of a watch is too large", ErrTooLarge)
 	}
 	m.within = append(m.within, message{m.shapes.watchEvent, m.at + 1 + length})
 	return nil
@@ -157,7 +157,7 @@ func (m *protobufMeter) take(n uint64) error {
 		return m.charge(field.cost)
 	}
 	if n > endless {
-		return errBodyTooLarge
+		return ErrTooLarge
 	}
 	return m.enter(field, int64(n))
 }
@@ -183,7 +183,7 @@ func (m *protobufMeter) begin(tag uint64) error {
 }
 
 // enter charges a field of such a length, and looks into it if it is a message.
-func (m *protobufMeter) enter(field fieldShape, length int64) error {
+func (m *protobufMeter) enter(field fieldType, length int64) error {
 	at := m.at + 1 // the byte that is being taken
 	if at+length > m.within[len(m.within)-1].end {
 		return errProtobuf
@@ -194,7 +194,7 @@ func (m *protobufMeter) enter(field fieldShape, length int64) error {
 		return m.enterEnvelope(field, at, length)
 	case field.message != nil:
 		if len(m.within) > maxNesting {
-			return fmt.Errorf("%w: it is nested too deeply", errBodyTooLarge)
+			return fmt.Errorf("%w: it is nested too deeply", ErrTooLarge)
 		}
 		m.within = append(m.within, message{field.message, at + length})
 	default:
@@ -205,7 +205,7 @@ func (m *protobufMeter) enter(field fieldShape, length int64) error {
 }
 
 // enterEnvelope looks into what an object comes in.
-func (m *protobufMeter) enterEnvelope(field fieldShape, at, length int64) error {
+func (m *protobufMeter) enterEnvelope(field fieldType, at, length int64) error {
 	switch field.role {
 	case roleAPIVersion, roleKind:
 		if length > maxKind || m.inObject {

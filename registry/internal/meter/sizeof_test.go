@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"fmt"
@@ -69,7 +69,7 @@ func TestWeigh(t *testing.T) { //nolint:paralleltest // see above
 			for i := range objs {
 				objs[i] = one(i)
 			}
-			real, estimate := heap()-before, weigh(objs...)
+			real, estimate := heap()-before, Sizeof(objs...)
 			t.Logf("%d bytes each, estimated at %d", real/n, estimate/n)
 			if estimate < real/2 || estimate > real*3/2 {
 				t.Errorf("%d bytes were estimated at %d", real, estimate)
@@ -77,7 +77,7 @@ func TestWeigh(t *testing.T) { //nolint:paralleltest // see above
 			runtime.KeepAlive(objs)
 		})
 	}
-	if got := weigh(nil, (*corev1.Pod)(nil)); got > 16 {
+	if got := Sizeof(nil, (*corev1.Pod)(nil)); got > 16 {
 		t.Errorf("nothing weighs %d", got)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func decode(t testing.TB, data []byte) runtime.Object {
 
 // metaSerializer knows what any API server can answer with.
 func metaSerializer() runtime.Serializer {
-	all := newShapes(nil).schemes
+	all := NewSchemas(nil).schemes
 	meta := all[len(all)-1]
 	return protobuf.NewSerializer(meta, meta)
 }
@@ -87,7 +87,7 @@ func somePods(n int) *corev1.PodList {
 }
 
 func meterOf(limit int64, stream bool) *protobufMeter {
-	return newProtobufMeter(bill{limit: limit}, newShapes(scheme.Scheme), stream)
+	return newProtobufMeter(bill{limit: limit}, NewSchemas(scheme.Scheme), stream)
 }
 
 // allocated returns how many bytes a function allocates in memory.
@@ -123,12 +123,12 @@ func TestProtobufMeter_KnowsWhatTheDecoderTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meterOf(1<<62, false)
-			if err := m.read(data); err != nil {
+			if err := m.Read(data); err != nil {
 				t.Fatalf("read: %v", err)
 			}
 			var obj runtime.Object
 			took := allocated(func() { obj = decode(t, data) })
-			kept := weigh(obj)
+			kept := Sizeof(obj)
 			t.Logf("%d bytes: charged %d KiB, decoding allocates %d KiB, of which %d KiB are kept",
 				len(data), m.sum>>10, took>>10, kept>>10)
 			if m.sum < kept {
@@ -165,7 +165,7 @@ func TestProtobufMeter_ChargesTheSameInPieces(t *testing.T) {
 	t.Parallel()
 	data := encode(t, somePods(20))
 	whole := meterOf(1<<62, false)
-	if err := whole.read(data); err != nil {
+	if err := whole.Read(data); err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,7 +173,7 @@ func TestProtobufMeter_ChargesTheSameInPieces(t *testing.T) {
 		if err := pieces(t, m, data); err != nil || m.sum != whole.sum {
 			t.Fatalf("%v, charged %d, want %d", err, m.sum, whole.sum)
 		}
-		if err := pieces(t, meterOf(whole.sum-1, false), data); !errors.Is(err, errBodyTooLarge) {
+		if err := pieces(t, meterOf(whole.sum-1, false), data); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("err = %v, want errBodyTooLarge", err)
 		}
 	})
@@ -190,9 +190,9 @@ func TestProtobufMeter_IsNotFooled(t *testing.T) {
 		want error
 	}{
 		"an empty list":             {prefix + kindOf + field(2, ""), nil},
-		"three items":               {prefix + kindOf + field(2, three), errBodyTooLarge},
-		"items in two objects":      {prefix + kindOf + field(2, "\x12\x00") + field(2, three[2:]), errBodyTooLarge},
-		"items behind other field":  {prefix + kindOf + field(2, field(1, field(2, "1"))+three), errBodyTooLarge},
+		"three items":               {prefix + kindOf + field(2, three), ErrTooLarge},
+		"items in two objects":      {prefix + kindOf + field(2, "\x12\x00") + field(2, three[2:]), ErrTooLarge},
+		"items behind other field":  {prefix + kindOf + field(2, field(1, field(2, "1"))+three), ErrTooLarge},
 		"the kind comes later":      {prefix + field(2, "") + kindOf, errProtobuf},
 		"another kind comes later":  {prefix + kindOf + field(2, "") + kindOf, errProtobuf},
 		"no kind":                   {prefix + field(2, three), errProtobuf},
@@ -213,8 +213,8 @@ func TestProtobufMeter_IsNotFooled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := meterOf(weigh(corev1.PodList{})+3*growth*weigh(corev1.Pod{})-1, false)
-			if err := m.read([]byte(c.text)); !errors.Is(err, c.want) {
+			m := meterOf(Sizeof(corev1.PodList{})+3*Growth*Sizeof(corev1.Pod{})-1, false)
+			if err := m.Read([]byte(c.text)); !errors.Is(err, c.want) {
 				t.Errorf("err = %v, want %v", err, c.want)
 			}
 		})
@@ -224,15 +224,15 @@ func TestProtobufMeter_IsNotFooled(t *testing.T) {
 // Objects nested without an end would take the decoder's stack, which ends the process.
 func TestProtobufMeter_BoundsNesting(t *testing.T) {
 	t.Parallel()
-	s := &shape{fields: map[uint64]fieldShape{}}
-	s.fields[1] = fieldShape{message: s}
+	s := &messageType{fields: map[uint64]fieldType{}}
+	s.fields[1] = fieldType{message: s}
 	m := &protobufMeter{bill: noBill}
 	m.within = append(m.within, message{s, endless})
 	text := ""
 	for range maxNesting + 10 {
 		text = field(1, text)
 	}
-	if err := m.read([]byte(text)); !errors.Is(err, errBodyTooLarge) {
+	if err := m.Read([]byte(text)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("err = %v, want errBodyTooLarge", err)
 	}
 }
@@ -266,7 +266,7 @@ func TestProtobufMeter_BoundsEachEventByItself(t *testing.T) {
 	}
 	one, large := event(t, &maps[4]), event(t, &maps[49])
 	single := meterOf(1<<62, true)
-	if err := single.read(one); err != nil || single.sum < 100 {
+	if err := single.Read(one); err != nil || single.sum < 100 {
 		t.Fatalf("%v, charged %d", err, single.sum)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -276,10 +276,10 @@ func TestProtobufMeter_BoundsEachEventByItself(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := pieces(t, m, large); !errors.Is(err, errBodyTooLarge) {
+		if err := pieces(t, m, large); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("err = %v, want errBodyTooLarge", err)
 		}
-		if err := pieces(t, meterOf(1<<62, true), []byte("\x01\x00\x00\x01")); !errors.Is(err, errBodyTooLarge) {
+		if err := pieces(t, meterOf(1<<62, true), []byte("\x01\x00\x00\x01")); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("err = %v, want errBodyTooLarge", err)
 		}
 	})

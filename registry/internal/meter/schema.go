@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"reflect"
@@ -15,18 +15,18 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// shape is what a protobuf message is decoded to: a Go type, as far as the decoder's memory goes.
-type shape struct {
+// messageType is what a protobuf message is decoded to: a Go type, as far as the decoder's memory goes.
+type messageType struct {
 	size   int64 // of the type
-	fields map[uint64]fieldShape
+	fields map[uint64]fieldType
 }
 
-// fieldShape is a field of a message. Its zero value is one that is dropped, or that takes nothing but
+// fieldType is a field of a message. Its zero value is one that is dropped, or that takes nothing but
 // its bytes.
-type fieldShape struct {
-	cost    int64  // each time it comes, in bytes of memory
-	perByte int64  // of its length; 0 means 1
-	message *shape // what it has in it, or nil
+type fieldType struct {
+	cost    int64        // each time it comes, in bytes of memory
+	perByte int64        // of its length; 0 means 1
+	message *messageType // what it has in it, or nil
 	role    role
 }
 
@@ -42,44 +42,44 @@ const (
 	roleQuantity
 )
 
-// shapes knows the shape of every kind that may be decoded, and of what objects come in.
-type shapes struct {
+// Schemas knows the shape of every kind that may be decoded, and of what objects come in.
+type Schemas struct {
 	schemes []*runtime.Scheme
 
-	envelope   *shape // a runtime.Unknown
-	watchEvent *shape // a metav1.WatchEvent
-	quantity   *shape // a resource.Quantity, which is a text
+	envelope   *messageType // a runtime.Unknown
+	watchEvent *messageType // a metav1.WatchEvent
+	quantity   *messageType // a resource.Quantity, which is a text
 
 	byKind sync.Map // *shape by schema.GroupVersionKind, of kinds that are known
 
 	mu     sync.Mutex // protects the field
-	byType map[reflect.Type]*shape
+	byType map[reflect.Type]*messageType
 }
 
-// newShapes returns the shapes of the kinds that apps with this scheme know, and of those that every
+// NewSchemas returns the shapes of the kinds that apps with this scheme know, and of those that every
 // client knows: its clients take protobuf of no others.
-func newShapes(app *runtime.Scheme) *shapes {
+func NewSchemas(app *runtime.Scheme) *Schemas {
 	anyServer := runtime.NewScheme() // has the kinds that any API server can answer with
 	metav1.AddToGroupVersion(anyServer, metav1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(anyServer, schema.GroupVersion{Version: "v1"})
 	if err := metav1.AddMetaToScheme(anyServer); err != nil {
 		panic(err) // It adds the same types each time.
 	}
-	typeMeta := &shape{fields: map[uint64]fieldShape{1: {role: roleAPIVersion}, 2: {role: roleKind}}}
-	rawExtension := &shape{fields: map[uint64]fieldShape{1: {role: roleAnswer}}}
-	return &shapes{
+	typeMeta := &messageType{fields: map[uint64]fieldType{1: {role: roleAPIVersion}, 2: {role: roleKind}}}
+	rawExtension := &messageType{fields: map[uint64]fieldType{1: {role: roleAnswer}}}
+	return &Schemas{
 		schemes:    []*runtime.Scheme{app, scheme.Scheme, anyServer},
-		envelope:   &shape{fields: map[uint64]fieldShape{1: {message: typeMeta}, 2: {role: roleObject}}},
-		watchEvent: &shape{fields: map[uint64]fieldShape{2: {message: rawExtension}}},
-		quantity:   &shape{fields: map[uint64]fieldShape{1: {role: roleQuantity}}},
-		byType:     map[reflect.Type]*shape{},
+		envelope:   &messageType{fields: map[uint64]fieldType{1: {message: typeMeta}, 2: {role: roleObject}}},
+		watchEvent: &messageType{fields: map[uint64]fieldType{2: {message: rawExtension}}},
+		quantity:   &messageType{fields: map[uint64]fieldType{1: {role: roleQuantity}}},
+		byType:     map[reflect.Type]*messageType{},
 	}
 }
 
 // ofKind returns the shape of a kind, or nil if nobody knows it.
-func (s *shapes) ofKind(gvk schema.GroupVersionKind) *shape {
+func (s *Schemas) ofKind(gvk schema.GroupVersionKind) *messageType {
 	if known, ok := s.byKind.Load(gvk); ok {
-		one, _ := known.(*shape)
+		one, _ := known.(*messageType)
 		return one
 	}
 	one := s.find(gvk)
@@ -89,7 +89,7 @@ func (s *shapes) ofKind(gvk schema.GroupVersionKind) *shape {
 	return one
 }
 
-func (s *shapes) find(gvk schema.GroupVersionKind) *shape {
+func (s *Schemas) find(gvk schema.GroupVersionKind) *messageType {
 	for _, one := range s.schemes {
 		if !one.Recognizes(gvk) {
 			continue
@@ -104,11 +104,11 @@ func (s *shapes) find(gvk schema.GroupVersionKind) *shape {
 }
 
 // add needs the lock. A type may have itself in it.
-func (s *shapes) add(t reflect.Type) *shape {
+func (s *Schemas) add(t reflect.Type) *messageType {
 	if known, ok := s.byType[t]; ok {
 		return known
 	}
-	one := &shape{size: sizeOf(t), fields: map[uint64]fieldShape{}}
+	one := &messageType{size: sizeOf(t), fields: map[uint64]fieldType{}}
 	s.byType[t] = one
 	switch t.Kind() {
 	case reflect.Struct:
@@ -140,45 +140,45 @@ func isMessage(t reflect.Type) bool {
 }
 
 const (
-	// growth is how many times the size of its elements a list takes while it grows.
-	growth = 2
+	// Growth is how many times the size of its elements a list takes while it grows.
+	Growth = 2
 	// slotsOfEntry is the room that an entry of a map takes. A small map has eight slots; of a larger
 	// one at least seven sixteenths are used.
 	slotsOfEntry = 6
 )
 
 // field needs the lock.
-func (s *shapes) field(t reflect.Type) fieldShape {
+func (s *Schemas) field(t reflect.Type) fieldType {
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]():
-		return fieldShape{message: s.quantity}
+		return fieldType{message: s.quantity}
 	case t.Kind() == reflect.Pointer:
 		f := s.field(t.Elem())
 		f.cost += sizeOf(t.Elem())
 		return f
 	case t.Kind() == reflect.Map:
-		return fieldShape{cost: mapHeader + slotsOfEntry*(sizeOf(t.Key())+sizeOf(t.Elem())+1), message: s.entryOf(t)}
+		return fieldType{cost: mapHeader + slotsOfEntry*(sizeOf(t.Key())+sizeOf(t.Elem())+1), message: s.entryOf(t)}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		return fieldShape{}
+		return fieldType{}
 	case t.Kind() == reflect.Slice && !isMessage(t):
 		return s.repeated(t.Elem())
 	case t.Kind() == reflect.Slice, t.Kind() == reflect.Struct:
-		return fieldShape{message: s.add(t)}
+		return fieldType{message: s.add(t)}
 	}
-	return fieldShape{}
+	return fieldType{}
 }
 
 // entryOf is the message that an entry of a map comes in.
-func (s *shapes) entryOf(t reflect.Type) *shape {
-	return &shape{fields: map[uint64]fieldShape{1: s.field(t.Key()), 2: s.field(t.Elem())}}
+func (s *Schemas) entryOf(t reflect.Type) *messageType {
+	return &messageType{fields: map[uint64]fieldType{1: s.field(t.Key()), 2: s.field(t.Elem())}}
 }
 
 // repeated is the field of a list.
-func (s *shapes) repeated(t reflect.Type) fieldShape {
+func (s *Schemas) repeated(t reflect.Type) fieldType {
 	f := s.field(t)
-	f.cost += growth * sizeOf(t)
+	f.cost += Growth * sizeOf(t)
 	if kind := t.Kind(); f.message == nil && kind != reflect.String && kind != reflect.Slice {
-		f.perByte = growth * sizeOf(t) // numbers, packed
+		f.perByte = Growth * sizeOf(t) // numbers, packed
 	}
 	return f
 }

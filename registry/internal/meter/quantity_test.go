@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"errors"
@@ -48,7 +48,7 @@ func TestMeters_RefuseHugeNumbers(t *testing.T) {
 	for _, text := range hugeNumbers {
 		limits := field(1, text)
 		pod := field(2, field(32, field(1, "cpu")+field(2, limits)))
-		if err := meterOf(1<<40, false).read(envelopeOf("v1", "Pod", pod)); !errors.Is(err, errHuge) {
+		if err := meterOf(1<<40, false).Read(envelopeOf("v1", "Pod", pod)); !errors.Is(err, errHuge) {
 			t.Errorf("protobuf with %.40s: %v", text, err)
 		}
 		for _, body := range []string{`{"cpu":"` + text + `"}`, `{"cpu":` + text + `}`, `[` + text + `]`, `[1,` + text + ` ]`, `{"cpu":"` + text} {
@@ -56,7 +56,7 @@ func TestMeters_RefuseHugeNumbers(t *testing.T) {
 			var err error
 			for i := range body {
 				if err == nil {
-					err = m.read([]byte(body[i : i+1]))
+					err = m.Read([]byte(body[i : i+1]))
 				}
 			}
 			if complete := strings.ContainsAny(body[len(body)-1:], "]}"); complete != errors.Is(err, errHuge) {
@@ -67,7 +67,7 @@ func TestMeters_RefuseHugeNumbers(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.APIVersion, pod.Kind = "v1", "Pod"
 	pod.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1.5Gi")}
-	if err := meterOf(1<<40, false).read(encode(t, pod)); err != nil {
+	if err := meterOf(1<<40, false).Read(encode(t, pod)); err != nil {
 		t.Errorf("an honest Pod: %v", err)
 	}
 }

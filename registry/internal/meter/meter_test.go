@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package meter
 
 import (
 	"encoding/json"
@@ -15,10 +15,10 @@ import (
 )
 
 // pieces feeds a meter with a text in pieces of random sizes.
-func pieces(t *rapid.T, m meter, text []byte) error {
+func pieces(t *rapid.T, m Meter, text []byte) error {
 	for len(text) > 0 {
 		n := rapid.IntRange(1, min(len(text), 40)).Draw(t, "piece")
-		if err := m.read(text[:n]); err != nil {
+		if err := m.Read(text[:n]); err != nil {
 			return err
 		}
 		text = text[n:]
@@ -91,7 +91,7 @@ func TestJSONMeter_BoundsEachEventByItself(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := pieces(t, m, []byte(`{"items":[{},{},{},{}]}`)); !errors.Is(err, errBodyTooLarge) {
+		if err := pieces(t, m, []byte(`{"items":[{},{},{},{}]}`)); !errors.Is(err, ErrTooLarge) {
 			t.Fatalf("err = %v, want errBodyTooLarge", err)
 		}
 	})
@@ -103,7 +103,7 @@ func TestJSONMeter_Refuses(t *testing.T) {
 	const keep = 1 << 20
 	few := bill{limit: keep}
 	for name, c := range map[string]struct {
-		meter      jsonMeter
+		Meter      jsonMeter
 		head, part string
 		want       int // parts until it is too much
 	}{
@@ -120,12 +120,12 @@ func TestJSONMeter_Refuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := c.meter.read([]byte(c.head))
+			err := c.Meter.Read([]byte(c.head))
 			n := 0
 			for ; err == nil && n <= c.want; n++ {
-				err = c.meter.read([]byte(c.part))
+				err = c.Meter.Read([]byte(c.part))
 			}
-			if !errors.Is(err, errBodyTooLarge) || n != c.want {
+			if !errors.Is(err, ErrTooLarge) || n != c.want {
 				t.Errorf("%v after %d parts, want errBodyTooLarge after %d", err, n, c.want)
 			}
 		})
@@ -136,16 +136,16 @@ func BenchmarkMeter(b *testing.B) {
 	pod := `{"metadata":{"name":"a-pod","namespace":"default","uid":"0123456789-0123","managedFields":[{"manager":"kubelet",` +
 		`"fieldsV1":{"f:x":{"f:y":{}}}}]},"spec":{"containers":[{"name":"a","image":"registry/abc/def:1"}]}},`
 	for name, body := range map[string]struct {
-		meter func() meter
+		Meter func() Meter
 		data  []byte
 	}{
-		"json":     {func() meter { return &jsonMeter{bill: noBill} }, []byte(`{"items":[` + strings.Repeat(pod, 4000) + `{}]}`)},
-		"protobuf": {func() meter { return newProtobufMeter(noBill, newShapes(scheme.Scheme), false) }, encode(b, someConfigMaps(1000))},
+		"json":     {func() Meter { return &jsonMeter{bill: noBill} }, []byte(`{"items":[` + strings.Repeat(pod, 4000) + `{}]}`)},
+		"protobuf": {func() Meter { return newProtobufMeter(noBill, NewSchemas(scheme.Scheme), false) }, encode(b, someConfigMaps(1000))},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body.data)))
 			for b.Loop() {
-				if err := body.meter().read(body.data); err != nil {
+				if err := body.Meter().Read(body.data); err != nil {
 					b.Fatal(err)
 				}
 			}
