@@ -36,28 +36,6 @@ var (
 		kubeconfig.ErrNotKubernetes)
 )
 
-// classify says why a request to a remote failed. It is kubeconfig.Classify for what that does not know:
-// the bounds of this package.
-func classify(err error) (reason, message string) {
-	const notHealthy = "NotHealthy"
-	var broken *decorationError
-	switch {
-	case errors.As(err, &broken):
-		return notHealthy, broken.Error()
-	case errors.Is(err, meter.ErrTooLarge):
-		return notHealthy, "The API server sends more in one answer than the hub accepts; look for objects that are " +
-			"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less " +
-			"(spec.namespaces)."
-	case errors.Is(err, errDocumentTooLarge):
-		return notHealthy, "The API server says that it serves far more resources than the hub accepts; " +
-			"check that the server's URL is that of an API server, and remove CRDs that nobody needs."
-	case errors.Is(err, errConnections):
-		return notHealthy, "The server closes every connection before it has answered; " +
-			"look at whatever stands between the hub and it."
-	}
-	return kubeconfig.Classify(err)
-}
-
 // check refuses and amends what a remote may not ask of the hub.
 func (c *chain) check(r *http.Request, response *http.Response, kind requestKind) error {
 	code := response.StatusCode
@@ -132,9 +110,9 @@ type boundBody struct {
 	left   int64
 	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
 	over   atomic.Bool // silent has ended it
-	stock  *stock      // the informer whose watch it is; nil for none
-	// bookmarks is how many bookmarks the watch has brought, as long as that matters.
-	bookmarks int
+	// observer learns what the watch brings; nil for other responses.
+	observer  watchObserver
+	bookmarks int // that the watch has brought, until there are enough
 }
 
 // maxSilence is how long a watch may bring nothing. An API server sends a bookmark about once a minute
@@ -152,26 +130,26 @@ func (c *chain) boundBody(r *http.Request, response *http.Response, kind request
 		b.heard = c.heard
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
-		b.stock, _ = r.Context().Value(stockKey{}).(*stock)
+		b.observer = observerOf(r.Context())
 		b.silent = time.AfterFunc(maxSilence, func() {
 			b.over.Store(true)
-			b.stock.fellSilent()
+			b.observer.Silent()
 			cancel()
 		})
 	}
 	return b
 }
 
-// noteBookmarks tells the informer that the API server sends bookmarks while nothing else happens. One bookmark alone may
+// noteBookmarks tells the observer that the API server sends bookmarks while nothing else happens. One bookmark alone may
 // be that of the end of the initial objects. A bookmark that is cut in two is missed; others follow.
 func (b *boundBody) noteBookmarks(p []byte) {
-	if b.stock == nil || b.stock.bookmarks.Load() {
+	if b.bookmarks > 1 {
 		return
 	}
 	const ofJSON, ofProtobuf = `"type":"BOOKMARK"`, "\n\bBOOKMARK"
 	b.bookmarks += bytes.Count(p, []byte(ofJSON)) + bytes.Count(p, []byte(ofProtobuf))
 	if b.bookmarks > 1 {
-		b.stock.bookmarks.Store(true)
+		b.observer.SendsBookmarks()
 	}
 }
 
@@ -204,7 +182,7 @@ func (b *boundBody) read(p []byte) (int, error) {
 	}
 	if b.silent != nil && n > 0 {
 		b.silent.Reset(maxSilence)
-		b.stock.brought()
+		b.observer.Received()
 		b.noteBookmarks(p[:n])
 	}
 	cost := int64(n) * meter.ReadingCost

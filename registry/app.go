@@ -257,7 +257,7 @@ func describe(err error) failure {
 	}
 	var remote *remoteError
 	if errors.As(err, &remote) {
-		_, message := classify(err)
+		_, message := kubeconfig.Classify(err)
 		return failure{reason: ReasonStartFailed, message: clean("discover the API: " + message), remote: true}
 	}
 	reason := ReasonStartFailed

@@ -20,6 +20,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // appCache is the cache of one app. It differs from controller-runtime's in three ways:
@@ -306,7 +308,7 @@ func (e *epoch) watchFailed(kind, filtered string, err error) {
 		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + kind, true})
 		e.missed()
 	default:
-		_, message := classify(err)
+		_, message := kubeconfig.Classify(err)
 		e.tracker.blocked(what, block{ReasonWaiting, "cannot watch " + what + ": " + message, false})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // net/http tries a request again, on another connection, when the one that it was to go out on turns
@@ -25,7 +27,9 @@ const (
 	connectionPause = 50 * time.Millisecond
 )
 
-var errConnections = errors.New("the server closes every connection before it has answered")
+var errConnections = kubeconfig.NewNotHealthyError(
+	"the server closes every connection before it has answered",
+	"The server closes every connection before it has answered; look at whatever stands between the hub and it.")
 
 // withFewConnections sends a request, and gives it up with errConnections when it has tried too many
 // connections. A deadline that passes while the request waits to try another connection is errConnections, too: the

@@ -156,6 +156,9 @@ func (e *decorationError) Error() string {
 
 func (e *decorationError) Unwrap() error { return e.err }
 
+// NotHealthy implements kubeconfig.NotHealthyError.
+func (e *decorationError) NotHealthy() string { return e.Error() }
+
 func (d *decorated) isSelected() (bool, error) {
 	config := d.epoch.wanted.Load()
 	if known := d.selected.Load(); known != nil && known.config == config {

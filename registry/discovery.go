@@ -77,7 +77,10 @@ const (
 	maxGroupVersions   = 2000 // that are asked for one by one
 )
 
-var errDocumentTooLarge = errors.New("the API server says that it serves more than the hub can believe")
+var errDocumentTooLarge = kubeconfig.NewNotHealthyError(
+	"the API server says that it serves more than the hub can believe",
+	"The API server says that it serves far more resources than the hub accepts; "+
+		"check that the server's URL is that of an API server, and remove CRDs that nobody needs.")
 
 // allowance is what is left for the documents of a server.
 type allowance struct {

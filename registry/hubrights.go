@@ -11,6 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // rightsTimeout bounds one look at the hub's rights.
@@ -65,7 +67,7 @@ func (l *partLife) awaitRights() error {
 		case l.ctx.Err() != nil:
 			return context.Cause(l.ctx)
 		case err != nil:
-			_, message := classify(err)
+			_, message := kubeconfig.Classify(err)
 			l.part.say(ModuleWaiting, ReasonPending, "failed to ask the hub's API server for the permissions that the module declares: "+message)
 		case len(missing) > 0:
 			l.part.say(ModuleWaiting, ReasonRightsMissing, lackOf(missing))

@@ -171,7 +171,7 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
 	err := l.question(ctx, &fact, last)
 	if err != nil {
-		reason, message := classify(err)
+		reason, message := kubeconfig.Classify(err)
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		fact.fatal = reason == ReasonUnauthorized
 		fact.refused = kubeconfig.IsRefusal(err)

@@ -67,7 +67,7 @@ func watchFor(t *testing.T, s *stock, minutes []string) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: lines}, nil
 	})
-	ctx := context.WithValue(t.Context(), stockKey{}, s)
+	ctx := withObserver(t.Context(), s)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://remote/api/v1/events?watch=true&allowWatchBookmarks=true", nil)
 	if err != nil {
 		t.Fatal(err)

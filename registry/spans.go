@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // spans begins the spans of a registry. A nil one begins none: where nobody collects traces they cost a
@@ -98,7 +100,7 @@ func reasonOfRequest(err error) string {
 	if isCanceled(err) {
 		return reasonCanceled
 	}
-	reason, _ := classify(err)
+	reason, _ := kubeconfig.Classify(err)
 	return reason
 }
 

@@ -17,13 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // What is in this file shows informers that have lost touch with their remote after the app has started. Informers
 // report errors to nobody who would know the time: each retries on its own, and reads from its store go on.
-
-// stockKey is the key under which the context of a list or watch carries the stock that it is for.
-type stockKey struct{}
 
 // note changes what is known of the informer's freshness, and has it looked at when it matters.
 func (s *stock) note(change func(f *freshness, now time.Time)) {
@@ -98,19 +96,19 @@ func (s *stock) watchEnded() {
 	})
 }
 
-// fellSilent notes that the watch has brought nothing for maxSilence. The nil stock is that of another watch. An API
-// server without a watch cache for the kind sends no bookmarks, as kube-apiserver for Events: its silence means nothing.
-func (s *stock) fellSilent() {
-	if s != nil && s.bookmarks.Load() {
+// Silent implements watchObserver. An API server without a watch cache for the kind sends no bookmarks, as kube-apiserver
+// for Events: its silence means nothing.
+func (s *stock) Silent() {
+	if s.bookmarks.Load() {
 		s.note((*freshness).fellSilent)
 	}
 }
 
-// brought notes that the watch has brought something.
-func (s *stock) brought() {
-	if s == nil {
-		return
-	}
+// SendsBookmarks implements watchObserver.
+func (s *stock) SendsBookmarks() { s.bookmarks.Store(true) }
+
+// Received implements watchObserver.
+func (s *stock) Received() {
 	s.mu.Lock()
 	first := !s.follows.heard
 	s.mu.Unlock()
@@ -138,7 +136,7 @@ func causeOf(err error) string {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return "The API server refuses the resource version as expired (status 410); look at its log, and at proxies in between."
 	}
-	_, message := classify(err)
+	_, message := kubeconfig.Classify(err)
 	return message
 }
 

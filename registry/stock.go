@@ -135,7 +135,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				s.begin(false)
 			}
 			err = panics.Catch(func() (err error) {
-				return decoding(context.WithValue(ctx, stockKey{}, s), "list "+s.what, func(ctx context.Context) (err error) {
+				return decoding(withObserver(ctx, s), "list "+s.what, func(ctx context.Context) (err error) {
 					list, err = inner.ListWithContext(ctx, o)
 					return err
 				})
@@ -157,7 +157,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				}
 				s.begin(true)
 			}
-			w, err := inner.WatchWithContext(context.WithValue(ctx, stockKey{}, s), o)
+			w, err := inner.WatchWithContext(withObserver(ctx, s), o)
 			if err != nil {
 				return nil, s.refused(ctx, s.explained(err), streams && o.ResourceVersion == "")
 			}

@@ -205,7 +205,7 @@ func (l *link) survey(ctx context.Context, q *questions, before *findings) *find
 		asking.Go(func() error {
 			lacking, err := l.reviewer().rights(ctx, q)
 			if err != nil {
-				_, found.unasked = classify(err)
+				_, found.unasked = kubeconfig.Classify(err)
 			}
 			found.lacking = lacking
 			return nil

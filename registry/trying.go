@@ -140,6 +140,6 @@ func (l *link) authenticated(ctx context.Context) error {
 }
 
 func facetOf(err error) Facet {
-	reason, message := classify(err)
+	reason, message := kubeconfig.Classify(err)
 	return Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }

@@ -105,7 +105,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 	if !ok {
 		return
 	}
-	s, _ := r.Context().Value(stockKey{}).(*stock)
+	s, _ := observerOf(r.Context()).(*stock)
 	var found []Undeclared
 	switch g := guardOf(r.Context()); {
 	case s != nil:

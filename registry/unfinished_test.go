@@ -6,12 +6,14 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Messages that go on after what a remote did are one sentence.
 func TestMachine_MessagesAreOneSentence(t *testing.T) {
 	t.Parallel()
-	_, message := classify(context.DeadlineExceeded)
+	_, message := kubeconfig.Classify(context.DeadlineExceeded)
 	m := &machine{spare: line{contact: contactLost, lost: Facet{Message: message}}}
 	if got := m.newServer().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the one before stays in use") {
 		t.Errorf("a new server that is not used: %q", got)

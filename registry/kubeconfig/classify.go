@@ -42,6 +42,22 @@ const (
 	notHealthy   = "NotHealthy"
 )
 
+// NotHealthyError is an error of a request that knows its message: the server answers, but not as the hub needs it.
+// Classify returns the reason NotHealthy for it.
+type NotHealthyError interface {
+	error
+	// NotHealthy returns the message: what is wrong, and what to do.
+	NotHealthy() string
+}
+
+// NewNotHealthyError returns a NotHealthyError. text is the text of the error, and message says what to do.
+func NewNotHealthyError(text, message string) error { return &notHealthyError{text, message} }
+
+type notHealthyError struct{ text, message string }
+
+func (e *notHealthyError) Error() string      { return e.text }
+func (e *notHealthyError) NotHealthy() string { return e.message }
+
 // Classify says why a request to a remote failed, as one of a fixed set of reasons with a message
 // that says what to do: Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, or
 // the Reason of an *Error, of which AddressNotAllowed comes from a dial. The message is at most 512
@@ -50,9 +66,12 @@ const (
 // empty for a nil error. Errors that it does not know are Unreachable.
 func Classify(err error) (reason, message string) {
 	var refused *Error
+	var unhealthy NotHealthyError
 	switch code := statusCode(err); {
 	case err == nil:
 		return "", ""
+	case errors.As(err, &unhealthy):
+		return notHealthy, unhealthy.NotHealthy()
 	case errors.As(err, &refused):
 		return string(refused.Reason), refused.Error()
 	case code != 0:

@@ -4,12 +4,13 @@ package meter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Limiter bounds what the answers to one app turn into in memory, in bytes: each of them, and all
@@ -39,7 +40,10 @@ const (
 )
 
 // ErrTooLarge is the error of a response that exceeds a limit.
-var ErrTooLarge = errors.New("the answer of the API server is larger than the hub accepts")
+var ErrTooLarge = kubeconfig.NewNotHealthyError(
+	"the answer of the API server is larger than the hub accepts",
+	"The API server sends more in one answer than the hub accepts; look for objects that are "+
+		"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less (spec.namespaces).")
 
 const (
 	// ReadingCost is how many bytes of memory it takes to read one byte of an answer.
