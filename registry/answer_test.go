@@ -129,7 +129,7 @@ func TestChain_EndsSilentWatches(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			fence, cut := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Hour, func() { cut(ErrStopped) })
+			time.AfterFunc(time.Hour, func() { cut(errFence) })
 			base := roundTrip(func(r *http.Request) (*http.Response, error) {
 				lines, body := io.Pipe()
 				time.AfterFunc(time.Minute, func() { _, _ = body.Write([]byte("{}\n")) })
@@ -238,7 +238,7 @@ func TestChain_NobodyWaitsBehindTheFence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(10*time.Millisecond, func() { cut(ErrStopped) })
+		time.AfterFunc(10*time.Millisecond, func() { cut(errFence) })
 		began := time.Now()
 		_, err = io.Copy(io.Discard, response.Body)
 		if took := time.Since(began); err == nil || took > 10*time.Millisecond {

@@ -67,8 +67,8 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 	c := &chain{
 		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
 		limiter: limiter, timeout: e.config.Client.Timeout,
-		intake: e.intake, heard: e.heard, traffic: e.traffic, spans: e.spans.of(e.name, toRemote),
-		declared: declared,
+		intake: e.intake, heard: e.heard, traffic: e.traffic, around: e.spans.of(e.name, toRemote).around(),
+		judge: declared.judge,
 	}
 	if len(e.inForce()) > 0 {
 		c.decorated = e.decorate(sender{c})
@@ -151,8 +151,8 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &chain{
 		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
 		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
-		intake: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), spans: e.spans.of(e.name, toHub),
-		declared: e.rulebookFor(true, e.chosen...),
+		intake: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), around: e.spans.of(e.name, toHub).around(),
+		judge: e.rulebookFor(true, e.chosen...).judge,
 	}
 	config := rest.CopyConfig(e.hub)
 	config.QPS = -1

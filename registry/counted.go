@@ -3,8 +3,6 @@
 package registry
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -70,13 +68,6 @@ func (c *counted) forget(name ClusterName) {
 	}
 }
 
-// traffic counts the requests of one app. The counters are looked up once; an app that outlives its remote's
-// leave counts where nobody looks.
-type traffic struct {
-	codes     [6]prometheus.Counter // by the first digit of the status; 0 for no answer
-	throttled prometheus.Counter
-}
-
 func (f *figures) trafficOf(name ClusterName) *traffic {
 	label := f.cluster(name)
 	t := &traffic{throttled: f.throttled.WithLabelValues(label)}
@@ -84,22 +75,4 @@ func (f *figures) trafficOf(name ClusterName) *traffic {
 		t.codes[i] = f.requests.WithLabelValues(label, code)
 	}
 	return t
-}
-
-// answered counts a request with the status of its answer, 0 for none. A nil traffic counts nothing.
-func (t *traffic) answered(status int) {
-	if t == nil {
-		return
-	}
-	class := status / 100
-	if class < 0 || class >= len(t.codes) {
-		class = 0
-	}
-	t.codes[class].Inc()
-}
-
-func (t *traffic) waited(d time.Duration) {
-	if t != nil {
-		t.throttled.Add(d.Seconds())
-	}
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,42 +19,14 @@ import (
 // is in this file keeps that out of the errors of an app's clients. It does not ask what a decoder said: an error that
 // comes after a response has arrived in full is one.
 
-// exchange is what becomes of the requests of one call.
-type exchange struct {
-	accepted atomic.Bool // the last response accepts a request
-	broken   atomic.Bool // its body could not be read to the end; the error has a fixed text
-}
-
-// exchangeKey is the key under which the context of a request carries its exchange.
-type exchangeKey struct{}
-
-func exchangeOf(ctx context.Context) *exchange {
-	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	return x
-}
-
-// answered takes note of a response.
-func (x *exchange) answered(response *http.Response) {
-	if x != nil {
-		x.accepted.Store(response.StatusCode >= http.StatusOK && response.StatusCode <= http.StatusPartialContent)
-	}
-}
-
-// broke takes note of the error with which a body ends.
-func (x *exchange) broke() {
-	if x != nil {
-		x.broken.Store(true)
-	}
-}
-
 // decoding calls a function that sends a request and decodes the response. An error of the decoder gets a fixed text, and
 // so does a Status in a response that accepts the request.
 func decoding(ctx context.Context, what string, call func(ctx context.Context) error) error {
-	x := &exchange{}
-	err := call(context.WithValue(ctx, exchangeKey{}, x))
+	ctx, x := withExchange(ctx)
+	err := call(ctx)
 	var panicked *panics.Error
 	switch {
-	case err == nil, !x.accepted.Load(), x.broken.Load(), errors.As(err, &panicked):
+	case err == nil, !x.arrived(), errors.As(err, &panicked):
 		return err
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err

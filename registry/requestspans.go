@@ -40,6 +40,14 @@ func (s *spans) of(cluster ClusterName, to string) *requestSpans {
 	return &requestSpans{s, cluster, to}
 }
 
+// around returns what a chain calls with each request.
+func (s *requestSpans) around() around {
+	if s == nil {
+		return nil
+	}
+	return s.send
+}
+
 // send sends a request within a span. The span ends with the body of the answer, and with its header where
 // the answer is a stream. A nil one sends the request.
 func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
@@ -57,7 +65,7 @@ func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Res
 	if response.StatusCode >= http.StatusBadRequest {
 		failed(span, strconv.Itoa(response.StatusCode))
 	}
-	if kindOf(r) == kindStream {
+	if isStream(r) {
 		span.End()
 		return response, nil
 	}
@@ -79,7 +87,7 @@ func (s *requestSpans) start(r *http.Request) (context.Context, trace.Span) {
 	if g, ok := r.Context().Value(guardKey{}).(*guard); ok {
 		about = append(about, moduleKey.String(g.module))
 	}
-	if kindOf(r) == kindStream {
+	if isStream(r) {
 		about = append(about, attribute.Bool("watch", true))
 	}
 	return s.tracer.Start(r.Context(), r.Method+" "+resource,

@@ -56,7 +56,7 @@ func TestStock_Silence(t *testing.T) {
 func watchFor(t *testing.T, s *stock, minutes []string) {
 	t.Helper()
 	lines, body := io.Pipe()
-	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+	base := roundTripper(func(r *http.Request) (*http.Response, error) {
 		for i, text := range minutes {
 			time.AfterFunc(time.Duration(i+1)*time.Minute, func() { _, _ = io.Copy(body, strings.NewReader(text)) })
 		}

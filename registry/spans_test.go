@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
@@ -16,6 +19,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
 func TestTargetOf(t *testing.T) {
@@ -80,11 +85,11 @@ func TestRequestSpans(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
 	var sent http.Header
-	base := roundTrip(func(r *http.Request) (*http.Response, error) {
+	base := roundTripper(func(r *http.Request) (*http.Response, error) {
 		sent = r.Header
-		return answer(http.StatusNotFound, nil, "")(r)
+		return ofStatus(http.StatusNotFound)(r)
 	})
-	response, err := send(t, &chain{base: base, spans: s.of("one", toRemote)}, http.MethodPatch,
+	response, err := sendVia(t, &chain{base: base, around: s.of("one", toRemote).around()}, http.MethodPatch,
 		"/api/v1/namespaces/x/secrets/sesame?fieldManager=sesame")
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +114,7 @@ func TestRequestSpans(t *testing.T) {
 func TestRequestSpans_OfAWatch(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
-	header := http.Header{"Content-Type": {runtime.ContentTypeJSON}}
-	_, err := send(t, &chain{base: answer(http.StatusOK, header, "{}"), spans: s.of("one", toRemote)}, http.MethodGet, "/api/v1/pods?watch=true")
+	_, err := sendVia(t, &chain{base: ofStatus(http.StatusOK), around: s.of("one", toRemote).around()}, http.MethodGet, "/api/v1/pods?watch=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,14 +128,14 @@ func TestRequestSpans_OfWhatFails(t *testing.T) {
 	closed, closeFence := context.WithCancelCause(t.Context())
 	closeFence(ErrStopped)
 	for want, c := range map[string]*chain{
-		reasonCanceled: {base: answer(http.StatusOK, nil, ""), fence: closed},
-		"NotHealthy": {base: roundTrip(func(*http.Request) (*http.Response, error) {
+		reasonCanceled: {base: ofStatus(http.StatusOK), fence: closed},
+		"NotHealthy": {base: roundTripper(func(*http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("sesame: %w", errConnections)
 		})},
 	} {
 		s, recorder := traced(t)
-		c.spans = s.of("one", toRemote)
-		if _, err := send(t, c, http.MethodGet, "/api/v1/pods"); err == nil {
+		c.around = s.of("one", toRemote).around()
+		if _, err := sendVia(t, c, http.MethodGet, "/api/v1/pods"); err == nil {
 			t.Errorf("%s: it was answered", want)
 		}
 		ended, status := told(recorder)["GET pods"], codes.Error
@@ -175,4 +179,36 @@ func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("a reconcile: %v allocations", n)
 	}
+}
+
+// roundTripper lets a function be a transport.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// ofStatus sends a response with an empty JSON object.
+func ofStatus(code int) roundTripper {
+	return func(*http.Request) (*http.Response, error) {
+		return &http.Response{
+			StatusCode: code, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(strings.NewReader("{}")),
+		}, nil
+	}
+}
+
+func sendVia(t *testing.T, c *chain, method, path string) (*http.Response, error) {
+	t.Helper()
+	c.timeout = time.Second
+	c.intake = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
+	if c.fence == nil {
+		c.fence = t.Context()
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
+	if err != nil {
+		t.Fatalf("NewRequest: %v", err)
+	}
+	response, err := c.RoundTrip(r)
+	if err == nil {
+		t.Cleanup(func() { response.Body.Close() })
+	}
+	return response, err
 }

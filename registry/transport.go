@@ -42,14 +42,21 @@ type chain struct {
 	heard     *atomic.Int64  // when a list last brought something, in nanoseconds; may be nil
 	// decorated is send with the operator's decorations around it; nil without any.
 	decorated http.RoundTripper
-	traffic   *traffic      // counts requests; nil counts nothing
-	spans     *requestSpans // nil makes none
-	declared  *rulebook     // finds requests that modules do not declare; nil finds none
+	traffic   *traffic // counts requests; nil counts nothing
+	around    around   // nil for none
+	// judge is called with the status of each response; nil for none.
+	judge func(r *http.Request, status int)
 }
+
+// around is called with each request before anything else, and sends it, such as within a span.
+type around func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error)
 
 // RoundTrip sends the request through the layers.
 func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
-	return c.spans.send(r, c.roundTrip)
+	if c.around == nil {
+		return c.roundTrip(r)
+	}
+	return c.around(r, c.roundTrip)
 }
 
 func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
@@ -67,7 +74,9 @@ func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	exchangeOf(own).answered(response)
-	c.declared.judge(r, response.StatusCode)
+	if c.judge != nil {
+		c.judge(r, response.StatusCode)
+	}
 	if kind == kindStream && response.StatusCode != http.StatusOK {
 		// It is no stream: client-go reads it to its end before it says so.
 		kind = kindUnary
@@ -174,6 +183,9 @@ func kindOf(r *http.Request) requestKind {
 	}
 	return kindUnary
 }
+
+// isStream reports whether the response to a request ends only when its reader ends it: a watch, or a log that is followed.
+func isStream(r *http.Request) bool { return kindOf(r) == kindStream }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }
 

@@ -48,6 +48,9 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
+// errFence is the cause with which fences close.
+var errFence = errors.New("the fence is closed")
+
 // roundTrip lets a function be a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
@@ -89,14 +92,14 @@ func send(t *testing.T, c *chain, method, path string) (*http.Response, error) {
 func TestChain_Refusals(t *testing.T) {
 	t.Parallel()
 	closed, closeFence := context.WithCancelCause(t.Context())
-	closeFence(ErrStopped)
+	closeFence(errFence)
 	for name, c := range map[string]struct {
 		chain  chain
 		method string
 		want   error
 	}{
-		"a closed fence refuses reads":  {chain{base: answer(200, nil, ""), fence: closed}, http.MethodGet, ErrStopped},
-		"a closed fence refuses writes": {chain{base: answer(200, nil, ""), fence: closed}, http.MethodPost, ErrStopped},
+		"a closed fence refuses reads":  {chain{base: answer(200, nil, ""), fence: closed}, http.MethodGet, errFence},
+		"a closed fence refuses writes": {chain{base: answer(200, nil, ""), fence: closed}, http.MethodPost, errFence},
 		"a redirect is an error":        {chain{base: answer(307, http.Header{"Location": {"https://elsewhere"}}, "")}, http.MethodGet, errRedirect},
 		"not modified is no redirect":   {chain{base: answer(304, nil, "")}, http.MethodGet, nil},
 		"an announced giant is refused": {chain{base: roundTrip(func(*http.Request) (*http.Response, error) {
@@ -199,11 +202,11 @@ func TestChain_FenceEndsWhatIsUnderWay(t *testing.T) {
 	for _, path := range []string{"/api/v1/nodes/x", "/api/v1/nodes", "/api/v1/nodes?watch=true"} {
 		synctest.Test(t, func(t *testing.T) {
 			fence, cut := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Second, func() { cut(ErrStopped) })
+			time.AfterFunc(time.Second, func() { cut(errFence) })
 			began := time.Now()
 			_, err := send(t, &chain{base: roundTrip(silent), fence: fence, timeout: time.Hour}, http.MethodGet, path)
-			if took := time.Since(began); took != time.Second || !errors.Is(err, ErrStopped) {
-				t.Errorf("%s: %v after %s, want ErrStopped after 1s", path, err, took)
+			if took := time.Since(began); took != time.Second || !errors.Is(err, errFence) {
+				t.Errorf("%s: %v after %s, want errFence after 1s", path, err, took)
 			}
 		})
 	}
@@ -225,9 +228,9 @@ func TestChain_NothingQueuesBehindTheFence(t *testing.T) {
 		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); err != nil {
 			t.Fatalf("first request: %v", err)
 		}
-		time.AfterFunc(time.Second, func() { cut(ErrStopped) })
-		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); !errors.Is(err, ErrStopped) || sent != 1 {
-			t.Errorf("second request: %v, %d sent; want ErrStopped and 1", err, sent)
+		time.AfterFunc(time.Second, func() { cut(errFence) })
+		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); !errors.Is(err, errFence) || sent != 1 {
+			t.Errorf("second request: %v, %d sent; want errFence and 1", err, sent)
 		}
 	})
 }
