@@ -6,11 +6,14 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
 
 // requestSpans makes a span of each request to one side: a remote, or the hub on behalf of a remote.
@@ -74,7 +77,7 @@ func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Res
 }
 
 func (s *requestSpans) start(r *http.Request) (context.Context, trace.Span) {
-	resource, namespace := targetOf(r.URL.Path)
+	resource, namespace := resourceOf(r.URL.Path)
 	about := []attribute.KeyValue{
 		attribute.String(clusterLabel, string(s.cluster)),
 		attribute.String("to", s.to),
@@ -112,47 +115,25 @@ const (
 	elsewhere     = "other"
 )
 
-// targetOf returns the resource that an API path is about, such as "deployments.apps/scale", and its
-// namespace. It leaves the name of the object out, every path that it does not know, and what is behind a
-// proxy of the API server, where a name may be anywhere.
-func targetOf(path string) (resource, namespace string) {
-	group, namespace, parts := splitPath(path)
+// resourceOf returns the resource that an API path is about, such as "deployments.apps/scale", and its namespace. It leaves
+// out the name of the object, every path that is unknown, and what a proxy of the API server gets, which may contain a
+// name anywhere.
+func resourceOf(path string) (resource, namespace string) {
+	info := requestinfo.Of(path)
 	switch {
-	case parts == nil:
-		return pageOf(path), ""
-	case len(parts) == 0:
+	case info.Resource != "":
+		return info.String(), info.Namespace
+	case info.Version != "", isGroup.MatchString(path):
 		return discoveryPage, ""
 	}
-	resource = parts[0]
-	if group != "" {
-		resource += "." + group
-	}
-	if len(parts) > 2 {
-		resource += "/" + parts[2]
-	}
-	return resource, namespace
+	return pageOf(path), ""
 }
 
-// splitPath returns the group and the namespace that an API path is about, and the parts of the path that come after them: a
-// resource, the name of an object, and a subresource. There are none in a path of discovery, and nil in any other path.
-func splitPath(path string) (group, namespace string, parts []string) {
-	before, rest, found := strings.Cut(path, "/api/")
-	if beforeGroup, afterGroup, grouped := strings.Cut(path, "/apis/"); grouped && (!found || len(beforeGroup) < len(before)) {
-		group, rest, _ = strings.Cut(afterGroup, "/")
-	} else if !found {
-		return "", "", nil
-	}
-	parts = strings.Split(strings.Trim(rest, "/"), "/")[1:] // without the version
-	if len(parts) > 2 && parts[0] == "namespaces" && !isNamespacePart(parts[2]) {
-		namespace, parts = parts[1], parts[2:]
-	}
-	return group, namespace, parts
-}
-
-// isNamespacePart reports whether what comes after the name of a namespace belongs to the object of that name.
-func isNamespacePart(part string) bool { return part == "status" || part == "finalize" }
+// isGroup matches the path of the document that lists the versions of a group.
+var isGroup = regexp.MustCompile(`/apis/[^/]+/*$`)
 
 func pageOf(path string) string {
+	path = strings.TrimRight(path, "/")
 	page := path[strings.LastIndexByte(path, '/')+1:]
 	switch page {
 	case "readyz", "livez", "healthz", "version":

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-func TestTargetOf(t *testing.T) {
+func TestResourceOf(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string][2]string{
 		"/api/v1/pods":                                    {"pods", ""},
@@ -52,9 +52,9 @@ func TestTargetOf(t *testing.T) {
 		"//api//": {"discovery", ""},
 		"/apis/authorization.k8s.io/v1/selfsubjectrulesreviews": {"selfsubjectrulesreviews.authorization.k8s.io", ""},
 	} {
-		resource, namespace := targetOf(path)
+		resource, namespace := resourceOf(path)
 		if got := [2]string{resource, namespace}; got != want {
-			t.Errorf("targetOf(%s) = %v, want %v", path, got, want)
+			t.Errorf("resourceOf(%s) = %v, want %v", path, got, want)
 		}
 	}
 }

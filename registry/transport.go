@@ -6,12 +6,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
@@ -178,7 +178,7 @@ func kindOf(r *http.Request) requestKind {
 	switch {
 	case isTrue(query.Get("watch")), isTrue(query.Get("follow")):
 		return kindStream
-	case r.Method == http.MethodGet && isCollection(r.URL.Path):
+	case r.Method == http.MethodGet && requestinfo.Of(r.URL.Path).IsCollection():
 		return kindList
 	}
 	return kindUnary
@@ -191,26 +191,4 @@ func isTrue(s string) bool { return s == "true" || s == "1" }
 
 func mutates(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
-}
-
-// isCollection reports whether an API path names all objects of a resource rather than one of
-// them: /api/v1/pods, /apis/apps/v1/namespaces/x/deployments, but not /apis/apps/v1.
-func isCollection(path string) bool {
-	_, rest, found := strings.Cut(path, "/apis/")
-	version := 2 // group and version
-	if !found {
-		if _, rest, found = strings.Cut(path, "/api/"); !found {
-			return false
-		}
-		version = 1
-	}
-	parts := strings.Split(strings.Trim(rest, "/"), "/")
-	if len(parts) <= version {
-		return false // discovery
-	}
-	parts = parts[version:]
-	if len(parts) > 2 && parts[0] == "namespaces" {
-		parts = parts[2:]
-	}
-	return len(parts) == 1
 }

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
 )
 
 // What is in this file finds the permissions that a module uses and does not declare. To grant them in one remote would
@@ -154,16 +156,13 @@ type use struct {
 // useOf returns what a request needs. It reports false for a request that is about no resource: whoever is authenticated may
 // ask what an API server serves.
 func useOf(r *http.Request) (use, bool) {
-	group, namespace, parts := splitPath(r.URL.Path)
-	if len(parts) == 0 {
+	info := requestinfo.Of(r.URL.Path)
+	if info.Resource == "" {
 		return use{}, false
 	}
-	u := use{group: group, namespace: namespace, resource: parts[0]}
-	if len(parts) > 1 {
-		u.name = parts[1]
-	}
-	if len(parts) > 2 {
-		u.resource += "/" + parts[2]
+	u := use{group: info.Group, namespace: info.Namespace, resource: info.Resource, name: info.Name}
+	if info.Subresource != "" {
+		u.resource += "/" + info.Subresource
 	}
 	u.verbs = verbsOf(r, u.name != "")
 	if u.name == "" && r.Method != http.MethodPost {
@@ -196,7 +195,7 @@ func verbsOf(r *http.Request, named bool) []string {
 	switch {
 	case named:
 		return []string{"get"}
-	case kindOf(r) == kindStream:
+	case isStream(r):
 		return []string{"watch"}
 	}
 	return []string{"list"}

@@ -23,20 +23,20 @@ const (
 // named returns the target of a request with the name that is to be shown. That of an object which is to be created
 // is in the object. It leaves the request's body unread.
 func (t target) named(r *http.Request) target {
-	if t.name != "" {
+	if t.Name != "" {
 		return t
 	}
 	if r.Method != http.MethodPost {
-		t.name = namesAll
+		t.Name = namesAll
 		return t
 	}
-	t.name = namesUnknown
+	t.Name = namesUnknown
 	if metadata, err := metadataIn(r); err == nil {
 		switch {
 		case metadata.Name != "":
-			t.name = metadata.Name
+			t.Name = metadata.Name
 		case metadata.GenerateName != "":
-			t.name = metadata.GenerateName + namesGenerated
+			t.Name = metadata.GenerateName + namesGenerated
 		}
 	}
 	return t

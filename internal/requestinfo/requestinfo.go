@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package requestinfo reads the paths of requests to Kubernetes API servers. It is the only parser of such paths: deadlines
+// and limits of responses, spans and observe mode must agree about what a request is about.
+package requestinfo
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Info is what a request to the API is about. The zero Info is not a request to the API.
+type Info struct {
+	Group, Version, Namespace, Resource, Name, Subresource string
+}
+
+// Of reads a path of the API, such as /apis/apps/v1/namespaces/a/deployments/b/scale. A server may have a prefix before it.
+// The first part of the path that looks like an API is the API: what follows may contain any name and path, such as that
+// of a proxied request.
+func Of(path string) Info {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	info, rest, found := find(parts, IsVersion)
+	if !found {
+		info, rest, found = find(parts, func(string) bool { return true }) // CRDs may have versions of any name
+	}
+	if !found || len(rest) == 0 {
+		return info
+	}
+	if rest[0] == "namespaces" && len(rest) > 2 && rest[2] != "status" && rest[2] != "finalize" {
+		info.Namespace, rest = rest[1], rest[2:]
+	}
+	for i, into := range []*string{&info.Resource, &info.Name, &info.Subresource} {
+		if i < len(rest) {
+			*into = rest[i]
+		}
+	}
+	return info
+}
+
+// find looks for the group and the version.
+func find(parts []string, isVersion func(string) bool) (info Info, rest []string, found bool) {
+	for ; len(parts) > 0; parts = parts[1:] {
+		switch {
+		case parts[0] == "api" && len(parts) > 1 && isVersion(parts[1]):
+			return Info{Version: parts[1]}, parts[2:], true
+		case parts[0] == "apis" && len(parts) > 2 && isVersion(parts[2]):
+			return Info{Group: parts[1], Version: parts[2]}, parts[3:], true
+		}
+	}
+	return Info{}, nil, false
+}
+
+// version is the form of the versions of Kubernetes' own APIs. See "Version priority" in Kubernetes' documentation of CRDs.
+var version = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+
+// IsVersion reports whether a version has the form of the versions of Kubernetes' own APIs, such as v1 or v2beta1.
+func IsVersion(v string) bool { return version.MatchString(v) }
+
+// IsCollection reports whether the request is about all objects of a resource, in one namespace or in all of them.
+func (i Info) IsCollection() bool { return i.Resource != "" && i.Name == "" }
+
+// String returns the resource with its group and subresource, such as deployments.apps/scale.
+func (i Info) String() string {
+	text := i.Resource
+	if i.Group != "" {
+		text += "." + i.Group
+	}
+	if i.Subresource != "" {
+		text += "/" + i.Subresource
+	}
+	return text
+}
