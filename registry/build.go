@@ -71,7 +71,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 		judge: declared.judge,
 	}
 	if len(e.inForce()) > 0 {
-		c.decorated = e.decorate(sender{c})
+		c.decorated = e.decorate(c.afterDecorations())
 	}
 	config := kubeconfig.RESTConfig(e.config.Endpoint, c)
 	config.UserAgent = e.userAgent()

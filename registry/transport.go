@@ -118,6 +118,9 @@ func (c *chain) pass(r *http.Request, kind requestKind) (*http.Response, error) 
 	return c.send(r, kind)
 }
 
+// afterDecorations returns the part of the chain that comes after the decorations.
+func (c *chain) afterDecorations() http.RoundTripper { return sender{c} }
+
 // sender is the part of a chain that comes after the decorations.
 type sender struct{ *chain }
 
