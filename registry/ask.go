@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -90,7 +91,7 @@ func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byt
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
 	response, err := l.spans.of(l.name, toRemote).send(request, func(r *http.Request) (*http.Response, error) {
-		return withFewConnections(l.transport, r)
+		return transport.SendLimited(l.transport, r)
 	})
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byt
 		return nil, err
 	case response.StatusCode != http.StatusOK && (method == http.MethodGet || response.StatusCode != http.StatusCreated):
 		return nil, &kubeconfig.StatusError{Code: response.StatusCode}
-	case mediaType(response) == "text/html": // of a load balancer or a proxy, whatever its status says
+	case transport.MediaType(response) == "text/html": // of a load balancer or a proxy, whatever its status says
 		return nil, kubeconfig.ErrNotKubernetes
 	}
 	return body, nil

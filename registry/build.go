@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
+	clienttransport "k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -64,14 +65,14 @@ func (e *epoch) connect(ctx context.Context) error {
 // configFor returns the configuration of clients whose requests a fence ends. All of an app share one
 // limiter.
 func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared *rulebook) *rest.Config {
-	c := &chain{
-		base: e.base, fence: fence, gate: e.gate, userAgent: e.userAgent(),
-		limiter: limiter, timeout: e.config.Client.Timeout,
-		intake: e.intake, heard: e.heard, traffic: e.traffic, around: e.spans.of(e.name, toRemote).around(),
-		judge: declared.judge,
+	c := &transport.Chain{
+		Base: e.base, Fence: fence, Gate: e.gate, UserAgent: e.userAgent(),
+		RateLimiter: limiter, Timeout: e.config.Client.Timeout,
+		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.spans.of(e.name, toRemote).around(),
+		Judge: declared.judge,
 	}
 	if len(e.inForce()) > 0 {
-		c.decorated = e.decorate(c.afterDecorations())
+		c.Decorated = e.decorate(c.Undecorated())
 	}
 	config := kubeconfig.RESTConfig(e.config.Endpoint, c)
 	config.UserAgent = e.userAgent()
@@ -148,11 +149,11 @@ const (
 )
 
 func (e *epoch) hubClient() (client.Client, error) {
-	chain := &chain{
-		base: e.hubTransportFor(), fence: e.work, gate: e.gate, userAgent: e.userAgent(),
-		limiter: rate.NewLimiter(hubQPS, hubBurst), timeout: defaultRequestTimeout,
-		intake: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), around: e.spans.of(e.name, toHub).around(),
-		judge: e.rulebookFor(true, e.chosen...).judge,
+	chain := &transport.Chain{
+		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gate, UserAgent: e.userAgent(),
+		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: defaultRequestTimeout,
+		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.spans.of(e.name, toHub).around(),
+		Judge: e.rulebookFor(true, e.chosen...).judge,
 	}
 	config := rest.CopyConfig(e.hub)
 	config.QPS = -1
@@ -171,8 +172,8 @@ func (e *epoch) hubTransportFor() http.RoundTripper {
 	}
 	// Without groups in the request the API server adds those of the ServiceAccount. To name groups would
 	// take permission to impersonate groups.
-	return transport.NewImpersonatingRoundTripper(
-		transport.ImpersonationConfig{UserName: HubUser(e.appsNamespace, e.name)}, e.hubTransport,
+	return clienttransport.NewImpersonatingRoundTripper(
+		clienttransport.ImpersonationConfig{UserName: HubUser(e.appsNamespace, e.name)}, e.hubTransport,
 	)
 }
 

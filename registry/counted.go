@@ -4,6 +4,8 @@ package registry
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // counted are the metrics of what apps and probes have done. The series of a remote go when it does.
@@ -68,11 +70,11 @@ func (c *counted) forget(name ClusterName) {
 	}
 }
 
-func (f *figures) trafficOf(name ClusterName) *traffic {
+func (f *figures) trafficOf(name ClusterName) *transport.Traffic {
 	label := f.cluster(name)
-	t := &traffic{throttled: f.throttled.WithLabelValues(label)}
+	t := &transport.Traffic{Throttled: f.throttled.WithLabelValues(label)}
 	for i, code := range []string{"error", "1xx", "2xx", "3xx", "4xx", "5xx"} {
-		t.codes[i] = f.requests.WithLabelValues(label, code)
+		t.ByClass[i] = f.requests.WithLabelValues(label, code)
 	}
 	return t
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -22,11 +23,11 @@ import (
 // decoding calls a function that sends a request and decodes the response. An error of the decoder gets a fixed text, and
 // so does a Status in a response that accepts the request.
 func decoding(ctx context.Context, what string, call func(ctx context.Context) error) error {
-	ctx, x := withExchange(ctx)
+	ctx, x := transport.WithExchange(ctx)
 	err := call(ctx)
 	var panicked *panics.Error
 	switch {
-	case err == nil, !x.arrived(), errors.As(err, &panicked):
+	case err == nil, !x.Arrived(), errors.As(err, &panicked):
 		return err
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -42,7 +43,7 @@ func TestDecoding(t *testing.T) {
 			defer cancel(nil)
 			err := decoding(ctx, "get x", func(ctx context.Context) error {
 				for _, code := range c.codes {
-					exchangeOf(ctx).answered(&http.Response{StatusCode: code})
+					transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: code})
 				}
 				if c.ends {
 					cancel(stopped)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // Decoration changes how the hub talks to some remotes: what their apps may ask of them, or what becomes of
@@ -120,7 +121,7 @@ func (d *decorated) RoundTrip(r *http.Request) (response *http.Response, err err
 		return d.next.RoundTrip(r)
 	}
 	if err != nil {
-		return refuse(r, d.failed(err))
+		return transport.Refuse(r, d.failed(err))
 	}
 	panicked := panics.Catch(func() error {
 		response, err = d.transport().RoundTrip(r) //nolint:bodyclose // It is the caller's, as of any RoundTripper.
@@ -128,9 +129,9 @@ func (d *decorated) RoundTrip(r *http.Request) (response *http.Response, err err
 	})
 	switch {
 	case panicked != nil:
-		return refuse(r, d.failed(panicked))
+		return transport.Refuse(r, d.failed(panicked))
 	case err == nil && response == nil:
-		return refuse(r, d.failed(errors.New("it returned neither an answer nor an error")))
+		return transport.Refuse(r, d.failed(errors.New("it returned neither an answer nor an error")))
 	case err != nil:
 		if response != nil && response.Body != nil {
 			response.Body.Close()

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -142,7 +143,7 @@ func (s server) document(ctx context.Context, parts ...string) (document, error)
 	if response.StatusCode != http.StatusOK {
 		return document{}, &kubeconfig.StatusError{Code: response.StatusCode}
 	}
-	if mediaType(response) != runtime.ContentTypeJSON {
+	if transport.MediaType(response) != runtime.ContentTypeJSON {
 		return document{}, kubeconfig.ErrNotKubernetes
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxDocument+1))

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // errManagerEnded says that a manager returned though nobody had stopped it.
@@ -56,7 +57,7 @@ type epoch struct {
 	metrics *appMetrics
 	mapper  *liveMapper
 	intake  *meter.Limiter
-	traffic *traffic
+	traffic *transport.Traffic
 	budget  atomic.Pointer[budget] // of its cache; nil until that is made
 	values  values                 // what the fx App provides
 

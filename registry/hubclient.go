@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // partTransport sends what a hub part asks of the hub's API server: with the module's name, and no longer than the
@@ -38,7 +40,7 @@ func (t *partTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if t.fence.Err() != nil {
 		end()
-		return refuse(r, context.Cause(t.fence))
+		return transport.Refuse(r, context.Cause(t.fence))
 	}
 	response, err := t.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {

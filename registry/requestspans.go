@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // requestSpans makes a span of each request to one side: a remote, or the hub on behalf of a remote.
@@ -44,7 +45,7 @@ func (s *spans) of(cluster ClusterName, to string) *requestSpans {
 }
 
 // around returns what a chain calls with each request.
-func (s *requestSpans) around() around {
+func (s *requestSpans) around() transport.Interceptor {
 	if s == nil {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Res
 	if response.StatusCode >= http.StatusBadRequest {
 		failed(span, strconv.Itoa(response.StatusCode))
 	}
-	if isStream(r) {
+	if transport.IsStream(r) {
 		span.End()
 		return response, nil
 	}
@@ -90,7 +91,7 @@ func (s *requestSpans) start(r *http.Request) (context.Context, trace.Span) {
 	if g, ok := r.Context().Value(guardKey{}).(*guard); ok {
 		about = append(about, moduleKey.String(g.module))
 	}
-	if isStream(r) {
+	if transport.IsStream(r) {
 		about = append(about, attribute.Bool("watch", true))
 	}
 	return s.tracer.Start(r.Context(), r.Method+" "+resource,

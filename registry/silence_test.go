@@ -18,6 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // Silence makes an informer Stale only where the API server has sent bookmarks before: kube-apiserver sends none for
@@ -67,19 +68,19 @@ func watchFor(t *testing.T, s *stock, minutes []string) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: lines}, nil
 	})
-	ctx := withObserver(t.Context(), s)
+	ctx := transport.WithObserver(t.Context(), s)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://remote/api/v1/events?watch=true&allowWatchBookmarks=true", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	response, err := (&chain{base: base, intake: meter.NewLimiter(meter.NewSchemas(nil), 256<<20), fence: t.Context(), timeout: time.Second}).RoundTrip(r)
+	response, err := (&transport.Chain{Base: base, Meter: meter.NewLimiter(meter.NewSchemas(nil), 256<<20), Fence: t.Context(), Timeout: time.Second}).RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.watching()
 	_, err = io.Copy(io.Discard, response.Body)
-	if want := time.Duration(len(minutes))*time.Minute + maxSilence; err != nil || time.Since(began) != want {
+	if want := time.Duration(len(minutes))*time.Minute + transport.MaxSilence; err != nil || time.Since(began) != want {
 		t.Errorf("%v after %s, want an end after %s", err, time.Since(began), want)
 	}
 	response.Body.Close()

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 func TestResourceOf(t *testing.T) {
@@ -89,7 +90,7 @@ func TestRequestSpans(t *testing.T) {
 		sent = r.Header
 		return ofStatus(http.StatusNotFound)(r)
 	})
-	response, err := sendVia(t, &chain{base: base, around: s.of("one", toRemote).around()}, http.MethodPatch,
+	response, err := sendVia(t, &transport.Chain{Base: base, Intercept: s.of("one", toRemote).around()}, http.MethodPatch,
 		"/api/v1/namespaces/x/secrets/sesame?fieldManager=sesame")
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func TestRequestSpans(t *testing.T) {
 func TestRequestSpans_OfAWatch(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
-	_, err := sendVia(t, &chain{base: ofStatus(http.StatusOK), around: s.of("one", toRemote).around()}, http.MethodGet, "/api/v1/pods?watch=true")
+	_, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.of("one", toRemote).around()}, http.MethodGet, "/api/v1/pods?watch=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,14 +128,14 @@ func TestRequestSpans_OfWhatFails(t *testing.T) {
 	t.Parallel()
 	closed, closeFence := context.WithCancelCause(t.Context())
 	closeFence(ErrStopped)
-	for want, c := range map[string]*chain{
-		reasonCanceled: {base: ofStatus(http.StatusOK), fence: closed},
-		"NotHealthy": {base: roundTripper(func(*http.Request) (*http.Response, error) {
-			return nil, fmt.Errorf("sesame: %w", errConnections)
+	for want, c := range map[string]*transport.Chain{
+		reasonCanceled: {Base: ofStatus(http.StatusOK), Fence: closed},
+		"NotHealthy": {Base: roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, fmt.Errorf("sesame: %w", transport.ErrConnections)
 		})},
 	} {
 		s, recorder := traced(t)
-		c.around = s.of("one", toRemote).around()
+		c.Intercept = s.of("one", toRemote).around()
 		if _, err := sendVia(t, c, http.MethodGet, "/api/v1/pods"); err == nil {
 			t.Errorf("%s: it was answered", want)
 		}
@@ -195,12 +196,12 @@ func ofStatus(code int) roundTripper {
 	}
 }
 
-func sendVia(t *testing.T, c *chain, method, path string) (*http.Response, error) {
+func sendVia(t *testing.T, c *transport.Chain, method, path string) (*http.Response, error) {
 	t.Helper()
-	c.timeout = time.Second
-	c.intake = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
-	if c.fence == nil {
-		c.fence = t.Context()
+	c.Timeout = time.Second
+	c.Meter = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
+	if c.Fence == nil {
+		c.Fence = t.Context()
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // stock is an informer that knows how much it holds.
@@ -135,7 +136,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				s.begin(false)
 			}
 			err = panics.Catch(func() (err error) {
-				return decoding(withObserver(ctx, s), "list "+s.what, func(ctx context.Context) (err error) {
+				return decoding(transport.WithObserver(ctx, s), "list "+s.what, func(ctx context.Context) (err error) {
 					list, err = inner.ListWithContext(ctx, o)
 					return err
 				})
@@ -157,7 +158,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				}
 				s.begin(true)
 			}
-			w, err := inner.WatchWithContext(withObserver(ctx, s), o)
+			w, err := inner.WatchWithContext(transport.WithObserver(ctx, s), o)
 			if err != nil {
 				return nil, s.refused(ctx, s.explained(err), streams && o.ResourceVersion == "")
 			}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
 // What is in this file finds the permissions that a module uses and does not declare. To grant them in one remote would
@@ -107,7 +108,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 	if !ok {
 		return
 	}
-	s, _ := observerOf(r.Context()).(*stock)
+	s, _ := transport.ObserverOf(r.Context()).(*stock)
 	var found []Undeclared
 	switch g := guardOf(r.Context()); {
 	case s != nil:
@@ -195,7 +196,7 @@ func verbsOf(r *http.Request, named bool) []string {
 	switch {
 	case named:
 		return []string{"get"}
-	case isStream(r):
+	case transport.IsStream(r):
 		return []string{"watch"}
 	}
 	return []string{"list"}

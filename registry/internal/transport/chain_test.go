@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package transport
 
 import (
 	"context"
@@ -67,16 +67,16 @@ func answer(code int, header http.Header, body string) roundTrip {
 	}
 }
 
-func send(t *testing.T, c *chain, method, path string) (*http.Response, error) {
+func send(t *testing.T, c *Chain, method, path string) (*http.Response, error) {
 	t.Helper()
-	if c.fence == nil {
-		c.fence = t.Context()
+	if c.Fence == nil {
+		c.Fence = t.Context()
 	}
-	if c.timeout == 0 {
-		c.timeout = time.Second
+	if c.Timeout == 0 {
+		c.Timeout = time.Second
 	}
-	if c.intake == nil {
-		c.intake = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
+	if c.Meter == nil {
+		c.Meter = meter.NewLimiter(meter.NewSchemas(nil), 256<<20)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, "https://remote"+path, nil)
 	if err != nil {
@@ -94,15 +94,15 @@ func TestChain_Refusals(t *testing.T) {
 	closed, closeFence := context.WithCancelCause(t.Context())
 	closeFence(errFence)
 	for name, c := range map[string]struct {
-		chain  chain
+		chain  Chain
 		method string
 		want   error
 	}{
-		"a closed fence refuses reads":  {chain{base: answer(200, nil, ""), fence: closed}, http.MethodGet, errFence},
-		"a closed fence refuses writes": {chain{base: answer(200, nil, ""), fence: closed}, http.MethodPost, errFence},
-		"a redirect is an error":        {chain{base: answer(307, http.Header{"Location": {"https://elsewhere"}}, "")}, http.MethodGet, errRedirect},
-		"not modified is no redirect":   {chain{base: answer(304, nil, "")}, http.MethodGet, nil},
-		"an announced giant is refused": {chain{base: roundTrip(func(*http.Request) (*http.Response, error) {
+		"a closed fence refuses reads":  {Chain{Base: answer(200, nil, ""), Fence: closed}, http.MethodGet, errFence},
+		"a closed fence refuses writes": {Chain{Base: answer(200, nil, ""), Fence: closed}, http.MethodPost, errFence},
+		"a redirect is an error":        {Chain{Base: answer(307, http.Header{"Location": {"https://elsewhere"}}, "")}, http.MethodGet, errRedirect},
+		"not modified is no redirect":   {Chain{Base: answer(304, nil, "")}, http.MethodGet, nil},
+		"an announced giant is refused": {Chain{Base: roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, ContentLength: 1 << 40}, nil
 		})}, http.MethodGet, meter.ErrTooLarge},
 	} {
@@ -125,7 +125,7 @@ func TestChain_ClosedGate(t *testing.T) {
 		"UNHEARD-OF": deposed,
 	} {
 		sent := 0
-		c := &chain{gate: func() error { return deposed }, base: roundTrip(func(r *http.Request) (*http.Response, error) {
+		c := &Chain{Gate: func() error { return deposed }, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 			sent++
 			return answer(200, nil, "")(r)
 		})}
@@ -143,7 +143,7 @@ func TestChain_Amendments(t *testing.T) {
 		sent = r
 		return answer(429, http.Header{"Retry-After": {"3600"}}, "")(r)
 	})
-	response, err := send(t, &chain{base: base, userAgent: "clusterfx/hub/one/1"}, http.MethodGet, "/api/v1/nodes/x")
+	response, err := send(t, &Chain{Base: base, UserAgent: "clusterfx/hub/one/1"}, http.MethodGet, "/api/v1/nodes/x")
 	if err != nil {
 		t.Fatalf("RoundTrip: %v", err)
 	}
@@ -160,7 +160,7 @@ func TestChain_CapsTheBody(t *testing.T) {
 	endless := roundTrip(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(zeros{}), ContentLength: -1}, nil
 	})
-	response, err := send(t, &chain{base: endless, timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
+	response, err := send(t, &Chain{Base: endless, Timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
 	if err != nil {
 		t.Fatalf("RoundTrip: %v", err)
 	}
@@ -189,7 +189,7 @@ func TestChain_Deadlines(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			_, err := send(t, &chain{base: roundTrip(silent), timeout: 3 * time.Second}, http.MethodGet, path)
+			_, err := send(t, &Chain{Base: roundTrip(silent), Timeout: 3 * time.Second}, http.MethodGet, path)
 			if took := time.Since(began); took != want || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v after %s, want the deadline after %s", path, err, took, want)
 			}
@@ -204,7 +204,7 @@ func TestChain_FenceEndsWhatIsUnderWay(t *testing.T) {
 			fence, cut := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cut(errFence) })
 			began := time.Now()
-			_, err := send(t, &chain{base: roundTrip(silent), fence: fence, timeout: time.Hour}, http.MethodGet, path)
+			_, err := send(t, &Chain{Base: roundTrip(silent), Fence: fence, Timeout: time.Hour}, http.MethodGet, path)
 			if took := time.Since(began); took != time.Second || !errors.Is(err, errFence) {
 				t.Errorf("%s: %v after %s, want errFence after 1s", path, err, took)
 			}
@@ -218,12 +218,12 @@ func TestChain_NothingQueuesBehindTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fence, cut := context.WithCancelCause(t.Context())
 		sent := 0
-		c := &chain{
-			base: roundTrip(func(r *http.Request) (*http.Response, error) {
+		c := &Chain{
+			Base: roundTrip(func(r *http.Request) (*http.Response, error) {
 				sent++
 				return answer(200, nil, "")(r)
 			}),
-			fence: fence, timeout: time.Hour, limiter: rate.NewLimiter(rate.Every(time.Minute), 1),
+			Fence: fence, Timeout: time.Hour, RateLimiter: rate.NewLimiter(rate.Every(time.Minute), 1),
 		}
 		if _, err := send(t, c, http.MethodGet, "/api/v1/nodes/x"); err != nil {
 			t.Fatalf("first request: %v", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package transport
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func TestChain_RefusesFormsThatItDidNotAskFor(t *testing.T) {
 		{one + "?follow=true", "text/plain", nil},
 		{one, "application/yaml", kubeconfig.ErrNotKubernetes},
 	} {
-		if _, err := send(t, &chain{base: ofType(c.form, "{}")}, http.MethodGet, c.path); !errors.Is(err, c.want) {
+		if _, err := send(t, &Chain{Base: ofType(c.form, "{}")}, http.MethodGet, c.path); !errors.Is(err, c.want) {
 			t.Errorf("%s as %q: %v, want %v", c.path, c.form, err, c.want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestChain_RefusesFormsThatItDidNotAskFor(t *testing.T) {
 
 func TestChain_RefusesProtocolsThatItDidNotAskFor(t *testing.T) {
 	t.Parallel()
-	c := &chain{base: answer(http.StatusSwitchingProtocols, nil, "")}
+	c := &Chain{Base: answer(http.StatusSwitchingProtocols, nil, "")}
 	if _, err := send(t, c, http.MethodGet, "/api/v1/pods?watch=true"); !errors.Is(err, errUpgrade) {
 		t.Errorf("err = %v, want errUpgrade", err)
 	}
@@ -73,7 +73,7 @@ func TestChain_RefusesProtocolsThatItDidNotAskFor(t *testing.T) {
 // A redirect is told from an outage.
 func TestChain_SaysThatThereWasARedirect(t *testing.T) {
 	t.Parallel()
-	_, err := send(t, &chain{base: answer(http.StatusFound, nil, "")}, http.MethodGet, "/api/v1/pods")
+	_, err := send(t, &Chain{Base: answer(http.StatusFound, nil, "")}, http.MethodGet, "/api/v1/pods")
 	if reason, message := kubeconfig.Classify(err); reason != "NotHealthy" || !strings.Contains(message, "redirect") {
 		t.Errorf("classified as %s: %s", reason, message)
 	}
@@ -84,7 +84,7 @@ func TestChain_BoundsRefusals(t *testing.T) {
 	t.Parallel()
 	const bound = 1 << 20 // as the page on security says
 	for _, path := range []string{"/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/x/pods/y"} {
-		response, err := send(t, &chain{base: endlessly(http.StatusInternalServerError, "text/plain")}, http.MethodGet, path)
+		response, err := send(t, &Chain{Base: endlessly(http.StatusInternalServerError, "text/plain")}, http.MethodGet, path)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -109,7 +109,7 @@ func TestChain_RefusalsOfStreamsHaveADeadline(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(ended{r})}, nil
 		})
 		began := time.Now()
-		response, err := send(t, &chain{base: base, timeout: 3 * time.Second}, http.MethodGet, "/api/v1/pods?watch=true")
+		response, err := send(t, &Chain{Base: base, Timeout: 3 * time.Second}, http.MethodGet, "/api/v1/pods?watch=true")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestChain_RefusalsOfStreamsHaveADeadline(t *testing.T) {
 func TestChain_EndsSilentWatches(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]time.Duration{
-		"/api/v1/pods?watch=true&allowWatchBookmarks=true":     maxSilence + time.Minute, // one line comes after a minute
+		"/api/v1/pods?watch=true&allowWatchBookmarks=true":     MaxSilence + time.Minute, // one line comes after a minute
 		"/api/v1/pods?watch=true":                              time.Hour,                // nobody asked for bookmarks
 		"/api/v1/namespaces/x/pods/y/log?follow=true&x=allows": time.Hour,
 	} {
@@ -137,7 +137,7 @@ func TestChain_EndsSilentWatches(t *testing.T) {
 				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: lines}, nil
 			})
 			began := time.Now()
-			response, err := send(t, &chain{base: base, fence: fence}, http.MethodGet, path)
+			response, err := send(t, &Chain{Base: base, Fence: fence}, http.MethodGet, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestChain_BoundsLists(t *testing.T) {
 	})
 	const bound = 80 << 20 // as the page on security says
 	for keep, want := range map[int64]int64{0: bound, bound: bound, 3 * bound: 3 * bound / 2} {
-		response, err := send(t, &chain{base: base, intake: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
+		response, err := send(t, &Chain{Base: base, Meter: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 	t.Parallel()
 	body := `{"items":[` + strings.Repeat("{},", 100) + `{}]}`
 	for keep, want := range map[int64]error{0: nil, (50_000 - meter.MaxOverCache) / meter.Growth: meter.ErrTooLarge} {
-		response, err := send(t, &chain{base: ofType(runtime.ContentTypeJSON, body), intake: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
+		response, err := send(t, &Chain{Base: ofType(runtime.ContentTypeJSON, body), Meter: meter.NewLimiter(nil, keep)}, http.MethodGet, "/api/v1/pods")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestChain_BoundsWhatAnAnswerTurnsInto(t *testing.T) {
 func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: meter.NewLimiter(nil, 0), timeout: time.Hour}
+		c := &Chain{Base: endlessly(http.StatusOK, "text/plain"), Meter: meter.NewLimiter(nil, 0), Timeout: time.Hour}
 		read := func() {
 			response, err := send(t, c, http.MethodGet, "/api/v1/namespaces/x/pods/y/log")
 			if err != nil {
@@ -217,7 +217,7 @@ func TestChain_HoldsUpWhatComesTooFast(t *testing.T) {
 		for range 9 {
 			read()
 		}
-		most := c.intake.Limit + meter.ReadingCost*meter.MaxListBody
+		most := c.Meter.Limit + meter.ReadingCost*meter.MaxListBody
 		want := time.Duration(10*meter.ReadingCost*maxBody-most) * time.Second / meter.ReadRate
 		if took := time.Since(began); took < want-time.Second || took > want+time.Second {
 			t.Errorf("ten of them took %s, want %s", took, want)
@@ -230,8 +230,8 @@ func TestChain_NobodyWaitsBehindTheFence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fence, cut := context.WithCancelCause(t.Context())
-		c := &chain{base: endlessly(http.StatusOK, "text/plain"), intake: meter.NewLimiter(nil, 0), timeout: time.Hour, fence: fence}
-		if err := c.intake.Wait(t.Context(), int64(c.intake.Pace.Burst())); err != nil {
+		c := &Chain{Base: endlessly(http.StatusOK, "text/plain"), Meter: meter.NewLimiter(nil, 0), Timeout: time.Hour, Fence: fence}
+		if err := c.Meter.Wait(t.Context(), int64(c.Meter.Pace.Burst())); err != nil {
 			t.Fatal(err)
 		}
 		response, err := send(t, c, http.MethodGet, "/api/v1/nodes/x")
@@ -260,8 +260,8 @@ func TestChain_TriesFewConnections(t *testing.T) {
 			return nil, r.Context().Err()
 		})
 		began := time.Now()
-		_, err := send(t, &chain{base: base, timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
-		if !errors.Is(err, errConnections) || tried != connectionsAtMost+1 {
+		_, err := send(t, &Chain{Base: base, Timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
+		if !errors.Is(err, ErrConnections) || tried != connectionsAtMost+1 {
 			t.Errorf("%v after %d connections, want errConnections after %d", err, tried, connectionsAtMost+1)
 		}
 		if took := time.Since(began); took < time.Second {
@@ -291,8 +291,8 @@ func TestChain_DeadlineAfterClosedConnections(t *testing.T) {
 					<-r.Context().Done()
 					return nil, r.Context().Err()
 				})
-				_, err := send(t, &chain{base: base, timeout: time.Second}, http.MethodGet, "/api/v1/nodes/x")
-				if errors.Is(err, errConnections) != c.closes || !errors.Is(err, context.DeadlineExceeded) {
+				_, err := send(t, &Chain{Base: base, Timeout: time.Second}, http.MethodGet, "/api/v1/nodes/x")
+				if errors.Is(err, ErrConnections) != c.closes || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%v; closes connections: %t", err, c.closes)
 				}
 			})
@@ -332,11 +332,11 @@ func TestChain_MeasuresWhateverIsDecoded(t *testing.T) {
 			if c.form != "" {
 				header.Set("Content-Type", c.form)
 			}
-			response, err := send(t, &chain{base: answer(c.code, header, pods), intake: meter.NewLimiter(meter.NewSchemas(scheme.Scheme), 0)}, http.MethodGet, c.path)
+			response, err := send(t, &Chain{Base: answer(c.code, header, pods), Meter: meter.NewLimiter(meter.NewSchemas(scheme.Scheme), 0)}, http.MethodGet, c.path)
 			if err != nil {
 				return // refused before it is read
 			}
-			form := mediaType(response)
+			form := MediaType(response)
 			if _, err = io.Copy(io.Discard, response.Body); err == nil && form != "text/plain" && form != "x" {
 				t.Errorf("%s would be decoded", form)
 			}
@@ -354,7 +354,7 @@ func TestChain_HearsLists(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var heard atomic.Int64
-			response, err := send(t, &chain{base: ofType(runtime.ContentTypeJSON, "{}{}"), heard: &heard}, http.MethodGet, path)
+			response, err := send(t, &Chain{Base: ofType(runtime.ContentTypeJSON, "{}{}"), Heard: &heard}, http.MethodGet, path)
 			if err != nil {
 				t.Fatal(err)
 			}

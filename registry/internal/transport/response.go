@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package transport
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ var (
 )
 
 // check refuses and amends what a remote may not ask of the hub.
-func (c *chain) check(r *http.Request, response *http.Response, kind requestKind) error {
+func (c *Chain) check(r *http.Request, response *http.Response, kind requestKind) error {
 	code := response.StatusCode
 	switch {
 	case code == http.StatusSwitchingProtocols && r.Header.Get("Upgrade") == "":
@@ -52,7 +52,7 @@ func (c *chain) check(r *http.Request, response *http.Response, kind requestKind
 			return err
 		}
 	}
-	if form := mediaType(response); form == "" || strings.HasSuffix(form, "yaml") && code >= http.StatusBadRequest {
+	if form := MediaType(response); form == "" || strings.HasSuffix(form, "yaml") && code >= http.StatusBadRequest {
 		response.Header.Set("Content-Type", "text/plain") // or client-go would decode it as what was asked for
 	}
 	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
@@ -65,7 +65,7 @@ func (c *chain) check(r *http.Request, response *http.Response, kind requestKind
 // checkType refuses objects in a form that the hub did not ask for. YAML takes many times the memory
 // of JSON to read. A watch in a form that client-go does not know is never closed by it.
 func checkType(r *http.Request, response *http.Response, kind requestKind) error {
-	form := mediaType(response)
+	form := MediaType(response)
 	isObjects := kind == kindList || isTrue(r.URL.Query().Get("watch"))
 	switch {
 	case form == runtime.ContentTypeJSON, form == runtime.ContentTypeProtobuf:
@@ -76,8 +76,8 @@ func checkType(r *http.Request, response *http.Response, kind requestKind) error
 	return nil
 }
 
-// mediaType returns the media type of an answer, or "" if it has none that can be understood.
-func mediaType(response *http.Response) string {
+// MediaType returns the media type of an answer, or "" if it has none that can be understood.
+func MediaType(response *http.Response) string {
 	form, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil {
 		return ""
@@ -85,12 +85,12 @@ func mediaType(response *http.Response) string {
 	return form
 }
 
-func (c *chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
+func (c *Chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:
 		return maxRefusal
 	case kind == kindList:
-		return c.intake.List
+		return c.Meter.List
 	case kind == kindStream:
 		return 1 << 62
 	}
@@ -111,27 +111,27 @@ type boundBody struct {
 	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
 	over   atomic.Bool // silent has ended it
 	// observer learns what the watch brings; nil for other responses.
-	observer  watchObserver
+	observer  WatchObserver
 	bookmarks int // that the watch has brought, until there are enough
 }
 
-// maxSilence is how long a watch may bring nothing. An API server sends a bookmark about once a minute
+// MaxSilence is how long a watch may bring nothing. An API server sends a bookmark about once a minute
 // to whoever asks for them; after three that did not come nobody sends any more, though the connection
 // still stands. To client-go that is the end of the answer, and it begins a new watch where this one ended.
-const maxSilence = 3 * time.Minute
+const MaxSilence = 3 * time.Minute
 
-func (c *chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
+func (c *Chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
 	b := &boundBody{
-		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.intake, began: time.Now(),
-		meter: c.intake.Meter(mediaType(response), kind == kindStream), left: c.maxBodyOf(response, kind),
+		ReadCloser: response.Body, ctx: r.Context(), cancel: cancel, intake: c.Meter, began: time.Now(),
+		meter: c.Meter.Meter(MediaType(response), kind == kindStream), left: c.maxBodyOf(response, kind),
 	}
 	isList := kind == kindList || kind == kindStream && isTrue(r.URL.Query().Get("sendInitialEvents"))
 	if isList && response.StatusCode == http.StatusOK {
-		b.heard = c.heard
+		b.heard = c.Heard
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
-		b.observer = observerOf(r.Context())
-		b.silent = time.AfterFunc(maxSilence, func() {
+		b.observer = ObserverOf(r.Context())
+		b.silent = time.AfterFunc(MaxSilence, func() {
 			b.over.Store(true)
 			b.observer.Silent()
 			cancel()
@@ -157,7 +157,7 @@ func (b *boundBody) noteBookmarks(p []byte) {
 func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		exchangeOf(b.ctx).broke()
+		ExchangeOf(b.ctx).broke()
 	}
 	return n, err
 }
@@ -181,7 +181,7 @@ func (b *boundBody) read(p []byte) (int, error) {
 		b.noteHeard(time.Now())
 	}
 	if b.silent != nil && n > 0 {
-		b.silent.Reset(maxSilence)
+		b.silent.Reset(MaxSilence)
 		b.observer.Received()
 		b.noteBookmarks(p[:n])
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package transport
 
 import (
 	"context"
@@ -27,20 +27,20 @@ const (
 	connectionPause = 50 * time.Millisecond
 )
 
-var errConnections = kubeconfig.NewNotHealthyError(
+var ErrConnections = kubeconfig.NewNotHealthyError(
 	"the server closes every connection before it has answered",
 	"The server closes every connection before it has answered; look at whatever stands between the hub and it.")
 
-// withFewConnections sends a request, and gives it up with errConnections when it has tried too many
+// SendLimited sends a request, and gives it up with errConnections when it has tried too many
 // connections. A deadline that passes while the request waits to try another connection is errConnections, too: the
 // server has closed all connections before, and a slow hub does not make that a timeout of the server.
-func withFewConnections(t http.RoundTripper, r *http.Request) (*http.Response, error) {
+func SendLimited(t http.RoundTripper, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context()) // which ends with the request's own
 	tried := 0                                          // by the goroutine of RoundTrip alone
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) {
 		tried++
 		if tried > connectionsAtMost {
-			cancel(errConnections)
+			cancel(ErrConnections)
 			return
 		}
 		if tried <= connectionsAtOnce {
@@ -54,10 +54,10 @@ func withFewConnections(t http.RoundTripper, r *http.Request) (*http.Response, e
 		}
 	}})
 	response, err := t.RoundTrip(r.WithContext(ctx))
-	tooMany := errors.Is(context.Cause(ctx), errConnections)
+	tooMany := errors.Is(context.Cause(ctx), ErrConnections)
 	tooLate := tried > connectionsAtOnce && errors.Is(err, context.DeadlineExceeded)
 	if err != nil && (tooMany || tooLate) {
-		return nil, fmt.Errorf("%w (%w)", errConnections, err)
+		return nil, fmt.Errorf("%w (%w)", ErrConnections, err)
 	}
 	return response, err
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package transport
 
 import "context"
 
-// watchObserver learns what a watch brings: an informer, which cannot see from its own side whether the API server is
+// WatchObserver learns what a watch brings: an informer, which cannot see from its own side whether the API server is
 // silent or nothing happens. The methods must return at once.
-type watchObserver interface {
+type WatchObserver interface {
 	// Received is called when bytes have arrived.
 	Received()
 	// SendsBookmarks is called when it is known that the API server sends bookmarks of the kind, so that silence means
@@ -18,13 +18,13 @@ type watchObserver interface {
 
 type observerKey struct{}
 
-// withObserver returns the context of the lists and watches of an informer.
-func withObserver(ctx context.Context, o watchObserver) context.Context {
+// WithObserver returns the context of the lists and watches of an informer.
+func WithObserver(ctx context.Context, o WatchObserver) context.Context {
 	return context.WithValue(ctx, observerKey{}, o)
 }
 
-func observerOf(ctx context.Context) watchObserver {
-	if o, ok := ctx.Value(observerKey{}).(watchObserver); ok {
+func ObserverOf(ctx context.Context) WatchObserver {
+	if o, ok := ctx.Value(observerKey{}).(WatchObserver); ok {
 		return o
 	}
 	return noObserver{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package transport
 
 import (
 	"context"
@@ -24,42 +24,42 @@ const (
 	listTimeout = 10 * time.Minute
 )
 
-// chain describes the transport that every client of one epoch shares, for one side of it: the
+// Chain describes the transport that every client of one epoch shares, for one side of it: the
 // remote, or the hub. Whatever an app sends passes these layers, outermost first:
 //
 //	deadline -> decorations -> connections -> rate limit -> user agent -> answers judged, amended and bounded
 //	-> fence -> gate -> base (which authenticates, and guards the dial)
 //
 // Nothing can wait between the fence and the wire, so that a request is either refused or sent.
-type chain struct {
-	base      http.RoundTripper
-	fence     context.Context //nolint:containedctx // The fence is a context: the end of an epoch, seen by every request.
-	gate      func() error    // refuses mutating requests while it returns an error; nil is open
-	limiter   *rate.Limiter
-	userAgent string
-	timeout   time.Duration  // of one request that is neither a list nor a stream
-	intake    *meter.Limiter // bounds what answers may turn into
-	heard     *atomic.Int64  // when a list last brought something, in nanoseconds; may be nil
-	// decorated is send with the operator's decorations around it; nil without any.
-	decorated http.RoundTripper
-	traffic   *traffic // counts requests; nil counts nothing
-	around    around   // nil for none
-	// judge is called with the status of each response; nil for none.
-	judge func(r *http.Request, status int)
+type Chain struct {
+	Base        http.RoundTripper
+	Fence       context.Context //nolint:containedctx // The fence is a context: the end of an epoch, seen by every request.
+	Gate        func() error    // refuses mutating requests while it returns an error; nil is open
+	RateLimiter *rate.Limiter
+	UserAgent   string
+	Timeout     time.Duration  // of one request that is neither a list nor a stream
+	Meter       *meter.Limiter // bounds what answers may turn into
+	Heard       *atomic.Int64  // when a list last brought something, in nanoseconds; may be nil
+	// Decorated is send with the operator's decorations around it; nil without any.
+	Decorated http.RoundTripper
+	Traffic   *Traffic    // counts requests; nil counts nothing
+	Intercept Interceptor // nil for none
+	// Judge is called with the status of each response; nil for none.
+	Judge func(r *http.Request, status int)
 }
 
-// around is called with each request before anything else, and sends it, such as within a span.
-type around func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error)
+// Interceptor is called with each request before anything else, and sends it, such as within a span.
+type Interceptor func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error)
 
 // RoundTrip sends the request through the layers.
-func (c *chain) RoundTrip(r *http.Request) (*http.Response, error) {
-	if c.around == nil {
+func (c *Chain) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.Intercept == nil {
 		return c.roundTrip(r)
 	}
-	return c.around(r, c.roundTrip)
+	return c.Intercept(r, c.roundTrip)
 }
 
-func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
+func (c *Chain) roundTrip(r *http.Request) (*http.Response, error) {
 	kind := kindOf(r)
 	own := r.Context()
 	ctx, cancel := c.bound(own, kind)
@@ -73,14 +73,14 @@ func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	exchangeOf(own).answered(response)
-	if c.judge != nil {
-		c.judge(r, response.StatusCode)
+	ExchangeOf(own).Answered(response)
+	if c.Judge != nil {
+		c.Judge(r, response.StatusCode)
 	}
 	if kind == kindStream && response.StatusCode != http.StatusOK {
 		// It is no stream: client-go reads it to its end before it says so.
 		kind = kindUnary
-		timer := time.AfterFunc(c.timeout, cancel)
+		timer := time.AfterFunc(c.Timeout, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
 	}
 	response.Body = c.boundBody(r, response, kind, cancel)
@@ -89,14 +89,14 @@ func (c *chain) roundTrip(r *http.Request) (*http.Response, error) {
 
 // bound returns a context that ends with the request's own, at the deadline of its kind, and
 // when the fence closes, with ErrStopped as its cause then.
-func (c *chain) bound(ctx context.Context, kind requestKind) (context.Context, context.CancelFunc) {
+func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(c.fence, func() { cancel(context.Cause(c.fence)) })
+	unhook := context.AfterFunc(c.Fence, func() { cancel(context.Cause(c.Fence)) })
 	done := func() {
 		unhook()
 		cancel(nil)
 	}
-	timeout := c.timeout
+	timeout := c.Timeout
 	switch kind {
 	case kindStream:
 		return ctx, done
@@ -111,47 +111,47 @@ func (c *chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 }
 
 // pass sends the request by way of the decorations.
-func (c *chain) pass(r *http.Request, kind requestKind) (*http.Response, error) {
-	if c.decorated != nil {
-		return c.decorated.RoundTrip(r)
+func (c *Chain) pass(r *http.Request, kind requestKind) (*http.Response, error) {
+	if c.Decorated != nil {
+		return c.Decorated.RoundTrip(r)
 	}
 	return c.send(r, kind)
 }
 
-// afterDecorations returns the part of the chain that comes after the decorations.
-func (c *chain) afterDecorations() http.RoundTripper { return sender{c} }
+// Undecorated returns the part of the chain that comes after the decorations.
+func (c *Chain) Undecorated() http.RoundTripper { return sender{c} }
 
 // sender is the part of a chain that comes after the decorations.
-type sender struct{ *chain }
+type sender struct{ *Chain }
 
 // RoundTrip sends the request.
 func (s sender) RoundTrip(r *http.Request) (*http.Response, error) { return s.send(r, kindOf(r)) }
 
-func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) {
-	if c.limiter != nil {
+func (c *Chain) send(r *http.Request, kind requestKind) (*http.Response, error) {
+	if c.RateLimiter != nil {
 		began := time.Now()
-		err := c.limiter.Wait(r.Context())
-		c.traffic.waited(time.Since(began))
+		err := c.RateLimiter.Wait(r.Context())
+		c.Traffic.waited(time.Since(began))
 		if err != nil {
-			return refuse(r, fmt.Errorf("wait for the rate limit of this app: %w", err))
+			return Refuse(r, fmt.Errorf("wait for the rate limit of this app: %w", err))
 		}
 	}
 	r = r.Clone(r.Context())
-	r.Header.Set("User-Agent", c.userAgent)
-	if c.fence.Err() != nil {
-		return refuse(r, context.Cause(c.fence))
+	r.Header.Set("User-Agent", c.UserAgent)
+	if c.Fence.Err() != nil {
+		return Refuse(r, context.Cause(c.Fence))
 	}
-	if c.gate != nil && mutates(r) {
-		if err := c.gate(); err != nil {
-			return refuse(r, err)
+	if c.Gate != nil && mutates(r) {
+		if err := c.Gate(); err != nil {
+			return Refuse(r, err)
 		}
 	}
-	response, err := withFewConnections(c.base, r)
+	response, err := SendLimited(c.Base, r)
 	if err != nil {
-		c.traffic.answered(0)
+		c.Traffic.answered(0)
 		return nil, err
 	}
-	c.traffic.answered(response.StatusCode)
+	c.Traffic.answered(response.StatusCode)
 	if err := c.check(r, response, kind); err != nil {
 		response.Body.Close()
 		return nil, err
@@ -159,8 +159,8 @@ func (c *chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 	return response, nil
 }
 
-// refuse ends a request that is not sent; a RoundTripper closes its body all the same.
-func refuse(r *http.Request, err error) (*http.Response, error) {
+// Refuse ends a request that is not sent; a RoundTripper closes its body all the same.
+func Refuse(r *http.Request, err error) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
@@ -187,8 +187,8 @@ func kindOf(r *http.Request) requestKind {
 	return kindUnary
 }
 
-// isStream reports whether the response to a request ends only when its reader ends it: a watch, or a log that is followed.
-func isStream(r *http.Request) bool { return kindOf(r) == kindStream }
+// IsStream reports whether the response to a request ends only when its reader ends it: a watch, or a log that is followed.
+func IsStream(r *http.Request) bool { return kindOf(r) == kindStream }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }
 

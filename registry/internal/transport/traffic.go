@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Traffic counts the requests of one app. The counters are looked up once; an app that outlives its remote's
+// leave counts where nobody looks.
+type Traffic struct {
+	ByClass   [6]prometheus.Counter // by the first digit of the status; 0 for no answer
+	Throttled prometheus.Counter
+}
+
+// answered counts a request with the status of its answer, 0 for none. A nil traffic counts nothing.
+func (t *Traffic) answered(status int) {
+	if t == nil {
+		return
+	}
+	class := status / 100
+	if class < 0 || class >= len(t.ByClass) {
+		class = 0
+	}
+	t.ByClass[class].Inc()
+}
+
+func (t *Traffic) waited(d time.Duration) {
+	if t != nil {
+		t.Throttled.Add(d.Seconds())
+	}
+}
