@@ -162,12 +162,12 @@ crash of the hub those are started last, one at a time (see Suspicion).
 # What a remote may answer
 
 Whatever a remote sends is a stranger's. Answers are judged and bounded before client-go sees them
-(answer.go): redirects, protocols and formats that nobody asked for are refused; so is an answer with
+(internal/transport): redirects, protocols and formats that nobody asked for are refused; so is an answer with
 too many bytes, or one that would turn into more memory than its app may keep, which for small objects
 is hundreds of times its bytes. JSON is measured by its shape, protobuf through the types that it will be
 decoded to (shape.go). An event of a watch, a refusal, a discovery document and the pages of a list have
 bounds of their own, and all answers of an app together come in no faster than they can be decoded
-(intake.go). A watch that brings nothing for three minutes, no bookmark either, is begun anew. A request
+(internal/meter). A watch that brings nothing for three minutes, no bookmark either, is begun anew. A request
 tries few connections. What client-go has to say about answers is logged a few lines at a time, cut.
 TestHostile runs a hundred and twenty servers that lie.
 

@@ -40,6 +40,7 @@ const (
 // Rank is the priority of a request; the lowest value is first.
 type Rank int
 
+// The ranks, from the first to the last.
 const (
 	RankKnown   Rank = iota // the hub knew the remote before its start
 	RankNew                 // the remote is new

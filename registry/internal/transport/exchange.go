@@ -27,6 +27,7 @@ func WithExchange(ctx context.Context) (context.Context, *Exchange) {
 // decoder's.
 func (x *Exchange) Arrived() bool { return x.accepted.Load() && !x.broken.Load() }
 
+// ExchangeOf returns the exchange that the context of a request carries, or nil. The methods of a nil Exchange do nothing.
 func ExchangeOf(ctx context.Context) *Exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*Exchange)
 	return x

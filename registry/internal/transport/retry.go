@@ -27,6 +27,7 @@ const (
 	connectionPause = 50 * time.Millisecond
 )
 
+// ErrConnections is the error of a request for which the server has closed too many connections.
 var ErrConnections = kubeconfig.NewNotHealthyError(
 	"the server closes every connection before it has answered",
 	"The server closes every connection before it has answered; look at whatever stands between the hub and it.")
