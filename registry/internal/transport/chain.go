@@ -15,32 +15,34 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-// Bounds of the transport chain that no configuration widens. What an answer may be is in answer.go.
+// Limits that no configuration raises. Those of responses are in response.go.
 const (
 	// maxRetryAfter is how long a remote may make client-go wait before a retry. client-go
 	// honours any number of seconds, ten times in a row.
 	maxRetryAfter = 10 * time.Second
-	// listTimeout bounds a whole list, which of a large cluster takes longer than other requests.
+	// listTimeout is the deadline of a list; a list of a large cluster takes longer than other requests.
 	listTimeout = 10 * time.Minute
 )
 
-// Chain describes the transport that every client of one epoch shares, for one side of it: the
-// remote, or the hub. Whatever an app sends passes these layers, outermost first:
+// Chain is the transport that all clients of one epoch share for one side: the remote, or the hub. Every request of an
+// app passes these layers, from the outermost to the innermost:
 //
-//	deadline -> decorations -> connections -> rate limit -> user agent -> answers judged, amended and bounded
+//	deadline -> decorations -> connections -> rate limit -> user agent -> limits of the response
 //	-> fence -> gate -> base (which authenticates, and guards the dial)
 //
-// Nothing can wait between the fence and the wire, so that a request is either refused or sent.
+// No layer waits between the fence and the connection, so that a request is either refused or sent.
+// Base, Fence, Timeout and Meter are required.
 type Chain struct {
 	Base        http.RoundTripper
 	Fence       context.Context //nolint:containedctx // The fence is a context: the end of an epoch, seen by every request.
 	Gate        func() error    // refuses mutating requests while it returns an error; nil is open
 	RateLimiter *rate.Limiter
 	UserAgent   string
-	Timeout     time.Duration  // of one request that is neither a list nor a stream
-	Meter       *meter.Limiter // bounds what answers may turn into
-	Heard       *atomic.Int64  // when a list last brought something, in nanoseconds; may be nil
-	// Decorated is send with the operator's decorations around it; nil without any.
+	Timeout     time.Duration  // of a request that is neither a list nor a stream
+	Meter       *meter.Limiter // limits the memory that responses take
+	Heard       *atomic.Int64  // when bytes of a list last arrived, in nanoseconds since 1970; may be nil
+	// Decorated sends a request by way of the decorations of the operator, whose innermost transport is that of
+	// Undecorated. It is nil if there are no decorations.
 	Decorated http.RoundTripper
 	Traffic   *Traffic    // counts requests; nil counts nothing
 	Intercept Interceptor // nil for none
@@ -48,7 +50,7 @@ type Chain struct {
 	Judge func(r *http.Request, status int)
 }
 
-// Interceptor is called with each request before anything else, and sends it, such as within a span.
+// Interceptor is called with each request before all other layers, and sends it, such as within a span.
 type Interceptor func(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error)
 
 // RoundTrip sends the request through the layers.
@@ -78,7 +80,7 @@ func (c *Chain) roundTrip(r *http.Request) (*http.Response, error) {
 		c.Judge(r, response.StatusCode)
 	}
 	if kind == kindStream && response.StatusCode != http.StatusOK {
-		// It is no stream: client-go reads it to its end before it says so.
+		// A refusal is not a stream: client-go reads it to its end before it returns an error.
 		kind = kindUnary
 		timer := time.AfterFunc(c.Timeout, cancel)
 		context.AfterFunc(ctx, func() { timer.Stop() })
@@ -87,8 +89,8 @@ func (c *Chain) roundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// bound returns a context that ends with the request's own, at the deadline of its kind, and
-// when the fence closes, with ErrStopped as its cause then.
+// bound returns a context that ends with the context of the request, at the deadline of its kind, and when the fence
+// closes, with the cause of the fence.
 func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.Fence, func() { cancel(context.Cause(c.Fence)) })
@@ -110,7 +112,7 @@ func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 	}
 }
 
-// pass sends the request by way of the decorations.
+// pass sends the request by way of the decorations, if there are any.
 func (c *Chain) pass(r *http.Request, kind requestKind) (*http.Response, error) {
 	if c.Decorated != nil {
 		return c.Decorated.RoundTrip(r)
@@ -118,7 +120,7 @@ func (c *Chain) pass(r *http.Request, kind requestKind) (*http.Response, error) 
 	return c.send(r, kind)
 }
 
-// Undecorated returns the part of the chain that comes after the decorations.
+// Undecorated returns the part of the chain that comes after the decorations, for the innermost of them.
 func (c *Chain) Undecorated() http.RoundTripper { return sender{c} }
 
 // sender is the part of a chain that comes after the decorations.
@@ -159,7 +161,7 @@ func (c *Chain) send(r *http.Request, kind requestKind) (*http.Response, error) 
 	return response, nil
 }
 
-// Refuse ends a request that is not sent; a RoundTripper closes its body all the same.
+// Refuse returns err for a request that is not sent. It closes the body of the request, as every RoundTripper must.
 func Refuse(r *http.Request, err error) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
@@ -167,13 +169,13 @@ func Refuse(r *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// requestKind says how long a request may take and what it may bring.
+// requestKind decides the deadline of a request and the limit of its response.
 type requestKind int
 
 const (
 	kindUnary  requestKind = iota
 	kindList               // of a whole collection
-	kindStream             // a watch, or a log that is followed: ends when its reader ends it
+	kindStream             // a watch, or a log that is followed: ends when the reader closes it
 )
 
 func kindOf(r *http.Request) requestKind {
@@ -187,7 +189,7 @@ func kindOf(r *http.Request) requestKind {
 	return kindUnary
 }
 
-// IsStream reports whether the response to a request ends only when its reader ends it: a watch, or a log that is followed.
+// IsStream reports whether the response to a request ends only when the reader closes it: a watch, or a log that is followed.
 func IsStream(r *http.Request) bool { return kindOf(r) == kindStream }
 
 func isTrue(s string) bool { return s == "true" || s == "1" }

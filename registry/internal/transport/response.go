@@ -21,11 +21,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// How large an answer that is no list may be; the limits of lists are the intake's.
+// The limits of responses that are not lists. The limits of lists are those of the meter.Limiter.
 const (
-	// maxBody bounds an answer, in bytes.
+	// maxBody is the size of a response, in bytes.
 	maxBody = 64 << 20
-	// maxRefusal bounds an answer that says no, in bytes: a Status, or the page of a proxy.
+	// maxRefusal is the size of a response with a code of 400 or more, in bytes: a Status, or the page of a proxy.
 	maxRefusal = 1 << 20
 )
 
@@ -36,7 +36,7 @@ var (
 		kubeconfig.ErrNotKubernetes)
 )
 
-// check refuses and amends what a remote may not ask of the hub.
+// check refuses responses that the hub must not accept, and corrects headers that client-go would trust.
 func (c *Chain) check(r *http.Request, response *http.Response, kind requestKind) error {
 	code := response.StatusCode
 	switch {
@@ -47,13 +47,13 @@ func (c *Chain) check(r *http.Request, response *http.Response, kind requestKind
 	case response.ContentLength > c.maxBodyOf(response, kind):
 		return meter.ErrTooLarge
 	}
-	if code >= http.StatusOK && code <= http.StatusPartialContent { // which client-go decodes
+	if code >= http.StatusOK && code <= http.StatusPartialContent { // client-go decodes these
 		if err := checkType(r, response, kind); err != nil {
 			return err
 		}
 	}
 	if form := MediaType(response); form == "" || strings.HasSuffix(form, "yaml") && code >= http.StatusBadRequest {
-		response.Header.Set("Content-Type", "text/plain") // or client-go would decode it as what was asked for
+		response.Header.Set("Content-Type", "text/plain") // otherwise client-go decodes it as the type that it accepts
 	}
 	if after, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		after = max(0, min(after, int(maxRetryAfter/time.Second)))
@@ -62,8 +62,8 @@ func (c *Chain) check(r *http.Request, response *http.Response, kind requestKind
 	return nil
 }
 
-// checkType refuses objects in a form that the hub did not ask for. YAML takes many times the memory
-// of JSON to read. A watch in a form that client-go does not know is never closed by it.
+// checkType refuses objects in a media type that the request does not accept. YAML takes many times the memory of JSON to
+// read, and client-go never closes a watch of an unknown media type.
 func checkType(r *http.Request, response *http.Response, kind requestKind) error {
 	form := MediaType(response)
 	isObjects := kind == kindList || isTrue(r.URL.Query().Get("watch"))
@@ -76,7 +76,7 @@ func checkType(r *http.Request, response *http.Response, kind requestKind) error
 	return nil
 }
 
-// MediaType returns the media type of an answer, or "" if it has none that can be understood.
+// MediaType returns the media type of a response, or "" if it has none or an invalid one.
 func MediaType(response *http.Response) string {
 	form, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
 	return maxBody
 }
 
-// boundBody is the body of an answer. It ends one that brings too much with errBodyTooLarge, holds up
+// boundBody is the body of a response. It ends a body that is too large with errBodyTooLarge, holds up
 // one that brings it too fast, and releases the request's context when it is closed.
 type boundBody struct {
 	io.ReadCloser
@@ -105,19 +105,19 @@ type boundBody struct {
 	cancel context.CancelFunc
 	intake *meter.Limiter
 	began  time.Time
-	heard  *atomic.Int64 // see chain.heard; nil for an answer that is no list
-	meter  meter.Meter   // nil for an answer that nothing is made of
+	heard  *atomic.Int64 // see Chain.Heard; nil for responses that are not lists
+	meter  meter.Meter   // nil for responses that are not decoded to objects
 	left   int64
-	silent *time.Timer // ends the answer; nil for one that may be silent for as long as it likes
+	silent *time.Timer // ends the response; nil for a response that may be silent
 	over   atomic.Bool // silent has ended it
-	// observer learns what the watch brings; nil for other responses.
+	// observer is that of a watch; nil for other responses.
 	observer  WatchObserver
-	bookmarks int // that the watch has brought, until there are enough
+	bookmarks int // that the watch has brought, counted up to two
 }
 
-// MaxSilence is how long a watch may bring nothing. An API server sends a bookmark about once a minute
-// to whoever asks for them; after three that did not come nobody sends any more, though the connection
-// still stands. To client-go that is the end of the answer, and it begins a new watch where this one ended.
+// MaxSilence is how long a watch may be silent. An API server sends a bookmark about once a minute if the request allows
+// bookmarks; after three missing bookmarks the server no longer serves the watch, although the connection is open. For
+// client-go the response ends, and it begins a new watch where this watch ended.
 const MaxSilence = 3 * time.Minute
 
 func (c *Chain) boundBody(r *http.Request, response *http.Response, kind requestKind, cancel context.CancelFunc) *boundBody {
@@ -198,15 +198,15 @@ func (b *boundBody) read(p []byte) (int, error) {
 	return n, err
 }
 
-// noteHeard notes that something has come of a list. A streamed list goes on as a watch, which proves nothing:
-// events may come for long from an API server that takes no requests any more.
+// noteHeard records the time at which bytes of a list arrived. A streamed list continues as a watch, which proves nothing:
+// an API server that no longer accepts requests may still send events.
 func (b *boundBody) noteHeard(now time.Time) {
 	if now.Sub(b.began) < listTimeout {
 		b.heard.Store(now.UnixNano())
 	}
 }
 
-// Close ends the answer. It may be called again.
+// Close ends the response. It may be called again.
 func (b *boundBody) Close() error {
 	defer b.cancel()
 	if b.silent != nil {

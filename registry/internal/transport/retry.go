@@ -13,17 +13,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// net/http tries a request again, on another connection, when the one that it was to go out on turns
-// out to be closed. It does so at once and for as long as the server goes on closing them: a server
-// that answers each connection with GOAWAY makes it shake hands five hundred times a second
-// (measured), for one request. These are the bounds.
+// net/http retries a request on another connection if the server has closed the first one. It retries at once and without
+// a limit: a server that sends GOAWAY on each connection causes five hundred handshakes a second (measured), for one
+// request. These are the limits.
 const (
-	// connectionsAtOnce is how many connections a request may try without waiting. An HTTP/1.1 server
-	// that was restarted has closed all of those that were idle.
+	// connectionsAtOnce is how many connections a request may use without waiting. An HTTP/1.1 server that
+	// was restarted has closed all idle connections.
 	connectionsAtOnce = 10
-	// connectionsAtMost is how many it may try at all.
+	// connectionsAtMost is how many connections a request may use in total.
 	connectionsAtMost = 15
-	// connectionPause is how long it waits before the next one, the first time. The pause doubles.
+	// connectionPause is how long the request waits before the first connection after connectionsAtOnce. The pause doubles.
 	connectionPause = 50 * time.Millisecond
 )
 
@@ -32,12 +31,12 @@ var ErrConnections = kubeconfig.NewNotHealthyError(
 	"the server closes every connection before it has answered",
 	"The server closes every connection before it has answered; look at whatever stands between the hub and it.")
 
-// SendLimited sends a request, and gives it up with errConnections when it has tried too many
-// connections. A deadline that passes while the request waits to try another connection is errConnections, too: the
-// server has closed all connections before, and a slow hub does not make that a timeout of the server.
+// SendLimited sends a request, and returns ErrConnections when the request has used too many connections. A deadline that
+// passes while the request waits for another connection is ErrConnections, too: the server has closed all connections
+// before, and a slow hub does not make that a timeout of the server.
 func SendLimited(t http.RoundTripper, r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(r.Context()) // which ends with the request's own
-	tried := 0                                          // by the goroutine of RoundTrip alone
+	ctx, cancel := context.WithCancelCause(r.Context()) // ends with the context of the request
+	tried := 0                                          // used by the goroutine of RoundTrip only
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GetConn: func(string) {
 		tried++
 		if tried > connectionsAtMost {

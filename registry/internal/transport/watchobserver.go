@@ -4,8 +4,8 @@ package transport
 
 import "context"
 
-// WatchObserver learns what a watch brings: an informer, which cannot see from its own side whether the API server is
-// silent or nothing happens. The methods must return at once.
+// WatchObserver is called with the progress of a watch. An informer implements it, because it cannot see from its own side
+// whether the API server is silent or nothing has happened. The methods must return at once.
 type WatchObserver interface {
 	// Received is called when bytes have arrived.
 	Received()
@@ -23,6 +23,7 @@ func WithObserver(ctx context.Context, o WatchObserver) context.Context {
 	return context.WithValue(ctx, observerKey{}, o)
 }
 
+// ObserverOf returns the observer that the context of a request carries; never nil.
 func ObserverOf(ctx context.Context) WatchObserver {
 	if o, ok := ctx.Value(observerKey{}).(WatchObserver); ok {
 		return o
