@@ -116,7 +116,7 @@ func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
 	})
 	info := expectControllers(t, r, "some-rights", "pods", words, []string{"both Waiting Forbidden pods"})
 	for i, want := range []string{"nodes", "pods"} {
-		if m := info.Modules[i]; m.State != registry.ModuleWaiting || !strings.Contains(m.Message, "/api/v1/"+want) {
+		if m := info.Modules[i]; m.State != registry.ModuleWaiting || !strings.Contains(m.Message, "list and watch "+want) {
 			t.Errorf("module %s does not wait for %s: %+v", m.Name, want, m)
 		}
 	}
