@@ -33,6 +33,7 @@ type world struct {
 	working     map[int64]bool // those whose controllers may work
 	ending      map[int64]bool // stopped, not yet gone
 	yielding    map[int64]bool
+	heir        int64 // the warm epoch that the yielding epoch makes room for; zero for none that can take over
 	cleaning    map[int64]bool
 	forgotten   bool
 
@@ -45,7 +46,8 @@ type world struct {
 	failed map[int64]bool // epochs that have ended by themselves
 }
 
-// newWorld returns a world with a new remote, or with one whose app is Ready.
+// newWorld returns a world with a new remote, with one whose app is Ready, or with one that has changed again
+// during the hand-over from its app to another one.
 func newWorld(t *rapid.T) *world {
 	w := &world{
 		m: newMachine(), now: epochZero,
@@ -53,15 +55,48 @@ func newWorld(t *rapid.T) *world {
 		accepted: map[string]bool{}, moved: map[string]bool{}, worked: map[string]bool{},
 		yielding: map[int64]bool{}, cleaning: map[int64]bool{}, failed: map[int64]bool{},
 	}
-	if rapid.Bool().Draw(t, "ready") {
-		w.act(t)
-		w.m.applyProbe(good(w.m.want.endpoint), w.now)
-		w.act(t)
-		w.m.applyReady(w.m.app.epoch, w.now)
+	opening := rapid.SampledFrom([]string{"new", "ready", "hand-over"}).Draw(t, "opening")
+	if opening == "new" {
+		return w
+	}
+	w.act(t)
+	w.m.applyProbe(good(w.m.want.endpoint), w.now)
+	w.act(t)
+	w.m.applyReady(w.m.app.epoch, w.now)
+	w.act(t)
+	w.check(t)
+	if opening == "hand-over" {
+		w.handOver(t)
+	}
+	return w
+}
+
+// handOver changes the remote, lets its app make room for another app, and changes the remote again before the
+// other app has taken its place.
+func (w *world) handOver(t *rapid.T) {
+	w.change(t)
+	for range 2 { // the line is probed, and then the app on it is ready
+		w.progress()
 		w.act(t)
 		w.check(t)
 	}
-	return w
+	if rapid.Bool().Draw(t, "yielded") {
+		w.finishAll()
+	}
+	w.change(t)
+}
+
+// change moves the remote to another server, or gives it other modules.
+func (w *world) change(t *rapid.T) {
+	next := w.m.want
+	if rapid.Bool().Draw(t, "moves") {
+		next.endpoint = rapid.SampledFrom([]string{"E1", "E2", "E3"}).Draw(t, "endpoint")
+	} else {
+		next.shape = rapid.SampledFrom([]string{"S1", "S2", "S3"}).Draw(t, "shape")
+	}
+	w.m.applyWant(next)
+	w.act(t)
+	w.check(t)
 }
 
 func (w *world) step(t *rapid.T) {
@@ -185,9 +220,19 @@ func (w *world) act(t *rapid.T) {
 	for _, endpoint := range []string{w.m.line.endpoint, w.m.spare.endpoint} {
 		w.worked[endpoint] = endpoint != "" && w.m.usable(w.m.lineTo(endpoint))
 	}
+	if w.heir != 0 && !w.mayTakeOver() {
+		w.heir = 0
+	}
 	for _, a := range w.m.decide(w.now) {
 		w.perform(t, a)
 	}
+}
+
+// mayTakeOver reports whether the heir can still take the place of the app that yields. Another change of the remote
+// does not prevent it: the app for that change is built beside the heir.
+func (w *world) mayTakeOver() bool {
+	l := w.m.lineTo(w.m.next.endpoint)
+	return !w.m.want.paused && !w.m.over(w.now) && !w.failed[w.heir] && w.m.usable(l) && !w.m.replaces(l)
 }
 
 func (w *world) perform(t *rapid.T, a action) {
@@ -234,9 +279,10 @@ func (w *world) perform(t *rapid.T, a action) {
 		w.running[a.epoch] = true
 	case actRelease:
 		must(w.running[a.epoch] && len(w.working) == 0, "released")
-		w.working[a.epoch] = true
+		w.working[a.epoch], w.heir = true, 0
 	case actYield:
-		must(w.working[a.epoch], "yielded")
+		must(w.working[a.epoch] && w.running[w.m.next.epoch], "yielded")
+		w.heir = w.m.next.epoch
 		delete(w.working, a.epoch)
 		w.yielding[a.epoch] = true
 	case actRetire:
@@ -248,6 +294,7 @@ func (w *world) perform(t *rapid.T, a action) {
 		w.cleaning[a.epoch] = true
 	case actStop:
 		must(w.running[a.epoch], "stopped what does not run")
+		must(a.epoch != w.heir, "stopped the warm app that another one makes room for")
 		delete(w.running, a.epoch)
 		delete(w.working, a.epoch)
 		w.ending[a.epoch] = true
@@ -262,6 +309,9 @@ func (w *world) check(t *rapid.T) {
 	info := w.m.view(w.now)
 	if len(w.working) > 1 {
 		t.Fatalf("two epochs work: %v", w.working)
+	}
+	if w.heir != 0 && len(w.yielding)+len(w.ending) == 0 {
+		t.Fatalf("epoch %d has room, and does not take over: %+v", w.heir, w.m)
 	}
 	if (w.trying != "") != w.m.trial.underway {
 		t.Fatalf("%q is on trial, but the machine has %+v", w.trying, w.m.trial)
