@@ -153,12 +153,6 @@ func TestNew_Fails(t *testing.T) {
 		test func(*failing)
 		want []string
 	}{
-		"a module that does not start": {
-			func(tb *failing) {
-				hubtest.New(tb, hubtest.Patience(short), hubtest.Remotes("edge"), hubtest.Modules(broken()))
-			},
-			[]string{"a Ready Cluster", "the module is broken", "module broken: Failed"},
-		},
 		"a hub that does not start": {
 			func(tb *failing) { hubtest.New(tb, hubtest.Modules(echo(), echo())) },
 			[]string{"start the hub", `module "echo" is in the hub twice`},
@@ -204,6 +198,19 @@ func TestNew_Fails(t *testing.T) {
 			expectSaid(t, fails(t, tc.test), tc.want)
 		})
 	}
+}
+
+// A busy machine may need longer than the patience until the app is started at all: then the test is tried with more.
+func TestNew_ModuleThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	const failed = "module broken: Failed"
+	said := ""
+	for patience := short; !strings.Contains(said, failed) && patience < 2*time.Minute; patience *= 3 {
+		said = fails(t, func(tb *failing) {
+			hubtest.New(tb, hubtest.Patience(patience), hubtest.Remotes("edge"), hubtest.Modules(broken()))
+		})
+	}
+	expectSaid(t, said, []string{"a Ready Cluster", "the module is broken", failed})
 }
 
 // broken is a module that does not start.

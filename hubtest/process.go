@@ -112,6 +112,13 @@ func (p *process) stop() error {
 	}
 }
 
+// noteRunning notes what the modules of the hub that runs have lacked so far.
+func (p *process) noteRunning() {
+	if now, err := p.running(); err == nil && now.Registry != nil {
+		p.note(now.Registry.Undeclared())
+	}
+}
+
 // note adds to undeclared.
 func (p *process) note(found []registry.Undeclared) {
 	for _, u := range found {

@@ -22,11 +22,12 @@ import (
 // site is what New has made: a hub, its remotes, and the ways to their API servers. It belongs to the
 // test that New was given, and ends with it.
 type site struct {
-	tb      testing.TB
-	options options
-	scheme  *runtime.Scheme
-	process *process
-	hub     *way
+	reported int // how many undeclared permissions the test was failed for
+	tb       testing.TB
+	options  options
+	scheme   *runtime.Scheme
+	process  *process
+	hub      *way
 
 	// mu protects the fields below. It is held for operations on them only.
 	mu      sync.Mutex
@@ -103,9 +104,20 @@ func (s *site) remote(name string) *remote {
 	return s.remotes[name]
 }
 
+// failUndeclared fails the test for each permission that a module lacked because it does not declare it, once.
+func (s *site) failUndeclared() {
+	s.tb.Helper()
+	for _, u := range s.process.undeclared[s.reported:] {
+		s.tb.Errorf("hubtest: %s", u)
+	}
+	s.reported = len(s.process.undeclared)
+}
+
 // end stops the hub, closes the ways, looks for what is left, and gives the servers back.
 func (s *site) end() {
 	s.tb.Helper()
+	s.process.noteRunning()
+	s.failUndeclared()
 	s.process.log.showIfFailed()
 	if err := s.process.stop(); err != nil {
 		s.tb.Errorf("hubtest: stop the hub: %v", err)
@@ -116,9 +128,7 @@ func (s *site) end() {
 	for _, w := range ways {
 		w.close()
 	}
-	for _, u := range s.process.undeclared {
-		s.tb.Errorf("hubtest: %s", u)
-	}
+	s.failUndeclared()
 	if left := findLeaks(s.process.id); len(left) > 0 {
 		s.tb.Errorf("hubtest: the hub has ended, and this goes on:\n%s", strings.Join(left, "\n\n"))
 	}

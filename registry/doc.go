@@ -165,7 +165,7 @@ Whatever a remote sends is a stranger's. Answers are judged and bounded before c
 (internal/transport): redirects, protocols and formats that nobody asked for are refused; so is an answer with
 too many bytes, or one that would turn into more memory than its app may keep, which for small objects
 is hundreds of times its bytes. JSON is measured by its shape, protobuf through the types that it will be
-decoded to (shape.go). An event of a watch, a refusal, a discovery document and the pages of a list have
+decoded to (internal/meter). An event of a watch, a refusal, a discovery document and the pages of a list have
 bounds of their own, and all answers of an app together come in no faster than they can be decoded
 (internal/meter). A watch that brings nothing for three minutes, no bookmark either, is begun anew. A request
 tries few connections. What client-go has to say about answers is logged a few lines at a time, cut.

@@ -17,7 +17,7 @@ type freshness struct {
 	watches string    // why the last watch failed; empty for none since one counted
 	opened  time.Time // when the open watch began; zero for none
 	version string    // of the informer at that time
-	mute    bool      // the open watch brought nothing for maxSilence
+	mute    bool      // the open watch brought nothing for transport.MaxSilence
 	silent  bool      // the cause is silence: only a watch that brings something counts
 	heard   bool      // the open watch brought something
 }
@@ -49,7 +49,7 @@ func (f *freshness) watching(version string, now time.Time) {
 	f.opened, f.version, f.mute, f.heard = now, version, false, false
 }
 
-// fellSilent notes that the open watch ends because it brought nothing for maxSilence.
+// fellSilent notes that the open watch ends because it brought nothing for transport.MaxSilence.
 func (f *freshness) fellSilent(now time.Time) {
 	if f.follows(now) {
 		f.since, f.lists = now, "" // Until now the informer counted as one that follows.

@@ -96,7 +96,7 @@ func (s *stock) watchEnded() {
 	})
 }
 
-// Silent implements watchObserver. An API server without a watch cache for the kind sends no bookmarks, as kube-apiserver
+// Silent implements transport.WatchObserver. An API server without a watch cache for the kind sends no bookmarks, as kube-apiserver
 // for Events: its silence means nothing.
 func (s *stock) Silent() {
 	if s.bookmarks.Load() {
@@ -104,10 +104,13 @@ func (s *stock) Silent() {
 	}
 }
 
-// SendsBookmarks implements watchObserver.
+// AwaitsBookmarks implements transport.WatchObserver.
+func (s *stock) AwaitsBookmarks() bool { return !s.bookmarks.Load() }
+
+// SendsBookmarks implements transport.WatchObserver.
 func (s *stock) SendsBookmarks() { s.bookmarks.Store(true) }
 
-// Received implements watchObserver.
+// Received implements transport.WatchObserver.
 func (s *stock) Received() {
 	s.mu.Lock()
 	first := !s.follows.heard

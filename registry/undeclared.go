@@ -44,7 +44,7 @@ func (u Undeclared) String() string {
 	return fmt.Sprintf("module %s does not declare %q in its %s: add it there and run %s again", u.Module, u.Right, rules, command)
 }
 
-// Undeclared returns the permissions that modules lacked in this process because they do not declare them, sorteb.
+// Undeclared returns the permissions that modules lacked in this process because they do not declare them, sorted.
 func (r *Registry) Undeclared() []Undeclared { return r.undeclared.list() }
 
 // undeclaredSet are the permissions that were found so far.
@@ -74,7 +74,7 @@ func (s *undeclaredSet) list() []Undeclared {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(s.known), func(x, y Undeclared) int {
-		return cmp.Or(cmp.Compare(x.Module, y.Module), cmp.Compare(x.Right, y.Right))
+		return cmp.Or(cmp.Compare(x.Module, y.Module), cmp.Compare(x.String(), y.String()))
 	})
 }
 
@@ -165,7 +165,7 @@ func useOf(r *http.Request) (use, bool) {
 	if info.Subresource != "" {
 		u.resource += "/" + info.Subresource
 	}
-	u.verbs = verbsOf(r, u.name != "")
+	u.verbs = verbsOf(r, info)
 	if u.name == "" && r.Method != http.MethodPost {
 		if selector, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector")); err == nil {
 			u.name, _ = selector.RequiresExactMatch("metadata.name")
@@ -174,16 +174,17 @@ func useOf(r *http.Request) (use, bool) {
 	return u, true
 }
 
-// verbsOf returns the verbs that a request on a named object or a collection needs. To apply an object that does not exist
-// needs create, too.
-func verbsOf(r *http.Request, named bool) []string {
+// verbsOf returns the verbs that a request needs. To apply an object that does not exist needs create, too; a subresource
+// exists with its object.
+func verbsOf(r *http.Request, info requestinfo.Info) []string {
+	named := info.Name != ""
 	switch r.Method {
 	case http.MethodPost:
 		return []string{"create"}
 	case http.MethodPut:
 		return []string{"update"}
 	case http.MethodPatch:
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+		if info.Subresource == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
 			return []string{"create", "patch"}
 		}
 		return []string{"patch"}

@@ -18,7 +18,7 @@ func TestUse(t *testing.T) {
 	}
 	one := NewModule("one", ModuleOptions{
 		Rules: []rbacv1.PolicyRule{
-			core("namespaces", "list", "get"), core("configmaps", "patch"), core("pods", "delete"),
+			core("namespaces", "list", "get"), core("configmaps", "patch"), core("configmaps/status", "patch"), core("pods", "delete"),
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"own"}, Verbs: []string{"get", "list"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		},
@@ -39,6 +39,7 @@ func TestUse(t *testing.T) {
 		"in a namespace":                           {method: "POST", path: "/api/v1/namespaces/shop/configmaps", want: "create configmaps"},
 		"a patch":                                  {method: "PATCH", path: "/api/v1/namespaces/shop/configmaps/a"},
 		"an object that is applied may be new":     {method: "PATCH", path: "/api/v1/namespaces/shop/configmaps/a", content: apply, want: "create configmaps"},
+		"a status that is applied":                 {method: "PATCH", path: "/api/v1/namespaces/shop/configmaps/a/status", content: apply},
 		"one object of many":                       {method: "DELETE", path: "/api/v1/namespaces/shop/pods/a"},
 		"many objects":                             {method: "DELETE", path: "/api/v1/namespaces/shop/pods", want: "deletecollection pods"},
 		"the object of a rule":                     {method: "GET", path: "/api/v1/namespaces/shop/secrets/own"},

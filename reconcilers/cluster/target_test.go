@@ -19,6 +19,7 @@ func TestTarget_Connects(t *testing.T) {
 		"/api/v1/namespaces/apis/pods/p/portforward":                                              http.MethodPost,
 		"/anything":                          http.MethodPost,
 		"/apis/example.com/stable/widgets/w": http.MethodPut,
+		"/debug/api/flags/v":                 http.MethodPost,
 	} {
 		if !targetOf(path).connects(method) {
 			t.Errorf("%s %s would be sent", method, path)

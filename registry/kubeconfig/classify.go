@@ -46,7 +46,7 @@ const (
 // Classify returns the reason NotHealthy for it.
 type NotHealthyError interface {
 	error
-	// NotHealthy returns the message: what is wrong, and what to do.
+	// NotHealthy returns the message: what is wrong, and what to do. It must not contain anything that the server wrote.
 	NotHealthy() string
 }
 
@@ -71,7 +71,7 @@ func Classify(err error) (reason, message string) {
 	case err == nil:
 		return "", ""
 	case errors.As(err, &unhealthy):
-		return notHealthy, unhealthy.NotHealthy()
+		return notHealthy, clean(unhealthy.NotHealthy())
 	case errors.As(err, &refused):
 		return string(refused.Reason), refused.Error()
 	case code != 0:

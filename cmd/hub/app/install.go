@@ -153,7 +153,8 @@ func (f *installFlags) run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := f.ask(ctx, s, len(objects)); err != nil {
+	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, hub.Config.Host)
+	if err := f.ask(ctx, s); err != nil {
 		return err
 	}
 	if err := f.applyAll(ctx, s, installTarget{hub, c}, objects); err != nil || !f.wait || f.apply.DryRun {
@@ -197,11 +198,11 @@ func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unst
 }
 
 // ask asks for a yes, unless nothing is changed or a flag says it.
-func (f *installFlags) ask(ctx context.Context, s *session, objects int) error {
+func (f *installFlags) ask(ctx context.Context, s *session) error {
 	if f.apply.DryRun || f.yes {
 		return nil
 	}
-	return s.terminal.Ask(ctx, fmt.Sprintf("Install the hub with %d objects into namespace %s?", objects, f.options.Namespace))
+	return s.terminal.Ask(ctx, "Install the hub there?")
 }
 
 // applyAll applies the objects and names what earlier installations have left.
@@ -239,7 +240,7 @@ func (f *installFlags) await(ctx context.Context, s *session, to installTarget) 
 		return to.hub.Explain(err)
 	}
 	s.terminal.Done("the hub runs in %d Pods after %s", ready, time.Since(begin).Round(100*time.Millisecond))
-	s.terminal.Text("Next: %s check%s", s.program.name(), f.namespaceFlag())
+	s.terminal.Text("Next: %s check%s%s", s.program.name(), s.hub.Again(), f.namespaceFlag())
 	return nil
 }
 

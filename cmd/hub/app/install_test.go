@@ -35,7 +35,8 @@ func TestInstall(t *testing.T) {
 	h := newHub(t)
 	key := types.NamespacedName{Namespace: "installed", Name: "clusterfx-hub"}
 	args := []string{"--namespace=installed", "--image=registry.example.com/hub:v1", "--force-conflicts", "--wait=false"}
-	if _, problem, err := h.install(args...); err == nil || !strings.Contains(problem, "say --yes") {
+	if _, problem, err := h.install(args...); err == nil || !strings.Contains(problem, "say --yes") ||
+		!strings.Contains(problem, "for namespace installed of the cluster at "+h.cluster.Config().Host) {
 		t.Errorf("without a terminal it says %q", problem)
 	}
 	if out, problem, err := h.install(append(args, "--dry-run=client")...); err != nil || !strings.Contains(out, "kind: Deployment") {

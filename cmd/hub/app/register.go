@@ -133,7 +133,7 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	if err := r.Run(ctx); err != nil {
 		return err
 	}
-	f.session.terminal.Text("Next: %s describe %s", f.session.program.name(), name)
+	f.session.terminal.Text("Next: %s describe %s%s", f.session.program.name(), name, f.session.hub.Again())
 	return f.session.terminal.Print("cluster.clusterfx.dev/%s registered", name)
 }
 

@@ -52,7 +52,7 @@ const (
 	ReadRate = 128 << 20
 )
 
-// NewLimiter returns the intake of an app that may keep so many bytes.
+// NewLimiter returns the limiter of an app that may keep maxCache bytes of objects.
 func NewLimiter(s *Schemas, maxCache int64) *Limiter {
 	limit := Growth*maxCache + MaxOverCache // lists are charged with room to grow
 	list := max(MaxListBody, maxCache/Growth)

@@ -92,7 +92,7 @@ func TestJSONMeter_BoundsEachEventByItself(t *testing.T) {
 			}
 		}
 		if err := pieces(t, m, []byte(`{"items":[{},{},{},{}]}`)); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want errBodyTooLarge", err)
+			t.Fatalf("err = %v, want ErrTooLarge", err)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestJSONMeter_Refuses(t *testing.T) {
 				err = c.Meter.Read([]byte(c.part))
 			}
 			if !errors.Is(err, ErrTooLarge) || n != c.want {
-				t.Errorf("%v after %d parts, want errBodyTooLarge after %d", err, n, c.want)
+				t.Errorf("%v after %d parts, want ErrTooLarge after %d", err, n, c.want)
 			}
 		})
 	}

@@ -174,7 +174,7 @@ func TestProtobufMeter_ChargesTheSameInPieces(t *testing.T) {
 			t.Fatalf("%v, charged %d, want %d", err, m.sum, whole.sum)
 		}
 		if err := pieces(t, meterOf(whole.sum-1, false), data); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want errBodyTooLarge", err)
+			t.Fatalf("err = %v, want ErrTooLarge", err)
 		}
 	})
 }
@@ -233,7 +233,7 @@ func TestProtobufMeter_BoundsNesting(t *testing.T) {
 		text = field(1, text)
 	}
 	if err := m.Read([]byte(text)); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("err = %v, want errBodyTooLarge", err)
+		t.Errorf("err = %v, want ErrTooLarge", err)
 	}
 }
 
@@ -277,10 +277,10 @@ func TestProtobufMeter_BoundsEachEventByItself(t *testing.T) {
 			}
 		}
 		if err := pieces(t, m, large); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want errBodyTooLarge", err)
+			t.Fatalf("err = %v, want ErrTooLarge", err)
 		}
 		if err := pieces(t, meterOf(1<<62, true), []byte("\x01\x00\x00\x01")); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want errBodyTooLarge", err)
+			t.Fatalf("err = %v, want ErrTooLarge", err)
 		}
 	})
 }

@@ -167,7 +167,7 @@ func TestChain_CapsTheBody(t *testing.T) {
 	const bound = 64 << 20 // as the page on security says
 	n, err := io.Copy(io.Discard, response.Body)
 	if n != bound || !errors.Is(err, meter.ErrTooLarge) {
-		t.Errorf("read %d bytes, %v; want %d and errBodyTooLarge", n, err, bound)
+		t.Errorf("read %d bytes, %v; want %d and ErrTooLarge", n, err, bound)
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *Chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
 	return maxBody
 }
 
-// boundBody is the body of a response. It ends a body that is too large with errBodyTooLarge, holds up
+// boundBody is the body of a response. It ends a body that is too large with meter.ErrTooLarge, holds up
 // one that brings it too fast, and releases the request's context when it is closed.
 type boundBody struct {
 	io.ReadCloser
@@ -131,6 +131,9 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 	}
 	if kind == kindStream && isTrue(r.URL.Query().Get("allowWatchBookmarks")) {
 		b.observer = ObserverOf(r.Context())
+		if !b.observer.AwaitsBookmarks() {
+			b.bookmarks = enoughBookmarks
+		}
 		b.silent = time.AfterFunc(MaxSilence, func() {
 			b.over.Store(true)
 			b.observer.Silent()
@@ -140,15 +143,18 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 	return b
 }
 
+// enoughBookmarks is how many bookmarks prove that the API server sends them while nothing else happens.
+const enoughBookmarks = 2
+
 // noteBookmarks tells the observer that the API server sends bookmarks while nothing else happens. One bookmark alone may
 // be that of the end of the initial objects. A bookmark that is cut in two is missed; others follow.
 func (b *boundBody) noteBookmarks(p []byte) {
-	if b.bookmarks > 1 {
+	if b.bookmarks >= enoughBookmarks {
 		return
 	}
 	const ofJSON, ofProtobuf = `"type":"BOOKMARK"`, "\n\bBOOKMARK"
 	b.bookmarks += bytes.Count(p, []byte(ofJSON)) + bytes.Count(p, []byte(ofProtobuf))
-	if b.bookmarks > 1 {
+	if b.bookmarks >= enoughBookmarks {
 		b.observer.SendsBookmarks()
 	}
 }

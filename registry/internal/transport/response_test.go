@@ -89,7 +89,7 @@ func TestChain_BoundsRefusals(t *testing.T) {
 			t.Fatalf("%s: %v", path, err)
 		}
 		if n, err := io.Copy(io.Discard, response.Body); n != bound || !errors.Is(err, meter.ErrTooLarge) {
-			t.Errorf("%s: read %d bytes, %v; want %d and errBodyTooLarge", path, n, err, bound)
+			t.Errorf("%s: read %d bytes, %v; want %d and ErrTooLarge", path, n, err, bound)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestChain_BoundsLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := io.Copy(io.Discard, response.Body); n != want || !errors.Is(err, meter.ErrTooLarge) {
-			t.Errorf("an app that keeps %d: read %d bytes, %v; want %d and errBodyTooLarge", keep, n, err, want)
+			t.Errorf("an app that keeps %d: read %d bytes, %v; want %d and ErrTooLarge", keep, n, err, want)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func TestChain_TriesFewConnections(t *testing.T) {
 		began := time.Now()
 		_, err := send(t, &Chain{Base: base, Timeout: time.Minute}, http.MethodGet, "/api/v1/nodes/x")
 		if !errors.Is(err, ErrConnections) || tried != connectionsAtMost+1 {
-			t.Errorf("%v after %d connections, want errConnections after %d", err, tried, connectionsAtMost+1)
+			t.Errorf("%v after %d connections, want ErrConnections after %d", err, tried, connectionsAtMost+1)
 		}
 		if took := time.Since(began); took < time.Second {
 			t.Errorf("gave up after %s, want pauses", took)

@@ -9,10 +9,12 @@ import "context"
 type WatchObserver interface {
 	// Received is called when bytes have arrived.
 	Received()
+	// AwaitsBookmarks reports whether SendsBookmarks shall be called. It is asked once for each watch.
+	AwaitsBookmarks() bool
 	// SendsBookmarks is called when it is known that the API server sends bookmarks of the kind, so that silence means
 	// that something is wrong.
 	SendsBookmarks()
-	// Silent is called when nothing has arrived for maxSilence, before the watch ends.
+	// Silent is called when nothing has arrived for MaxSilence, before the watch ends.
 	Silent()
 }
 
@@ -33,6 +35,7 @@ func ObserverOf(ctx context.Context) WatchObserver {
 
 type noObserver struct{}
 
-func (noObserver) Received()       {}
-func (noObserver) SendsBookmarks() {}
-func (noObserver) Silent()         {}
+func (noObserver) Received()             {}
+func (noObserver) AwaitsBookmarks() bool { return false }
+func (noObserver) SendsBookmarks()       {}
+func (noObserver) Silent()               {}

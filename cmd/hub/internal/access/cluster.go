@@ -121,7 +121,7 @@ func (c *Cluster) explain(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case unknownKind(err):
-		return fmt.Errorf("%s: %w", c.What, ErrNoClusters)
+		return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, ErrNoClusters)
 	case apierrors.IsForbidden(err):
 		return advised(fmt.Errorf("%s denies a right: %w", c.What, err), "ask an administrator for it, or use other credentials")
 	case apierrors.IsUnauthorized(err):

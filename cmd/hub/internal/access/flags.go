@@ -75,6 +75,18 @@ func (f *Flags) Hub() (*Cluster, error) {
 	return New("the hub's cluster", config)
 }
 
+// Again returns the flags with which another command reaches the same cluster, with a space before each of them. It is
+// empty if that needs none.
+func (f *Flags) Again() string {
+	var text string
+	for _, one := range [][2]string{{"kubeconfig", f.kubeconfig}, {"context", f.overrides.CurrentContext}} {
+		if one[1] != "" {
+			text += " --" + one[0] + " " + one[1]
+		}
+	}
+	return text
+}
+
 // Config returns the configuration of clients for the hub's cluster.
 func (f *Flags) Config() (*rest.Config, error) {
 	found, err := f.find()

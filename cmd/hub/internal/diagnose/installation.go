@@ -198,7 +198,10 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 		}
 		well = false
 	}
-	if well {
+	switch {
+	case well && len(report.Parts) == 0:
+		r.ok(checkModules, "no module has a hub part, as %s reported %s ago", report.Replica, report.Age())
+	case well:
 		r.ok(checkModules, "%d hub parts run, as %s reported %s ago", len(report.Parts), report.Replica, report.Age())
 	}
 }

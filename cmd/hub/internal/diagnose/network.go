@@ -100,8 +100,11 @@ func (t Target) handshake(ctx context.Context, connection net.Conn, host string,
 	defer cancel()
 	secure := tls.Client(connection, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		r.fail(checkTLS, "put the certificate of the authority into the kubeconfig, or mend the server's name", "no secure connection as %s: %v",
-			config.ServerName, t.Cluster.Quote(err.Error()))
+		advice := "put the certificate of the authority into the kubeconfig, or correct the server's name"
+		if ctx.Err() != nil {
+			advice = "look at the API server and at its load balancer: connections are accepted, and no response comes"
+		}
+		r.fail(checkTLS, advice, "no secure connection as %s: %v", config.ServerName, t.Cluster.Quote(err.Error()))
 		return false
 	}
 	certificate := secure.ConnectionState().PeerCertificates[0]
