@@ -68,6 +68,9 @@ var ErrNotReady = errors.New("the Cluster is not Ready")
 // errStalled ends a wait that cannot succeed.
 var errStalled = fmt.Errorf("%w, and waiting does not change that", ErrNotReady)
 
+// errUnchanged ends a wait in which the report stayed as it was before the new credentials. The hub may be away.
+var errUnchanged = fmt.Errorf("%w; the hub still reports", ErrNotReady)
+
 // Prepare looks whether the remote can be registered, without changing anything. It fills in what the
 // other methods need.
 func (r *Registration) Prepare(ctx context.Context) error {
@@ -282,7 +285,7 @@ func (r *Registration) reportBefore(ctx context.Context) (report, error) {
 }
 
 // waitReady returns when the Cluster is Ready, and says what keeps it from being so. It ends at once with a reason that no
-// waiting cures.
+// waiting cures, and soon with such a reason from before the new credentials.
 func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
 	if r.Timeout == 0 {
 		return nil
@@ -301,14 +304,13 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 				r.Terminal.Step("%s", last)
 			}
 		}
-		if stalled.ends(now) {
-			return false, errStalled
-		}
-		return ready, nil
+		return ready, stalled.ends(now)
 	})
 	switch {
 	case errors.Is(err, errStalled):
 		return fmt.Errorf("%w: %s", err, access.WithAdvice(last, "then run the same command again"))
+	case errors.Is(err, errUnchanged):
+		return fmt.Errorf("%w %s", err, access.WithAdvice(last, "then run the same command again; run it again, too, if the hub was away"))
 	case errors.Is(err, ErrNotReady):
 		return fmt.Errorf("%w after %s: %s", err, r.Timeout, access.WithAdvice(last, "hub check "+r.Name+" looks for the cause"))
 	case err == nil:

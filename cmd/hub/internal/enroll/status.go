@@ -45,14 +45,23 @@ type stall struct {
 	since  time.Time
 }
 
-// judgement is how long the hub takes at most to judge new credentials. It writes nothing where the result is the same as
-// before, so that it is not to be seen that it has judged.
+// judgement is how long a hub that runs takes to judge new credentials. Where the result is the same as before the hub writes
+// nothing, so the report of a hub that has judged cannot be told from that of a hub that is away.
 const judgement = 10 * time.Second
 
-// ends reports whether a report ends the wait for the hub.
-func (s *stall) ends(now report) bool {
+// ends returns why a report ends the wait for the hub, or nil: errStalled for a report on the new credentials, and
+// errUnchanged for one that may be on those before.
+func (s *stall) ends(now report) error {
 	if s.before.stalled && now.text() != s.before.text() {
 		s.before = report{} // The hub has judged.
 	}
-	return now.stalled && (!s.before.stalled || time.Since(s.since) >= judgement)
+	switch {
+	case !now.stalled:
+		return nil
+	case !s.before.stalled:
+		return errStalled
+	case time.Since(s.since) >= judgement:
+		return errUnchanged
+	}
+	return nil
 }

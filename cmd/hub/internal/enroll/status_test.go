@@ -3,14 +3,15 @@
 package enroll
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A report that is as it was before new credentials came ends the wait once the hub must have judged these, and at once if
-// it has changed.
+// A report ends the wait at once if it is on the new credentials. A report that is as it was before these ends the wait later,
+// and register does not take it for one on them.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	refused := report{ready: metav1.Condition{Reason: "AddressNotAllowed"}, stalled: true}
@@ -20,24 +21,24 @@ func TestStall(t *testing.T) {
 		before report
 		waited time.Duration
 		then   []report
-		want   bool
+		want   error
 	}{
 		"a new Cluster that waits":     {then: []report{pending}},
-		"a new Cluster":                {then: []report{refused}, want: true},
+		"a new Cluster":                {then: []report{refused}, want: errStalled},
 		"as before":                    {before: refused, then: []report{refused}},
-		"as before, after a while":     {before: refused, waited: judgement, then: []report{refused}, want: true},
-		"another reason":               {before: refused, then: []report{other}, want: true},
-		"judged with the same result":  {before: refused, then: []report{pending, refused}, want: true},
+		"as before, after a while":     {before: refused, waited: judgement, then: []report{refused}, want: errUnchanged},
+		"another reason":               {before: refused, then: []report{other}, want: errStalled},
+		"judged with the same result":  {before: refused, then: []report{pending, refused}, want: errStalled},
 		"judged with another result":   {before: refused, waited: judgement, then: []report{pending}},
-		"it was not stalled before it": {before: pending, then: []report{refused}, want: true},
+		"it was not stalled before it": {before: pending, then: []report{refused}, want: errStalled},
 	} {
 		s := stall{before: c.before, since: time.Now().Add(-c.waited)}
-		got := false
+		var got error
 		for _, one := range c.then {
 			got = s.ends(one)
 		}
-		if got != c.want {
-			t.Errorf("%s: it ends %t", name, got)
+		if !errors.Is(got, c.want) {
+			t.Errorf("%s: it ends with %v", name, got)
 		}
 	}
 }
