@@ -63,9 +63,9 @@ func newInstall(p program) *cobra.Command {
 			"that it has, after the same check; a file with nothing but apiVersion and kind takes it back. --export and\n" +
 			"--dry-run=client ask no cluster and so know no such file: name it again.\n\n" +
 			"Before it asks, it names arguments of the installed hub that are lost, such as those that were added to the\n" +
-			"Deployment by hand. Put them as flags into the file.\n\n" +
+			"Deployment by hand, and says how to keep them.\n\n" +
 			"A hub with modules of your own needs --image: the stock hub's image does not have them. The stock hub does not\n" +
-			"take the place of a hub with another image unless --image names one.\n\n" +
+			"take the place of a hub with another image unless --image names an image.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(installExample),
 		Args:    arguments.None,
@@ -180,20 +180,19 @@ func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unst
 		}
 		s.terminal.Step("the hub keeps the configuration in ConfigMap %s/%s; --%s names another one", f.options.Namespace, install.ConfigMapName, configFlag)
 	}
+	if f.config == "" && installed.UnusedConfig {
+		s.terminal.Warn("ConfigMap %s/%s is not the configuration of the installed hub and is ignored; --%s replaces it with a file",
+			f.options.Namespace, install.ConfigMapName, configFlag)
+	}
 	objects, err := install.Objects(f.options)
 	if err != nil {
 		return nil, err
 	}
 	lost, err := installed.Lost(objects)
-	if err != nil || len(lost) == 0 {
-		return objects, err
+	if err != nil {
+		return nil, err
 	}
-	loses := "has these arguments, which this installation does not have"
-	if f.apply.ForceConflicts {
-		loses = "loses these arguments"
-	}
-	s.terminal.Warn("Deployment %s/%s %s: %s; to keep them, put them as flags into a file for --%s",
-		f.options.Namespace, install.DeploymentName, loses, strings.Join(lost, " "), configFlag)
+	f.warnLost(s, lost)
 	return objects, nil
 }
 

@@ -91,7 +91,7 @@ func (f *installFlags) checkImage(p program, installed install.Installed) error 
 	if !p.stock || f.named || installed.Image == "" || repositoryOf(installed.Image) == stockImage {
 		return nil
 	}
-	return fmt.Errorf("the installed hub is not the stock hub: Deployment %s/%s runs the image %s; run the command install of the program in that image, which has its modules "+
-		"and their roles, or name an image of the stock hub with --image, such as --image=%s:latest, to put it in the place of the other one",
+	return fmt.Errorf("the installed hub runs another image than the stock one: Deployment %s/%s runs the image %s; run the command install of the program in that image, which has its modules "+
+		"and their roles, or name an image with --image, such as --image=%s:latest, to put it in the place of the other one",
 		f.options.Namespace, install.DeploymentName, installed.Image, stockImage)
 }

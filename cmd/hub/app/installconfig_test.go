@@ -168,27 +168,3 @@ func TestInstall_Config(t *testing.T) {
 	i.mustRun(file("hub.yaml", second))
 	i.expectFile(second)
 }
-
-// Arguments that were added to the Deployment by hand are named before they are lost.
-func TestInstall_LostArguments(t *testing.T) {
-	i := &installation{newHub(t), "by-hand"}
-	const argument, loses = "--allow-cidr=10.0.0.0/8", "Deployment by-hand/clusterfx-hub loses these arguments: --allow-cidr=10.0.0.0/8; to keep them, "
-	if out := i.mustRun(); strings.Contains(out, "these arguments") {
-		t.Errorf("a first installation prints:\n%s", out)
-	}
-	d := i.deployment()
-	hub := &d.Spec.Template.Spec.Containers[0]
-	hub.Args = append(hub.Args, argument)
-	i.must(i.Update(t.Context(), d, client.FieldOwner("by-hand")))
-	has := func() bool { return slices.Contains(i.deployment().Spec.Template.Spec.Containers[0].Args, argument) }
-	i.refused(nil, "has these arguments, which this installation does not have: "+argument, "--force-conflicts")
-	if out, err := i.run("--force-conflicts"); err == nil || !strings.Contains(out, loses) || !strings.Contains(out, "say --yes") || !has() {
-		t.Errorf("before it is done: %v\n%s", err, out)
-	}
-	if out := i.mustRun(); !strings.Contains(out, loses) || has() {
-		t.Errorf("the argument is there: %t\n%s", has(), out)
-	}
-	if out := i.mustRun(); strings.Contains(out, "these arguments") {
-		t.Errorf("after that it prints:\n%s", out)
-	}
-}

@@ -91,7 +91,7 @@ func TestInstall_OtherHub(t *testing.T) {
 	}
 	for _, mode := range []string{"none", "server"} {
 		code, out := run(true, "--dry-run="+mode)
-		for _, want := range []string{"clusterfx-system/clusterfx-hub runs the image " + own, "run the command install of the program in that image", "--image=" + stockImage} {
+		for _, want := range []string{"the installed hub runs another image than the stock one: Deployment clusterfx-system/clusterfx-hub runs the image " + own, "run the command install of the program in that image", "--image=" + stockImage} {
 			if code != 1 || !strings.Contains(out, want) {
 				t.Errorf("the stock hub, --dry-run=%s: %d, no %q in %s", mode, code, want, out)
 			}

@@ -18,8 +18,10 @@ const (
 	// configKey is the key of the file in it, and with configFolder the path of the file in Pods.
 	configKey    = "hub.yaml"
 	configFolder = "/etc/clusterfx"
-	configVolume = "config"
-	nameField    = "name"
+	// configArgument is the argument of a hub that reads the file.
+	configArgument = "--config=" + configFolder + "/" + configKey
+	configVolume   = "config"
+	nameField      = "name"
 	// configHash is the annotation of Pods with the hash of the file: a hub reads the file when it starts, so another file
 	// needs other Pods.
 	configHash = "clusterfx.dev/config-hash"

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
@@ -73,5 +75,38 @@ func TestObjects_ConfigFirst(t *testing.T) {
 	}
 	if order["Namespace"] > order["ConfigMap"] || order["ConfigMap"] > order["Deployment"] {
 		t.Errorf("the order is %v", order)
+	}
+}
+
+// The installed configuration is what the Pods of the hub mount and an argument names, and no other ConfigMap of the name.
+func TestFind_Config(t *testing.T) {
+	t.Parallel()
+	c, _ := installed(t)
+	const namespace = "find-config"
+	all := objects(t, install.Options{Namespace: namespace, Config: configText})
+	expect := func(name string, want install.Installed) {
+		t.Helper()
+		found, err := install.Find(t.Context(), c, namespace)
+		if err != nil || found.Config != want.Config || found.UnusedConfig != want.UnusedConfig {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
+	expect("nothing is there", install.Installed{})
+	before := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
+	must(t, install.Apply(t.Context(), c, all[:before+1], install.ApplyOptions{}))
+	expect("no hub", install.Installed{UnusedConfig: true})
+	must(t, install.Apply(t.Context(), c, all, install.ApplyOptions{}))
+	expect("it is mounted", install.Installed{Config: configText})
+	for name, change := range map[string]func(*corev1.PodSpec){
+		"another ConfigMap is mounted": func(pod *corev1.PodSpec) { pod.Volumes[0].ConfigMap.Name = "other" },
+		"no argument":                  func(pod *corev1.PodSpec) { pod.Containers[0].Args = nil },
+	} {
+		hub := deployment(t, all)
+		must(t, c.Get(t.Context(), client.ObjectKeyFromObject(&hub), &hub))
+		was := hub.DeepCopy()
+		change(&hub.Spec.Template.Spec)
+		must(t, c.Patch(t.Context(), &hub, client.MergeFrom(was)))
+		expect(name, install.Installed{UnusedConfig: true})
+		must(t, install.Apply(t.Context(), c, all, install.ApplyOptions{ForceConflicts: true}))
 	}
 }

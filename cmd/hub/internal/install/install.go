@@ -142,7 +142,7 @@ func (o Options) arguments() []any {
 		args = append(args, "--impersonate-apps", "--apps-namespace="+namespace)
 	}
 	if o.Config != "" {
-		args = append(args, "--config="+configFolder+"/"+configKey)
+		args = append(args, configArgument)
 	}
 	return args
 }

@@ -18,6 +18,8 @@ import (
 type Installed struct {
 	// Image is that of the hub, and Config its configuration file.
 	Image, Config string
+	// UnusedConfig is true if there is a ConfigMap ConfigMapName that the hub does not read, or no hub that could.
+	UnusedConfig bool
 	// args are the arguments of the hub.
 	args []string
 }
@@ -36,8 +38,22 @@ func Find(ctx context.Context, c client.Reader, namespace string) (Installed, er
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ConfigMapName}, &file); client.IgnoreNotFound(err) != nil {
 		return found, fmt.Errorf("look for the configuration of the hub: %w", err)
 	}
-	found.Config = file.Data[configKey]
+	if readsConfig(&d) {
+		found.Config = file.Data[configKey]
+	} else {
+		found.UnusedConfig = file.Name != ""
+	}
 	return found, nil
+}
+
+// readsConfig reports whether the hub of a Deployment reads the ConfigMap. The name of the ConfigMap alone does not make it
+// the configuration: the hub itself may create ConfigMaps.
+func readsConfig(d *appsv1.Deployment) bool {
+	hub := hubOf(d)
+	return hub != nil && slices.Contains(hub.Args, configArgument) &&
+		slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.ConfigMap != nil && v.ConfigMap.Name == ConfigMapName
+		})
 }
 
 // hubOf returns the container of the hub, or nil.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,8 +44,9 @@ type ApplyOptions struct {
 }
 
 // Apply applies the objects on the server's side, one after the other, and fails with the first one that is refused;
-// what was applied until then stays, and applying again goes on from there. The API server refuses fields that it
-// does not know. Apply blocks for one request per object, as long as ctx allows.
+// what was applied until then stays, and applying again goes on from there. The Deployment of an installed hub is tried
+// first: if the API server refuses it, nothing is changed. The API server refuses fields that it does not know. Apply
+// blocks for one request per object, and two for that trial, as long as ctx allows.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o ApplyOptions) error {
 	options := []client.PatchOption{client.FieldOwner(fieldManager)}
 	if o.ForceConflicts {
@@ -55,22 +57,50 @@ func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstruc
 	}
 	// The method Apply of such a client does not ask for strictness, a patch does.
 	c = client.WithFieldValidation(c, metav1.FieldValidationStrict)
+	if err := tryDeployment(ctx, c, objects, options); err != nil {
+		return err
+	}
 	for _, object := range objects {
-		text, err := object.MarshalJSON()
-		if err != nil {
-			return fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-		// The answer is decoded into what is sent: the caller keeps its object.
-		answer := object.DeepCopy()
-		if err := c.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, text), options...); err != nil {
-			if apierrors.IsConflict(err) {
-				err = fmt.Errorf("%w; --force-conflicts takes these fields over, and what the others have set is lost", err)
-			}
-			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		if err := apply(ctx, c, object, options); err != nil {
+			return err
 		}
 		if o.Applied != nil {
 			o.Applied(object)
 		}
+	}
+	return nil
+}
+
+// tryDeployment applies the Deployment of an installed hub in a dry run: a conflict there would otherwise come after the
+// ConfigMap with the configuration has been replaced.
+func tryDeployment(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, options []client.PatchOption) error {
+	object := deploymentIn(objects)
+	if object == nil {
+		return nil
+	}
+	err := c.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for Deployment %s: %w", object.GetName(), err)
+	}
+	return apply(ctx, c, object, append(slices.Clone(options), client.DryRunAll))
+}
+
+func apply(ctx context.Context, c client.Client, object *unstructured.Unstructured, options []client.PatchOption) error {
+	text, err := object.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	// The response is decoded into what is sent: the caller keeps its object.
+	response := object.DeepCopy()
+	err = c.Patch(ctx, response, client.RawPatch(types.ApplyPatchType, text), options...)
+	if apierrors.IsConflict(err) {
+		err = fmt.Errorf("%w; --force-conflicts takes these fields over, and what the others have set is lost", err)
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return nil
 }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const emptyConfig = "apiVersion: config.clusterfx.dev/v1alpha1\nkind: HubConfiguration\n"
+
+// addArguments adds arguments to the hub's Deployment by hand.
+func (i *installation) addArguments(arguments ...string) {
+	i.t.Helper()
+	d := i.deployment()
+	hub := &d.Spec.Template.Spec.Containers[0]
+	hub.Args = append(hub.Args, arguments...)
+	i.must(i.Update(i.t.Context(), d, client.FieldOwner("by-hand")))
+}
+
+// file writes a configuration file and returns the flag that names it.
+func (i *installation) file(text string) string {
+	i.t.Helper()
+	path := filepath.Join(i.t.TempDir(), "hub.yaml")
+	i.must(os.WriteFile(path, []byte(text), 0o600))
+	return "--config=" + path
+}
+
+// Arguments that were added to the Deployment by hand are named before they are lost.
+func TestInstall_LostArguments(t *testing.T) {
+	i := &installation{newHub(t), "by-hand"}
+	const argument, loses = "--allow-cidr=10.0.0.0/8", "Deployment by-hand/clusterfx-hub loses these arguments: --allow-cidr=10.0.0.0/8; to keep them, "
+	if out := i.mustRun(); strings.Contains(out, "these arguments") {
+		t.Errorf("a first installation prints:\n%s", out)
+	}
+	i.addArguments(argument)
+	has := func() bool { return slices.Contains(i.deployment().Spec.Template.Spec.Containers[0].Args, argument) }
+	i.refused(nil, "has these arguments, which this installation does not have: "+argument, "--force-conflicts")
+	if out, err := i.run("--force-conflicts"); err == nil || !strings.Contains(out, loses) || !strings.Contains(out, "say --yes") || !has() {
+		t.Errorf("before it is done: %v\n%s", err, out)
+	}
+	if out := i.mustRun(); !strings.Contains(out, loses) || has() {
+		t.Errorf("the argument is there: %t\n%s", has(), out)
+	}
+	if out := i.mustRun(); strings.Contains(out, "these arguments") {
+		t.Errorf("after that it prints:\n%s", out)
+	}
+}
+
+// The advice on a lost argument is one that install follows: flags that it sets itself do not belong into the file.
+func TestInstall_LostArgumentsAdvice(t *testing.T) {
+	i := &installation{newHub(t), "advice"}
+	i.mustRun("--impersonate-apps", i.file(emptyConfig))
+	i.addArguments("--leader-elect-id=mine", "--allow-cidr=10.0.0.0/8", "--config=/mine.yaml", "--deny-cidr=10.1.0.0/16")
+	const loses = "Deployment advice/clusterfx-hub loses these arguments: "
+	out := i.mustRun("--dry-run=server")
+	for _, want := range []string{
+		loses + "--allow-cidr=10.0.0.0/8 --deny-cidr=10.1.0.0/16; to keep them, put them as flags into a file for --config\n",
+		loses + "--config=/mine.yaml; to keep the configuration, name its file with --config\n",
+		loses + "--impersonate-apps --apps-namespace=advice-apps; to keep them, give install the flags of the same names\n",
+		loses + "--leader-elect-id=mine; install sets these flags itself and cannot keep other values\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+}
+
+// An installation that the Deployment refuses has not changed the configuration.
+func TestInstall_RefusedChangesNothing(t *testing.T) {
+	i := &installation{newHub(t), "refused"}
+	i.mustRun(i.file(emptyConfig))
+	i.addArguments("--allow-cidr=10.0.0.0/8")
+	before := i.versions()
+	i.refused([]string{i.file(emptyConfig + "flags: {log-level: error}\n")}, "apply Deployment clusterfx-hub", "--force-conflicts")
+	if diff := cmp.Diff(before, i.versions()); diff != "" {
+		t.Errorf("it changes the installation: %s", diff)
+	}
+}
+
+// A ConfigMap with the name of the configuration, which no hub reads, does not become the configuration of the hub.
+func TestInstall_UnusedConfig(t *testing.T) {
+	i := &installation{newHub(t), "planted"}
+	meta := metav1.ObjectMeta{Namespace: i.namespace, Name: "clusterfx-hub-config"}
+	i.must(i.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.namespace}}))
+	i.must(i.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{
+		"hub.yaml": emptyConfig + "flags: {insecure-kubeconfig-tls: true}\n",
+	}}))
+	const warning = "ConfigMap planted/clusterfx-hub-config is not the configuration of the installed hub and is ignored"
+	for range 2 { // without a hub, and with one
+		if out := i.mustRun(); !strings.Contains(out, warning) {
+			t.Errorf("it prints:\n%s", out)
+		}
+		if pod := i.deployment().Spec.Template.Spec; len(pod.Volumes) != 0 || slices.Contains(pod.Containers[0].Args, "--config=/etc/clusterfx/hub.yaml") {
+			t.Errorf("the Pods are %+v", pod)
+		}
+	}
+	i.mustRun(i.file(emptyConfig))
+	i.expectFile(emptyConfig)
+	if out := i.mustRun(); strings.Contains(out, warning) {
+		t.Errorf("with a configuration it prints:\n%s", out)
+	}
+}
