@@ -64,7 +64,7 @@ func TestRun_RefusesToStart(t *testing.T) {
 	p := start(t, "run", "--kubeconfig="+kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	p.expectExit(1)
 	expectJSON(t, p, "Starting the hub", "The hub ended")
-	p.expect(&p.stderr, "install them with kubectl apply --server-side -k config/crd")
+	p.expect(&p.stderr, "kubectl apply --server-side -k https://github.com/clusterfx/clusterfx/config/crd")
 }
 
 // expectJSON fails unless the process has logged a JSON object for each line, the first and the last

@@ -77,9 +77,9 @@ by all of them together.
 	     "two seconds of latency at registration"; not proven: lost packets
 	F28  "initial list that takes ten seconds on the way", "initial list that takes a minute on the way"
 	F29  "history compacted while the network was down"; registry TestHostile (watch expires for ever)
-	F30  registry TestHostile (429), TestChain_Amendments; a remote that answers nothing but 429 is NotHealthy
+	F30  registry TestHostile (429); registry/internal/transport TestChain_Amendments; a remote that answers nothing but 429 is NotHealthy
 	F31  "etcd frozen"; registry TestHostile (500, 503)
-	F32  registry TestChain_EndsSilentWatches
+	F32  registry/internal/transport TestChain_EndsSilentWatches
 	F33  "restored from a backup"
 	F34  "cluster rebuilt behind the same address"
 	F35  "token and certificate rotated"; TestFigure_Rotation; reconcilers/cluster TestCluster_SecretOfARunningApp
@@ -112,7 +112,7 @@ by all of them together.
 	F61  not proven
 	F62  reconcilers/cluster TestCluster_RestartOfTheHub; "history compacted while the network was down"
 	F63  not applicable: there is one version of the API and no release before it
-	F64  not proven: ten thousand; registry TestTurns_Order, TestTurns_Limits are about who may start when
+	F64  not proven: ten thousand; registry/internal/startqueue TestQueue_Order, TestQueue_Limits are about who may start when
 	F65  TestFigure_Restart, of two hundred; not proven: ten thousand
 	F66  reconcilers/cluster TestCluster_DeletionWhileStarting; registry TestRegistry_RemoveWhileStarting
 	F67  reconcilers/cluster TestCluster_DeletionOfADeadRemote; TestFigure_Deregister
