@@ -13,15 +13,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Limiter bounds what the answers to one app turn into in memory, in bytes: each of them, and all
-// together in the time that it takes to make objects of them. An app that gets more has to wait for it,
-// so that a remote cannot fill the hub's memory by sending many large answers at once.
+// Limiter limits the memory that the responses to one app take when they are decoded: of each response, and of all
+// responses in the time that decoding takes. An app that receives more waits in Wait, so that a remote cannot fill the
+// memory of the hub with many large responses at once. Sizes are in bytes. All methods may be called from any goroutine.
 type Limiter struct {
-	Limit   int64        // of one answer, or of one event of a watch
-	List    int64        // of a list, in bytes on the wire
-	Taken   atomic.Int64 // what all answers so far have turned into
-	schemas *Schemas     // of what is decoded
-	Pace    *rate.Limiter
+	Limit   int64         // of one response, or of one event of a watch, in memory
+	List    int64         // of a list, on the wire
+	Taken   atomic.Int64  // the sum of all responses so far, in memory
+	Pace    *rate.Limiter // of all responses, in memory
+	schemas *Schemas      // of the types that responses are decoded to
 }
 
 // The limits of one response. client-go reads a response into memory whole, where it takes two and a half times its size,
@@ -46,9 +46,9 @@ var ErrTooLarge = kubeconfig.NewNotHealthyError(
 		"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less (spec.namespaces).")
 
 const (
-	// ReadingCost is how many bytes of memory it takes to read one byte of an answer.
+	// ReadingCost is how many bytes of memory client-go takes to read one byte of a response.
 	ReadingCost = 3
-	// ReadRate is how many bytes per second are taken in for long. A core decodes about as much.
+	// ReadRate is the sustained rate of Pace, in bytes per second. A core decodes about as much.
 	ReadRate = 128 << 20
 )
 
@@ -75,7 +75,7 @@ func (i *Limiter) Meter(mediaType string, stream bool) Meter {
 	return nil
 }
 
-// Wait returns when so many bytes more may be taken in.
+// Wait adds n bytes to Taken and blocks until the app may receive them. It returns an error if ctx ends first.
 func (i *Limiter) Wait(ctx context.Context, n int64) error {
 	i.Taken.Add(n)
 	for n > 0 {
@@ -88,19 +88,20 @@ func (i *Limiter) Wait(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Meter sees what is read of a body, in order and in pieces of any size. It returns an error when
-// that turns into too much.
+// Meter estimates the memory of one response while its body is read.
 type Meter interface {
+	// Read is called with the pieces of the body, in order and of any size. It returns ErrTooLarge when the response
+	// exceeds a limit, and an error that wraps kubeconfig.ErrNotKubernetes for a body that no API server sends.
 	Read(piece []byte) error
-	// Charged returns what the body has turned into since the last call, in bytes of memory.
+	// Charged returns the estimate for the pieces since the last call, in bytes.
 	Charged() int64
 }
 
-// bill is what an answer or an event turns into so far, in bytes of memory.
+// bill is the estimate of one response or event so far, in bytes.
 type bill struct {
 	limit int64
 	sum   int64
-	news  int64 // since the last call of charged
+	news  int64 // since the last call of Charged
 }
 
 func (b *bill) charge(bytes int64) error {

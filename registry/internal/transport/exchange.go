@@ -8,23 +8,24 @@ import (
 	"sync/atomic"
 )
 
-// Exchange is what becomes of the requests of one call.
+// Exchange records whether the response to a call of a client has arrived in full. It tells errors of a decoder, which quote
+// the response, from errors of a request.
 type Exchange struct {
-	accepted atomic.Bool // the last response accepts a request
+	accepted atomic.Bool // the last response has a code of 200 to 206
 	broken   atomic.Bool // its body could not be read to the end; the error has a fixed text
 }
 
 // exchangeKey is the key under which the context of a request carries its exchange.
 type exchangeKey struct{}
 
-// WithExchange returns the context of a call, and what becomes of its requests.
+// WithExchange returns the context for one call of a client, with the exchange that its requests will fill in.
 func WithExchange(ctx context.Context) (context.Context, *Exchange) {
 	x := &Exchange{}
 	return context.WithValue(ctx, exchangeKey{}, x), x
 }
 
-// Arrived reports whether a response that accepts the request has arrived in full, so that an error of the call is the
-// decoder's.
+// Arrived reports whether the last response accepts the request and was read to its end. An error of the call is the
+// decoder's then.
 func (x *Exchange) Arrived() bool { return x.accepted.Load() && !x.broken.Load() }
 
 // ExchangeOf returns the exchange that the context of a request carries, or nil. The methods of a nil Exchange do nothing.
@@ -33,14 +34,14 @@ func ExchangeOf(ctx context.Context) *Exchange {
 	return x
 }
 
-// Answered takes note of a response.
+// Answered records a response.
 func (x *Exchange) Answered(response *http.Response) {
 	if x != nil {
 		x.accepted.Store(response.StatusCode >= http.StatusOK && response.StatusCode <= http.StatusPartialContent)
 	}
 }
 
-// broke takes note of the error with which a body ends.
+// broke records that reading a body has failed.
 func (x *Exchange) broke() {
 	if x != nil {
 		x.broken.Store(true)
