@@ -5,8 +5,6 @@
 TOOL    := go tool -modfile="$(CURDIR)/tools/go.mod"
 # config/test is left out: Helm and Prometheus take minutes to compile. It has targets of its own.
 MODULES := . $(filter-out config/test,$(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*')))
-# The modules with code of ours; tools only names other people's.
-CODE    := $(filter-out tools,$(MODULES))
 TIMEOUT ?= 20m
 # Arguments for the hub of make demo, as in: make demo ARGS='--clusters 3'.
 ARGS    ?=
@@ -27,7 +25,7 @@ BENCH   ?= .
 PACKAGE ?= ./registry
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench demo dist image push generate fmt lint verify
+.PHONY: help build controlplane test fuzz vuln test-config test-faults mutants e2e-kind bench demo dist image push generate fmt lint words verify
 
 help: ## Print this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -40,7 +38,7 @@ controlplane: ## Build the Kubernetes binaries that tests and demo run (once, so
 
 test: controlplane ## Run all tests against real API servers, with the race detector.
 	go test -race -timeout $(TIMEOUT) ./...
-	@set -e; for m in $(filter-out .,$(CODE)); do \
+	@set -e; for m in $(filter-out .,$(MODULES)); do \
 		if [ -n "$$(find "$$m" -name '*_test.go')" ]; then (set -x; cd "$$m" && go test -race -timeout $(TIMEOUT) ./...); fi; \
 	done
 
@@ -54,7 +52,7 @@ fuzz: ## Feed the meters of responses with inputs that nobody thought of (FUZZTI
 
 vuln: ## Look for known vulnerabilities in the code that runs, if their database can be reached (VULNDB: its URL).
 	@if $(TOOL) govulncheck -mode query -format json -db $(VULNDB) stdlib@v1.20.0 >/dev/null 2>&1; then \
-		set -e; for m in $(CODE); do (set -x; cd "$$m" && $(TOOL) govulncheck -db $(VULNDB) ./...); done; \
+		set -e; for m in $(MODULES); do (set -x; cd "$$m" && $(TOOL) govulncheck -db $(VULNDB) ./...); done; \
 	else \
 		echo "SKIPPED govulncheck: cannot reach the vulnerability database at $(VULNDB); nothing was checked"; \
 	fi
@@ -97,13 +95,17 @@ generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.m
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).
-	@set -e; for m in $(CODE); do (cd "$$m" && $(TOOL) golangci-lint fmt); done
+	@set -e; for m in $(MODULES); do (cd "$$m" && $(TOOL) golangci-lint fmt); done
 
 lint: ## Check format, style and the import arrows.
-	@set -e; for m in $(CODE); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
+	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
+
+words: ## Count the words of comments, and the patterns of speech that plain English does without.
+	@cd tools && go run ./words ..
 
 verify: lint vuln fuzz ## Lint, look for vulnerabilities, fuzz; check that generated and module files are fresh, and the tree is clean.
 	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && go mod tidy -diff); done
+	@cd tools && go run ./words -check .. || echo "comments are over the limits of plain English; this does not fail yet"
 	@$(MAKE) --no-print-directory generate
 	@git diff --exit-code HEAD
 	@new=$$(git ls-files --others --exclude-standard); \
