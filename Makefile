@@ -71,7 +71,7 @@ e2e-kind: controlplane ## Install a hub in kind and put it to the test (Docker, 
 	go test -tags e2e -count 1 -timeout 30m -run '^TestKind' ./e2e/fleet
 	go test -tags e2e -count 1 -timeout 30m -v ./e2e/kind
 
-bench: controlplane ## Measure what the README says about speed.
+bench: controlplane ## Repeat the measurements of docs/performance.md.
 	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m $(PACKAGE)
 
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
