@@ -40,6 +40,16 @@ func ownModule(t *testing.T) string {
 	return dir
 }
 
+// scaffolded writes a Go module into a folder, adds the module tenants with its program, and returns the folder.
+func scaffolded(t *testing.T, dir string) string {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
+	files, err := scaffold.Module("tenants", dir)
+	must(t, err)
+	must(t, files.Write())
+	return dir
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -205,14 +215,11 @@ func TestModule_Ignore(t *testing.T) {
 		"": "/bin/\n.hub/\n", "*.swp\n": "*.swp\n/bin/\n.hub/\n", "bin": "bin\n.hub/\n", "/.hub\r\n/bin/\r\n": "/.hub\r\n/bin/\r\n",
 	} {
 		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
 		target := filepath.Join(dir, ".gitignore")
 		if old != "" {
 			must(t, os.WriteFile(target, []byte(old), 0o600))
 		}
-		files, err := scaffold.Module("tenants", dir)
-		must(t, err)
-		must(t, files.Write())
+		scaffolded(t, dir)
 		if text, err := os.ReadFile(target); err != nil || string(text) != want {
 			t.Errorf("after %q: %q, %v", old, text, err)
 		}
@@ -222,11 +229,7 @@ func TestModule_Ignore(t *testing.T) {
 // Every target of the Makefile can be made, and its image is what the Dockerfile takes.
 func TestModule_Makefile(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
-	files, err := scaffold.Module("tenants", dir)
-	must(t, err)
-	must(t, files.Write())
+	dir := scaffolded(t, t.TempDir())
 	makefile, err := os.ReadFile(filepath.Join(dir, "Makefile"))
 	must(t, err)
 	for _, target := range regexp.MustCompile(`(?m)^([a-z]+):`).FindAllStringSubmatch(string(makefile), -1) {
@@ -248,11 +251,7 @@ func TestModule_Makefile(t *testing.T) {
 // The Makefile looks for Docker and the base before it compiles, and says what to do without them.
 func TestModule_MakefileChecksFirst(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/hub\n"), 0o600))
-	files, err := scaffold.Module("tenants", dir)
-	must(t, err)
-	must(t, files.Write())
+	dir := scaffolded(t, t.TempDir())
 	fakes := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(fakes, "go"), []byte("#!/bin/sh\necho ran go $1\n"), 0o700))
 	docker := "#!/bin/sh\ncase $FAILS in *$1*) exit 1;; esac\necho ran docker $1 $2\n"
