@@ -9,14 +9,12 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,34 +94,6 @@ func AppOptions(modules ...Module) fx.Option {
 		choices = append(choices, choice{Module: m})
 	}
 	return fx.Options(appOptions(e, choices)...)
-}
-
-// Rehearsal returns the options of the App of a remote with some modules, whatever selects them, with values that
-// work. An App that is made of them can be built, to see how long its functions take, and must not be started. remote
-// is how to reach the API server, which is asked what it serves; an error says that it did not answer. What modules
-// send while they are built passes Options.Gate, which should refuse it. end lets go of what was made.
-func (r *Registry) Rehearsal(name ClusterName, remote *rest.Config, modules ...Module) (options fx.Option, end func(), err error) {
-	base, err := rest.TransportFor(remote)
-	if err != nil {
-		return nil, nil, fmt.Errorf("build the transport to the remote: %w", err)
-	}
-	config := Config{Endpoint: kubeconfig.Endpoint{Server: remote.Host}}.withDefaults()
-	var chosen []choice
-	for _, m := range modules {
-		chosen = append(chosen, choice{Module: m})
-	}
-	e := newEpoch(r.environment, &epoch{
-		lifetime: lifetime{name: name, number: r.epochs.Add(1), log: r.log},
-		config:   config, base: base, heard: &atomic.Int64{}, chosen: chosen,
-		offered: r.offered(), info: Info{Name: name}, wanted: &atomic.Pointer[Config]{}, missed: func() {},
-	}, func() {})
-	e.wanted.Store(&config)
-	end = func() { e.stop(ErrStopped) }
-	if err := e.build(); err != nil {
-		end()
-		return nil, nil, err
-	}
-	return fx.Options(appOptions(e, e.chosen)...), end, nil
 }
 
 // validate checks the graph of every module alone, and that of all.

@@ -176,23 +176,6 @@ func HubPartApp(o Options, m Module) fx.Option {
 	return fx.Options(hubPartOptions(l)...)
 }
 
-// RehearsePart is Rehearsal for the hub part of a module of this registry. What the App shares is known to later
-// rehearsals of the apps of remotes. It is for a registry of FX.
-func (r *Registry) RehearsePart(m Module) (options fx.Option, end func(), err error) {
-	i := slices.IndexFunc(r.parts.all, func(p *hubPart) bool { return p.entry.name == m.name })
-	if i < 0 {
-		return nil, nil, fmt.Errorf("module %q has no hub part", m.name)
-	}
-	l := r.parts.all[i].next()
-	end = func() { l.stop(ErrStopped) }
-	if err := l.connect(); err != nil {
-		end()
-		return nil, nil, err
-	}
-	share := fx.Invoke(func(given partGiven) { r.offer(m.name, &offer{life: l.number, shared: given.Shared}) })
-	return fx.Options(fx.Options(hubPartOptions(l)...), share), end, nil
-}
-
 type noShutdowner struct{}
 
 // Shutdown does nothing.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
@@ -25,9 +24,6 @@ const graphExample = `  # A picture of the hub's App
 
   # The same with Graphviz
   %s graph | dot -Tsvg > hub.svg
-
-  # What takes long when the app of a remote is built?
-  %s graph edge-eu-1 --timed --cluster-context edge-eu-1-admin -o svg > edge-eu-1.svg
 
   # For a page in Markdown
   %s graph -o mermaid
@@ -44,21 +40,17 @@ const sharedType = "registry.Shared[group=clusterfx-shared]"
 
 func newGraph(p program) *cobra.Command {
 	var language string
-	var validate, ofApp, timed bool
-	var remote access.RemoteFlags
+	var validate, ofApp bool
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "graph [CLUSTER]",
 		Short: "Draw the dependency graph of the hub or of an app, or check that of every module",
 		Long: "Draw the dependency graph of the hub's App, or of the app of a remote: which constructor of which\n" +
 			"module makes which types, and which ones it needs. The modules of a Cluster are those in its status; with\n" +
-			"--app they are all. With --timed, the App is built besides, as at a start, and not started: the hub's API\n" +
-			"server is asked, and for an app the remote that --cluster-context leads to, what they serve; whatever would\n" +
-			"change something is refused. Then each function has the time that it took.\n\n" +
+			"--app they are all. Nothing of an App runs, and no remote is contacted; the hub's cluster is asked for the\n" +
+			"status of a Cluster only.\n\n" +
 			"With --validate, check instead that everything that the hub and the modules ask for is provided, in the\n" +
 			"hub and in the app of a remote.\n\n" +
-			"Without --timed nothing of an App runs, and no remote is contacted; the hub's cluster is asked for the\n" +
-			"status of a Cluster only.\n\n" +
 			"Exit status: 0 if all is well, 1 if something failed, 2 if a graph is not complete.",
 		Example: p.example(graphExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,18 +60,16 @@ func newGraph(p program) *cobra.Command {
 			if validate {
 				return p.validateGraphs(s.terminal)
 			}
-			look := look{session: s, remote: remote, timed: timed, name: "hub"}
+			var name string
 			if len(args) > 0 {
-				name, err := oneCluster(args)
-				if err != nil {
+				var err error
+				if name, err = oneCluster(args); err != nil {
 					return err
 				}
-				look.cluster, ofApp = name, true
 			}
-			defer look.end()
-			g, err := look.hub()
-			if err == nil && ofApp {
-				g, err = look.app(cmd.Context(), g)
+			g, err := p.graphOfHub()
+			if err == nil && (ofApp || name != "") {
+				g, err = s.graphOfApp(cmd.Context(), name, g)
 			}
 			if err != nil {
 				return err
@@ -90,15 +80,9 @@ func newGraph(p program) *cobra.Command {
 	cmd.Flags().StringVarP(&language, "output", "o", string(graph.DOT), "dot, svg, mermaid or json")
 	cmd.Flags().BoolVar(&ofApp, "app", false, "Draw the app of a remote with all modules (default false)")
 	cmd.Flags().BoolVar(&validate, "validate", false, "Check that everything is provided, and draw nothing (default false)")
-	cmd.Flags().BoolVar(&timed, "timed", false, "Build the App, without starting it, and say how long each function took (default false)")
-	remote.Bind(cmd.Flags())
 	s = p.newSession(cmd)
 	s.bind(cmd.Flags())
-	s.introduce(&remote)
 	cmd.ValidArgsFunction = s.completeClusters(false)
-	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
-	})
 	complete(cmd, "output", completeFixed(string(graph.DOT), string(graph.SVG), string(graph.Mermaid), string(graph.JSON)))
 	return cmd
 }
@@ -106,11 +90,11 @@ func newGraph(p program) *cobra.Command {
 // validateGraphs checks the hub's graph, that of the app of a remote with each module alone, and that with
 // all of them.
 func (p program) validateGraphs(t *terminal.Terminal) error {
-	parts, err := p.partsToSee(&rest.Config{})
+	parts, err := p.partsToSee()
 	if err != nil {
 		return err
 	}
-	hub, err := p.graphOfHub("hub", parts)
+	hub, err := p.graphOfHub()
 	if err != nil {
 		t.Say(terminal.Failure(), "%v", err)
 		return exitError(statusNotWell)
@@ -148,8 +132,12 @@ func validateApps(modules []registry.Module, configs []registry.ModuleConfig) er
 
 // graphOfHub returns the graph of the hub's App together with those of the hub parts of modules, which have Apps of
 // their own.
-func (p program) graphOfHub(title string, parts fx.Option) (*graph.Graph, error) {
-	g, err := graph.Of(title, parts)
+func (p program) graphOfHub() (*graph.Graph, error) {
+	parts, err := p.partsToSee()
+	if err != nil {
+		return nil, err
+	}
+	g, err := graph.Of("hub", parts)
 	if err != nil {
 		return nil, err
 	}

@@ -33,8 +33,6 @@ type Box struct {
 	// Title is its first line, and Lines are those below.
 	Title string
 	Lines []string
-	// Badge is written after the title. Default: nothing.
-	Badge string
 	// Style is how it looks. Default: Plain.
 	Style Style
 	// Last puts it as far to the right as anything is. Default: next to what it has arrows to.
@@ -76,16 +74,8 @@ func cut(text string) string {
 	return string([]rune(text)[:maxLine-1]) + "…"
 }
 
-// titleLine is the first line of a box.
-func (b Box) titleLine() string {
-	if b.Badge == "" {
-		return cut(b.Title)
-	}
-	return cut(b.Title) + "  " + b.Badge
-}
-
 func (b Box) width() float64 {
-	longest := utf8.RuneCountInString(b.titleLine())
+	longest := utf8.RuneCountInString(cut(b.Title))
 	for _, line := range b.Lines {
 		longest = max(longest, utf8.RuneCountInString(cut(line)))
 	}

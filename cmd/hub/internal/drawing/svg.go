@@ -18,7 +18,6 @@ text { font: 11px "DejaVu Sans Mono", Menlo, Consolas, "Courier New", monospace;
 .plain { fill: #ffffff; stroke: #57606a; }
 .round { fill: #ddf4ff; stroke: #0969da; }
 .wrong { fill: #ffebe9; stroke: #cf222e; }
-.badge { fill: #9a6700; }
 path { fill: none; stroke: #57606a; }
 .dashed { stroke-dasharray: 4 3; }
 marker path { fill: #57606a; stroke: none; }
@@ -111,26 +110,15 @@ func (l *layout) box(b *pen, box Box, at *item) {
 	if style == Round {
 		radius = 12
 	}
-	whole := strings.Join(append([]string{box.titleOf()}, box.Lines...), "\n")
+	whole := strings.Join(append([]string{box.Title}, box.Lines...), "\n")
 	b.printf("<g><title>%s</title><rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%d\"/>\n",
 		html.EscapeString(whole), style, at.x, at.y, at.w, at.h, radius)
 	y := at.y + padding/2 + lineHeight - 4
 	b.text("name", at.x+padding, y, cut(box.Title))
-	if box.Badge != "" {
-		b.text("badge", at.x+padding+float64(len([]rune(cut(box.Title)))+2)*charWidth, y, box.Badge)
-	}
 	for i, line := range box.Lines {
 		b.text("type", at.x+padding, y+float64(i+1)*lineHeight, cut(line))
 	}
 	b.WriteString("</g>\n")
-}
-
-// titleOf is the whole title.
-func (b Box) titleOf() string {
-	if b.Badge == "" {
-		return b.Title
-	}
-	return b.Title + "  " + b.Badge
 }
 
 // pen writes the picture.

@@ -21,11 +21,5 @@ graph and fails on purpose. No constructor of the App is called, and no cluster 
 Functions that are invoked are in neither of the two. Their names and modules are taken from what options
 print of themselves, and what they need from the functions, which are found in the options by reflection: fx has no
 other way to them. Where a version of fx keeps them elsewhere, they have no arrows, and a test fails.
-
-# Considerations
-
-The time that a function takes is in events of an App that is built. A Stopwatch takes it from there; whoever wants
-times builds the App besides, and enters them. The time of an invoke is without that of the constructors that were
-called for it, so that the times add up to that of the whole.
 */
 package graph

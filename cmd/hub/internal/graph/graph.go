@@ -37,8 +37,6 @@ type Constructor struct {
 	// Types are what it makes, and Needs what it takes for that.
 	Types []string `json:"types"`
 	Needs []Need   `json:"needs,omitempty"`
-	// Took is how long it ran. It is zero if it did not.
-	Took Time `json:"seconds,omitempty"`
 }
 
 // Need is a parameter of a constructor.
@@ -53,8 +51,6 @@ type Invoke struct {
 	Name   string `json:"name"`
 	// Needs are what it takes.
 	Needs []Need `json:"needs,omitempty"`
-	// Took is how long it ran, without the constructors that ran for it. It is zero if it did not run.
-	Took Time `json:"seconds,omitempty"`
 	// Location is where the function is.
 	Location string `json:"location,omitempty"`
 }

@@ -8,24 +8,12 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/drawing"
 )
 
-// Explanations of a picture.
-const (
-	legend       = "Round: called when the App is built. Dashed: can do without."
-	legendOfTime = " A time is that of the function alone."
-)
-
-// isTimed reports whether the App was built.
-func (g *Graph) isTimed() bool {
-	return slices.ContainsFunc(g.Constructors, func(c *Constructor) bool { return c.Took > 0 }) ||
-		slices.ContainsFunc(g.Invokes, func(i Invoke) bool { return i.Took > 0 })
-}
+// legend explains a picture.
+const legend = "Round: called when the App is built. Dashed: can do without."
 
 // svg returns a picture of the graph.
 func (g *Graph) svg() string {
 	d := drawing.Drawing{Title: g.Title, Note: legend}
-	if g.isTimed() {
-		d.Note += legendOfTime
-	}
 	group := func(module string) string {
 		if module == "" {
 			return ""
@@ -33,11 +21,11 @@ func (g *Graph) svg() string {
 		return "module " + module
 	}
 	for _, c := range g.Constructors {
-		d.Boxes = append(d.Boxes, drawing.Box{Group: group(c.Module), Title: c.title(), Badge: c.Took.String(), Lines: c.Types})
+		d.Boxes = append(d.Boxes, drawing.Box{Group: group(c.Module), Title: c.title(), Lines: c.Types})
 	}
 	for _, i := range g.Invokes {
 		d.Boxes = append(d.Boxes, drawing.Box{
-			Group: group(i.Module), Title: i.title(), Badge: i.Took.String(), Style: drawing.Round, Last: true,
+			Group: group(i.Module), Title: i.title(), Style: drawing.Round, Last: true,
 		})
 	}
 	for _, kind := range g.Missing {

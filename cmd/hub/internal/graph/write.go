@@ -85,20 +85,12 @@ func (g *Graph) boxes() (modules []string, of map[string][]box) {
 		of[module] = append(of[module], b)
 	}
 	for i, c := range g.Constructors {
-		add(c.Module, box{id: fmt.Sprint("c", i), label: labelOf(c.title(), c.Took) + "\n" + strings.Join(c.Types, "\n")})
+		add(c.Module, box{id: fmt.Sprint("c", i), label: c.title() + "\n" + strings.Join(c.Types, "\n")})
 	}
 	for i, one := range g.Invokes {
-		add(one.Module, box{id: fmt.Sprint("i", i), label: labelOf(one.title(), one.Took), invoked: true})
+		add(one.Module, box{id: fmt.Sprint("i", i), label: one.title(), invoked: true})
 	}
 	return modules, of
-}
-
-// labelOf returns the name of a function, and how long it ran.
-func labelOf(name string, took Time) string {
-	if took == 0 {
-		return name
-	}
-	return name + "  " + took.String()
 }
 
 func (g *Graph) arrows() []arrow {
