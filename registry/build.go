@@ -24,11 +24,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// build makes everything that the graph provides.
-func (e *epoch) build() error { return e.connect(e.ctx) }
-
-// connect is build with the context of the start, which the first questions to the remote are a part of. Later
-// ones are not.
+// connect makes everything that the graph provides. The first requests to the remote end with ctx, the context of the
+// start; later requests do not.
 func (e *epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
 	config := e.configFor(e.ctx, limiter, e.rulebookFor(false)) // Also the hub's own code sends with it.
