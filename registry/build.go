@@ -29,13 +29,10 @@ import (
 func (e *epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
 	config := e.configFor(e.ctx, limiter, e.rulebookFor(false)) // Also the hub's own code sends with it.
-	httpClient := &http.Client{Transport: config.Transport}
-	discover := func(ctx context.Context) (*mapping, error) { return e.mappings.discover(ctx, config, httpClient) }
-	served, err := discover(ctx)
-	if err != nil {
+	var err error
+	if e.mapper, err = e.mappings.newMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
 		return &remoteError{err}
 	}
-	e.mapper = newLiveMapper(served, func() (*mapping, error) { return discover(e.ctx) })
 	work := e.configFor(e.work, limiter, e.rulebookFor(false, e.chosen...))
 	inner, err := ctrl.NewManager(config, e.managerOptions(work))
 	if err != nil {

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -106,7 +105,7 @@ func (a *allowance) spend(body []byte) error {
 
 // server is an API server to ask for its documents.
 type server struct {
-	config *rest.Config
+	host   string
 	client *http.Client
 	left   *allowance
 }
@@ -126,7 +125,7 @@ func (s server) documents(ctx context.Context) (documents, error) {
 }
 
 func (s server) document(ctx context.Context, parts ...string) (document, error) {
-	where, err := url.JoinPath(s.config.Host, parts...)
+	where, err := url.JoinPath(s.host, parts...)
 	if err != nil {
 		return document{}, err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -46,7 +45,7 @@ func (a *answers) discover(t *testing.T) (*mapping, error) {
 	client := server.Client()
 	t.Cleanup(client.CloseIdleConnections)
 	var m mappings
-	return m.discover(t.Context(), &rest.Config{Host: server.URL}, client)
+	return m.discover(t.Context(), server.URL, client)
 }
 
 func TestDiscover_Refuses(t *testing.T) {

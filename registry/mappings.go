@@ -9,7 +9,6 @@ import (
 	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
 )
 
 // mappings shares REST mappings between remotes that serve the same discovery documents. A
@@ -28,9 +27,19 @@ type mapping struct {
 	meta.RESTMapper
 }
 
+// newMapper returns a mapper for the API server at host, after a first discovery with ctx. Later discoveries run with life,
+// the context of the app.
+func (m *mappings) newMapper(ctx, life context.Context, host string, client *http.Client) (*liveMapper, error) {
+	first, err := m.discover(ctx, host, client)
+	if err != nil {
+		return nil, err
+	}
+	return newLiveMapper(first, func() (*mapping, error) { return m.discover(life, host, client) }), nil
+}
+
 // discover returns the mapping for the documents that the API server serves now.
-func (m *mappings) discover(ctx context.Context, config *rest.Config, client *http.Client) (*mapping, error) {
-	s := server{config: config, client: client, left: newAllowance()}
+func (m *mappings) discover(ctx context.Context, host string, client *http.Client) (*mapping, error) {
+	s := server{host: host, client: client, left: newAllowance()}
 	found, err := s.documents(ctx)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func discoverAt(t *testing.T, m *mappings, config *rest.Config) *mapping {
 		t.Fatalf("HTTPClientFor: %v", err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	found, err := m.discover(t.Context(), config, client)
+	found, err := m.discover(t.Context(), config.Host, client)
 	if err != nil {
 		t.Fatalf("discover: %v", err)
 	}
