@@ -30,7 +30,7 @@ func (e *epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
 	config := e.configFor(e.ctx, limiter, e.rulebookFor(false)) // Also the hub's own code sends with it.
 	var err error
-	if e.mapper, err = e.mappings.newMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
+	if e.mapper, err = e.mappings.NewMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
 		return &remoteError{err}
 	}
 	work := e.configFor(e.work, limiter, e.rulebookFor(false, e.chosen...))

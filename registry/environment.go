@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -44,7 +45,7 @@ type environment struct {
 	spans         *spans // nil for none
 	gate          func() error
 	limits        Limits
-	mappings      mappings
+	mappings      restmapper.Mappings
 	policy        kubeconfig.Policy
 	journal       *journal
 	undeclared    undeclaredSet

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -55,7 +56,7 @@ type epoch struct {
 	steps       []CleanupStep
 
 	metrics *appMetrics
-	mapper  *liveMapper
+	mapper  *restmapper.Mapper
 	intake  *meter.Limiter
 	traffic *transport.Traffic
 	budget  atomic.Pointer[budget] // of its cache; nil until that is made

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package restmapper
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// mappings shares REST mappings between remotes that serve the same discovery documents. A
+// Mappings shares REST mappings between remotes that serve the same discovery documents. A
 // private mapper is more than a third of the heap of an idle app; fleets mostly consist of a few
 // kinds of clusters.
 //
 // A document is known by our own hash of its bytes. Servers name theirs by an ETag, which would
 // save the transfer, but a remote that lies about it would give its mapping to all others.
-type mappings struct {
+type Mappings struct {
 	mu     sync.Mutex // protects the fields; never held across a request
 	shared map[documentsKey]weak.Pointer[mapping]
 }
@@ -27,18 +27,18 @@ type mapping struct {
 	meta.RESTMapper
 }
 
-// newMapper returns a mapper for the API server at host, after a first discovery with ctx. Later discoveries run with life,
+// NewMapper returns a mapper for the API server at host, after a first discovery with ctx. Later discoveries run with life,
 // the context of the app.
-func (m *mappings) newMapper(ctx, life context.Context, host string, client *http.Client) (*liveMapper, error) {
+func (m *Mappings) NewMapper(ctx, life context.Context, host string, client *http.Client) (*Mapper, error) {
 	first, err := m.discover(ctx, host, client)
 	if err != nil {
 		return nil, err
 	}
-	return newLiveMapper(first, func() (*mapping, error) { return m.discover(life, host, client) }), nil
+	return newMapper(first, func() (*mapping, error) { return m.discover(life, host, client) }), nil
 }
 
 // discover returns the mapping for the documents that the API server serves now.
-func (m *mappings) discover(ctx context.Context, host string, client *http.Client) (*mapping, error) {
+func (m *Mappings) discover(ctx context.Context, host string, client *http.Client) (*mapping, error) {
 	s := server{host: host, client: client, left: newAllowance()}
 	found, err := s.documents(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (m *mappings) discover(ctx context.Context, host string, client *http.Clien
 	return m.store(key, parsed), nil
 }
 
-func (m *mappings) lookup(key documentsKey) *mapping {
+func (m *Mappings) lookup(key documentsKey) *mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.shared[key].Value()
@@ -66,7 +66,7 @@ func (m *mappings) lookup(key documentsKey) *mapping {
 
 // store keeps the mapping for others, unless one of them was quicker, and forgets those that
 // nobody uses.
-func (m *mappings) store(key documentsKey, parsed *mapping) *mapping {
+func (m *Mappings) store(key documentsKey, parsed *mapping) *mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if first := m.shared[key].Value(); first != nil {

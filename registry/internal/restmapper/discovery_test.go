@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package restmapper
 
 import (
 	"errors"
@@ -44,7 +44,7 @@ func (a *answers) discover(t *testing.T) (*mapping, error) {
 	t.Cleanup(server.Close)
 	client := server.Client()
 	t.Cleanup(client.CloseIdleConnections)
-	var m mappings
+	var m Mappings
 	return m.discover(t.Context(), server.URL, client)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package restmapper
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ import (
 )
 
 // discoverAt asks one server as an epoch does.
-func discoverAt(t *testing.T, m *mappings, config *rest.Config) *mapping {
+func discoverAt(t *testing.T, m *Mappings, config *rest.Config) *mapping {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -38,7 +38,7 @@ func discoverAt(t *testing.T, m *mappings, config *rest.Config) *mapping {
 
 func TestMappings_AreSharedBetweenEqualServers(t *testing.T) {
 	t.Parallel()
-	var m mappings
+	var m Mappings
 	one := discoverAt(t, &m, fleettest.Cluster(t, "one").Config())
 	two := discoverAt(t, &m, fleettest.Cluster(t, "two").Config())
 	if one != two {
@@ -115,7 +115,7 @@ func knows(m meta.RESTMapper, kind string) bool {
 func TestMappings_OfServersThatDiffer(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
-		var m mappings
+		var m Mappings
 		a := discoverAt(t, &m, serve(t, &discoveryServer{kind: "A", plain: plain}))
 		b := discoverAt(t, &m, serve(t, &discoveryServer{kind: "B", plain: plain}))
 		if !knows(a, "A") || knows(a, "B") || !knows(b, "B") || knows(b, "A") {
@@ -125,7 +125,7 @@ func TestMappings_OfServersThatDiffer(t *testing.T) {
 }
 
 func TestMappings_AreForgottenWithTheirLastUser(t *testing.T) {
-	var m mappings
+	var m Mappings
 	config := serve(t, &discoveryServer{kind: "A"})
 	discoverAt(t, &m, config)
 	runtime.GC()
@@ -147,7 +147,7 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
 		answer := &mapping{meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}
-		live := newLiveMapper(&mapping{meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}, func() (*mapping, error) {
+		live := newMapper(&mapping{meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})}, func() (*mapping, error) {
 			asked++
 			return answer, nil
 		})
@@ -176,7 +176,7 @@ func TestLiveMapper_KeepsWhatItHasWhenTheRemoteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 		known.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Known"}, meta.RESTScopeRoot)
-		live := newLiveMapper(&mapping{known}, func() (*mapping, error) { return nil, errors.New("down") })
+		live := newMapper(&mapping{known}, func() (*mapping, error) { return nil, errors.New("down") })
 		<-time.After(rediscoverEvery)
 		if knows(live, "New") || !knows(live, "Known") {
 			t.Error("a failed rediscovery changed what is known")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package restmapper
 
 import (
 	"sync"
@@ -15,9 +15,9 @@ import (
 // serve, so that a module which keeps asking cannot flood the remote.
 const rediscoverEvery = 5 * time.Second
 
-// liveMapper is one app's view of the mappings: a shared mapping that it replaces when somebody
+// Mapper is one app's view of the mappings: a shared mapping that it replaces when somebody
 // asks for a kind which the mapping does not have, such as that of a CRD installed since.
-type liveMapper struct {
+type Mapper struct {
 	// rediscover asks the remote. It is bounded by the transport's deadline, not by a context:
 	// the RESTMapper interface has none.
 	rediscover func() (*mapping, error)
@@ -28,14 +28,14 @@ type liveMapper struct {
 	last    time.Time
 }
 
-var _ meta.RESTMapper = (*liveMapper)(nil)
+var _ meta.RESTMapper = (*Mapper)(nil)
 
-func newLiveMapper(current *mapping, rediscover func() (*mapping, error)) *liveMapper {
-	return &liveMapper{current: current, rediscover: rediscover, last: time.Now()}
+func newMapper(current *mapping, rediscover func() (*mapping, error)) *Mapper {
+	return &Mapper{current: current, rediscover: rediscover, last: time.Now()}
 }
 
 // lookUp asks the mapping in use, and a newer one if that one does not know.
-func lookUp[T any](l *liveMapper, ask func(*mapping) (T, error)) (T, error) {
+func lookUp[T any](l *Mapper, ask func(*mapping) (T, error)) (T, error) {
 	used := l.inUse()
 	found, err := ask(used)
 	if err == nil || !meta.IsNoMatchError(err) {
@@ -47,7 +47,7 @@ func lookUp[T any](l *liveMapper, ask func(*mapping) (T, error)) (T, error) {
 	return found, err
 }
 
-func (l *liveMapper) inUse() *mapping {
+func (l *Mapper) inUse() *mapping {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.current
@@ -55,7 +55,7 @@ func (l *liveMapper) inUse() *mapping {
 
 // newerThan returns a mapping that is not used, or used where there is no newer one to be had
 // now.
-func (l *liveMapper) newerThan(used *mapping) *mapping {
+func (l *Mapper) newerThan(used *mapping) *mapping {
 	l.mu.Lock()
 	if l.current != used {
 		defer l.mu.Unlock()
@@ -77,30 +77,30 @@ func (l *liveMapper) newerThan(used *mapping) *mapping {
 }
 
 // KindFor implements meta.RESTMapper, as the methods below do.
-func (l *liveMapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+func (l *Mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return lookUp(l, func(m *mapping) (schema.GroupVersionKind, error) { return m.KindFor(r) })
 }
 
-func (l *liveMapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+func (l *Mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	return lookUp(l, func(m *mapping) ([]schema.GroupVersionKind, error) { return m.KindsFor(r) })
 }
 
-func (l *liveMapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+func (l *Mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	return lookUp(l, func(m *mapping) (schema.GroupVersionResource, error) { return m.ResourceFor(r) })
 }
 
-func (l *liveMapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+func (l *Mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	return lookUp(l, func(m *mapping) ([]schema.GroupVersionResource, error) { return m.ResourcesFor(r) })
 }
 
-func (l *liveMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (l *Mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	return lookUp(l, func(m *mapping) (*meta.RESTMapping, error) { return m.RESTMapping(gk, versions...) })
 }
 
-func (l *liveMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+func (l *Mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	return lookUp(l, func(m *mapping) ([]*meta.RESTMapping, error) { return m.RESTMappings(gk, versions...) })
 }
 
-func (l *liveMapper) ResourceSingularizer(resource string) (string, error) {
+func (l *Mapper) ResourceSingularizer(resource string) (string, error) {
 	return l.inUse().ResourceSingularizer(resource)
 }
