@@ -7,18 +7,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
-	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,29 +25,29 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// document is what an API server says it serves, as it came.
+// document is a discovery document of an API server, undecoded.
 type document struct {
-	body  []byte
-	plain bool // the server has no aggregated discovery (before Kubernetes 1.27)
+	body   []byte
+	legacy bool // not aggregated: the server is older than Kubernetes 1.27
 }
 
-// documents are what /api says of the core group, and /apis of all others.
+// documents are the responses to GET /api, with the core group, and to GET /apis, with all other groups.
 type documents [2]document
 
-// documentsKey is a hash of each.
+// documentsKey consists of a hash of each document.
 type documentsKey [2][sha256.Size]byte
 
 func (d documents) key() documentsKey {
 	return documentsKey{sha256.Sum256(d[0].body), sha256.Sum256(d[1].body)}
 }
 
-func (d documents) plain() bool { return d[0].plain || d[1].plain }
+func (d documents) legacy() bool { return d[0].legacy || d[1].legacy }
 
 func (d documents) parse() (*mapping, error) {
 	var all apidiscovery.APIGroupDiscoveryList
-	for _, one := range d {
+	for _, document := range d {
 		var groups apidiscovery.APIGroupDiscoveryList
-		if err := one.decode(&groups); err != nil {
+		if err := document.decode(&groups); err != nil {
 			return nil, err
 		}
 		all.Items = append(all.Items, groups.Items...)
@@ -60,7 +56,7 @@ func (d documents) parse() (*mapping, error) {
 	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
 }
 
-// decode decodes a document into what it should be.
+// decode decodes the document into an object of the expected type.
 func (d document) decode(into any) error {
 	if err := json.Unmarshal(d.body, into); err != nil {
 		return fmt.Errorf("discover the API: %w", kubeconfig.ErrNotKubernetes)
@@ -68,21 +64,21 @@ func (d document) decode(into any) error {
 	return nil
 }
 
-// Bounds of what a server may say it serves. A resource takes two to six objects and some hundred
-// bytes; a cluster with thousands of CRDs has documents of a few megabytes. In memory, an object takes
-// some hundred bytes even if it is empty.
+// Limits of the discovery documents of one server. A resource takes two to six JSON objects and some hundred bytes; a cluster
+// with thousands of CRDs has documents of a few megabytes. In memory, a JSON object takes some hundred bytes even if it is
+// empty.
 const (
-	maxDocument        = 16 << 20 // bytes; of plain documents, all together
+	maxDocument        = 16 << 20 // bytes of all documents together
 	maxDocumentObjects = 200_000
-	maxGroupVersions   = 2000 // that are asked for one by one
+	maxGroupVersions   = 2000 // of a server without aggregated discovery, each a request
 )
 
 var errDocumentTooLarge = kubeconfig.NewNotHealthyError(
-	"the API server says that it serves more than the hub can believe",
-	"The API server says that it serves far more resources than the hub accepts; "+
-		"check that the server's URL is that of an API server, and remove CRDs that nobody needs.")
+	"the discovery documents of the API server are larger than the hub accepts",
+	"The API server lists far more resources than the hub accepts; "+
+		"check that the server's URL is the URL of an API server, and remove unused CRDs.")
 
-// allowance is what is left for the documents of a server.
+// allowance is how much more the documents of a server may contain.
 type allowance struct {
 	mu             sync.Mutex // protects the fields; held for a few instructions
 	bytes, objects int
@@ -90,8 +86,8 @@ type allowance struct {
 
 func newAllowance() *allowance { return &allowance{bytes: maxDocument, objects: maxDocumentObjects} }
 
-// spend takes a document off what is left. Braces inside of strings count as objects, too: it is good
-// enough.
+// spend subtracts a document from the allowance. Braces inside of strings count as objects, too: the estimate is good
+// enough for a limit.
 func (a *allowance) spend(body []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +99,7 @@ func (a *allowance) spend(body []byte) error {
 	return nil
 }
 
-// server is an API server to ask for its documents.
+// server is an API server whose API is discovered.
 type server struct {
 	host   string
 	client *http.Client
@@ -112,7 +108,7 @@ type server struct {
 
 const acceptDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
-// documents asks for both documents.
+// documents requests both documents.
 func (s server) documents(ctx context.Context) (documents, error) {
 	var found documents
 	for i, root := range []string{"api", "apis"} {
@@ -125,11 +121,11 @@ func (s server) documents(ctx context.Context) (documents, error) {
 }
 
 func (s server) document(ctx context.Context, parts ...string) (document, error) {
-	where, err := url.JoinPath(s.host, parts...)
+	address, err := url.JoinPath(s.host, parts...)
 	if err != nil {
 		return document{}, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return document{}, err
 	}
@@ -150,140 +146,25 @@ func (s server) document(ctx context.Context, parts ...string) (document, error)
 		return document{}, err
 	}
 	return document{
-		body:  body,
-		plain: !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io"),
+		body:   body,
+		legacy: !strings.Contains(response.Header.Get("Content-Type"), "g=apidiscovery.k8s.io"),
 	}, s.left.spend(body)
 }
 
+// groupResources combines groups and their resources for a mapping.
 func groupResources(
 	groups *metav1.APIGroupList, resources map[schema.GroupVersion]*metav1.APIResourceList,
 ) []*restmapper.APIGroupResources {
 	var all []*restmapper.APIGroupResources
 	for _, group := range groups.Groups {
-		one := &restmapper.APIGroupResources{Group: group, VersionedResources: map[string][]metav1.APIResource{}}
+		resourcesOf := &restmapper.APIGroupResources{Group: group, VersionedResources: map[string][]metav1.APIResource{}}
 		for _, version := range group.Versions {
 			gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
 			if list := resources[gv]; list != nil {
-				one.VersionedResources[version.Version] = list.APIResources
+				resourcesOf.VersionedResources[version.Version] = list.APIResources
 			}
 		}
-		all = append(all, one)
+		all = append(all, resourcesOf)
 	}
 	return all
-}
-
-// A server without aggregated discovery is asked for so many groups at the same time, and for all of
-// them together no longer than that.
-const (
-	askedAtOnce  = 8
-	plainTimeout = time.Minute
-)
-
-// parsePlain asks a server without aggregated discovery group by group. A group that does not
-// answer is left out, as client-go does it.
-func (s server) parsePlain(ctx context.Context, found documents) (*mapping, error) {
-	groups, err := found.groups()
-	if err != nil {
-		return nil, err
-	}
-	var (
-		mu        sync.Mutex // protects resources and failed
-		resources = map[schema.GroupVersion]*metav1.APIResourceList{}
-		failed    error
-		asking    errgroup.Group
-	)
-	asking.SetLimit(askedAtOnce)
-	ctx, cancel := context.WithTimeout(ctx, plainTimeout)
-	defer cancel()
-	for _, gv := range groupVersions(groups) {
-		asking.Go(func() error {
-			list, err := s.resources(ctx, gv)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				resources[gv] = list
-			} else if failed == nil || errors.Is(err, errDocumentTooLarge) {
-				failed = err
-			}
-			return nil
-		})
-	}
-	_ = asking.Wait() // failed has what went wrong
-	if errors.Is(failed, errDocumentTooLarge) || len(resources) == 0 && failed != nil {
-		return nil, failed
-	}
-	return &mapping{restmapper.NewDiscoveryRESTMapper(groupResources(groups, resources))}, nil
-}
-
-// groups returns the groups of plain documents. Those of an aggregated one are known by their names
-// alone: a server that has one of each is asked for all of its resources.
-func (d documents) groups() (*metav1.APIGroupList, error) {
-	all := &metav1.APIGroupList{}
-	for i, one := range d {
-		switch {
-		case !one.plain:
-			var groups apidiscovery.APIGroupDiscoveryList
-			if err := one.decode(&groups); err != nil {
-				return nil, err
-			}
-			list, _, _ := discovery.SplitGroupsAndResources(groups)
-			all.Groups = append(all.Groups, list.Groups...)
-		case i == 0:
-			var core metav1.APIVersions
-			if err := one.decode(&core); err != nil {
-				return nil, err
-			}
-			all.Groups = append(all.Groups, coreGroup(core.Versions))
-		default:
-			var list metav1.APIGroupList
-			if err := one.decode(&list); err != nil {
-				return nil, err
-			}
-			all.Groups = append(all.Groups, list.Groups...)
-		}
-	}
-	if n := len(groupVersions(all)); n > maxGroupVersions {
-		return nil, fmt.Errorf("%w: %d versions of groups, each to be asked for", errDocumentTooLarge, n)
-	}
-	return all, nil
-}
-
-// coreGroup is the core group as a group among others.
-func coreGroup(versions []string) metav1.APIGroup {
-	var core metav1.APIGroup
-	for _, v := range versions {
-		core.Versions = append(core.Versions, metav1.GroupVersionForDiscovery{GroupVersion: v, Version: v})
-	}
-	if len(core.Versions) > 0 {
-		core.PreferredVersion = core.Versions[0]
-	}
-	return core
-}
-
-// groupVersions returns the versions of all groups that can be asked for.
-func groupVersions(groups *metav1.APIGroupList) []schema.GroupVersion {
-	var all []schema.GroupVersion
-	for _, group := range groups.Groups {
-		for _, version := range group.Versions {
-			if len(content.IsPathSegmentName(group.Name)) > 0 || len(content.IsPathSegmentName(version.Version)) > 0 {
-				continue // they would lead to another path
-			}
-			all = append(all, schema.GroupVersion{Group: group.Name, Version: version.Version})
-		}
-	}
-	return all
-}
-
-// resources asks for those of one version of a group.
-func (s server) resources(ctx context.Context, gv schema.GroupVersion) (*metav1.APIResourceList, error) {
-	parts := []string{"apis", gv.Group, gv.Version}
-	if gv.Group == "" {
-		parts = []string{"api", gv.Version}
-	}
-	found, err := s.document(ctx, parts...)
-	if err != nil {
-		return nil, fmt.Errorf("discover the API: GET /%s: %w", strings.Join(parts, "/"), err)
-	}
-	list := &metav1.APIResourceList{}
-	return list, found.decode(list)
 }

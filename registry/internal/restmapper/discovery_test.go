@@ -20,25 +20,25 @@ import (
 
 const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// answers is a server with an answer for each path, and how often it was asked for others.
-type answers struct {
-	form   string
-	bodies map[string]string
-	others atomic.Int64
+// responses is a server with a response for each path, which counts the requests for other paths.
+type responses struct {
+	mediaType string
+	bodies    map[string]string
+	others    atomic.Int64
 }
 
-func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *responses) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, found := a.bodies[r.URL.Path]
 	if !found {
 		a.others.Add(1)
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", a.form)
+	w.Header().Set("Content-Type", a.mediaType)
 	_, _ = io.WriteString(w, body)
 }
 
-func (a *answers) discover(t *testing.T) (*mapping, error) {
+func (a *responses) discover(t *testing.T) (*mapping, error) {
 	t.Helper()
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
@@ -51,7 +51,7 @@ func (a *answers) discover(t *testing.T) (*mapping, error) {
 func TestDiscover_Refuses(t *testing.T) {
 	t.Parallel()
 	const none = `{"items":[]}`
-	plainGroups := func(n int) string {
+	legacyGroups := func(n int) string {
 		one := `{"name":"g%d.example.com","versions":[{"version":"v1"}]},`
 		var all strings.Builder
 		for i := range n {
@@ -60,36 +60,36 @@ func TestDiscover_Refuses(t *testing.T) {
 		return `{"groups":[` + all.String() + `{"name":"last"}]}`
 	}
 	for name, c := range map[string]struct {
-		form, api, apis string
-		want            error
+		mediaType, api, apis string
+		want                 error
 	}{
 		"a page":                  {"text/html", none, none, kubeconfig.ErrNotKubernetes},
 		"no type":                 {" ", none, none, kubeconfig.ErrNotKubernetes},
 		"garbage":                 {aggregated, none, "]]", kubeconfig.ErrNotKubernetes},
-		"plain garbage":           {runtime.ContentTypeJSON, "]]", "]]", kubeconfig.ErrNotKubernetes},
+		"legacy garbage":          {runtime.ContentTypeJSON, "]]", "]]", kubeconfig.ErrNotKubernetes},
 		"too many bytes":          {aggregated, none, strings.Repeat(" ", maxDocument+1) + none, errDocumentTooLarge},
 		"too many bytes together": {aggregated, strings.Repeat(" ", maxDocument/2) + none, strings.Repeat(" ", maxDocument/2) + none, errDocumentTooLarge},
 		"too many objects":        {aggregated, none, `{"items":[{}` + strings.Repeat(",{}", maxDocumentObjects) + `]}`, errDocumentTooLarge},
-		"too many plain groups":   {runtime.ContentTypeJSON, `{"versions":["v1"]}`, plainGroups(maxGroupVersions), errDocumentTooLarge},
+		"too many legacy groups":  {runtime.ContentTypeJSON, `{"versions":["v1"]}`, legacyGroups(maxGroupVersions), errDocumentTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &answers{form: c.form, bodies: map[string]string{"/api": c.api, "/apis": c.apis}}
+			a := &responses{mediaType: c.mediaType, bodies: map[string]string{"/api": c.api, "/apis": c.apis}}
 			if _, err := a.discover(t); !errors.Is(err, c.want) {
 				t.Errorf("err = %v, want %v", err, c.want)
 			}
 			if got := a.others.Load(); got > 0 {
-				t.Errorf("asked for %d groups", got)
+				t.Errorf("%d requests for groups", got)
 			}
 		})
 	}
 }
 
-// Of a server without aggregated discovery the groups that answer are known, and no name of a group
-// leads to another path.
-func TestDiscover_Plain(t *testing.T) {
+// With a server without aggregated discovery, the mapping has the groups whose requests succeed, and no name of a group leads
+// to another path.
+func TestDiscover_Legacy(t *testing.T) {
 	t.Parallel()
-	a := &answers{form: runtime.ContentTypeJSON, bodies: map[string]string{
+	a := &responses{mediaType: runtime.ContentTypeJSON, bodies: map[string]string{
 		"/api": `{"versions":["v1"]}`,
 		"/apis": `{"groups":[{"name":"example.com","versions":[{"version":"v1"},{"version":"v2"}]},
 			{"name":"..","versions":[{"version":".."}]},{"name":"a/b","versions":[{"version":"v1"}]}]}`,
@@ -106,13 +106,13 @@ func TestDiscover_Plain(t *testing.T) {
 		}
 	}
 	if got := a.others.Load(); got != 1 { // example.com/v2
-		t.Errorf("%d requests for what is not there, want 1", got)
+		t.Errorf("%d requests for unknown paths, want 1", got)
 	}
 }
 
-func TestDiscover_PlainWithoutAnAnswer(t *testing.T) {
+func TestDiscover_LegacyWithoutAResponse(t *testing.T) {
 	t.Parallel()
-	a := &answers{form: runtime.ContentTypeJSON, bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/apis": `{"groups":[]}`}}
+	a := &responses{mediaType: runtime.ContentTypeJSON, bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/apis": `{"groups":[]}`}}
 	var status *kubeconfig.StatusError
 	if _, err := a.discover(t); !errors.As(err, &status) || status.Code != http.StatusNotFound {
 		t.Errorf("err = %v, want status 404", err)

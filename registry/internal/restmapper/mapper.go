@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// rediscoverEvery bounds how often one app asks again about a kind that its remote does not
-// serve, so that a module which keeps asking cannot flood the remote.
-const rediscoverEvery = 5 * time.Second
+// rediscoverInterval is the minimum time between two discoveries of one app, so that a module which keeps asking for a kind
+// that the remote does not serve cannot flood the remote.
+const rediscoverInterval = 5 * time.Second
 
-// Mapper is one app's view of the mappings: a shared mapping that it replaces when somebody
-// asks for a kind which the mapping does not have, such as that of a CRD installed since.
+// Mapper is the meta.RESTMapper of one app. It uses a shared mapping, and replaces the mapping after a request for a kind that
+// the mapping does not contain, such as the kind of a CRD that was installed later.
 type Mapper struct {
-	// rediscover asks the remote. It is bounded by the transport's deadline, not by a context:
-	// the RESTMapper interface has none.
+	// rediscover discovers the API of the remote again. The deadline of the transport limits it, because the methods of
+	// meta.RESTMapper have no context.
 	rediscover func() (*mapping, error)
 	flight     singleflight.Group
 
@@ -34,15 +34,15 @@ func newMapper(current *mapping, rediscover func() (*mapping, error)) *Mapper {
 	return &Mapper{current: current, rediscover: rediscover, last: time.Now()}
 }
 
-// lookUp asks the mapping in use, and a newer one if that one does not know.
-func lookUp[T any](l *Mapper, ask func(*mapping) (T, error)) (T, error) {
+// lookUp asks the current mapping and, if the mapping does not know the kind, a newer mapping.
+func lookUp[T any](l *Mapper, query func(*mapping) (T, error)) (T, error) {
 	used := l.inUse()
-	found, err := ask(used)
+	found, err := query(used)
 	if err == nil || !meta.IsNoMatchError(err) {
 		return found, err
 	}
 	if newer := l.newerThan(used); newer != used {
-		return ask(newer)
+		return query(newer)
 	}
 	return found, err
 }
@@ -53,15 +53,14 @@ func (l *Mapper) inUse() *mapping {
 	return l.current
 }
 
-// newerThan returns a mapping that is not used, or used where there is no newer one to be had
-// now.
+// newerThan returns a mapping that differs from used. If no newer mapping is available now, it returns used.
 func (l *Mapper) newerThan(used *mapping) *mapping {
 	l.mu.Lock()
 	if l.current != used {
 		defer l.mu.Unlock()
 		return l.current
 	}
-	wait := time.Since(l.last) < rediscoverEvery
+	wait := time.Since(l.last) < rediscoverInterval
 	l.mu.Unlock()
 	if wait {
 		return used
@@ -76,7 +75,7 @@ func (l *Mapper) newerThan(used *mapping) *mapping {
 	return l.current
 }
 
-// KindFor implements meta.RESTMapper, as the methods below do.
+// KindFor implements meta.RESTMapper, as do the methods below.
 func (l *Mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return lookUp(l, func(m *mapping) (schema.GroupVersionKind, error) { return m.KindFor(r) })
 }

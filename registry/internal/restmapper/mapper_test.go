@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// discoverAt asks one server as an epoch does.
+// discoverAt discovers the API of one server as an app does.
 func discoverAt(t *testing.T, m *Mappings, config *rest.Config) *mapping {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
@@ -42,7 +42,7 @@ func TestMappings_AreSharedBetweenEqualServers(t *testing.T) {
 	one := discoverAt(t, &m, fleettest.Cluster(t, "one").Config())
 	two := discoverAt(t, &m, fleettest.Cluster(t, "two").Config())
 	if one != two {
-		t.Error("two servers with the same document have mappings of their own")
+		t.Error("two servers with the same documents have two mappings")
 	}
 	got, err := one.RESTMapping(schema.GroupKind{Group: "apps", Kind: "Deployment"})
 	if err != nil || got.Resource.Resource != "deployments" || got.Scope.Name() != meta.RESTScopeNameNamespace {
@@ -53,10 +53,10 @@ func TestMappings_AreSharedBetweenEqualServers(t *testing.T) {
 	}
 }
 
-// discoveryServer serves one kind. It claims the ETag that all of them claim.
+// discoveryServer serves one kind. All servers claim the same ETag.
 type discoveryServer struct {
-	kind  string
-	plain bool
+	kind   string
+	legacy bool
 }
 
 func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -66,13 +66,13 @@ func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("ETag", `"the same"`)
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-	var answer any = &apidiscovery.APIGroupDiscoveryList{}
+	var document any = &apidiscovery.APIGroupDiscoveryList{}
 	switch {
-	case d.plain:
+	case d.legacy:
 		w.Header().Set("Content-Type", "application/json")
-		answer = d.plainAnswer(r.URL.Path)
+		document = d.legacyDocument(r.URL.Path)
 	case r.URL.Path == "/apis":
-		answer = &apidiscovery.APIGroupDiscoveryList{Items: []apidiscovery.APIGroupDiscovery{{
+		document = &apidiscovery.APIGroupDiscoveryList{Items: []apidiscovery.APIGroupDiscovery{{
 			ObjectMeta: metav1.ObjectMeta{Name: "example.com"},
 			Versions: []apidiscovery.APIVersionDiscovery{{Version: "v1", Resources: []apidiscovery.APIResourceDiscovery{{
 				Resource: "things", Scope: apidiscovery.ScopeCluster, Verbs: []string{"get"},
@@ -80,10 +80,10 @@ func (d *discoveryServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}}}},
 		}}}
 	}
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(document)
 }
 
-func (d *discoveryServer) plainAnswer(path string) any {
+func (d *discoveryServer) legacyDocument(path string) any {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: "example.com/v1", Version: "v1"}
 	switch path {
 	case "/api":
@@ -110,16 +110,16 @@ func knows(m meta.RESTMapper, kind string) bool {
 	return err == nil
 }
 
-// Neither a server that claims the ETag of another one's documents nor one that answers without
-// resources can give its mapping to others.
+// Neither a server that claims the ETag of another server nor a server without aggregated discovery can give its mapping to
+// others.
 func TestMappings_OfServersThatDiffer(t *testing.T) {
 	t.Parallel()
-	for _, plain := range []bool{false, true} {
+	for _, legacy := range []bool{false, true} {
 		var m Mappings
-		a := discoverAt(t, &m, serve(t, &discoveryServer{kind: "A", plain: plain}))
-		b := discoverAt(t, &m, serve(t, &discoveryServer{kind: "B", plain: plain}))
+		a := discoverAt(t, &m, serve(t, &discoveryServer{kind: "A", legacy: legacy}))
+		b := discoverAt(t, &m, serve(t, &discoveryServer{kind: "B", legacy: legacy}))
 		if !knows(a, "A") || knows(a, "B") || !knows(b, "B") || knows(b, "A") {
-			t.Errorf("plain: %t: the mappings of different servers are mixed up", plain)
+			t.Errorf("legacy: %t: the mappings of different servers are mixed up", legacy)
 		}
 	}
 }
@@ -133,12 +133,12 @@ func TestMappings_AreForgottenWithTheirLastUser(t *testing.T) {
 	m.mu.Lock()
 	for _, one := range m.shared {
 		if one.Value() != nil {
-			t.Error("a mapping without users is kept")
+			t.Error("a mapping that no app uses is kept")
 		}
 	}
 	m.mu.Unlock()
 	if !knows(discoverAt(t, &m, config), "A") {
-		t.Error("a forgotten mapping is not made anew")
+		t.Error("a freed mapping is not made again")
 	}
 }
 
@@ -154,7 +154,7 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 		if knows(live, "New") || asked != 0 {
 			t.Errorf("asked %d times right after the start, want 0", asked)
 		}
-		<-time.After(rediscoverEvery)
+		<-time.After(rediscoverInterval)
 		if knows(live, "New") || asked != 1 {
 			t.Errorf("asked %d times, want 1", asked)
 		}
@@ -164,9 +164,9 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 		installed := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 		installed.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "New"}, meta.RESTScopeRoot)
 		answer = &mapping{installed}
-		<-time.After(rediscoverEvery)
+		<-time.After(rediscoverInterval)
 		if !knows(live, "New") || asked != 2 {
-			t.Errorf("the new kind is unknown after %d questions", asked)
+			t.Errorf("the new kind is unknown after %d requests", asked)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestLiveMapper_KeepsWhatItHasWhenTheRemoteFails(t *testing.T) {
 		known := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 		known.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Known"}, meta.RESTScopeRoot)
 		live := newMapper(&mapping{known}, func() (*mapping, error) { return nil, errors.New("down") })
-		<-time.After(rediscoverEvery)
+		<-time.After(rediscoverInterval)
 		if knows(live, "New") || !knows(live, "Known") {
 			t.Error("a failed rediscovery changed what is known")
 		}

@@ -11,18 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Mappings shares REST mappings between remotes that serve the same discovery documents. A
-// private mapper is more than a third of the heap of an idle app; fleets mostly consist of a few
-// kinds of clusters.
+// Mappings shares REST mappings between remotes that serve the same discovery documents. The zero value is ready to use.
 //
-// A document is known by our own hash of its bytes. Servers name theirs by an ETag, which would
-// save the transfer, but a remote that lies about it would give its mapping to all others.
+// Its key is a hash of the documents. Servers have a name for their documents, the ETag, which would save the transfer, but
+// a remote that lies about its ETag would give its mapping to all others.
 type Mappings struct {
 	mu     sync.Mutex // protects the fields; never held across a request
 	shared map[documentsKey]weak.Pointer[mapping]
 }
 
-// mapping is one parsed pair of documents. It is dropped when the last app that uses it ends.
+// mapping is the mapping of one pair of documents. It is freed with the last app that uses it.
 type mapping struct {
 	meta.RESTMapper
 }
@@ -44,8 +42,8 @@ func (m *Mappings) discover(ctx context.Context, host string, client *http.Clien
 	if err != nil {
 		return nil, err
 	}
-	if found.plain() {
-		return s.parsePlain(ctx, found) // the documents say nothing of resources, so that nothing can be shared
+	if found.legacy() {
+		return s.mapLegacy(ctx, found) // the documents do not list resources, so there is no key to share a mapping by
 	}
 	key := found.key()
 	if known := m.lookup(key); known != nil {
@@ -64,8 +62,8 @@ func (m *Mappings) lookup(key documentsKey) *mapping {
 	return m.shared[key].Value()
 }
 
-// store keeps the mapping for others, unless one of them was quicker, and forgets those that
-// nobody uses.
+// store shares a mapping and returns it. If another remote has stored a mapping of the same documents in the meantime, store
+// returns that mapping. It also removes the entries of mappings that no app uses.
 func (m *Mappings) store(key documentsKey, parsed *mapping) *mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()
