@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,11 +23,13 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// appCache is the cache of one app. It differs from controller-runtime's in three ways:
+// boundCache is the cache of one app. It differs from controller-runtime's in three ways:
 //
 //   - WaitForCacheSync waits until the cache runs, not until every informer of it has synced.
 //     controller-runtime's controllers wait for their own sources besides; waiting for all of
@@ -34,20 +39,19 @@ import (
 //   - A read that has to wait for an informer is bounded, and after the end of the app every read
 //     answers ErrStopped instead of what was true then.
 //
-// It also has a budget for what it holds (see budget), and survives the handlers and indexers that it
-// is given. Modules see it as a moduleCache; what comes in here comes from code of the hub.
-type appCache struct {
+// It also has a budget for what it holds (see budget). It calls the handlers and indexers that it is given as
+// informers do: a panic of one ends the process. So an app hands out its cache with the code of each module contained.
+type boundCache struct {
 	cache.Cache
-	end     context.Context //nolint:containedctx // The end of the epoch, for methods that controller-runtime calls with another one.
-	timeout time.Duration
-	blocked func(what string, why block)
-	kindOf  func(runtime.Object) string
+	options cacheOptions
 	budget  *budget
-	hub     *guard
 	readers readers
 
-	filters  filters // the caches of modules with filters
-	filtered string  // what a filtered cache selects, as a part of a sentence; empty for all objects
+	// inner makes a cache of what a filter selects, within the same budget.
+	inner    func(filter, func(func())) (*boundCache, error)
+	alike    map[string]*boundCache // the filtered caches by kind and selection
+	filters  filters                // the caches of modules with filters
+	filtered string                 // what a filtered cache selects, as a part of a sentence; empty for all objects
 
 	indexed  sync.Map           // indexes by what indexOf calls them, also those of modules
 	indexing singleflight.Group // of the hub's own: adding one may ask the remote what it serves
@@ -56,46 +60,93 @@ type appCache struct {
 	running chan struct{}
 }
 
-// newCache makes the cache of the app.
-func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
-	b := newBudget(e)
-	all, err := e.newCacheOf("", config, o, b)
+// cacheOptions are what the cache of an app needs of the app.
+type cacheOptions struct {
+	// Context ends with the app: nothing waits for the cache after that.
+	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
+	Scheme  *runtime.Scheme
+	Log     logr.Logger
+	Limits  cacheLimits
+	// Timeout is how long a read waits for an informer.
+	Timeout time.Duration
+	// Meter counts what responses of the app become in memory.
+	Meter *meter.Limiter
+
+	// Blocked is called with why the objects of a type cannot be had, and with the zero block when they can.
+	Blocked func(what string, why block)
+	// Missed is called when the API server refuses to list or watch a type, or does not serve it.
+	Missed func()
+	// Stale is called when an informer may have become stale, or is no longer.
+	Stale func()
+	// Arrived is called in a goroutine of its own within Limits.Refresh after objects have arrived.
+	Arrived func()
+	// Fail ends the app, with an overBudgetError or the panic of a transform.
+	Fail func(err error)
+	// Reader returns the module on whose behalf something is read; empty if that is not known.
+	Reader func(ctx context.Context) string
+	// Decode calls a function that sends a request and decodes the response, and removes from its error what the
+	// decoder quotes.
+	Decode func(ctx context.Context, what string, call func(context.Context) error) error
+}
+
+// cacheLimits limit the cache of an app.
+type cacheLimits struct {
+	// MaxObjects and MaxBytes are the budget.
+	MaxObjects, MaxBytes int64
+	// StaleAfter is for how long an informer may be unable to list and watch before it is stale. StaleTolerance is
+	// for how long after that callers tolerate it: Stale is called then, too.
+	StaleAfter, StaleTolerance time.Duration
+	// Refresh bounds the time from the arrival of objects to the next call of Arrived.
+	Refresh time.Duration
+}
+
+// block says why the objects of a type cannot be had. The zero block says that they can.
+type block struct {
+	cause   blockCause
+	message string
+}
+
+// blockCause is a kind of block. A larger one needs more of an operator.
+type blockCause int
+
+const (
+	_ blockCause = iota
+	// missing: the remote does not serve the type. Nothing is wrong, it may be installed.
+	missing
+	// failing: lists or watches fail in a way that may pass.
+	failing
+	// denied: the API server refuses to list or watch.
+	denied
+)
+
+// newBoundCache makes the cache of an app.
+func newBoundCache(config *rest.Config, o cache.Options, with cacheOptions) (*boundCache, error) {
+	b := newBudget(with)
+	all, err := newCacheOf("", config, o, b)
 	if err != nil {
 		return nil, err
 	}
-	all.filters, err = e.newFilters(func(f CacheFilter, by *guard) (*appCache, error) {
-		return e.newCacheOf(" ("+f.String()+")", config, f.in(o, e.config.Namespaces, by), b)
-	})
-	if err != nil {
-		return nil, err
+	namespaces := slices.Sorted(maps.Keys(o.DefaultNamespaces))
+	all.filters, all.alike = filters{}, map[string]*boundCache{}
+	all.inner = func(f filter, call func(func())) (*boundCache, error) {
+		return newCacheOf(" ("+f.String()+")", config, f.in(o, namespaces, call), b)
 	}
 	return all, nil
 }
 
-func (e *epoch) newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget) (*appCache, error) {
+func newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget) (*boundCache, error) {
+	c := &boundCache{filtered: filtered, options: b.options, budget: b, running: make(chan struct{})}
 	o.NewInformer = b.newInformerOf(filtered)
 	o.DefaultWatchErrorHandler = func(_ context.Context, r *toolscache.Reflector, err error) {
-		e.watchFailed(r.TypeDescription(), filtered, err)
+		c.watchFailed(r.TypeDescription(), err)
 	}
-	inner, err := cache.New(config, o)
-	if err != nil {
-		return nil, err
-	}
-	return &appCache{
-		filtered: filtered,
-		Cache:    inner,
-		end:      e.ctx,
-		timeout:  e.config.Client.Timeout,
-		blocked:  e.tracker.blocked,
-		kindOf:   e.kindOf,
-		budget:   b,
-		hub:      &guard{life: &e.lifetime, log: e.log},
-		running:  make(chan struct{}),
-	}, nil
+	var err error
+	c.Cache, err = cache.New(config, o)
+	return c, err
 }
 
 // Start runs the cache until ctx ends.
-func (c *appCache) Start(ctx context.Context) error {
+func (c *boundCache) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -111,7 +162,7 @@ func (c *appCache) Start(ctx context.Context) error {
 }
 
 // begin notes that the cache runs, and reports whether it does so for the first time.
-func (c *appCache) begin() (first bool) {
+func (c *boundCache) begin() (first bool) {
 	c.once.Do(func() {
 		close(c.running)
 		first = true
@@ -121,11 +172,11 @@ func (c *appCache) begin() (first bool) {
 
 // WaitForCacheSync waits until the cache runs, and reports whether it does. At the end of the
 // app it reports that, too, to let the manager get on with stopping.
-func (c *appCache) WaitForCacheSync(ctx context.Context) bool {
+func (c *boundCache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-c.running:
 		return true
-	case <-c.end.Done():
+	case <-c.options.Context.Done():
 		return true
 	case <-ctx.Done():
 		return false
@@ -133,39 +184,38 @@ func (c *appCache) WaitForCacheSync(ctx context.Context) bool {
 }
 
 // GetInformer returns the informer for the object's kind.
-func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := c.informer(ctx, obj, opts...)
-	return contain(informer, c.hub, c.budget), err
+func (c *boundCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	informer, err := c.Cache.GetInformer(ctx, obj, notBlocking(opts)...)
+	c.note(c.what(obj), err)
+	if err != nil {
+		return nil, err
+	}
+	return informer, c.awaitSync(ctx, informer, opts)
 }
 
 // GetInformerForKind returns the informer for the kind.
-func (c *appCache) GetInformerForKind(
+func (c *boundCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	informer, err := c.informerForKind(ctx, gvk, opts...)
-	return contain(informer, c.hub, c.budget), err
+	informer, err := c.Cache.GetInformerForKind(ctx, gvk, notBlocking(opts)...)
+	c.note(c.whatOf(gvk), err)
+	if err != nil {
+		return nil, err
+	}
+	return informer, c.awaitSync(ctx, informer, opts)
 }
 
-// IndexField adds an index to the informer for the object's kind. Several parts of the hub may want the
-// same index of a remote that is there already; the first one's is the one that they all get.
-func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	return c.indexOnce(ctx, obj, field, extract, c.hub)
-}
+// kind names the kind of an object for people.
+func (c *boundCache) kind(obj runtime.Object) string { return kindOf(c.options.Scheme, obj) }
 
-func (c *appCache) indexOnce( //nolint:revive // argument-limit: IndexField's, and whose it is.
-	ctx context.Context, obj client.Object, field string, extract client.IndexerFunc, by *guard,
-) error {
-	name := c.indexOf(obj, field)
-	_, err, _ := c.indexing.Do(name, func() (any, error) {
-		if _, known := c.indexed.Load(name); known {
-			return nil, nil //nolint:nilnil // There is nothing to return.
-		}
-		return nil, c.addIndex(ctx, obj, field, containIndexer(field, extract, by))
-	})
-	return err
-}
+// what names the type of an object in this cache, as Options.Blocked gets it.
+func (c *boundCache) what(obj runtime.Object) string { return typeOf(obj) + c.filtered }
 
-func (c *appCache) addIndex(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+// whatOf is what for a kind.
+func (c *boundCache) whatOf(gvk schema.GroupVersionKind) string { return gvk.String() + c.filtered }
+
+// IndexField adds an index to the informer for the object's kind.
+func (c *boundCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	if err := c.Cache.IndexField(ctx, obj, field, extract); err != nil {
 		return err
 	}
@@ -173,31 +223,22 @@ func (c *appCache) addIndex(ctx context.Context, obj client.Object, field string
 	return nil
 }
 
+// indexOnce adds an index to the informer for the object's kind, unless it is there. Several parts of the hub may want the
+// same index of a remote; the first one's is the one that they all get.
+func (c *boundCache) indexOnce(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	name := c.indexOf(obj, field)
+	_, err, _ := c.indexing.Do(name, func() (any, error) {
+		if _, known := c.indexed.Load(name); known {
+			return nil, nil //nolint:nilnil // There is nothing to return.
+		}
+		return nil, c.IndexField(ctx, obj, field, extract)
+	})
+	return err
+}
+
 // indexOf names an index. Metadata have informers of their own.
-func (c *appCache) indexOf(obj client.Object, field string) string {
-	return fmt.Sprintf("%s of %T of %s", field, obj, c.kindOf(obj))
-}
-
-// informer returns the informer for the object's kind, and notes if there is no such kind.
-func (c *appCache) informer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	informer, err := c.Cache.GetInformer(ctx, obj, notBlocking(opts)...)
-	c.note(typeOf(obj)+c.filtered, err)
-	if err != nil {
-		return nil, err
-	}
-	return informer, c.awaitSync(ctx, informer, opts)
-}
-
-// informerForKind returns the informer for the kind, and notes if there is no such kind.
-func (c *appCache) informerForKind(
-	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
-) (cache.Informer, error) {
-	informer, err := c.Cache.GetInformerForKind(ctx, gvk, notBlocking(opts)...)
-	c.note(gvk.String()+c.filtered, err)
-	if err != nil {
-		return nil, err
-	}
-	return informer, c.awaitSync(ctx, informer, opts)
+func (c *boundCache) indexOf(obj client.Object, field string) string {
+	return fmt.Sprintf("%s of %T of %s", field, obj, c.kind(obj))
 }
 
 func notBlocking(opts []cache.InformerGetOption) []cache.InformerGetOption {
@@ -206,7 +247,7 @@ func notBlocking(opts []cache.InformerGetOption) []cache.InformerGetOption {
 
 // awaitSync waits until an informer has its initial objects, unless opts say not to. controller-runtime
 // would look every 100 ms, which adds up when many apps start.
-func (c *appCache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.InformerGetOption) error {
+func (c *boundCache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.InformerGetOption) error {
 	var o cache.InformerGetOptions
 	for _, one := range opts {
 		one(&o)
@@ -216,19 +257,19 @@ func (c *appCache) awaitSync(ctx context.Context, i cache.Informer, opts []cache
 	}
 	select {
 	case <-i.HasSyncedChecker().Done():
-		return context.Cause(c.end)
+		return context.Cause(c.options.Context)
 	case <-ctx.Done():
 		return apierrors.NewTimeoutError("the initial objects did not come in time", 0)
 	}
 }
 
-func (c *appCache) note(what string, err error) {
+func (c *boundCache) note(what string, err error) {
 	if meta.IsNoMatchError(err) {
-		c.blocked(what, block{ReasonWaiting, "the remote does not serve the API: " + err.Error(), true})
+		c.options.Blocked(what, block{missing, "the remote does not serve the API: " + err.Error()})
 		return
 	}
 	if err == nil {
-		c.blocked(what, block{})
+		c.options.Blocked(what, block{})
 	}
 }
 
@@ -240,32 +281,45 @@ func typeOf(obj runtime.Object) string {
 	return fmt.Sprintf("%T", obj)
 }
 
+// kindOf names the kind of an object for people. It is the same for an object, for what the API
+// server sends of it, and for a list of such objects.
+func kindOf(s *runtime.Scheme, obj runtime.Object) string {
+	gvk, err := apiutil.GVKForObject(obj, s)
+	if err != nil {
+		return fmt.Sprintf("%T", obj)
+	}
+	if meta.IsListType(obj) {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	}
+	return gvk.GroupKind().String()
+}
+
 // Get reads one object. It waits at most the app's request timeout for an informer to sync.
-func (c *appCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	c.readBy(guardOf(ctx), obj)
+func (c *boundCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	c.readBy(c.options.Reader(ctx), obj)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.Get(ctx, key, obj, opts...) })
 }
 
 // List reads objects. It waits at most the app's request timeout for an informer to sync.
-func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	c.readBy(guardOf(ctx), list)
+func (c *boundCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.readBy(c.options.Reader(ctx), list)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
 }
 
 // readBy notes that a module reads objects: the first read starts their informer.
-func (c *appCache) readBy(g *guard, obj runtime.Object) {
-	if g != nil && g.module != "" && c.readers.add(readerOf(g.module, obj)) {
-		c.budget.watchedBy(c.kindOf(obj), g.module)
+func (c *boundCache) readBy(module string, obj runtime.Object) {
+	if module != "" && c.readers.add(readerOf(module, obj)) {
+		c.budget.watchedBy(c.kind(obj), module)
 	}
 }
 
-func (c *appCache) read(ctx context.Context, read func(context.Context) error) error {
-	if c.end.Err() != nil {
-		return context.Cause(c.end)
+func (c *boundCache) read(ctx context.Context, read func(context.Context) error) error {
+	if c.options.Context.Err() != nil {
+		return context.Cause(c.options.Context)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	defer context.AfterFunc(c.end, cancel)()
+	defer context.AfterFunc(c.options.Context, cancel)()
 	for {
 		err := read(ctx)
 		// Between WaitForCacheSync and the start of the inner cache lie a few instructions.
@@ -281,7 +335,7 @@ func (c *appCache) read(ctx context.Context, read func(context.Context) error) e
 	}
 }
 
-func (c *appCache) isRunning() bool {
+func (c *boundCache) isRunning() bool {
 	select {
 	case <-c.running:
 		return true
@@ -292,23 +346,38 @@ func (c *appCache) isRunning() bool {
 
 // watchFailed is told by an informer that it could not list or watch. The informer goes on
 // trying; the app notes what is in its way, unless it is only that a watch came to its end.
-func (e *epoch) watchFailed(kind, filtered string, err error) {
-	what := kind + filtered
-	e.log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err))
+func (c *boundCache) watchFailed(kind string, err error) {
+	what := kind + c.filtered
+	c.options.Log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err))
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 	case apierrors.IsForbidden(err):
 		message := "grant list and watch: " + err.Error()
-		if undeclared := (*undeclaredError)(nil); errors.As(err, &undeclared) {
-			message = undeclared.String()
+		if explained := (*explainedError)(nil); errors.As(err, &explained) {
+			message = explained.why
 		}
-		e.tracker.blocked(what, block{ReasonForbidden, message, false})
-		e.missed()
+		c.options.Blocked(what, block{denied, message})
+		c.options.Missed()
 	case apierrors.IsNotFound(err):
-		e.tracker.blocked(what, block{ReasonWaiting, "the remote does not serve the API of " + kind, true})
-		e.missed()
+		c.options.Blocked(what, block{missing, "the remote does not serve the API of " + kind})
+		c.options.Missed()
 	default:
 		_, message := kubeconfig.Classify(err)
-		e.tracker.blocked(what, block{ReasonWaiting, "cannot watch " + what + ": " + message, false})
+		c.options.Blocked(what, block{failing, "cannot watch " + what + ": " + message})
 	}
+}
+
+// watchedBy notes that a module watches a kind, to be able to name it when there are too many objects.
+func (c *boundCache) watchedBy(kind, module string) { c.budget.watchedBy(kind, module) }
+
+// held returns what the informers held at the last count, added up by kind.
+func (c *boundCache) held() map[string]tally { return c.budget.byKind() }
+
+// stale returns the informers that are stale, one for each kind: that which has been blocked for longest.
+func (c *boundCache) stale(now time.Time) []informer { return c.budget.stale(now) }
+
+// lagsFor returns the first informer of a module that is not synced or stale, and whether there is one: what its store
+// lacks may be there.
+func (c *boundCache) lagsFor(module string, now time.Time) (informer, bool) {
+	return c.budget.lagsFor(module, now)
 }

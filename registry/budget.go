@@ -27,7 +27,7 @@ import (
 // has arrived is only an upper bound; when that reaches the limit, everything is counted anew. An app
 // far below its limit thus pays a few additions per object.
 type budget struct {
-	epoch                *epoch
+	options              cacheOptions
 	maxObjects, maxBytes int64
 
 	objects, bytes           atomic.Int64 // upper bounds of what is held
@@ -41,7 +41,6 @@ type budget struct {
 	mu       sync.Mutex // protects the fields; held for a few instructions
 	stocks   []*stock
 	watchers map[string][]string // by kind, the modules that watch it, sorted
-	handlers []*containedHandler
 	timer    *time.Timer
 	counts   int         // how often the figures for metrics were taken, as far as it makes a difference
 	looking  *time.Timer // ends when an informer may become Stale, or not be so any more
@@ -55,10 +54,10 @@ const (
 	refreshEvery = 30 * time.Second
 )
 
-func newBudget(e *epoch) *budget {
+func newBudget(o cacheOptions) *budget {
 	b := &budget{
-		epoch:      e,
-		maxObjects: int64(e.limits.MaxObjects), maxBytes: int64(e.limits.MaxCacheBytes),
+		options:    o,
+		maxObjects: o.Limits.MaxObjects, maxBytes: o.Limits.MaxBytes,
 		watchers: map[string][]string{},
 		ended:    make(chan struct{}),
 	}
@@ -67,14 +66,12 @@ func newBudget(e *epoch) *budget {
 	b.timer = time.AfterFunc(refreshEvery, b.refresh)
 	b.timer.Stop()
 	b.looking = time.AfterFunc(never, b.lookAtInformers)
-	context.AfterFunc(e.ctx, func() {
+	context.AfterFunc(o.Context, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.timer.Stop()
 		b.looking.Stop()
 	})
-	e.budget.Store(b)
-	e.figures.follow(b)
 	return b
 }
 
@@ -95,7 +92,7 @@ func (b *budget) newInformerOf(filtered string) func(
 	return func(
 		lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
-		return b.add(&stock{budget: b, kind: b.epoch.kindOf(obj), what: typeOf(obj) + filtered}, lw, obj, resync, indexers)
+		return b.add(&stock{budget: b, kind: kindOf(b.options.Scheme, obj), what: typeOf(obj) + filtered}, lw, obj, resync, indexers)
 	}
 }
 
@@ -116,19 +113,6 @@ func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the st
 	return s
 }
 
-// watch has an eye on a handler until unwatch.
-func (b *budget) watch(h *containedHandler) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.handlers = append(b.handlers, h)
-}
-
-func (b *budget) unwatch(h *containedHandler) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.handlers = slices.DeleteFunc(b.handlers, func(one *containedHandler) bool { return one == h })
-}
-
 // spend takes note of objects that have arrived. It does not return before the end of the cache if they
 // are too many: nothing more may come in, also while the rest of the app takes its time to end.
 func (b *budget) spend(objects, bytes int64) {
@@ -140,16 +124,16 @@ func (b *budget) spend(objects, bytes int64) {
 		return
 	}
 	if over := b.recount(); over != nil {
-		b.epoch.tracker.fail(over)
+		b.options.Fail(over)
 		<-b.ended
 	}
 }
 
 // isLarge reports whether the app has taken in so much that its objects are weighed one by one.
-func (b *budget) isLarge() bool { return b.epoch.intake.Taken.Load() > b.maxBytes/meter.Growth }
+func (b *budget) isLarge() bool { return b.options.Meter.Taken.Load() > b.maxBytes/meter.Growth }
 
 // recount replaces the upper bounds by what is held, and returns an error if that is too much.
-func (b *budget) recount() *moduleError {
+func (b *budget) recount() error {
 	b.counting.Lock()
 	defer b.counting.Unlock()
 	if b.objects.Load() <= b.countObjects.Load() && b.bytes.Load() <= b.countBytes.Load() {
@@ -171,13 +155,13 @@ const lookAgainAfter = time.Second
 func (b *budget) lookAgain() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.epoch.ctx.Err() == nil {
+	if b.options.Context.Err() == nil {
 		b.timer.Reset(lookAgainAfter)
 	}
 }
 
 // exceeded returns an error if the sum is too much.
-func (b *budget) exceeded(sum tally) *moduleError {
+func (b *budget) exceeded(sum tally) error {
 	switch {
 	case sum.objects > b.maxObjects:
 		return b.over(fmt.Sprintf("%d objects", b.maxObjects), "--max-objects-per-cluster",
@@ -226,7 +210,7 @@ func (b *budget) byKind() map[string]tally {
 
 // over says that the limit is exceeded, and what to do. The text stays the same as long as the
 // problem does.
-func (b *budget) over(limit, flag string, amount func(tally) int64) *moduleError {
+func (b *budget) over(limit, flag string, amount func(tally) int64) error {
 	kinds := b.byKind()
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(kinds)), func(x, y string) int {
 		return cmp.Compare(amount(kinds[x]), amount(kinds[y]))
@@ -239,13 +223,24 @@ func (b *budget) over(limit, flag string, amount func(tally) int64) *moduleError
 	if len(watchers) > 1 {
 		what += ", watched by " + strings.Join(watchers, ", ")
 	}
-	failed := &moduleError{reason: ReasonOverBudget, err: fmt.Errorf(
+	over := &overBudgetError{text: fmt.Sprintf(
 		"%s; raise %s of the hub, limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only", what, flag)}
 	if len(watchers) > 0 {
-		failed.module = watchers[0]
+		over.Module = watchers[0]
 	}
-	return failed
+	return over
 }
+
+// overBudgetError says that the cache of an app would hold more than its budget.
+type overBudgetError struct {
+	// Module is a module that watches the objects of which there are most; empty if there is none.
+	Module string
+
+	text string
+}
+
+// Error says which limit is exceeded, and what to do.
+func (e *overBudgetError) Error() string { return e.text }
 
 // roughly rounds to the first digit.
 func roughly(n int64) int64 {
@@ -260,13 +255,13 @@ func roughly(n int64) int64 {
 func (b *budget) schedule() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.epoch.ctx.Err() != nil {
+	if b.options.Context.Err() != nil {
 		return
 	}
 	if slices.ContainsFunc(b.stocks, func(s *stock) bool { return s.last.Load() == nil }) {
 		b.counts = 0
 	}
-	b.timer.Reset(min(refreshAfter(b.counts), b.epoch.limits.ReconcileTimeout))
+	b.timer.Reset(min(refreshAfter(b.counts), b.options.Limits.Refresh))
 	b.counts = min(b.counts+1, maxCounts)
 }
 
@@ -276,26 +271,17 @@ const maxCounts = 10
 // refreshAfter returns when the figures are taken, which have been taken so often before.
 func refreshAfter(counts int) time.Duration { return min(firstRefresh<<counts, refreshEvery) }
 
-// refresh takes the figures for metrics, ends the app if they are too much, and fails the modules of handlers that do not return though
-// there is more for them to do. It runs in a goroutine of its own: where an indexer of a module hangs,
-// only this waits for it, not whoever asks for the metrics of the hub.
+// refresh takes the figures for metrics, and ends the app if they are too much. It runs in a goroutine of its own: where
+// an indexer of a module hangs, only this waits for it, not whoever asks for the metrics of the hub.
 func (b *budget) refresh() {
-	if b.epoch.ctx.Err() != nil {
+	if b.options.Context.Err() != nil {
 		return
 	}
 	b.dirty.Store(false)
+	b.options.Arrived()
 	b.counting.Lock()
 	defer b.counting.Unlock()
-	b.mu.Lock()
-	handlers := slices.Clone(b.handlers)
-	b.mu.Unlock()
-	for _, h := range handlers {
-		if limit := b.epoch.limits.ReconcileTimeout; h.stuckFor(time.Now()) > limit {
-			h.guard.log.Info("An event handler does not return", "goroutines", b.epoch.goroutines())
-			h.guard.fail(fmt.Errorf("stuck: an event handler has not returned for %s", limit))
-		}
-	}
 	if over := b.exceeded(b.count()); over != nil {
-		b.epoch.tracker.fail(over)
+		b.options.Fail(over)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,7 +23,6 @@ func BenchmarkStock(b *testing.B) {
 	if err := clientgoscheme.AddToScheme(s); err != nil {
 		b.Fatal(err)
 	}
-	env := &environment{scheme: s, figures: newFigures(prometheus.NewRegistry(), false), limits: Limits{}.withDefaults()}
 	named := metav1.ObjectMeta{Name: "one", Namespace: "default", Labels: map[string]string{"app": "some-application"}}
 	for name, object := range map[string]func() metav1.Object{
 		"configmap": func() metav1.Object {
@@ -42,8 +40,7 @@ func BenchmarkStock(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			e := &epoch{lifetime: lifetime{environment: env, ctx: b.Context(), tracker: newTracker(nil, func() {})}, intake: meter.NewLimiter(meter.NewSchemas(s), 0)}
-			budget := newBudget(e)
+			budget := newBudget(someOptions(b.Context(), s, meter.NewLimiter(meter.NewSchemas(s), 0)))
 			obj := object()
 			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*stock)
 			obj.SetUID(types.UID("1"))

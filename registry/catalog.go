@@ -173,7 +173,7 @@ func (e *entry) checkConfig(layers ...json.RawMessage) error {
 	if _, err := e.options.Config.decode(layers...); err != nil {
 		return err
 	}
-	return checkFilters(e.scheme, slices.Concat(e.options.CacheFilters, e.options.Config.filtersOf(layers)))
+	return checkFilters(e.scheme, e.cacheFilters(layers))
 }
 
 // wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of

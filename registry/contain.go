@@ -96,7 +96,7 @@ func (g *guard) broken() bool { return g.module != "" && g.life.tracker.isBroken
 type moduleManager struct {
 	ctrl.Manager
 	guard *guard
-	cache *moduleCache
+	cache *appCache
 	// client reads from the cache as the module sees it; nil if that is the app's.
 	client client.Client
 	part   *partLife // of which it is the manager; nil for the app of a remote
@@ -105,7 +105,7 @@ type moduleManager struct {
 func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Logger) (*moduleManager, error) {
 	g := &guard{module: module, life: l, log: log}
 	m := &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
-	if len(m.cache.filters[module]) == 0 {
+	if !m.cache.isFiltered(module) {
 		return m, nil
 	}
 	var err error

@@ -128,7 +128,7 @@ func (w *watcher) info(blocks map[string]block) ControllerInfo {
 	slices.Sort(kinds)
 	switch worst := worstOf(found); {
 	case worst != block{}:
-		one.State, one.Reason, one.Message = ModuleWaiting, worst.reason, clean(worst.message)
+		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.message)
 	case len(kinds) > 0:
 		one.Message = clean("waits for the initial objects of " + strings.Join(slices.Compact(kinds), ", "))
 	case begun:

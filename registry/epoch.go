@@ -59,8 +59,8 @@ type epoch struct {
 	mapper  *restmapper.Mapper
 	intake  *meter.Limiter
 	traffic *transport.Traffic
-	budget  atomic.Pointer[budget] // of its cache; nil until that is made
-	values  values                 // what the fx App provides
+	cache   atomic.Pointer[boundCache] // nil until it is made
+	values  values                     // what the fx App provides
 
 	events   lateRecorder
 	building *running      // the graph; nil until it was begun

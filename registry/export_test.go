@@ -15,6 +15,10 @@ func (r *Registry) LagsFor(name ClusterName, module string) string {
 	if e == nil {
 		return ""
 	}
-	one, _ := e.lagsFor(module, time.Now())
+	c := e.cache.Load()
+	if c == nil {
+		return ""
+	}
+	one, _ := c.lagsFor(module, time.Now())
 	return one.kind
 }

@@ -30,8 +30,14 @@ type figures struct {
 	aggregate bool // no series for each remote
 
 	mu         sync.Mutex          // protects the fields
-	budgets    []*budget           // of the epochs that have not ended
+	caches     []*cacheOf          // of the epochs that have not ended
 	leftBehind map[ClusterName]int // the apps that do not end, where there are any
+}
+
+// cacheOf is the cache of the app of a remote; the name of a hub part's is empty.
+type cacheOf struct {
+	name  ClusterName
+	cache *boundCache
 }
 
 var _ prometheus.Collector = (*figures)(nil)
@@ -99,7 +105,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	type series struct{ cluster, kind string }
 	sums := map[series]tally{}
 	f.mu.Lock()
-	budgets := slices.Clone(f.budgets)
+	caches := slices.Clone(f.caches)
 	leftBehind := maps.Clone(f.leftBehind)
 	f.mu.Unlock()
 	zombies := map[string]int{}
@@ -110,13 +116,13 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(f.zombies, prometheus.GaugeValue, float64(n), cluster)
 	}
 	stale := map[series]int{}
-	for _, b := range budgets {
-		for kind, held := range b.byKind() {
-			one := series{f.cluster(b.epoch.name), kind}
+	for _, c := range caches {
+		for kind, held := range c.cache.held() {
+			one := series{f.cluster(c.name), kind}
 			sums[one] = sums[one].plus(held)
 		}
-		for _, one := range b.stale(time.Now()) {
-			stale[series{f.cluster(b.epoch.name), one.kind}]++
+		for _, one := range c.cache.stale(time.Now()) {
+			stale[series{f.cluster(c.name), one.kind}]++
 		}
 	}
 	for one, n := range stale {
@@ -130,15 +136,16 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow reports what the cache of an epoch holds until the epoch ends.
-func (f *figures) follow(b *budget) {
+// follow reports what the cache of an app holds until ctx ends.
+func (f *figures) follow(ctx context.Context, name ClusterName, c *boundCache) {
+	one := &cacheOf{name, c}
 	f.mu.Lock()
-	f.budgets = append(f.budgets, b)
+	f.caches = append(f.caches, one)
 	f.mu.Unlock()
-	context.AfterFunc(b.epoch.ctx, func() {
+	context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.budgets = slices.DeleteFunc(f.budgets, func(one *budget) bool { return one == b })
+		f.caches = slices.DeleteFunc(f.caches, func(other *cacheOf) bool { return other == one })
 	})
 }
 

@@ -116,7 +116,7 @@ func TestFreshness(t *testing.T) {
 func TestFreshness_Next(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	limits := Limits{}.withDefaults()
+	limits := someOptions(t.Context(), nil, nil).Limits
 	f := &freshness{}
 	f.refused("refused", began)
 	f.watching("1", began.Add(28*time.Second))
@@ -137,33 +137,20 @@ func TestFreshness_Next(t *testing.T) {
 	}
 }
 
-func TestStaleFacet(t *testing.T) {
+func TestInformer_IsStale(t *testing.T) {
 	t.Parallel()
-	limits := Limits{}.withDefaults()
+	limits := someOptions(t.Context(), nil, nil).Limits
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	one := informer{kind: "Widget.example.dev", modules: []string{"counter"}, since: since, cause: "Why."}
-	for after, want := range map[time.Duration]struct {
-		stale  bool
-		status string
-	}{
-		29 * time.Second:  {false, ""},
-		30 * time.Second:  {true, "True"},
-		149 * time.Second: {true, "True"},
-		150 * time.Second: {true, "False"},
-		time.Hour:         {true, "False"},
+	one := informer{kind: "Widget.example.dev", since: since, cause: "Why."}
+	for after, stale := range map[time.Duration]bool{
+		29 * time.Second: false, 30 * time.Second: true, 149 * time.Second: true, 150 * time.Second: true, time.Hour: true,
 	} {
-		now := since.Add(after)
-		if one.isStale(now, limits) != want.stale {
-			t.Errorf("after %s: stale = %t", after, !want.stale)
+		if one.isStale(since.Add(after), limits) != stale {
+			t.Errorf("after %s: stale = %t", after, !stale)
 		}
-		if !want.stale {
-			continue
-		}
-		f := staleFacet([]informer{one}, now, limits)
-		const message = `module "counter": the cached objects of Widget.example.dev are stale: ` +
-			`they cannot be listed and watched since 2026-01-01T00:00:00Z. Why.`
-		if string(f.Status) != want.status || f.Reason != ReasonStale || f.Message != message {
-			t.Errorf("after %s: %+v", after, f)
-		}
+	}
+	const message = "the cached objects of Widget.example.dev are stale: they cannot be listed and watched since 2026-01-01T00:00:00Z. Why."
+	if one.says() != message {
+		t.Errorf("it says %q", one.says())
 	}
 }

@@ -139,10 +139,10 @@ func (l *partLife) managerOptions() ctrl.Options {
 
 // stale returns what is wrong with an informer of the part that is Stale, or nothing. The nil life has none.
 func (l *partLife) stale() string {
-	if l == nil || l.budget.Load() == nil {
+	if l == nil || l.cache.Load() == nil {
 		return ""
 	}
-	stale := l.budget.Load().stale(time.Now())
+	stale := l.cache.Load().stale(time.Now())
 	if len(stale) == 0 {
 		return ""
 	}

@@ -58,6 +58,13 @@ func (g *guard) call(what string, f func()) {
 	returned = true
 }
 
+// transform calls a Transform of the module, unless the app is about to end. If that panics, the object is stored as it is.
+func (g *guard) transform(f func()) {
+	if !g.broken() {
+		g.call("transform of a cache filter", f)
+	}
+}
+
 // probe calls a check on behalf of a module, whose panic is an error and ends its hub part.
 func (g *guard) probe(what string, check healthz.Checker, r *http.Request) (err error) {
 	err = fmt.Errorf("%s panicked", what)

@@ -8,69 +8,93 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// moduleCache is the app's cache as one module sees it. Informers call the handlers and indexers
-// that they were given in goroutines of their own, and with them the predicates, handlers and map
-// functions of controllers, which are all wrapped in one handler per source. A panic there ends the
-// process; so all that goes into an informer goes in with its module's guard around it.
-type moduleCache struct {
-	*appCache
-	guard *guard
+// appCache is the cache of an app as the code sees it that a guard answers for: a module of the app, a hub part that has a
+// lease, or, with a guard without a module, other code of the hub. Informers call the handlers and indexers that they were
+// given in goroutines of their own, and with them the predicates, handlers and map functions of controllers, which are all
+// wrapped in one handler per source. A panic there ends the process; so all that goes into an informer goes in with the
+// guard around it.
+type appCache struct {
+	*boundCache
+	guard    *guard
+	handlers *handlers
+	own      bool // it belongs to a module of the app
 }
 
-func newModuleCache(c cache.Cache, g *guard) *moduleCache {
-	return &moduleCache{appCache: c.(*appCache), guard: g}
+// of returns the cache as other code sees it.
+func (c *appCache) of(g *guard, own bool) *appCache {
+	return &appCache{boundCache: c.boundCache, guard: g, handlers: c.handlers, own: own}
 }
+
+// newModuleCache returns the cache of an app as a module of the app sees it.
+func newModuleCache(c cache.Cache, g *guard) *appCache { return c.(*appCache).of(g, true) }
 
 // GetInformer returns the informer for the object's kind.
-func (c *moduleCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	from := c.of(c.guard.module, obj)
-	kind, what := c.kindOf(obj), typeOf(obj)+from.filtered
-	c.budget.watchedBy(kind, c.guard.module)
-	watcherOf(ctx).watches(kind, what)
-	informer, err := from.informer(ctx, obj, opts...)
-	return containFor(watcherOf(ctx), what, contain(informer, c.guard, c.budget)), err
+func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	from := c.seenBy(c.guard.module, obj)
+	one := c.containedFor(ctx, c.kind(obj), from.what(obj))
+	return one.around(from.GetInformer(ctx, obj, opts...))
 }
 
 // GetInformerForKind returns the informer for the kind.
-func (c *moduleCache) GetInformerForKind(
+func (c *appCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	from := c.ofKind(c.guard.module, gvk)
-	kind, what := gvk.GroupKind().String(), gvk.String()+from.filtered
-	c.budget.watchedBy(kind, c.guard.module)
-	watcherOf(ctx).watches(kind, what)
-	informer, err := from.informerForKind(ctx, gvk, opts...)
-	return containFor(watcherOf(ctx), what, contain(informer, c.guard, c.budget)), err
+	from := c.seenByKind(c.guard.module, gvk)
+	one := c.containedFor(ctx, gvk.GroupKind().String(), from.whatOf(gvk))
+	return one.around(from.GetInformerForKind(ctx, gvk, opts...))
+}
+
+// containedFor returns an informer that is not complete, and notes who asks for it.
+func (c *appCache) containedFor(ctx context.Context, kind, what string) *containedInformer {
+	one := &containedInformer{guard: c.guard, handlers: c.handlers, what: what}
+	if c.guard.module != "" {
+		c.watchedBy(kind, c.guard.module)
+	}
+	if c.own {
+		one.by = watcherOf(ctx)
+		one.by.watches(kind, what)
+	}
+	return one
 }
 
 // Get reads one object.
-func (c *moduleCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	from := c.of(c.guard.module, obj)
-	from.readBy(c.guard, obj)
-	return from.Get(ctx, key, obj, opts...)
+func (c *appCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.reads(obj).Get(ctx, key, obj, opts...)
 }
 
 // List reads objects.
-func (c *moduleCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	from := c.of(c.guard.module, list)
-	from.readBy(c.guard, list)
-	return from.List(ctx, list, opts...)
+func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.reads(list).List(ctx, list, opts...)
+}
+
+// reads returns the cache to read objects from, and notes that a module of the app does.
+func (c *appCache) reads(obj runtime.Object) *boundCache {
+	from := c.seenBy(c.guard.module, obj)
+	if c.own {
+		from.readBy(c.guard.module, obj)
+	}
+	return from
 }
 
 // RemoveInformer removes the informer for the object's kind.
-func (c *moduleCache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	return c.of(c.guard.module, obj).RemoveInformer(ctx, obj)
+func (c *appCache) RemoveInformer(ctx context.Context, obj client.Object) error {
+	return c.seenBy(c.guard.module, obj).RemoveInformer(ctx, obj)
 }
 
-// IndexField adds an index to the informer for the object's kind.
-func (c *moduleCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	return c.of(c.guard.module, obj).addIndex(ctx, obj, field, containIndexer(field, extract, c.guard))
+// IndexField adds an index to the informer for the object's kind. Leases add an index that is there once only.
+func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	from, indexer := c.seenBy(c.guard.module, obj), containIndexer(field, extract, c.guard)
+	if c.own {
+		return from.IndexField(ctx, obj, field, indexer)
+	}
+	return from.indexOnce(ctx, obj, field, indexer)
 }
 
 // containIndexer returns an indexer that has no values where extract panics.
@@ -88,42 +112,32 @@ func containIndexer(field string, extract client.IndexerFunc, g *guard) client.I
 // containedInformer is an informer as one module sees it.
 type containedInformer struct {
 	cache.Informer
-	guard  *guard
-	budget *budget
+	guard    *guard
+	handlers *handlers
 	// by is the controller that asked for it, if it was one, and what is what it asked for.
 	by   *watcher
 	what string
 }
 
-// containFor returns an informer that tells a controller of the handlers that are added to it.
-func containFor(by *watcher, what string, i cache.Informer) cache.Informer {
-	if one, ok := i.(*containedInformer); ok {
-		one.by, one.what = by, what
+// around completes the informer.
+func (i *containedInformer) around(inner cache.Informer, err error) (cache.Informer, error) {
+	if inner == nil {
+		return nil, err
 	}
-	return i
-}
-
-func contain(i cache.Informer, g *guard, b *budget) cache.Informer {
-	if i == nil {
-		return nil
-	}
-	return &containedInformer{Informer: i, guard: g, budget: b}
+	i.Informer = inner
+	return i, err
 }
 
 // AddEventHandler adds a handler.
 func (i *containedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	one := &containedHandler{handler: h, guard: i.guard}
-	handle, err := i.Informer.AddEventHandler(one)
-	return i.added(one, handle, err)
+	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler.
 func (i *containedInformer) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	one := &containedHandler{handler: h, guard: i.guard}
-	handle, err := i.Informer.AddEventHandlerWithResyncPeriod(one, period)
-	return i.added(one, handle, err)
+	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
 // AddEventHandlerWithOptions adds a handler.
@@ -132,25 +146,13 @@ func (i *containedInformer) AddEventHandlerWithOptions(
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	one := &containedHandler{handler: h, guard: i.guard}
 	handle, err := i.Informer.AddEventHandlerWithOptions(one, o)
-	return i.added(one, handle, err)
-}
-
-// containedRegistration is a handler that was added to a containedInformer.
-type containedRegistration struct {
-	toolscache.ResourceEventHandlerRegistration
-	handler *containedHandler
-}
-
-func (i *containedInformer) added(
-	h *containedHandler, handle toolscache.ResourceEventHandlerRegistration, err error,
-) (toolscache.ResourceEventHandlerRegistration, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.budget.watch(h)
+	i.handlers.add(handle, one)
 	i.by.hears(i.what, handle)
 	i.awaitFirstLook(handle)
-	return &containedRegistration{handle, h}, nil
+	return handle, nil
 }
 
 // firstLook is when controller-runtime's controllers look a second time whether a handler has been told
@@ -173,10 +175,7 @@ func (i *containedInformer) awaitFirstLook(handle toolscache.ResourceEventHandle
 
 // RemoveEventHandler removes a handler.
 func (i *containedInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
-	if one, ok := handle.(*containedRegistration); ok {
-		i.budget.unwatch(one.handler)
-		handle = one.ResourceEventHandlerRegistration
-	}
+	i.handlers.remove(handle)
 	return i.Informer.RemoveEventHandler(handle)
 }
 
@@ -208,13 +207,13 @@ func (i *containedInformer) containIndexFunc(what string, f toolscache.IndexFunc
 // not called any more.
 //
 // What a handler has not been told yet waits in memory, without a bound. So a handler that does not
-// return while there is more for it to do fails its module, too (see budget.refresh).
+// return while there is more for it to do fails its module, too (see handlers).
 type containedHandler struct {
 	handler toolscache.ResourceEventHandler
 	guard   *guard
 	calls   atomic.Uint64 // odd during a call
 
-	// The call that was found in progress, and when. They belong to whoever counts for the budget.
+	// The call that was found in progress, and when. The lock of handlers protects them.
 	found uint64
 	since time.Time
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel/trace"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -70,35 +69,18 @@ func (r *Registry) WithCluster(
 // lendTo returns the client of leases: for a hub part with filters one that reads through them.
 func (e *epoch) lendTo(by *guard) (client.Client, error) {
 	all, ok := e.values.Cache.(*appCache)
-	if by == nil || !ok || len(all.filters[by.module]) == 0 {
+	if by == nil || !ok || !all.isFiltered(by.module) {
 		return e.lend()
 	}
 	if known, ok := e.lent.Load(by.module); ok {
 		return known.(client.Client), nil
 	}
-	one, err := e.lendReading(filteredReader{all, by.module})
+	one, err := e.lendReading(filteredReader{all.boundCache, by.module})
 	if err != nil {
 		return nil, err
 	}
 	known, _ := e.lent.LoadOrStore(by.module, one)
 	return known.(client.Client), nil
-}
-
-// filteredReader reads what a module sees of the cache of an app. It outlives the life of the hub part that asked for it
-// first, and so knows no more of it than the name of the module.
-type filteredReader struct {
-	all    *appCache
-	module string
-}
-
-// Get reads one object.
-func (r filteredReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return r.all.of(r.module, obj).Get(ctx, key, obj, opts...)
-}
-
-// List reads objects.
-func (r filteredReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return r.all.of(r.module, list).List(ctx, list, opts...)
 }
 
 // lender returns the epoch that lends out its client, or a NotReadyError. There is none from the moment in
@@ -141,53 +123,11 @@ func (c lentCluster) GetCache() cache.Cache {
 	if c.by == nil || !ok {
 		return c.Cluster.GetCache()
 	}
-	return &lentCache{appCache: all, by: c.by}
+	return all.of(c.by, false)
 }
 
 // GetFieldIndexer returns the same as GetCache.
 func (c lentCluster) GetFieldIndexer() client.FieldIndexer { return c.GetCache() }
-
-// lentCache is the cache of an app as a hub part sees it.
-type lentCache struct {
-	*appCache
-	by *guard
-}
-
-// GetInformer returns the informer for the object's kind.
-func (c *lentCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	c.budget.watchedBy(c.kindOf(obj), c.by.module)
-	informer, err := c.of(c.by.module, obj).informer(ctx, obj, opts...)
-	return contain(informer, c.by, c.budget), err
-}
-
-// Get reads one object.
-func (c *lentCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return filteredReader{c.appCache, c.by.module}.Get(ctx, key, obj, opts...)
-}
-
-// List reads objects.
-func (c *lentCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return filteredReader{c.appCache, c.by.module}.List(ctx, list, opts...)
-}
-
-// RemoveInformer removes the informer for the object's kind.
-func (c *lentCache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	return c.of(c.by.module, obj).RemoveInformer(ctx, obj)
-}
-
-// GetInformerForKind returns the informer for the kind.
-func (c *lentCache) GetInformerForKind(
-	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
-) (cache.Informer, error) {
-	c.budget.watchedBy(gvk.GroupKind().String(), c.by.module)
-	informer, err := c.ofKind(c.by.module, gvk).informerForKind(ctx, gvk, opts...)
-	return contain(informer, c.by, c.budget), err
-}
-
-// IndexField adds an index to the informer for the object's kind. See appCache.IndexField.
-func (c *lentCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	return c.of(c.by.module, obj).indexOnce(ctx, obj, field, extract, c.by)
-}
 
 // GetClient returns the client of the lease.
 func (c lentCluster) GetClient() client.Client { return c.client }

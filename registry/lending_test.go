@@ -3,10 +3,15 @@
 package registry
 
 import (
-	"runtime"
+	goruntime "runtime"
 	"testing"
 	"weak"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -20,7 +25,7 @@ type readingClient struct {
 func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
 	e := &epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
-	e.values.Cache = &appCache{filters: filters{"dns": {{Kind: "Secret"}: nil}}}
+	e.values.Cache = &appCache{boundCache: cacheWithAFilter(t)}
 	first := func() (client.Client, weak.Pointer[lifetime]) {
 		life := &lifetime{}
 		lent, err := e.lendTo(&guard{module: "dns", life: life})
@@ -30,10 +35,30 @@ func TestEpoch_LendTo(t *testing.T) {
 		return lent, weak.Make(life)
 	}
 	lent, life := first()
-	if runtime.GC(); life.Value() != nil {
+	if goruntime.GC(); life.Value() != nil {
 		t.Error("the life is kept")
 	}
 	if again, err := e.lendTo(&guard{module: "dns"}); err != nil || again != lent {
 		t.Errorf("the next life gets another client: %v", err)
 	}
+}
+
+// cacheWithAFilter returns a cache that does not run, in which a module has a filter.
+func cacheWithAFilter(t *testing.T) *boundCache {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := corev1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	c, err := newBoundCache(&rest.Config{}, cache.Options{Scheme: s, Mapper: meta.NewDefaultRESTMapper(nil)}, cacheOptions{
+		Context: t.Context(), Scheme: s,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := filter{Object: &corev1.Secret{}, Namespaces: []string{"default"}}
+	if err := c.addFilters("dns", []filter{one}, func(f func()) { f() }); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -4,17 +4,12 @@ package registry
 
 import (
 	"context"
-	"fmt"
 	"runtime/pprof"
 	"strconv"
-	"strings"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // lifetime is what the life of every App has whose modules are contained: that of a remote's app, which is
@@ -56,19 +51,6 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 // stop fences the life: from now on no request leaves it, its contexts have ended, and whoever runs it cleans
 // up. It returns at once and may be called any number of times.
 func (l *lifetime) stop(cause error) { l.cancel(cause) }
-
-// kindOf names the kind of an object for people. It is the same for an object, for what the API
-// server sends of it, and for a list of such objects.
-func (l *lifetime) kindOf(obj runtime.Object) string {
-	gvk, err := apiutil.GVKForObject(obj, l.scheme)
-	if err != nil {
-		return fmt.Sprintf("%T", obj)
-	}
-	if meta.IsListType(obj) {
-		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	}
-	return gvk.GroupKind().String()
-}
 
 // goroutines names the functions in which goroutines of this life still are, with how many are in
 // each. It is asked only of an App that does not end, because it looks at every goroutine of the hub.

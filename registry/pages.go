@@ -54,6 +54,6 @@ func (s *stock) notePage(page runtime.Object, more bool) error {
 	if over == nil {
 		return nil
 	}
-	s.budget.epoch.tracker.fail(over)
+	s.budget.options.Fail(over)
 	return over
 }

@@ -42,34 +42,36 @@ func TestReaders(t *testing.T) {
 
 // A read of the cache notes its reader for little: a module may read thousands of objects in a reconcile.
 func TestAppCache_ReadsAreCheap(t *testing.T) {
-	c, g, obj := cacheOfReads(t)
-	c.readBy(g, obj)
-	if n := testing.AllocsPerRun(100, func() { c.readBy(g, obj) }); n > 0 {
+	c, obj := cacheOfReads(t)
+	c.readBy(readingModule, obj)
+	if n := testing.AllocsPerRun(100, func() { c.readBy(readingModule, obj) }); n > 0 {
 		t.Errorf("a read allocates %g times", n)
 	}
-	if watchers := c.budget.watchers["Deployment.apps"]; len(watchers) != 1 || watchers[0] != g.module {
+	if watchers := c.budget.watchers["Deployment.apps"]; len(watchers) != 1 || watchers[0] != readingModule {
 		t.Errorf("Deployments are watched by %q", watchers)
 	}
 }
 
 // BenchmarkAppCache_ReadBy measures what noting the reader adds to a read of the cache.
 func BenchmarkAppCache_ReadBy(b *testing.B) {
-	c, g, obj := cacheOfReads(b)
+	c, obj := cacheOfReads(b)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			c.readBy(g, obj)
+			c.readBy(readingModule, obj)
 		}
 	})
 }
 
-// cacheOfReads returns a cache that notes readers, the guard of one, and what it reads.
-func cacheOfReads(tb testing.TB) (*appCache, *guard, runtime.Object) {
+// readingModule is a module that reads.
+const readingModule = "dns"
+
+// cacheOfReads returns a cache that notes readers, and what one reads.
+func cacheOfReads(tb testing.TB) (*boundCache, runtime.Object) {
 	tb.Helper()
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
 		tb.Fatal(err)
 	}
-	life := &lifetime{environment: &environment{scheme: s}}
-	return &appCache{kindOf: life.kindOf, budget: &budget{watchers: map[string][]string{}}}, &guard{module: "dns", life: life}, &appsv1.Deployment{}
+	return &boundCache{options: cacheOptions{Scheme: s}, budget: &budget{watchers: map[string][]string{}}}, &appsv1.Deployment{}
 }

@@ -22,7 +22,7 @@ const (
 // one. So it is bounded, and says which remote it is about.
 func (s *stock) RunWithContext(ctx context.Context) {
 	sink := &remoteSink{
-		inner: s.budget.epoch.log.WithName("informer").WithValues("kind", s.kind).GetSink(),
+		inner: s.budget.options.Log.WithName("informer").WithValues("kind", s.kind).GetSink(),
 		limit: rate.NewLimiter(rate.Every(informerLogEvery), informerLogBurst),
 	}
 	s.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))

@@ -21,21 +21,25 @@ func (s *stock) HasSyncedChecker() toolscache.DoneChecker {
 
 // AddEventHandler adds a handler.
 func (s *stock) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	return s.registered(s.SharedIndexInformer.AddEventHandler(h))
+	return s.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler.
 func (s *stock) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	return s.registered(s.SharedIndexInformer.AddEventHandlerWithResyncPeriod(h, period))
+	return s.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
 // AddEventHandlerWithOptions adds a handler.
 func (s *stock) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	return s.registered(s.SharedIndexInformer.AddEventHandlerWithOptions(h, o))
+	handle, err := s.SharedIndexInformer.AddEventHandlerWithOptions(h, o)
+	if err != nil {
+		return nil, err
+	}
+	return &registration{handle, s}, nil
 }
 
 // RemoveEventHandler removes a handler.
@@ -52,15 +56,6 @@ type registration struct {
 	stock *stock
 }
 
-func (s *stock) registered(
-	handle toolscache.ResourceEventHandlerRegistration, err error,
-) (toolscache.ResourceEventHandlerRegistration, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &registration{handle, s}, nil
-}
-
 // HasSyncedChecker tells when the handler has been told of all initial objects, or the app has ended.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return r.stock.untilEnd(r.ResourceEventHandlerRegistration.HasSyncedChecker())
@@ -73,7 +68,7 @@ func (s *stock) untilEnd(c toolscache.DoneChecker) toolscache.DoneChecker {
 		defer close(done)
 		select {
 		case <-c.Done():
-		case <-s.budget.epoch.ctx.Done():
+		case <-s.budget.options.Context.Done():
 		}
 	}()
 	return &settled{DoneChecker: c, done: done}

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -99,7 +98,6 @@ func someStock(t *testing.T, ctx context.Context) *stock { //nolint:revive // co
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	env := &environment{scheme: scheme, figures: newFigures(prometheus.NewRegistry(), false), limits: Limits{}.withDefaults()}
-	b := newBudget(&epoch{lifetime: lifetime{environment: env, ctx: ctx, tracker: newTracker(nil, func() {})}})
+	b := newBudget(someOptions(ctx, scheme, nil))
 	return b.newInformer(&toolscache.ListWatch{}, &corev1.Event{}, 0, toolscache.Indexers{}).(*stock)
 }

@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -123,12 +121,12 @@ func (s *stock) Received() {
 // causeOf says in fixed words why a list or watch failed; it is empty for a nil error.
 func causeOf(err error) string {
 	var panicked *panics.Error
-	var undeclared *undeclaredError
+	var explained *explainedError
 	switch {
 	case err == nil:
 		return ""
-	case errors.As(err, &undeclared):
-		text := undeclared.String()
+	case errors.As(err, &explained):
+		text := explained.why
 		return strings.ToUpper(text[:1]) + text[1:] + "."
 	case errors.As(err, &panicked):
 		return "The hub cannot decode the response of the API server."
@@ -172,19 +170,15 @@ func (b *budget) informers(now time.Time) []informer {
 }
 
 // isStale reports whether the informer has been unable to list and watch for too long.
-func (i informer) isStale(now time.Time, l Limits) bool {
+func (i informer) isStale(now time.Time, l cacheLimits) bool {
 	return i.cause != "" && now.Sub(i.since) >= l.StaleAfter
 }
 
 // lagsFor returns the first informer of a module that is not synced or Stale, and whether there is one: what its store
 // lacks may be there.
-func (e *epoch) lagsFor(module string, now time.Time) (informer, bool) {
-	b := e.budget.Load()
-	if b == nil {
-		return informer{}, false
-	}
+func (b *budget) lagsFor(module string, now time.Time) (informer, bool) {
 	for _, one := range b.informers(now) {
-		if slices.Contains(one.modules, module) && (!one.synced || one.isStale(now, e.limits)) {
+		if slices.Contains(one.modules, module) && (!one.synced || one.isStale(now, b.options.Limits)) {
 			return one, true
 		}
 	}
@@ -196,7 +190,7 @@ func (b *budget) stale(now time.Time) []informer {
 	kinds := map[string]informer{}
 	for _, one := range b.informers(now) {
 		worst, known := kinds[one.kind]
-		if one.isStale(now, b.epoch.limits) && (!known || one.since.Before(worst.since)) {
+		if one.isStale(now, b.options.Limits) && (!known || one.since.Before(worst.since)) {
 			kinds[one.kind] = one
 		}
 	}
@@ -210,58 +204,17 @@ func (b *budget) lookAtInformers() {
 	var next time.Time
 	for _, s := range b.inUse() {
 		s.mu.Lock()
-		if at := s.follows.next(now, b.epoch.limits); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		if at := s.follows.next(now, b.options.Limits); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 		s.mu.Unlock()
 	}
 	b.mu.Lock()
-	if b.epoch.ctx.Err() == nil && !next.IsZero() {
+	if b.options.Context.Err() == nil && !next.IsZero() {
 		b.looking.Reset(next.Sub(now))
 	}
 	b.mu.Unlock()
-	b.epoch.tracker.changed()
-}
-
-// noteStale says of an app that runs which of its informers are Stale. The modules go on with what the informers
-// hold, and leases go on, so the remote stays in its state.
-func (a *actor) noteStale(info *Info, now time.Time) {
-	e := a.epochs[a.machine.app.epoch]
-	if e == nil || !a.machine.app.lent() || e.budget.Load() == nil {
-		return
-	}
-	stale := e.budget.Load().stale(now)
-	if len(stale) == 0 {
-		return
-	}
-	for i, m := range info.Modules {
-		of := slices.IndexFunc(stale, func(one informer) bool { return slices.Contains(one.modules, m.Name) })
-		if of >= 0 && m.State == ModuleRunning {
-			info.Modules[i].Reason, info.Modules[i].Message = ReasonStale, clean(stale[of].says())
-		}
-	}
-	if info.App.Status != metav1.ConditionTrue {
-		return
-	}
-	info.App = staleFacet(stale, now, e.limits)
-	info.Reason, info.Message = summary(*info)
-}
-
-// staleFacet describes an app with Stale informers.
-func staleFacet(stale []informer, now time.Time, l Limits) Facet {
-	first := slices.MinFunc(stale, func(x, y informer) int { return x.since.Compare(y.since) })
-	f := Facet{metav1.ConditionTrue, ReasonStale, first.says()}
-	if now.Sub(first.since) >= l.StaleAfter+l.StaleTolerance {
-		f.Status = metav1.ConditionFalse
-	}
-	if len(first.modules) > 0 {
-		f.Message = "module " + strconv.Quote(first.modules[0]) + ": " + f.Message
-	}
-	if n := len(stale) - 1; n > 0 {
-		f.Message += fmt.Sprintf(" The same holds for %d other kinds.", n)
-	}
-	f.Message = clean(f.Message)
-	return f
+	b.options.Stale()
 }
 
 // says says what is wrong with the informer.

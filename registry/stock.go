@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,8 +47,8 @@ type stock struct {
 	sample      tally      // those that have been weighed
 	pages       pages      // of the list that comes in
 	follows     freshness
-	vain        int          // streamed lists in a row that ended at once
-	undeclared  []Undeclared // why the last request was refused that was refused for lack of permissions
+	vain        int    // streamed lists in a row that ended at once
+	explanation string // of the last refusal for lack of permissions; empty for none
 }
 
 // SetTransform sets what is done with every object besides counting it.
@@ -78,7 +80,7 @@ func (s *stock) transform(obj any) (any, error) {
 	})
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
-		s.budget.epoch.tracker.fail(&moduleError{reason: ReasonModuleFailed, err: fmt.Errorf("transform: %w", err)})
+		s.budget.options.Fail(fmt.Errorf("transform: %w", err))
 		return obj, nil
 	}
 	return out, err
@@ -136,7 +138,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 				s.begin(false)
 			}
 			err = panics.Catch(func() (err error) {
-				return decoding(transport.WithObserver(ctx, s), "list "+s.what, func(ctx context.Context) (err error) {
+				return s.budget.options.Decode(transport.WithObserver(ctx, s), "list "+s.what, func(ctx context.Context) (err error) {
 					list, err = inner.ListWithContext(ctx, o)
 					return err
 				})
@@ -145,7 +147,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			s.notePanic(err)
 			s.listed(ctx, err)
 			if err == nil {
-				s.budget.epoch.tracker.blocked(s.what, block{})
+				s.budget.options.Blocked(s.what, block{})
 				err = s.notePage(list, o.Continue != "")
 			}
 			return list, err
@@ -162,7 +164,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			if err != nil {
 				return nil, s.refused(ctx, s.explained(err), streams && o.ResourceVersion == "")
 			}
-			s.budget.epoch.tracker.blocked(s.what, block{})
+			s.budget.options.Blocked(s.what, block{})
 			s.watching()
 			return &drained{Interface: w, ended: s.watchEnded}, nil
 		},
@@ -174,7 +176,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 func (s *stock) notePanic(err error) {
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
-		s.budget.epoch.log.Error(err, "A list could not be decoded", "kind", s.kind, "stack", string(panicked.Stack))
+		s.budget.options.Log.Error(err, "A list could not be decoded", "kind", s.kind, "stack", string(panicked.Stack))
 	}
 }
 
@@ -239,3 +241,41 @@ func stripManagedFields(obj any) bool {
 	}
 	return false
 }
+
+// users returns the modules that use the informer.
+func (s *stock) users() []string {
+	s.budget.mu.Lock()
+	defer s.budget.mu.Unlock()
+	return slices.Clone(s.budget.watchers[s.kind])
+}
+
+// explain notes why the request under way was refused for lack of permissions; an empty text if that is not known.
+func (s *stock) explain(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.explanation = why
+}
+
+// explained returns the error of a list or watch, with the explanation if it was refused for lack of permissions.
+func (s *stock) explained(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.explanation == "" {
+		return err
+	}
+	return &explainedError{s.explanation, err}
+}
+
+// explainedError is the refusal of a list or watch, with an explanation.
+type explainedError struct {
+	why     string
+	refusal error
+}
+
+func (e *explainedError) Error() string { return e.why }
+
+// Unwrap returns the refusal.
+func (e *explainedError) Unwrap() error { return e.refusal }

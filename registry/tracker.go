@@ -27,12 +27,6 @@ type tracker struct {
 	cause   error            // set before broken is closed, and not again
 }
 
-// block says why the objects of a type cannot be had.
-type block struct {
-	reason, message string
-	missing         bool // the remote does not serve the type: nothing is wrong, it may come
-}
-
 type progress struct {
 	pending     int // controllers that wait for their initial objects
 	controllers []*watcher
@@ -162,7 +156,7 @@ func (p *progress) awaited() string {
 
 func (t *tracker) allMissing() bool {
 	for _, b := range t.blocks {
-		if !b.missing {
+		if b.cause != missing {
 			return false
 		}
 	}
@@ -205,7 +199,7 @@ func (t *tracker) waiting() Facet {
 	if !strings.HasPrefix(worst.message, of+" ") {
 		worst.message = of + ": " + worst.message
 	}
-	return Facet{Status: metav1.ConditionFalse, Reason: worst.reason, Message: clean(worst.message)}
+	return Facet{Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: clean(worst.message)}
 }
 
 // worst returns what an operator should look at first of all that is in the way. The caller holds the lock.
@@ -215,23 +209,20 @@ func (t *tracker) worst() block { return worstOf(t.blocks) }
 // another way, then what is merely missing.
 func worstOf(blocks map[string]block) block {
 	var worst block
-	rank := func(b block) int {
-		switch {
-		case b == block{}:
-			return 0
-		case b.missing:
-			return 1
-		case b.reason == ReasonForbidden:
-			return 3
-		}
-		return 2
-	}
 	for _, what := range slices.Sorted(maps.Keys(blocks)) {
-		if rank(blocks[what]) > rank(worst) {
+		if blocks[what].cause > worst.cause {
 			worst = blocks[what]
 		}
 	}
 	return worst
+}
+
+// reasonFor returns the reason of a condition for a block.
+func reasonFor(b block) string {
+	if b.cause == denied {
+		return ReasonForbidden
+	}
+	return ReasonWaiting
 }
 
 // worstFor returns what is in the way of a module that waits: of a kind that one of its controllers watches, or, if
@@ -272,7 +263,7 @@ func (t *tracker) info(name string, p *progress) ModuleInfo {
 		one.State, one.Reason, one.Message = ModuleFailed, p.failed.reason, clean(p.failed.err.Error())
 	case p.pending > 0 && len(t.blocks) > 0:
 		worst := t.worstFor(p)
-		one.State, one.Reason, one.Message = ModuleWaiting, worst.reason, clean(worst.message)
+		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.message)
 	case p.pending > 0 || !t.started:
 		one.State, one.Reason = ModuleStarting, ReasonStarting
 	default:

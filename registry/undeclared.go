@@ -13,7 +13,6 @@ import (
 
 	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
@@ -116,7 +115,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 		for _, user := range s.users() {
 			found = append(found, b.lackedBy(used, user)...)
 		}
-		s.refusedFor(found)
+		s.explain(explanationOf(found))
 	case g != nil:
 		found = b.lackedBy(used, g.module)
 	default:
@@ -127,6 +126,14 @@ func (b *rulebook) judge(r *http.Request, status int) {
 			b.log.Info("A module lacks a permission that it does not declare", "problem", u.String())
 		}
 	}
+}
+
+// explanationOf returns why an informer was refused; empty if the modules declare what they need.
+func explanationOf(found []Undeclared) string {
+	if len(found) == 0 {
+		return ""
+	}
+	return found[0].String()
 }
 
 // lackedBy returns the permission that each of some modules lacks, one of which has sent a request.
@@ -233,43 +240,4 @@ func (u use) undeclaredBy(m Module, inHub bool) string {
 	}
 	right.Verbs, right.ResourceNames = []string{strings.Join(missing, " and ")}, nil
 	return describeRight(right, place)
-}
-
-// undeclaredError is the refusal of a list or watch that a module does not declare.
-type undeclaredError struct {
-	Undeclared
-
-	refusal error
-}
-
-func (e *undeclaredError) Error() string { return e.String() }
-
-// Unwrap returns the refusal.
-func (e *undeclaredError) Unwrap() error { return e.refusal }
-
-// users returns the modules that use the informer.
-func (s *stock) users() []string {
-	s.budget.mu.Lock()
-	defer s.budget.mu.Unlock()
-	return slices.Clone(s.budget.watchers[s.kind])
-}
-
-// refusedFor notes which permissions the request under way was refused for that modules do not declare.
-func (s *stock) refusedFor(found []Undeclared) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.undeclared = found
-}
-
-// explained returns the error of a list or watch, with the cause if it was refused for what a module does not declare.
-func (s *stock) explained(err error) error {
-	if !apierrors.IsForbidden(err) {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.undeclared) == 0 {
-		return err
-	}
-	return &undeclaredError{s.undeclared[0], err}
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// newCache makes the cache of the app, as code of the hub sees it.
+func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
+	handlers := &handlers{limit: e.limits.ReconcileTimeout, goroutines: e.goroutines}
+	c, err := newBoundCache(config, o, e.cacheOptions(handlers))
+	if err != nil {
+		return nil, err
+	}
+	if err := e.addFilters(c); err != nil {
+		return nil, err
+	}
+	e.cache.Store(c)
+	e.figures.follow(e.ctx, e.name, c)
+	return &appCache{boundCache: c, guard: &guard{life: &e.lifetime, log: e.log}, handlers: handlers}, nil
+}
+
+func (e *epoch) cacheOptions(h *handlers) cacheOptions {
+	return cacheOptions{
+		Context: e.ctx, Scheme: e.scheme, Log: e.log, Timeout: e.config.Client.Timeout, Meter: e.intake,
+		Limits: cacheLimits{
+			MaxObjects: int64(e.limits.MaxObjects), MaxBytes: int64(e.limits.MaxCacheBytes),
+			StaleAfter: e.limits.StaleAfter, StaleTolerance: e.limits.StaleTolerance,
+			Refresh: e.limits.ReconcileTimeout,
+		},
+		Blocked: e.tracker.blocked, Missed: e.missed, Stale: e.tracker.changed, Arrived: h.check, Fail: e.cacheFailed,
+		Reader: readerIn, Decode: decoding,
+	}
+}
+
+// readerIn returns the module on whose behalf a context reads.
+func readerIn(ctx context.Context) string {
+	if g := guardOf(ctx); g != nil {
+		return g.module
+	}
+	return ""
+}
+
+// cacheFailed ends the app because of its cache.
+func (e *epoch) cacheFailed(err error) {
+	failed := &moduleError{reason: ReasonModuleFailed, err: err}
+	if over := (*overBudgetError)(nil); errors.As(err, &over) {
+		failed.module, failed.reason = over.Module, ReasonOverBudget
+	}
+	e.tracker.fail(failed)
+}
+
+// addFilters makes the filtered caches of the modules. The cache of a hub part has none: it holds objects of the hub.
+func (e *epoch) addFilters(c *boundCache) error {
+	if e.name == "" {
+		return nil
+	}
+	for i := range e.modules {
+		m := &e.modules[i]
+		by := &guard{module: m.name, life: &e.lifetime, log: e.log.WithValues("module", m.name)}
+		err := c.addFilters(m.name, e.filtersFor(m), by.transform)
+		if err != nil {
+			return &moduleError{module: m.name, reason: ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}
+		}
+	}
+	return nil
+}
+
+// filtersFor returns the filters of a module in an app. A module that does not run there has those of its hub part.
+func (e *epoch) filtersFor(m *entry) []filter {
+	var overrides []int
+	if i := slices.IndexFunc(e.chosen, func(c choice) bool { return c.name == m.name }); i >= 0 {
+		overrides = e.chosen[i].overrides
+	}
+	return m.cacheFilters(m.layers(overrides))
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// filter selects objects of a kind for one module, and which parts of them. It is the CacheFilter of the registry, which
+// documents it.
+type filter struct {
+	Object     client.Object
+	Labels     labels.Selector
+	Fields     fields.Selector
+	Namespaces []string
+	Transform  func(client.Object)
+}
+
+// String names what the filter selects.
+func (f filter) String() string {
+	var parts []string
+	if f.Labels != nil && !f.Labels.Empty() {
+		parts = append(parts, "labels "+f.Labels.String())
+	}
+	if f.Fields != nil && !f.Fields.Empty() {
+		parts = append(parts, "fields "+f.Fields.String())
+	}
+	if len(f.Namespaces) > 0 {
+		parts = append(parts, "namespaces "+strings.Join(slices.Compact(slices.Sorted(slices.Values(f.Namespaces))), ","))
+	}
+	if f.Transform != nil {
+		parts = append(parts, "transformed")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// check reports what is wrong with the filter itself.
+func (f filter) check() error {
+	switch {
+	case f.Object == nil:
+		return errors.New("a cache filter has no Object: set an empty object of the kind")
+	case f.Labels != nil && !f.Labels.Empty() && f.Labels.String() == "", f.Fields != nil && !f.Fields.Empty() && f.Fields.String() == "":
+		return fmt.Errorf("the cache filter of %T selects nothing, which API servers take for all objects: name what it selects", f.Object)
+	case slices.Contains(f.Namespaces, ""):
+		return fmt.Errorf("the cache filter of %T has a namespace without a name: leave out Namespaces for all of them", f.Object)
+	case f.String() == "":
+		return fmt.Errorf("the cache filter of %T leaves out nothing: set Labels, Fields, Namespaces or Transform", f.Object)
+	}
+	return nil
+}
+
+// checkFilters reports what is wrong with the filters of one module. The scheme may not know all kinds yet.
+func checkFilters(s *runtime.Scheme, all []filter) error {
+	var problems []error
+	seen := map[string]bool{}
+	for _, f := range all {
+		if err := f.check(); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		what := nameOfKind(f.Object)
+		kind := what
+		if known, err := apiutil.GVKForObject(f.Object, s); err == nil {
+			kind = known.String()
+		}
+		if seen[kind] {
+			problems = append(problems, fmt.Errorf("there are two cache filters of %s: one module has one filter per kind", what))
+		}
+		seen[kind] = true
+	}
+	return errors.Join(problems...)
+}
+
+func nameOfKind(obj client.Object) string {
+	if one, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return one.GroupVersionKind().String()
+	}
+	return typeOf(obj)
+}
+
+// filters are the filtered caches of an app by the module that reads from them, and by kind.
+type filters map[string]map[schema.GroupVersionKind]*boundCache
+
+// addFilters makes the filtered caches of a module, before the cache starts. call calls a Transform. A cache is shared with
+// other modules whose filters are alike.
+func (c *boundCache) addFilters(module string, filters []filter, call func(func())) error {
+	if err := checkFilters(c.options.Scheme, filters); err != nil {
+		return err
+	}
+	for _, f := range filters {
+		err := c.filters.add(module, f, c.options.Scheme, func(key string) (one *boundCache, err error) {
+			if one = c.alike[key]; one != nil && f.Transform == nil {
+				return one, nil
+			}
+			one, err = c.inner(f, call)
+			c.alike[key] = one
+			return one, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a filter of a module. newCache returns a cache for what key names.
+func (f filters) add(module string, one filter, s *runtime.Scheme, newCache func(key string) (*boundCache, error)) error {
+	kind, err := apiutil.GVKForObject(one.Object, s)
+	if err != nil {
+		return err
+	}
+	if f[module] == nil {
+		f[module] = map[schema.GroupVersionKind]*boundCache{}
+	}
+	if f[module][kind] != nil {
+		return fmt.Errorf("there are two cache filters of %s: one module has one filter per kind", kind)
+	}
+	f[module][kind], err = newCache(kind.String() + ": " + one.String())
+	return err
+}
+
+// all yields each cache once.
+func (f filters) all() iter.Seq[*boundCache] {
+	return func(yield func(*boundCache) bool) {
+		seen := map[*boundCache]bool{}
+		for _, kinds := range f {
+			for _, one := range kinds {
+				if !seen[one] && !yield(one) {
+					return
+				}
+				seen[one] = true
+			}
+		}
+	}
+}
+
+// in returns o with the filter, within the namespaces that the Cluster has. call calls the Transform.
+func (f filter) in(o cache.Options, cluster []string, call func(func())) cache.Options {
+	o.DefaultLabelSelector, o.DefaultFieldSelector = f.Labels, f.Fields
+	if f.Transform != nil {
+		o.DefaultTransform = transformWith(f.Transform, call)
+	}
+	if len(f.Namespaces) == 0 {
+		return o
+	}
+	o.DefaultNamespaces = map[string]cache.Config{}
+	for _, namespace := range f.Namespaces {
+		if len(cluster) == 0 || slices.Contains(cluster, namespace) {
+			o.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	if len(o.DefaultNamespaces) == 0 { // No namespace at all would be taken for all of them.
+		none := fields.OneTermEqualSelector("metadata.namespace", f.Namespaces[0])
+		o.DefaultNamespaces[cluster[0]] = cache.Config{FieldSelector: none}
+	}
+	return o
+}
+
+// transformWith returns a transform that is called with call.
+func transformWith(transform func(client.Object), call func(func())) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		if one, ok := obj.(client.Object); ok {
+			call(func() { transform(one) })
+		}
+		return obj, nil
+	}
+}
+
+// kindIn returns the kind of an object or of the objects of a list.
+func kindIn(s *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind, error) {
+	kind, err := apiutil.GVKForObject(obj, s)
+	if _, isList := obj.(client.ObjectList); isList {
+		kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	}
+	return kind, err
+}
+
+// isFiltered reports whether a module has filters.
+func (c *boundCache) isFiltered(module string) bool { return len(c.filters[module]) > 0 }
+
+// seenBy returns the cache from which a module reads objects, which is c unless the module has a filter.
+func (c *boundCache) seenBy(module string, obj runtime.Object) *boundCache {
+	if !c.isFiltered(module) {
+		return c
+	}
+	kind, err := kindIn(c.options.Scheme, obj)
+	if err != nil {
+		return c // which returns the same error
+	}
+	return c.seenByKind(module, kind)
+}
+
+// seenByKind is seenBy for a kind.
+func (c *boundCache) seenByKind(module string, kind schema.GroupVersionKind) *boundCache {
+	if one := c.filters[module][kind]; one != nil {
+		return one
+	}
+	return c
+}
+
+// filteredReader reads what a module sees of the cache of an app. It outlives the life of the hub part that asked for it
+// first, and so knows no more of it than the name of the module.
+type filteredReader struct {
+	all    *boundCache
+	module string
+}
+
+// Get reads one object.
+func (r filteredReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return r.all.seenBy(r.module, obj).Get(ctx, key, obj, opts...)
+}
+
+// List reads objects.
+func (r filteredReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return r.all.seenBy(r.module, list).List(ctx, list, opts...)
+}

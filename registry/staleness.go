@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// noteStale says of an app that runs which of its informers are Stale. The modules go on with what the informers
+// hold, and leases go on, so the remote stays in its state.
+func (a *actor) noteStale(info *Info, now time.Time) {
+	e := a.epochs[a.machine.app.epoch]
+	if e == nil || !a.machine.app.lent() || e.cache.Load() == nil {
+		return
+	}
+	stale := e.cache.Load().stale(now)
+	if len(stale) == 0 {
+		return
+	}
+	for i, m := range info.Modules {
+		of := slices.IndexFunc(stale, func(one informer) bool { return slices.Contains(one.modules, m.Name) })
+		if of >= 0 && m.State == ModuleRunning {
+			info.Modules[i].Reason, info.Modules[i].Message = ReasonStale, clean(stale[of].says())
+		}
+	}
+	if info.App.Status != metav1.ConditionTrue {
+		return
+	}
+	info.App = staleFacet(stale, now, e.limits)
+	info.Reason, info.Message = summary(*info)
+}
+
+// staleFacet describes an app with Stale informers.
+func staleFacet(stale []informer, now time.Time, l Limits) Facet {
+	first := slices.MinFunc(stale, func(x, y informer) int { return x.since.Compare(y.since) })
+	f := Facet{metav1.ConditionTrue, ReasonStale, first.says()}
+	if now.Sub(first.since) >= l.StaleAfter+l.StaleTolerance {
+		f.Status = metav1.ConditionFalse
+	}
+	if len(first.modules) > 0 {
+		f.Message = "module " + strconv.Quote(first.modules[0]) + ": " + f.Message
+	}
+	if n := len(stale) - 1; n > 0 {
+		f.Message += fmt.Sprintf(" The same holds for %d other kinds.", n)
+	}
+	f.Message = clean(f.Message)
+	return f
+}
