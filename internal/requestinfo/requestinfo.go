@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requestinfo reads the paths of requests to Kubernetes API servers. It is the only parser of such paths: deadlines
-// and limits of responses, spans and observe mode must agree about what a request is about.
+// Package requestinfo reads the paths of requests to Kubernetes API servers. It is the only parser of such paths:
+// deadlines and limits of responses, spans and observe mode must agree about the resource of a request.
 package requestinfo
 
 import (
@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Info is what a request to the API is about. The zero Info is not a request to the API.
+// Info describes the resource of a request to the API. The zero Info is not a request to the API.
 type Info struct {
 	Group, Version, Namespace, Resource, Name, Subresource string
 }
 
-// Of reads a path of the API, such as /apis/apps/v1/namespaces/a/deployments/b/scale. A server may have a prefix before it.
-// The first part of the path that looks like an API is the API: what follows may contain any name and path, such as that
-// of a proxied request.
+// Of reads a path of the API, such as /apis/apps/v1/namespaces/a/deployments/b/scale. A server may have a prefix before
+// it. The first part of the path that looks like an API is the API: the rest may contain any name and path, such as the
+// path of a proxied request.
 func Of(path string) Info {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	info, rest, found := find(parts, IsVersion)

@@ -7,22 +7,22 @@ import (
 	"fmt"
 )
 
-// maxNesting is how deep the values of an answer may be nested. An object of Kubernetes is nested some
-// dozen times, that of a CRD a hundred.
+// maxNesting is the maximum nesting depth of the values of a response. Kubernetes objects are nested some dozen levels
+// deep, CRDs a hundred.
 const maxNesting = 1000
 
-// What JSON turns into, in bytes of memory: as maps, as client-go decodes it without types, and an
-// object in a list as one of the larger structures of Kubernetes, of which a list is made of.
+// The memory that decoded JSON takes, in bytes: maps, as client-go decodes it without types, and for an object in a
+// list one of the larger structures of Kubernetes.
 const (
-	costOfValue   = 32  // each one that follows another in a list
-	costOfField   = 128 // each one that follows another in an object
+	costOfValue   = 32  // each further value in a list
+	costOfField   = 128 // each further field in an object
 	costOfObject  = 48
 	costOfFields  = 256  // of an object that has any
-	costOfElement = 1536 // an object in a list, besides
+	costOfElement = 1536 // an object in a list, in addition
 )
 
-// jsonMeter measures JSON while it comes in, without understanding it: a body that is none passes,
-// for the decoder to refuse. It takes about a fifth of the time that decoding takes.
+// jsonMeter measures JSON while it arrives, without validating it: the decoder refuses a body that is not JSON. It
+// takes about a fifth of the time that decoding takes.
 type jsonMeter struct {
 	bill
 	stream bool // the body is one event after the other, each of which may be so large
@@ -31,7 +31,7 @@ type jsonMeter struct {
 	depth     int
 	lists     [maxNesting/64 + 1]uint64 // at which depths there is a list, as bits
 	opened    bool                      // an object, which has no field yet
-	number    number                    // what has come in of a string, or of a value that is none
+	number    number                    // the received part of a string, or of a value that is not a string
 	quoted    bool                      // inside a string
 	backslash bool                      // an odd number of them has just come
 }
@@ -47,7 +47,7 @@ func (m *jsonMeter) Read(piece []byte) error {
 	return m.checkSize()
 }
 
-// step takes in what comes next, and returns how many bytes that were.
+// step consumes the next token or part of it, and returns its number of bytes.
 func (m *jsonMeter) step(piece []byte) (n int, err error) {
 	n = 1
 	if m.quoted {
@@ -56,7 +56,7 @@ func (m *jsonMeter) step(piece []byte) (n int, err error) {
 		return n, err
 	}
 	switch c := piece[0]; c {
-	case '"', '{', '}', '[', ']', ',', ':': // what values end with, and begin with
+	case '"', '{', '}', '[', ']', ',', ':': // the characters that begin or end values
 		if err := m.endNumber(); err != nil {
 			return 0, err
 		}
@@ -91,7 +91,7 @@ func (m *jsonMeter) punctuate(c byte) (err error) {
 	return err
 }
 
-// endNumber refuses what has come in if it is a number that is huge.
+// endNumber refuses the received number if it is oversized.
 func (m *jsonMeter) endNumber() error {
 	if !m.number.other && m.number.mantissa > 0 && m.number.isHuge() {
 		return errHuge
@@ -100,7 +100,7 @@ func (m *jsonMeter) endNumber() error {
 	return nil
 }
 
-// skip returns the length of what belongs to a string, with the quote that ends it.
+// skip returns the length of the rest of a string, including the quote that ends it.
 func (m *jsonMeter) skip(piece []byte) (int, error) {
 	end := bytes.IndexByte(piece, '"')
 	text := piece
@@ -110,7 +110,7 @@ func (m *jsonMeter) skip(piece []byte) (int, error) {
 	before := bytes.TrimRight(text, `\`)
 	odd := (len(text)-len(before))%2 == 1
 	if len(before) == 0 {
-		odd = odd != m.backslash // they go on from the piece before
+		odd = odd != m.backslash // they continue from the previous piece
 	}
 	if !m.number.other && len(text) > 0 {
 		m.number.add(text)
@@ -148,7 +148,7 @@ func (m *jsonMeter) open(list bool) error {
 
 func (m *jsonMeter) isList(depth int) bool { return m.lists[depth/64]>>(depth%64)&1 == 1 }
 
-// close notes the end of an object or a list. With that of the outermost one the next event begins.
+// close notes the end of an object or a list. After the outermost object the next event begins.
 func (m *jsonMeter) close() error {
 	m.opened = false
 	m.depth = max(m.depth-1, 0)

@@ -34,15 +34,15 @@ const (
 	// maxEvent is the size of one event of a watch, in bytes. client-go accepts no larger event, but reads it to its end
 	// first.
 	maxEvent = 16 << 20
-	// MaxOverCache is by how much the objects of a response may exceed what the app may keep, in bytes: some of it is
-	// dropped before it is kept, such as managedFields.
+	// MaxOverCache is the number of bytes by which the objects of a response may exceed the budget of the cache: some
+	// of their data, such as managedFields, is dropped before they are stored.
 	MaxOverCache = 64 << 20
 )
 
 // ErrTooLarge is the error of a response that exceeds a limit.
 var ErrTooLarge = kubeconfig.NewNotHealthyError(
-	"the answer of the API server is larger than the hub accepts",
-	"The API server sends more in one answer than the hub accepts; look for objects that are "+
+	"the response of the API server is larger than the hub accepts",
+	"The API server sends more in one response than the hub accepts; look for objects that are "+
 		"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less (spec.namespaces).")
 
 const (
@@ -81,7 +81,7 @@ func (i *Limiter) Wait(ctx context.Context, n int64) error {
 	for n > 0 {
 		part := min(n, int64(i.Pace.Burst()))
 		if err := i.Pace.WaitN(ctx, int(part)); err != nil {
-			return fmt.Errorf("wait until the answer may be read: %w", err)
+			return fmt.Errorf("wait until the response may be read: %w", err)
 		}
 		n -= part
 	}

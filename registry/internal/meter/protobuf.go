@@ -10,12 +10,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// protobufMeter follows protobuf through the types that it will be decoded to, while it comes in, and
-// charges what their decoders will allocate. Without the types nothing could be said: two bytes may be
-// an empty string, or a container.
+// protobufMeter follows protobuf through the types that it will be decoded to, while it arrives, and charges the memory
+// that their decoders will allocate. The meter needs the types: two bytes may be an empty string, or a container.
 //
-// An answer is four bytes and then a runtime.Unknown: first the kind of an object, then the object. A
-// watch is one event after the other, each of which begins with its length and has such an answer in it.
+// A response is four bytes and then a runtime.Unknown: first the kind of an object, then the object. A watch is a
+// sequence of events, each of which begins with its length and contains such a response.
 type protobufMeter struct {
 	bill
 	shapes *Schemas
@@ -53,13 +52,13 @@ const (
 	protobufPrefix = 4       // bytes before an object
 	maxKind        = 256     // bytes of an apiVersion or kind
 	maxQuantity    = 64      // bytes of a resource.Quantity
-	endless        = 1 << 40 // bytes: what comes in is bounded elsewhere
+	endless        = 1 << 40 // bytes: the length of the input is bounded elsewhere
 	// maxField is the largest number of a field. Decoders cut it to 32 bits, so that a larger one would be
 	// another field to them than to the meter.
 	maxField = 1<<29 - 1
 )
 
-var errProtobuf = fmt.Errorf("the protobuf of an answer cannot be understood: %w", kubeconfig.ErrNotKubernetes)
+var errProtobuf = fmt.Errorf("the protobuf of a response cannot be parsed: %w", kubeconfig.ErrNotKubernetes)
 
 func newProtobufMeter(b bill, s *Schemas, stream bool) *protobufMeter {
 	m := &protobufMeter{bill: b, shapes: s, stream: stream}
@@ -84,7 +83,7 @@ func (m *protobufMeter) Read(piece []byte) error {
 	return nil
 }
 
-// step takes in what comes next, and returns how many bytes that were.
+// step consumes the next field or part of it, and returns its number of bytes.
 func (m *protobufMeter) step(piece []byte) (int, error) {
 	switch {
 	case m.skip > 0:
@@ -127,7 +126,7 @@ func (m *protobufMeter) checkQuantity() error {
 // beginEvent takes a byte of the length that an event begins with.
 func (m *protobufMeter) beginEvent(b byte) error {
 	if !m.stream {
-		return errProtobuf // nothing follows an answer
+		return errProtobuf // nothing follows a response
 	}
 	m.prefix = append(m.prefix, b)
 	if len(m.prefix) < protobufPrefix {
@@ -204,7 +203,7 @@ func (m *protobufMeter) enter(field fieldType, length int64) error {
 	return m.charge(cost)
 }
 
-// enterEnvelope looks into what an object comes in.
+// enterEnvelope enters the runtime.Unknown that wraps an object.
 func (m *protobufMeter) enterEnvelope(field fieldType, at, length int64) error {
 	switch field.role {
 	case roleAPIVersion, roleKind:
@@ -230,7 +229,7 @@ func (m *protobufMeter) enterEnvelope(field fieldType, at, length int64) error {
 		m.inObject = true
 		shape := m.shapes.ofKind(schema.FromAPIVersionAndKind(string(m.kind[0]), string(m.kind[1])))
 		if shape == nil {
-			return fmt.Errorf("%w: it has an object of a kind that was not asked for", errProtobuf)
+			return fmt.Errorf("%w: it has an object of a kind that was not requested", errProtobuf)
 		}
 		m.within = append(m.within, message{shape, at + length})
 		return m.charge(shape.size)

@@ -8,13 +8,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// errHuge says that there is a number which no API server can have.
-var errHuge = fmt.Errorf("the answer has a number with far too many digits: %w", kubeconfig.ErrNotKubernetes)
+// errHuge reports a number that no API server can have.
+var errHuge = fmt.Errorf("the response has a number with far too many digits: %w", kubeconfig.ErrNotKubernetes)
 
-// number finds out, piece by piece, whether a text is a number that takes a resource.Quantity very long to
-// read. It writes out all digits that an exponent stands for, and nothing can stop it: 1e-10000000 takes five
-// seconds, and 1e-2000000000 hours and gigabytes. A few digits with a large positive exponent are rounded at
-// once.
+// number determines, piece by piece, whether a text is a number that resource.Quantity takes very long to parse.
+// Quantity writes out all digits of an exponent, and nothing can interrupt it: 1e-10000000 takes five seconds, and
+// 1e-2000000000 hours and gigabytes. A few digits with a large positive exponent are rounded at once.
 type number struct {
 	other    bool // it is no number
 	mantissa int  // digits
@@ -55,7 +54,7 @@ func (n *number) take(c byte) {
 	}
 }
 
-// isHuge reports whether what has come in is such a number.
+// isHuge reports whether the received text is such a number.
 func (n *number) isHuge() bool {
 	return !n.other && (n.mantissa > maxDigits ||
 		n.hasE && n.exponent > maxExponentDigits && (n.negative || n.mantissa > maxDigitsWithE))

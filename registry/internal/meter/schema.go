@@ -15,22 +15,21 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// messageType is what a protobuf message is decoded to: a Go type, as far as the decoder's memory goes.
+// messageType is the Go type that a protobuf message is decoded to, reduced to the memory that its decoder allocates.
 type messageType struct {
 	size   int64 // of the type
 	fields map[uint64]fieldType
 }
 
-// fieldType is a field of a message. Its zero value is one that is dropped, or that takes nothing but
-// its bytes.
+// fieldType is a field of a message. Its zero value is a field that is dropped, or that takes only its bytes.
 type fieldType struct {
 	cost    int64        // each time it comes, in bytes of memory
 	perByte int64        // of its length; 0 means 1
-	message *messageType // what it has in it, or nil
+	message *messageType // the type of its value, or nil
 	role    role
 }
 
-// role tells the fields that objects come in from those of objects.
+// role distinguishes the fields of the envelope from the fields of objects.
 type role int
 
 const (
@@ -42,7 +41,7 @@ const (
 	roleQuantity
 )
 
-// Schemas knows the shape of every kind that may be decoded, and of what objects come in.
+// Schemas has the shape of every kind that may be decoded, and of the envelopes of objects.
 type Schemas struct {
 	schemes []*runtime.Scheme
 
@@ -56,10 +55,10 @@ type Schemas struct {
 	byType map[reflect.Type]*messageType
 }
 
-// NewSchemas returns the shapes of the kinds that apps with this scheme know, and of those that every
-// client knows: its clients take protobuf of no others.
+// NewSchemas returns the shapes of the kinds in this scheme, and of the kinds that every client knows: clients with
+// this scheme accept protobuf of no other kinds.
 func NewSchemas(app *runtime.Scheme) *Schemas {
-	anyServer := runtime.NewScheme() // has the kinds that any API server can answer with
+	anyServer := runtime.NewScheme() // the kinds that any API server can respond with
 	metav1.AddToGroupVersion(anyServer, metav1.SchemeGroupVersion)
 	metav1.AddToGroupVersion(anyServer, schema.GroupVersion{Version: "v1"})
 	if err := metav1.AddMetaToScheme(anyServer); err != nil {
@@ -76,7 +75,7 @@ func NewSchemas(app *runtime.Scheme) *Schemas {
 	}
 }
 
-// ofKind returns the shape of a kind, or nil if nobody knows it.
+// ofKind returns the shape of a kind, or nil if the kind is unknown.
 func (s *Schemas) ofKind(gvk schema.GroupVersionKind) *messageType {
 	if known, ok := s.byKind.Load(gvk); ok {
 		one, _ := known.(*messageType)
@@ -123,8 +122,8 @@ func (s *Schemas) add(t reflect.Type) *messageType {
 	return one
 }
 
-// protobufField returns the number of a field in protobuf, from its tag. Whether it comes many times the
-// tag does not say reliably: that of a Pod's tolerations has "opt", like those of many lists.
+// protobufField returns the number of a field in protobuf, from its tag. The tag does not reliably tell whether the
+// field is repeated: the tag of a Pod's tolerations has "opt", like the tags of many lists.
 func protobufField(f reflect.StructField) (number uint64, ok bool) {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 3 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Sizeof estimates how many bytes of memory the objects take up: what their pointers, strings, slices
-// and maps lead to, without what the allocator rounds up. It takes some microseconds for an object.
+// Sizeof estimates how many bytes of memory the objects take up, with everything that their pointers, strings, slices
+// and maps reference, and without the rounding of the allocator. It takes some microseconds for an object.
 func Sizeof(objs ...any) int64 {
 	var sum uintptr
 	for _, obj := range objs {
@@ -16,10 +16,10 @@ func Sizeof(objs ...any) int64 {
 			sum += v.Type().Size() + behind(v)
 		}
 	}
-	return int64(sum) //nolint:gosec // Nobody has an object of 2^63 bytes.
+	return int64(sum) //nolint:gosec // No object has 2^63 bytes.
 }
 
-// behind returns the bytes that v leads to, besides its own.
+// behind returns the bytes that v references, without its own.
 func behind(v reflect.Value) uintptr {
 	switch v.Kind() {
 	case reflect.String:
@@ -72,8 +72,8 @@ func behindEntries(v reflect.Value) uintptr {
 // mapHeader is the size of a map without entries.
 const mapHeader = 48
 
-// slots returns for how many entries a map of n has room: none before the first one, then eight, then a power
-// of two of which at most seven eighths are used.
+// slots returns the capacity of a map with n entries: zero for an empty map, then eight, then a power of two of which
+// at most seven eighths are used.
 func slots(n int) uintptr {
 	if n == 0 {
 		return 0

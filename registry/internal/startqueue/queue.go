@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package startqueue limits how many operations of one kind run at the same time, and decides which one is next. The
-// registry has two queues: one for the starts of apps, one for the first contact with a remote.
+// Package startqueue limits how many operations of one kind run at the same time, and decides which operation is next.
+// The registry has two queues: one for the starts of apps, one for the first contact with a remote.
 package startqueue
 
 import (

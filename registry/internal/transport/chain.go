@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-// Limits that no configuration raises. Those of responses are in response.go.
+// Limits that no configuration raises. The limits of responses are in response.go.
 const (
 	// maxRetryAfter is how long a remote may make client-go wait before a retry. client-go
 	// honours any number of seconds, ten times in a row.
@@ -41,8 +41,8 @@ type Chain struct {
 	Timeout     time.Duration  // of a request that is neither a list nor a stream
 	Meter       *meter.Limiter // limits the memory that responses take
 	Heard       *atomic.Int64  // when bytes of a list last arrived, in nanoseconds since 1970; may be nil
-	// Decorated sends a request by way of the decorations of the operator, whose innermost transport is that of
-	// Undecorated. It is nil if there are no decorations.
+	// Decorated sends a request by way of the decorations of the operator, whose innermost transport is the transport
+	// of Undecorated. It is nil if there are no decorations.
 	Decorated http.RoundTripper
 	Traffic   *Traffic    // counts requests; nil counts nothing
 	Intercept Interceptor // nil for none
@@ -105,7 +105,7 @@ func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 	case kindList:
 		timeout = listTimeout
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %s: %w", timeout, context.DeadlineExceeded))
+	ctx, stop := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no response within %s: %w", timeout, context.DeadlineExceeded))
 	return ctx, func() {
 		stop()
 		done()

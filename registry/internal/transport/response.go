@@ -30,9 +30,9 @@ const (
 )
 
 var (
-	errRedirect = errors.New("the API server answered with a redirect, which is refused: " +
+	errRedirect = errors.New("the API server responded with a redirect, which the hub refuses:  " +
 		"it would send the credentials elsewhere; put the final address into the kubeconfig")
-	errUpgrade = fmt.Errorf("the API server switched to another protocol, which nobody asked for: %w",
+	errUpgrade = fmt.Errorf("the API server switched to another protocol without a request for it: %w",
 		kubeconfig.ErrNotKubernetes)
 )
 
@@ -71,7 +71,7 @@ func checkType(r *http.Request, response *http.Response, kind requestKind) error
 	case form == runtime.ContentTypeJSON, form == runtime.ContentTypeProtobuf:
 		return nil
 	case isObjects, strings.HasSuffix(form, "yaml") && !strings.Contains(r.Header.Get("Accept"), "yaml"):
-		return fmt.Errorf("the answer is neither JSON nor protobuf: %w", kubeconfig.ErrNotKubernetes)
+		return fmt.Errorf("the response is neither JSON nor protobuf: %w", kubeconfig.ErrNotKubernetes)
 	}
 	return nil
 }
@@ -97,11 +97,11 @@ func (c *Chain) maxBodyOf(response *http.Response, kind requestKind) int64 {
 	return maxBody
 }
 
-// boundBody is the body of a response. It ends a body that is too large with meter.ErrTooLarge, holds up
-// one that brings it too fast, and releases the request's context when it is closed.
+// boundBody is the body of a response. It ends a body that is too large with meter.ErrTooLarge, delays a body that
+// grows too fast, and releases the request's context when it is closed.
 type boundBody struct {
 	io.ReadCloser
-	ctx    context.Context //nolint:containedctx // A Read has none of its own.
+	ctx    context.Context //nolint:containedctx // Read has no parameter for it.
 	cancel context.CancelFunc
 	intake *meter.Limiter
 	began  time.Time
@@ -110,7 +110,7 @@ type boundBody struct {
 	left   int64
 	silent *time.Timer // ends the response; nil for a response that may be silent
 	over   atomic.Bool // silent has ended it
-	// observer is that of a watch; nil for other responses.
+	// observer is the observer of a watch; nil for other responses.
 	observer  WatchObserver
 	bookmarks int // that the watch has brought, counted up to two
 }
@@ -146,8 +146,8 @@ func (c *Chain) boundBody(r *http.Request, response *http.Response, kind request
 // enoughBookmarks is how many bookmarks prove that the API server sends them while nothing else happens.
 const enoughBookmarks = 2
 
-// noteBookmarks tells the observer that the API server sends bookmarks while nothing else happens. One bookmark alone may
-// be that of the end of the initial objects. A bookmark that is cut in two is missed; others follow.
+// noteBookmarks tells the observer that the API server sends bookmarks while nothing else happens. A single bookmark
+// may mark the end of the initial objects. A bookmark that is cut in two is missed; others follow.
 func (b *boundBody) noteBookmarks(p []byte) {
 	if b.bookmarks >= enoughBookmarks {
 		return

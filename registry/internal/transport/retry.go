@@ -28,8 +28,8 @@ const (
 
 // ErrConnections is the error of a request for which the server has closed too many connections.
 var ErrConnections = kubeconfig.NewNotHealthyError(
-	"the server closes every connection before it has answered",
-	"The server closes every connection before it has answered; look at whatever stands between the hub and it.")
+	"the server closes every connection before it responds",
+	"The server closes every connection before it responds; check the proxies and load balancers between the hub and the server.")
 
 // SendLimited sends a request, and returns ErrConnections when the request has used too many connections. A deadline that
 // passes while the request waits for another connection is ErrConnections, too: the server has closed all connections

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Traffic counts the requests of one app. The counters are looked up once; those of an app that outlives the removal of its
-// remote are no longer exported.
+// Traffic counts the requests of one app. The counters are looked up once; the counters of an app that outlives the
+// removal of its remote are no longer exported.
 type Traffic struct {
 	ByClass   [6]prometheus.Counter // by the first digit of the status; 0 for no response
 	Throttled prometheus.Counter    // seconds of waiting for the rate limit

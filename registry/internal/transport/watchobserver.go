@@ -9,7 +9,7 @@ import "context"
 type WatchObserver interface {
 	// Received is called when bytes have arrived.
 	Received()
-	// AwaitsBookmarks reports whether SendsBookmarks shall be called. It is asked once for each watch.
+	// AwaitsBookmarks reports whether the observer wants calls of SendsBookmarks. It is called once for each watch.
 	AwaitsBookmarks() bool
 	// SendsBookmarks is called when it is known that the API server sends bookmarks of the kind, so that silence means
 	// that something is wrong.
