@@ -11,8 +11,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// errand calls a function that the monitor must not wait for, and that may be a module's: in a goroutine of its own,
-// once at a time. A call that is wanted while the function runs follows it; several such calls become one.
+// errand calls a function, possibly a module's, that the monitor must not wait for: in its own goroutine, one call at a
+// time. A call that is requested while the function runs follows it; several such requests become one call.
 type errand struct {
 	f     func()
 	state atomic.Int32

@@ -21,12 +21,12 @@ import (
 const (
 	defaultInterval = 10 * time.Second
 	defaultMisses   = 3
-	// ReconcileTimeout bounds one call of a reconciler of the hub's own, so that workers which all wait for a slow
-	// API server come back before three heartbeats are missed.
+	// ReconcileTimeout bounds a call of the hub's own reconcilers, so that workers that all wait for a slow API server
+	// are free again before three heartbeats are missed.
 	ReconcileTimeout = 2 * defaultInterval
 )
 
-// checksPerInterval is how often in an interval the monitor looks at each heart.
+// checksPerInterval is how often the monitor checks each heart within an interval.
 const checksPerInterval = 20
 
 // Options configure a Monitor. The zero value is a good one.
@@ -39,7 +39,8 @@ type Options struct {
 	Log logr.Logger
 }
 
-// Subject names what is watched. A subject with a Module is shown only; any other subject is vital.
+// Subject names a part of the hub that is watched. A subject with a Module is only reported; any other subject is
+// vital.
 type Subject struct {
 	// Module is the module whose hub part the subject belongs to. Default: none, the subject is the hub's own.
 	Module string
@@ -63,8 +64,8 @@ func (s Subject) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Monitor sends heartbeats and notes which of them are missed. Its methods may be called from any goroutine, and
-// those that watch something may be called on nil, which watches nothing.
+// Monitor sends heartbeats and notes which of them are missed. Its methods may be called from any goroutine, and the
+// methods that start a watch may be called on nil, which watches nothing.
 type Monitor struct {
 	interval time.Duration
 	misses   int
@@ -75,14 +76,14 @@ type Monitor struct {
 
 	errands sync.WaitGroup // of all hearts
 
-	mu      sync.Mutex // protects the fields, and what hearts say that it protects; held across no callback
+	mu      sync.Mutex // protects the fields, and the fields of hearts marked so; never held across a callback
 	hearts  map[*Heart]struct{}
 	told    []func(Subject)
 	running bool
 	checked time.Duration // when the last check was finished, by the monitor's clock; of the beginning before the first
 }
 
-// self is the subject that stands for the monitor's own goroutine.
+// self is the subject that represents the monitor's own goroutine.
 func self() Subject { return Subject{Controller: "liveness"} }
 
 // New returns a monitor that sends nothing before Run is called.
@@ -117,14 +118,14 @@ type Heart struct {
 	beaten  atomic.Bool // since the monitor looked last
 
 	// The monitor's mutex protects the fields below. Times are of the monitor's clock.
-	due     time.Duration // when the next heartbeat is to be sent
-	asked   bool          // a heartbeat is on its way
+	due     time.Duration // when the next heartbeat is due
+	asked   bool          // a heartbeat was sent and has not arrived
 	askedAt time.Duration
 	missed  int
 }
 
-// Watch watches a subject until Stop is called. ask is called for each heartbeat, in a goroutine of its own and once at
-// a time: it makes the subject call Beat. An ask that does not return delays the heartbeats of this subject alone.
+// Watch watches a subject until Stop is called. Each heartbeat calls ask in a separate goroutine, one call at a time:
+// ask makes the subject call Beat. An ask that does not return delays the heartbeats of this subject only.
 func (m *Monitor) Watch(s Subject, ask func(*Heart)) *Heart {
 	if m == nil {
 		return nil
@@ -157,11 +158,11 @@ func (h *Heart) Stop() {
 	delete(h.monitor.hearts, h)
 }
 
-// leaveAfter is how long Run waits at its end for asks that have not returned.
+// leaveAfter is how long Run waits at its end for calls of ask that have not returned.
 const leaveAfter = time.Second
 
-// Run sends heartbeats until ctx ends. An ask, or a function of Notify, that does not return within a second
-// after that is left behind: it may be a module's.
+// Run sends heartbeats until ctx ends. Run leaves behind a call of ask, or of a function of Notify, that does not
+// return within a second after that: the function may be a module's.
 func (m *Monitor) Run(ctx context.Context) {
 	var pulse sync.WaitGroup
 	pulse.Go(func() { m.pulse.Run(ctx) })
@@ -252,7 +253,7 @@ func (m *Monitor) check() {
 
 func (m *Monitor) start(e *errand) { e.start(&m.errands, m.log) }
 
-// tell calls the functions that want to know of a subject.
+// tell calls the functions that were registered with Notify.
 func (m *Monitor) tell(s Subject) {
 	m.mu.Lock()
 	told := slices.Clone(m.told)
@@ -262,7 +263,7 @@ func (m *Monitor) tell(s Subject) {
 	}
 }
 
-// look notes what the heart has done, and reports whether a heartbeat is to be sent.
+// look records the beats of the heart, and reports whether a heartbeat is due.
 func (h *Heart) look(now time.Duration) (ask bool) {
 	if h.beaten.Swap(false) {
 		h.asked, h.missed = false, 0
@@ -297,7 +298,7 @@ type Missed struct {
 	Subject
 	// Beats is how many it has missed in a row.
 	Beats int
-	// Stuck says that they are so many that the subject counts as stuck.
+	// Stuck is true if Beats has reached the limit at which the subject counts as stuck.
 	Stuck bool
 }
 
@@ -332,7 +333,8 @@ func (m *Monitor) lag() int {
 	return int((m.awake() - m.checked) / m.interval)
 }
 
-// Err returns an error that names what is stuck while something vital is. The monitor's own goroutine is vital, too.
+// Err returns an error that names the stuck subjects while a vital subject is stuck. The monitor's own goroutine is
+// vital, too.
 func (m *Monitor) Err() error {
 	var stuck []string
 	for _, one := range m.Missed() {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Pulse detects when the process is starved: it was frozen, or does not get the processor in time.
+// Pulse detects that the process is starved: that it was frozen, or does not get the processor in time.
 //
-// It beats in a goroutine of its own and measures how late each beat is. Goroutines that work need to run
-// several times before they are done, so a beat that is late by a part of their deadline makes a missed
-// deadline meaningless.
+// It beats in its own goroutine and measures how late each beat is. Working goroutines have to run several times to
+// finish, so a beat that is late by a fraction of their deadline makes a missed deadline meaningless.
 //
-// Starved adds up the lateness of all beats, so that many short pauses count as much as a long one. Only lateness below
-// tolerance does not count, which any busy process has. A pause in step with the beats is not seen either, as of a CPU
-// quota with a period of a tenth of a second: there every goroutine runs ten times a second, and a heartbeat needs less.
+// Starved adds up the lateness of all beats, so that many short pauses count as much as a long one. Lateness below
+// tolerance, which any busy process has, does not count. Neither do pauses in step with the beats, such as the pauses
+// of a CPU quota with a period of a tenth of a second: with these every goroutine runs ten times a second, which is
+// enough for a heartbeat.
 type Pulse struct {
 	mu         sync.Mutex    // protects the fields
 	lastBeat   time.Time     // zero before the first one
@@ -35,7 +35,7 @@ const (
 // NewPulse returns a pulse that does not beat yet.
 func NewPulse() *Pulse { return &Pulse{} }
 
-// Run makes the pulse beat until ctx ends. It waits for nothing but the clock, so nothing watches it.
+// Run makes the pulse beat until ctx ends. It waits only for the clock, so it needs no watch itself.
 func (p *Pulse) Run(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// NewQueue makes the queue of a controller, as controller.TypedOptions has it.
+// NewQueue makes the queue of a controller, as in controller.TypedOptions.
 type NewQueue[request comparable] = func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 
-// heartbeatName is what no object is called, because of the slash.
+// heartbeatName is a name that no object can have, because of the slash.
 const heartbeatName = "clusterfx.dev/heartbeat"
 
 // Request returns the heartbeat of a controller of objects.
@@ -25,8 +25,8 @@ func Request() reconcile.Request {
 	return r
 }
 
-// Queue returns what makes the queue of a controller whose progress the monitor watches. heartbeat is a request
-// that is never made otherwise; the reconciler does not see it.
+// Queue returns a function that makes the queue of a controller whose progress the monitor watches. heartbeat is a
+// request that no source makes; the reconciler does not see it.
 func Queue[request comparable](m *Monitor, s Subject, heartbeat request) NewQueue[request] {
 	return Wrap(m, s, heartbeat, func(
 		name string, limiter workqueue.TypedRateLimiter[request],
@@ -35,10 +35,9 @@ func Queue[request comparable](m *Monitor, s Subject, heartbeat request) NewQueu
 	})
 }
 
-// Attach does for a controller that is built already what Queue does, and reports whether it could: whether this
-// is a controller of controller-runtime for requests of the type of heartbeat. Call it before the controller
-// starts. controller-runtime keeps what makes the queue in a field of a type that nobody can name, and has no
-// method for it.
+// Attach applies Queue to a controller that is already built, and reports whether that was possible: whether this is a
+// controller of controller-runtime for requests of the type of heartbeat. Call it before the controller starts.
+// controller-runtime keeps the constructor of the queue in a field of an unexported type, and has no method for it.
 func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnable, heartbeat request) bool {
 	v := reflect.Indirect(reflect.ValueOf(controller))
 	if v.Kind() != reflect.Struct {
@@ -56,7 +55,7 @@ func Attach[request comparable](m *Monitor, s Subject, controller manager.Runnab
 	return true
 }
 
-// Wrap does what Queue does for a controller whose queue inner makes.
+// Wrap is Queue for a controller whose queue inner makes.
 func Wrap[request comparable](m *Monitor, s Subject, heartbeat request, inner NewQueue[request]) NewQueue[request] {
 	return func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
 		queue := inner(name, limiter)
@@ -73,10 +72,10 @@ func Wrap[request comparable](m *Monitor, s Subject, heartbeat request, inner Ne
 	}
 }
 
-// heartbeatPriority is above what controllers use.
+// heartbeatPriority is above the priorities that controllers use.
 const heartbeatPriority = 1000
 
-// workers are those who take work from a queue.
+// workers are the goroutines that take work from a queue.
 type workers struct {
 	monitor *Monitor
 	subject Subject
@@ -87,7 +86,7 @@ type workers struct {
 	over  bool
 }
 
-// came notes that a worker comes for work.
+// came records that a worker asks for work.
 func (w *workers) came() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +96,7 @@ func (w *workers) came() {
 	w.heart.Beat()
 }
 
-// leave notes that there is no work any more.
+// leave records that the queue has no more work.
 func (w *workers) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
