@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Builder makes a controller on the hub that watches remotes. Use ControllerManagedBy to get one.
+// Builder builds a controller on the hub that watches remotes. ControllerManagedBy returns one.
 type Builder struct {
 	manager  ctrl.Manager
 	registry *registry.Registry
@@ -55,7 +55,7 @@ func (b *Builder) Named(name string) *Builder {
 	return b
 }
 
-// WithOptions sets what else can be said of a controller. NewQueue defaults to a fair queue (NewQueue).
+// WithOptions sets the other options of the controller. NewQueue defaults to a fair queue (NewQueue).
 func (b *Builder) WithOptions(o controller.TypedOptions[Request]) *Builder {
 	b.options = o
 	return b
@@ -101,7 +101,7 @@ func (b *Builder) OwnsRemote(obj client.Object, o Options[client.Object]) *Build
 
 func (b *Builder) ownerKind() (schema.GroupKind, error) {
 	if b.owner == nil {
-		return schema.GroupKind{}, errors.New("call For first: it says who owns")
+		return schema.GroupKind{}, errors.New("call For first: it names the kind of the owner")
 	}
 	gvk, err := apiutil.GVKForObject(b.owner, b.manager.GetScheme())
 	return gvk.GroupKind(), err
@@ -110,21 +110,21 @@ func (b *Builder) ownerKind() (schema.GroupKind, error) {
 // WatchesRawSource adds any other source.
 func (b *Builder) WatchesRawSource(s source.TypedSource[Request]) *Builder {
 	b.sources = append(b.sources, s)
-	b.selects = append(b.selects, nil) // it may ask for any remote
+	b.selects = append(b.selects, nil) // the source may make requests for any remote
 	return b
 }
 
-// Complete makes the controller and adds it to the manager.
+// Complete builds the controller and adds it to the manager.
 func (b *Builder) Complete(r reconcile.TypedReconciler[Request]) error {
 	_, err := b.Build(r)
 	return err
 }
 
-// Build is Complete, and returns the controller.
+// Build is like Complete, and returns the controller.
 //
-// Requests for objects of a remote that is not Ready when their turn comes do not reach the reconciler
-// before it is, nor is an error that it returns for such a remote tried again before that. The same holds for
-// one that no source selects any more. When the remote has left the hub they are dropped.
+// A request for an object of a remote that is not Ready reaches the reconciler when the remote is Ready, and an error
+// for such a remote is retried only then. The same holds for a remote that no source selects any longer. The requests
+// are dropped when the remote has left the hub.
 func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedController[Request], error) {
 	if len(b.sources) == 0 {
 		b.errs = append(b.errs, errors.New("nothing is watched: call For or WatchesRemote"))
@@ -172,9 +172,9 @@ func logConstructor(log logr.Logger, name string) func(*Request) logr.Logger {
 	}
 }
 
-// reconciler holds requests for objects of remotes that cannot be used until they can, and drops those of
-// remotes that have left. The objects that are there make requests again by themselves when a remote is back;
-// deletions do not, nor does what other sources and results asked for.
+// reconciler holds requests for objects of remotes that cannot be used until they can, and drops the requests for
+// remotes that have left. When a remote is back, its existing objects make requests again; deletions, other sources and
+// results do not.
 type reconciler struct {
 	inner    reconcile.TypedReconciler[Request]
 	registry *registry.Registry
@@ -212,7 +212,7 @@ func (r *reconciler) returns() source.TypedSource[Request] {
 // park holds a request, and reports whether it still has to be: the remote may be back.
 func (r *reconciler) park(request Request) bool {
 	if _, known := r.registry.Info(request.Cluster); !known {
-		return true // for ever
+		return true // forever
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,7 +35,7 @@ type engagement[object client.Object] struct {
 
 	mu        sync.Mutex // protects the fields below
 	requests  made       // of the objects that there are
-	inherited made       // of those that there were in the epoch before; nil when they have been compared
+	inherited made       // by the objects of the previous epoch; nil after the comparison
 	over      bool
 }
 
@@ -48,8 +48,7 @@ func newEngagement[object client.Object](ctx context.Context, s *remotes[object]
 	return e
 }
 
-// handOver ends the engagement, and returns the requests of all objects that it knows of. From here on it
-// adds none.
+// handOver ends the engagement, and returns the requests of all objects that it knows. It adds no requests afterwards.
 func (e *engagement[object]) handOver() made {
 	e.cancel()
 	e.mu.Lock()
@@ -77,9 +76,9 @@ func (e *engagement[object]) run() {
 		err := e.source.registry.WithCluster(e.ctx, e.name, e.watch)
 		switch {
 		case err == nil, e.ctx.Err() != nil, errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound):
-			return // an event says when there is something to do again
+			return // an event follows when there is work again
 		case meta.IsNoMatchError(err):
-			e.source.log.V(1).Info("The remote does not serve the kind; it is asked again", "cluster", e.name)
+			e.source.log.V(1).Info("The remote does not serve the kind; the hub retries", "cluster", e.name)
 		default:
 			e.source.log.Info("Could not watch a remote; it is tried again", "cluster", e.name, "error", err.Error())
 		}
@@ -90,7 +89,7 @@ func (e *engagement[object]) run() {
 	}
 }
 
-// watch returns nil when there is nothing to watch any more.
+// watch returns nil when there is nothing left to watch.
 func (e *engagement[object]) watch(ctx context.Context, remote cluster.Cluster) error {
 	objects := remote.GetCache()
 	for _, index := range e.source.options.Indexes {
@@ -120,8 +119,8 @@ func (e *engagement[object]) watch(ctx context.Context, remote cluster.Cluster) 
 	return nil
 }
 
-// compare adds the requests of what has gone since the epoch before, and of what made others then: no event
-// tells of that.
+// compare adds the requests of objects that were deleted since the previous epoch, and of objects that made other
+// requests then: no event reports these.
 func (e *engagement[object]) compare() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -186,14 +185,14 @@ func (e *engagement[object]) deleted(obj any) {
 	e.add(nil, append(slices.Clone(last), e.requestsOf(one)...))
 }
 
-// take returns the object, if it is one and the engagement goes on.
+// take returns the object, if it has the type of an object and the engagement has not ended.
 func (e *engagement[object]) take(obj any) (one object, ok bool) {
 	one, ok = obj.(object)
 	return one, ok && e.ctx.Err() == nil
 }
 
-// note adds the requests that an object makes, and those that it made before: it may have changed from
-// one to the other.
+// note adds the requests that an object makes now and the requests that it made before, because the object may have
+// changed between them.
 func (e *engagement[object]) note(obj object, unchanged bool) {
 	now := e.requestsOf(obj)
 	before, ok := e.replace(client.ObjectKeyFromObject(obj), now)
@@ -210,8 +209,8 @@ func (e *engagement[object]) note(obj object, unchanged bool) {
 	}
 }
 
-// replace notes the requests of an object and returns those that it had before. It reports false when the
-// engagement is over.
+// replace notes the requests of an object and returns those that it had before. It reports false when the engagement
+// has ended.
 func (e *engagement[object]) replace(key types.NamespacedName, now []Request) (before []Request, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,17 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// OwnerAnnotation says which object of the hub an object in a remote belongs to: its kind and group, its
-// namespace and its name, with slashes between. An owner reference cannot say so, since it names objects
-// of the same cluster; and Kubernetes would collect an object whose owner it cannot find.
+// OwnerAnnotation names the object of the hub that owns an object in a remote: its kind and group, its namespace and
+// its name, separated by slashes. An owner reference cannot do that, because it names objects of the same cluster, and
+// Kubernetes collects an object whose owner does not exist there.
 const OwnerAnnotation = "clusterfx.dev/owned-by"
 
-// SetOwner notes on an object that is to be written to a remote which object of the hub it belongs to, so
-// that OwnsRemote finds the way back. It fails if another one owns it already, or if the scheme does not
-// know the owner's kind.
+// SetOwner annotates an object for a remote with its owner, an object of the hub, so that OwnsRemote finds the owner.
+// It fails if another object owns it already, or if the scheme lacks the owner's kind.
 //
-// The note is a remote's to change. It says whose request an object makes and nothing more: a reconciler
-// must know by itself what it has made.
+// The remote can change the annotation. It decides only which request an object makes: a reconciler must record
+// elsewhere which objects it has created.
 func SetOwner(owner, object client.Object, scheme *runtime.Scheme) error {
 	gvk, err := apiutil.GVKForObject(owner, scheme)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// NewQueue returns a queue for controller.TypedOptions.NewQueue that serves remotes fairly: it hands out
-// requests of each remote in turn, and within one remote those of the highest priority first, then the
-// oldest. So a remote with a hundred thousand requests delays one of another remote by one turn. What
-// counts is the remote whose event made the request, also where the request is for an object of the hub
-// (OwnsRemote); what the hub's own objects make takes part as one remote more.
+// NewQueue returns a queue for controller.TypedOptions.NewQueue that serves remotes fairly: it hands out requests of
+// the remotes in turn, and within a remote the requests of the highest priority first, then the oldest. So a remote
+// with a hundred thousand requests delays a request of another remote by one turn. The remote whose event made the
+// request counts, even if the request is for an object of the hub (OwnsRemote). The hub's own objects count as one more
+// remote.
 //
-// weight says how many requests a remote may have in one turn; nil means one for each. It is called with
-// a lock held, so it must return at once and not use the queue.
+// weight returns how many requests a remote may have in one turn; nil means one. It is called with a lock held, so it
+// must return at once and must not use the queue.
 func NewQueue(
 	weight func(registry.ClusterName) int,
 ) func(controllerName string, limiter workqueue.TypedRateLimiter[Request]) workqueue.TypedRateLimitingInterface[Request] {
@@ -33,20 +33,20 @@ func NewQueue(
 	}
 }
 
-// queue is a priorityqueue.PriorityQueue with a lane for each remote. Its rules are those of
-// controller-runtime's: a request is in it once, with the highest priority and the earliest time that it
-// was added with, and not handed out again before Done.
+// queue is a priorityqueue.PriorityQueue with a lane for each remote. It has the rules of controller-runtime's queue:
+// it contains a request once, with the highest priority and the earliest time that the request was added with, and does
+// not hand it out again before Done.
 type queue struct {
 	weight  func(registry.ClusterName) int
 	limiter workqueue.TypedRateLimiter[Request]
 
 	mu       sync.Mutex // protects the fields below
-	changed  *sync.Cond // something can be handed out, is done, or the queue shuts down
+	changed  *sync.Cond // a request is ready or done, or the queue shuts down
 	items    map[Request]*item
 	lanes    map[registry.ClusterName]*lane
-	turns    []*lane // those with ready requests, first the one whose turn it is
+	turns    []*lane // the lanes with ready requests, beginning with the current lane
 	delayed  byTime
-	working  map[Request]bool // handed out; true if it is to be added again
+	working  map[Request]bool // handed out; true if it was added again meanwhile
 	added    int64            // counts up, to keep the order
 	ready    int
 	timer    *time.Timer
@@ -55,12 +55,12 @@ type queue struct {
 
 var _ priorityqueue.PriorityQueue[Request] = (*queue)(nil)
 
-// item is a request that waits: for its time, in delayed, or for its turn, in a lane.
+// item is a waiting request: in delayed for its time, or in a lane for its turn.
 type item struct {
 	request  Request
-	lane     registry.ClusterName // the remote that has caused it, which need not be the one that it is about
+	lane     registry.ClusterName // the remote that caused the request, which may differ from the remote in the request
 	priority int
-	at       time.Time // when it may be handed out; zero when it is in a lane
+	at       time.Time // the time at which it becomes ready; zero in a lane
 	order    int64
 	index    int // in the heap that it is in
 }
@@ -81,7 +81,7 @@ func newQueue(weight func(registry.ClusterName) int, limiter workqueue.TypedRate
 	return q
 }
 
-// addFrom adds requests that a remote has caused. They wait in its lane, whatever they are about.
+// addFrom adds requests that a remote caused. They wait in the lane of that remote.
 func (q *queue) addFrom(origin registry.ClusterName, priority *int, requests ...Request) {
 	p := 0
 	if priority != nil {
@@ -126,7 +126,7 @@ func (q *queue) addTo(in registry.ClusterName, r Request, priority int, after ti
 		return
 	}
 	if in == r.Cluster && known.lane != in && after <= 0 {
-		q.move(known, in) // nobody waits behind a remote for what it has caused, too
+		q.move(known, in) // caused by its own remote now, it no longer waits in the lane of another remote
 	}
 	if priority > known.priority {
 		known.priority, known.order = priority, q.next()
@@ -240,7 +240,7 @@ func (q *queue) GetWithPriority() (r Request, priority int, shutdown bool) {
 	return i.request, i.priority, false
 }
 
-// pass gives the turn to the next lane if this one has had its own.
+// pass gives the turn to the next lane if the turn of this lane has ended.
 func (q *queue) pass(l *lane) {
 	switch {
 	case len(l.items) == 0:
@@ -252,7 +252,7 @@ func (q *queue) pass(l *lane) {
 	}
 }
 
-// Done says that the work on a request has ended.
+// Done reports that the work on a request has ended.
 func (q *queue) Done(r Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -276,7 +276,7 @@ func (q *queue) Add(r Request) { q.add(r, 0, 0) }
 // AddAfter adds a request after a time.
 func (q *queue) AddAfter(r Request, after time.Duration) { q.add(r, 0, after) }
 
-// AddRateLimited adds a request when the rate limiter says that it may be tried again.
+// AddRateLimited adds a request after the delay of the rate limiter.
 func (q *queue) AddRateLimited(r Request) { q.add(r, 0, q.limiter.When(r)) }
 
 // Forget makes the rate limiter forget the request's failures.
@@ -292,7 +292,7 @@ func (q *queue) Len() int {
 	return q.ready
 }
 
-// ShutDown makes the queue take in and hand out no more requests.
+// ShutDown stops the queue: it accepts and hands out no more requests.
 func (q *queue) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

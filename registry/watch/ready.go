@@ -13,7 +13,8 @@ import (
 
 // WatchesRemotes makes a request without an object for every remote that selects picks, or for all if selects is nil:
 // when the remote becomes Ready, when its app is replaced, and when selects picks a remote that is Ready, also when it
-// picks the remote again. An app that was not Ready for a while makes no other request. A controller whose work exists also in a remote without objects begins with it.
+// picks the remote again. An app that was not Ready for a while makes no other request. Use it for a controller that
+// has work even in a remote without objects.
 func (b *Builder) WatchesRemotes(selects func(registry.Info) bool) *Builder {
 	b.sources = append(b.sources, readyRemotes(b.registry, selects))
 	b.selects = append(b.selects, selects)

@@ -8,15 +8,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Request asks a reconciler on the hub to look at one object.
+// Request asks a reconciler on the hub to reconcile one object.
 type Request struct {
 	// Cluster is the remote that the object is in. It is empty for an object of the hub.
 	Cluster registry.ClusterName
 	// NamespacedName names the object. It is empty if Lost is set.
 	types.NamespacedName
-	// Lost says that the remote has left the hub, or is not selected any more, so that what is kept for
-	// it can be cleaned up. Only sources with Options.TellLost make such requests. The remote may be back
-	// when the request's turn comes: ask Registry.Info before cleaning up.
+	// Lost is true if the remote has left the hub or is no longer selected, so that the state kept for it can be
+	// cleaned up. Only sources with Options.TellLost make such requests. The remote may be back when the request is
+	// handled: call Registry.Info before cleaning up.
 	Lost bool
 }
 

@@ -17,22 +17,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Options say which objects of which remotes a source watches, and what it makes of them. The zero value
-// watches all objects of the kind in all remotes and makes a request for each.
+// Options select the objects and remotes that a source watches, and map objects to requests. The zero value watches all
+// objects of the kind in all remotes and makes a request for each.
 type Options[object client.Object] struct {
-	// Select picks remotes. It is asked again when a remote changes. Nil means all. See
-	// registry.MatchLabels.
+	// Select picks remotes. It is called again when a remote changes. Nil means all. See registry.MatchLabels.
 	Select func(registry.Info) bool
 	// Predicates drop events of objects; all must agree to an event.
 	Predicates []predicate.TypedPredicate[object]
-	// Map returns the requests that an object makes. Nil means one for the object itself. It must return
-	// at once, and must not change the object.
+	// Map returns the requests that an object makes. Nil means one request for the object itself. Map must return at
+	// once, and must not change the object.
 	Map func(ctx context.Context, cluster registry.ClusterName, obj object) []Request
 	// Indexes are added to the cache of each remote before the first of its objects makes a request.
 	Indexes []Index
-	// TellLost adds a request with Lost set when a remote has left the hub, or is not selected any more.
-	// One that only cannot be reached is not lost. A hub that was not running when a remote left knows
-	// nothing of it; what must be cleaned up in that case has to be looked for.
+	// TellLost adds a request with Lost set when a remote has left the hub or is no longer selected. A remote that is
+	// only unreachable is not lost. A hub that was not running when a remote left does not learn of it; clean up for
+	// such remotes by comparing with Registry.List.
 	TellLost bool
 }
 
@@ -42,14 +41,13 @@ type Index struct {
 	Extract client.IndexerFunc
 }
 
-// Remotes returns a source of requests for objects of a kind in the hub's remotes. obj says which kind:
-// an empty object of it, typed or unstructured, or a metav1.PartialObjectMetadata with its kind set, for
-// which only the metadata is fetched.
+// Remotes returns a source of requests for objects of a kind in the hub's remotes. obj names the kind: an empty object,
+// typed or unstructured, or a metav1.PartialObjectMetadata with its kind set, for which only the metadata is fetched.
 //
-// Each remote is watched by its own app's cache, from the moment in which it is Ready until it is not,
-// and in a goroutine of its own: none can keep the controller from starting, delay another one, or end
-// the hub. A remote that does not serve the kind is asked again until it does. When a remote is back, all
-// of its objects make requests again, and so do those that have gone meanwhile.
+// The cache of each remote's app watches the remote while it is Ready, in a goroutine per remote: no remote can keep
+// the controller from starting, delay another remote, or end the hub. A remote that does not serve the kind is retried
+// until it does. When a remote is back, all of its objects make requests again, including the objects that were deleted
+// meanwhile.
 func Remotes[object client.Object](r *registry.Registry, obj object, o Options[object]) source.TypedSource[Request] {
 	return source.TypedFunc[Request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],
@@ -74,8 +72,7 @@ type remotes[object client.Object] struct {
 	engaged  map[registry.ClusterName]*engagement[object] // take's alone
 }
 
-// take compares a remote with what is watched of it. It is called in one goroutine, one event after the
-// other.
+// take compares a remote with its engagement. It is called in one goroutine, one event at a time.
 func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 	if ctx.Err() != nil {
 		return // the hub ends, which stops all remotes; none of them is lost
@@ -100,14 +97,14 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 	}
 }
 
-// selects asks Options.Select. It is called by the function given to Follow, whose panics the registry contains.
+// selects calls Options.Select. The function given to Follow calls it, so that the registry contains its panics.
 func (s *remotes[object]) selects(info registry.Info) bool {
 	return s.options.Select == nil || s.options.Select(info)
 }
 
 // newOf returns an empty object of the kind.
 func newOf[object client.Object](kind object) object {
-	fresh, _ := kind.DeepCopyObject().(object) // a copy has the type of what it is copied from
+	fresh, _ := kind.DeepCopyObject().(object) // a copy has the type of its original
 	return fresh
 }
 
