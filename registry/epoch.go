@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
@@ -56,7 +56,7 @@ type epoch struct {
 	steps       []CleanupStep
 
 	metrics *appMetrics
-	mapper  *restmapper.Mapper
+	mapper  meta.RESTMapper
 	intake  *meter.Limiter
 	traffic *transport.Traffic
 	cache   atomic.Pointer[boundCache] // nil until it is made

@@ -8,7 +8,7 @@ and most fleets consist of a few kinds of clusters.
 The API server is not trusted. The sizes of its documents are limited before they are decoded, and the key of a shared
 mapping is a hash of the documents, computed here, so that a remote can only affect its own mapping.
 
-Start with Mappings.NewMapper. A Mapper is the meta.RESTMapper of one app; it discovers again when it is asked for a kind
-that it does not know.
+Start with Mappings.NewMapper, which returns the meta.RESTMapper of one app. The mapper discovers again when it is asked for
+a kind that its mapping does not contain.
 */
 package restmapper

@@ -15,9 +15,9 @@ import (
 // that the remote does not serve cannot flood the remote.
 const rediscoverInterval = 5 * time.Second
 
-// Mapper is the meta.RESTMapper of one app. It uses a shared mapping, and replaces the mapping after a request for a kind that
+// mapper is the meta.RESTMapper of one app. It uses a shared mapping, and replaces the mapping after a request for a kind that
 // the mapping does not contain, such as the kind of a CRD that was installed later.
-type Mapper struct {
+type mapper struct {
 	// rediscover discovers the API of the remote again. The deadline of the transport limits it, because the methods of
 	// meta.RESTMapper have no context.
 	rediscover func() (*mapping, error)
@@ -28,14 +28,14 @@ type Mapper struct {
 	last    time.Time
 }
 
-var _ meta.RESTMapper = (*Mapper)(nil)
+var _ meta.RESTMapper = (*mapper)(nil)
 
-func newMapper(current *mapping, rediscover func() (*mapping, error)) *Mapper {
-	return &Mapper{current: current, rediscover: rediscover, last: time.Now()}
+func newMapper(current *mapping, rediscover func() (*mapping, error)) *mapper {
+	return &mapper{current: current, rediscover: rediscover, last: time.Now()}
 }
 
 // lookUp asks the current mapping and, if the mapping does not know the kind, a newer mapping.
-func lookUp[T any](l *Mapper, query func(*mapping) (T, error)) (T, error) {
+func lookUp[T any](l *mapper, query func(*mapping) (T, error)) (T, error) {
 	used := l.inUse()
 	found, err := query(used)
 	if err == nil || !meta.IsNoMatchError(err) {
@@ -47,14 +47,14 @@ func lookUp[T any](l *Mapper, query func(*mapping) (T, error)) (T, error) {
 	return found, err
 }
 
-func (l *Mapper) inUse() *mapping {
+func (l *mapper) inUse() *mapping {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.current
 }
 
 // newerThan returns a mapping that differs from used. If no newer mapping is available now, it returns used.
-func (l *Mapper) newerThan(used *mapping) *mapping {
+func (l *mapper) newerThan(used *mapping) *mapping {
 	l.mu.Lock()
 	if l.current != used {
 		defer l.mu.Unlock()
@@ -76,30 +76,30 @@ func (l *Mapper) newerThan(used *mapping) *mapping {
 }
 
 // KindFor implements meta.RESTMapper, as do the methods below.
-func (l *Mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+func (l *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
 	return lookUp(l, func(m *mapping) (schema.GroupVersionKind, error) { return m.KindFor(r) })
 }
 
-func (l *Mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+func (l *mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
 	return lookUp(l, func(m *mapping) ([]schema.GroupVersionKind, error) { return m.KindsFor(r) })
 }
 
-func (l *Mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+func (l *mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
 	return lookUp(l, func(m *mapping) (schema.GroupVersionResource, error) { return m.ResourceFor(r) })
 }
 
-func (l *Mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+func (l *mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
 	return lookUp(l, func(m *mapping) ([]schema.GroupVersionResource, error) { return m.ResourcesFor(r) })
 }
 
-func (l *Mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+func (l *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	return lookUp(l, func(m *mapping) (*meta.RESTMapping, error) { return m.RESTMapping(gk, versions...) })
 }
 
-func (l *Mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+func (l *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	return lookUp(l, func(m *mapping) ([]*meta.RESTMapping, error) { return m.RESTMappings(gk, versions...) })
 }
 
-func (l *Mapper) ResourceSingularizer(resource string) (string, error) {
+func (l *mapper) ResourceSingularizer(resource string) (string, error) {
 	return l.inUse().ResourceSingularizer(resource)
 }

@@ -27,7 +27,7 @@ type mapping struct {
 
 // NewMapper returns a mapper for the API server at host, after a first discovery with ctx. Later discoveries run with life,
 // the context of the app.
-func (m *Mappings) NewMapper(ctx, life context.Context, host string, client *http.Client) (*Mapper, error) {
+func (m *Mappings) NewMapper(ctx, life context.Context, host string, client *http.Client) (meta.RESTMapper, error) {
 	first, err := m.discover(ctx, host, client)
 	if err != nil {
 		return nil, err
