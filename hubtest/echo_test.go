@@ -42,8 +42,8 @@ func listen(p registry.Remote) error {
 		if err := p.Client.Get(ctx, r.NamespacedName, &shout); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
-		heard := corev1ac.ConfigMap("echo-"+string(p.Cluster), "default").WithData(shout.Data)
-		return ctrl.Result{}, p.Hub.Apply(ctx, heard, client.FieldOwner("echo"), client.ForceOwnership)
+		heard := corev1ac.ConfigMap("echo-"+string(p.Name), "default").WithData(shout.Data)
+		return ctrl.Result{}, p.HubClient.Apply(ctx, heard, client.FieldOwner("echo"), client.ForceOwnership)
 	})
 	return ctrl.NewControllerManagedBy(p.Manager).Named("echo").For(&corev1.ConfigMap{}).
 		Complete(registry.Supervise(p.Manager, r))

@@ -45,12 +45,12 @@ func (e *epoch) connect(ctx context.Context) error {
 	}
 	e.clients = work
 	e.values = values{
-		Cluster: e.name, ClusterName: string(e.name), Info: e.info,
-		Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
-		Connection: mgr, Cache: mgr.GetCache(), Config: work,
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: &e.events, Log: e.log, Quote: e.quote, Metrics: e.metrics,
-		Hub: hub, HubCache: e.hubCache,
+		Name: e.name, ClusterName: string(e.name), Status: e.info,
+		Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
+		Cluster: mgr, Cache: mgr.GetCache(), Config: work,
+		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
+		EventRecorder: &e.events, Logger: e.log, Quote: e.quote, Metrics: e.metrics,
+		HubClient: hub, HubCache: e.hubCache,
 	}
 	e.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
 	return nil

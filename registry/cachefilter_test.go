@@ -133,10 +133,10 @@ func TestCacheFilter(t *testing.T) {
 	spawn(t, r, "filtered", config)
 
 	p := ofFew.app()
-	for _, from := range []client.Reader{p.Client, p.Cache, p.Manager.GetClient(), p.Manager.GetCache(), p.Connection.GetClient()} {
+	for _, from := range []client.Reader{p.Client, p.Cache, p.Manager.GetClient(), p.Manager.GetCache(), p.Cluster.GetClient()} {
 		expectConfigMaps(t, from, namespace, few.Name+" 0")
 	}
-	expectConfigMaps(t, p.Reader, namespace, few.Name+" 1", other.Name+" 1")
+	expectConfigMaps(t, p.APIReader, namespace, few.Name+" 1", other.Name+" 1")
 	var metadata metav1.PartialObjectMetadataList
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	if err := p.Client.List(t.Context(), &metadata, client.InNamespace(namespace)); err != nil || len(metadata.Items) != 1 {

@@ -50,7 +50,7 @@ type ward struct {
 }
 
 // isIll reports whether the module shall do wrong in this app now.
-func (w *ward) isIll(p registry.Remote) bool { return p.Cluster == sick && w.ill.Load() }
+func (w *ward) isIll(p registry.Remote) bool { return p.Name == sick && w.ill.Load() }
 
 // newWard starts both remotes with a module called "broken", made by setUp, next to one that works.
 func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func(*registry.Options)) *ward {
@@ -251,7 +251,7 @@ func TestContain_Panics(t *testing.T) {
 				func(client.Object) []string { boom(w, p); return nil })
 		}, "index data: panic: boom"},
 		"an indexer of the connection": {func(w *ward, p registry.Remote) error {
-			return p.Connection.GetFieldIndexer().IndexField(w.t.Context(), &corev1.ConfigMap{}, "data",
+			return p.Cluster.GetFieldIndexer().IndexField(w.t.Context(), &corev1.ConfigMap{}, "data",
 				func(client.Object) []string { boom(w, p); return nil })
 		}, "index data: panic: boom"},
 		"an index function": {func(w *ward, p registry.Remote) error {

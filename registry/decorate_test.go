@@ -66,7 +66,7 @@ func TestDecorate_CannotBeBypassed(t *testing.T) {
 	app := <-ways
 	list := func(ctx context.Context, c client.Reader) error { return c.List(ctx, &corev1.SecretList{}) }
 	tries := map[string]func(ctx context.Context) error{
-		"the API reader":   func(ctx context.Context) error { return list(ctx, app.Reader) },
+		"the API reader":   func(ctx context.Context) error { return list(ctx, app.APIReader) },
 		"a client of ours": func(ctx context.Context) error { return list(ctx, app.Manager.GetAPIReader()) },
 		"a write": func(ctx context.Context) error {
 			return app.Client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace("nowhere"))

@@ -29,7 +29,7 @@ func TestRemote_Events(t *testing.T) {
 	}
 	teller := registry.NewModule("teller", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		return p.Manager.Add(manager.RunnableFunc(func(context.Context) error {
-			for reason, to := range map[string]events.EventRecorder{"Remote": p.Events, "Manager": p.Manager.GetEventRecorder("teller")} {
+			for reason, to := range map[string]events.EventRecorder{"Remote": p.EventRecorder, "Manager": p.Manager.GetEventRecorder("teller")} {
 				for n := range 6 {
 					to.Eventf(about, nil, "Normal", reason, "Count", "%d of 2", n%2+1)
 				}

@@ -37,7 +37,7 @@ func ExampleNewModule() {
 	setUp := func(p registry.Remote) error {
 		return ctrl.NewControllerManagedBy(p.Manager).For(&corev1.Node{}).Complete(
 			reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-				p.Log.Info("Saw a node", "name", r.Name)
+				p.Logger.Info("Saw a node", "name", r.Name)
 				return ctrl.Result{}, nil
 			}))
 	}
@@ -94,7 +94,7 @@ func (*pool) add(registry.ClusterName) {}
 func ExampleShare() {
 	store := registry.NewModule("store", registry.ModuleOptions{
 		Hub:    fx.Options(fx.Provide(newPool), registry.Share[*pool]()),
-		Remote: fx.Invoke(func(p registry.Remote, shared *pool) { shared.add(p.Cluster) }),
+		Remote: fx.Invoke(func(p registry.Remote, shared *pool) { shared.add(p.Name) }),
 	})
 	_ = store
 }
@@ -129,7 +129,7 @@ func ExampleCacheFilter() {
 		Remote: fx.Invoke(func(p registry.Remote) error {
 			return ctrl.NewControllerManagedBy(p.Manager).Named("certificates").For(&corev1.Secret{}).Complete(
 				reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-					var secret corev1.Secret // without its private key; p.Reader has the whole one
+					var secret corev1.Secret // without its private key; p.APIReader has the whole one
 					return ctrl.Result{}, client.IgnoreNotFound(p.Client.Get(ctx, r.NamespacedName, &secret))
 				}))
 		}),
@@ -144,7 +144,7 @@ func ExampleConfigOf() {
 	}
 	scanner := registry.NewModule("scanner", registry.ModuleOptions{
 		Config: registry.ConfigOf(func() config { return config{Every: 60} }),
-		Remote: fx.Invoke(func(p registry.Remote, c config) { p.Log.Info("Scanning", "every", c.Every) }),
+		Remote: fx.Invoke(func(p registry.Remote, c config) { p.Logger.Info("Scanning", "every", c.Every) }),
 	})
 	_ = scanner
 }

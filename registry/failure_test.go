@@ -364,16 +364,16 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 		spawn(t, r, "one", config)
 		p := <-got
 		for what, there := range map[string]bool{
-			"cluster": p.Cluster == "one", "info": p.Info.Version != "", "manager": p.Manager != nil, "client": p.Client != nil,
-			"reader": p.Reader != nil, "connection": p.Connection != nil, "cache": p.Cache != nil, "config": p.Config != nil,
-			"scheme": p.Scheme != nil, "mapper": p.Mapper != nil, "events": p.Events != nil, "quote": p.Quote != nil, "hub": p.Hub != nil, "hub cache": p.HubCache != nil,
+			"cluster": p.Name == "one", "info": p.Status.Version != "", "manager": p.Manager != nil, "client": p.Client != nil,
+			"reader": p.APIReader != nil, "connection": p.Cluster != nil, "cache": p.Cache != nil, "config": p.Config != nil,
+			"scheme": p.Scheme != nil, "mapper": p.RESTMapper != nil, "events": p.EventRecorder != nil, "quote": p.Quote != nil, "hub": p.HubClient != nil, "hub cache": p.HubCache != nil,
 		} {
 			if !there {
 				t.Errorf("%s is missing", what)
 			}
 		}
 		var ns corev1.NamespaceList
-		if err := p.Hub.List(t.Context(), &ns); err != nil || len(ns.Items) == 0 {
+		if err := p.HubClient.List(t.Context(), &ns); err != nil || len(ns.Items) == 0 {
 			t.Errorf("list in the hub: %v, %d items", err, len(ns.Items))
 		}
 		if found := seriesOf(t, metrics, "cluster", "one"); found["greedy_total"] != 1 {
@@ -382,7 +382,7 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 		if err := r.Stop(t.Context(), "one"); err != nil {
 			t.Fatalf("Stop: %v", err)
 		}
-		if err := p.Hub.List(t.Context(), &ns); !errors.Is(err, registry.ErrStopped) {
+		if err := p.HubClient.List(t.Context(), &ns); !errors.Is(err, registry.ErrStopped) {
 			t.Errorf("list in the hub after the stop: %v, want ErrStopped", err)
 		}
 	}

@@ -37,14 +37,14 @@ func TestRegistry_Gate(t *testing.T) {
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
 	app := <-apps
-	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.Mapper})
+	own, err := client.New(app.Config, client.Options{Scheme: app.Scheme, Mapper: app.RESTMapper})
 	if err != nil {
 		t.Fatal(err)
 	}
 	use := map[string]func(func(client.Client) error) error{
 		"the app's client":            func(f func(client.Client) error) error { return f(app.Client) },
 		"a client of its own":         func(f func(client.Client) error) error { return f(own) },
-		"the app's client of the hub": func(f func(client.Client) error) error { return f(app.Hub) },
+		"the app's client of the hub": func(f func(client.Client) error) error { return f(app.HubClient) },
 		"a lease": func(f func(client.Client) error) error {
 			return r.WithClient(t.Context(), "one", func(_ context.Context, c client.Client) error { return f(c) })
 		},

@@ -45,7 +45,7 @@ func (s *shift) setUp(p registry.Remote) error {
 	}
 	return ctrl.NewControllerManagedBy(p.Manager).Named("shift").For(&corev1.ConfigMap{}).Complete(
 		reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-			defer s.enter(p.Info.Epoch, r.Name)()
+			defer s.enter(p.Status.Epoch, r.Name)()
 			served.Inc()
 			select { // as long as a reconcile that talks to the remote
 			case <-time.After(2 * time.Millisecond):
@@ -275,14 +275,14 @@ func (s *stubborn) module() registry.Module {
 				Namespace: "default", GenerateName: "stubborn-",
 			}}, client.DryRunAll)
 		}
-		own, err := client.New(p.Config, client.Options{Scheme: p.Scheme, Mapper: p.Mapper})
+		own, err := client.New(p.Config, client.Options{Scheme: p.Scheme, Mapper: p.RESTMapper})
 		if err != nil {
 			return err
 		}
 		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			<-ctx.Done()
 			s.wrote <- map[string]error{
-				"remote": write(ctx, p.Client), "remote with a client of its own": write(ctx, own), "hub": write(ctx, p.Hub),
+				"remote": write(ctx, p.Client), "remote with a client of its own": write(ctx, own), "hub": write(ctx, p.HubClient),
 			}
 			return nil
 		}))

@@ -38,21 +38,21 @@ type HubPart struct {
 	// Manager runs the module's controllers and other runnables. Those that need leader election wait until this hub
 	// leads.
 	Manager ctrl.Manager
-	// Client reads from the part's cache, and Reader from the hub's API server.
-	Client client.Client
-	Reader client.Reader `name:"api-reader"`
-	// Connection is the manager as a cluster.Cluster, Cache its cache.
-	Connection cluster.Cluster
-	Cache      cache.Cache
+	// Client reads from the part's cache, and APIReader from the hub's API server.
+	Client    client.Client
+	APIReader client.Reader `name:"api-reader"`
+	// Cluster is the manager as a cluster.Cluster, Cache its cache.
+	Cluster cluster.Cluster
+	Cache   cache.Cache
 	// Config makes further clients.
 	Config *rest.Config
 	// Scheme may be added to in an invoke. Kinds that are added when the hub starts are known to all apps.
-	Scheme *runtime.Scheme
-	Mapper meta.RESTMapper
-	// Events records events in the hub.
-	Events events.EventRecorder
-	// Log carries the module's name.
-	Log logr.Logger
+	Scheme     *runtime.Scheme
+	RESTMapper meta.RESTMapper
+	// EventRecorder records events in the hub.
+	EventRecorder events.EventRecorder
+	// Logger carries the module's name.
+	Logger logr.Logger
 	// Metrics unregisters every collector when the hub part ends.
 	Metrics prometheus.Registerer
 	// Traces is where spans go.
@@ -75,20 +75,20 @@ type HubPartOptions struct {
 type partValues struct {
 	fx.Out
 
-	Registry   *Registry
-	Manager    ctrl.Manager
-	Client     client.Client
-	Reader     client.Reader `name:"api-reader"`
-	Connection cluster.Cluster
-	Cache      cache.Cache
-	Config     *rest.Config
-	Scheme     *runtime.Scheme
-	Mapper     meta.RESTMapper
-	Events     events.EventRecorder
-	Log        logr.Logger
-	Metrics    prometheus.Registerer
-	Traces     trace.TracerProvider
-	Options    Options
+	Registry      *Registry
+	Manager       ctrl.Manager
+	Client        client.Client
+	APIReader     client.Reader `name:"api-reader"`
+	Cluster       cluster.Cluster
+	Cache         cache.Cache
+	Config        *rest.Config
+	Scheme        *runtime.Scheme
+	RESTMapper    meta.RESTMapper
+	EventRecorder events.EventRecorder
+	Logger        logr.Logger
+	Metrics       prometheus.Registerer
+	Traces        trace.TracerProvider
+	Options       Options
 }
 
 func (l *partLife) newValues(mgr ctrl.Manager) partValues {
@@ -98,9 +98,9 @@ func (l *partLife) newValues(mgr ctrl.Manager) partValues {
 		traces = noop.NewTracerProvider()
 	}
 	return partValues{
-		Registry: l.registry, Manager: mgr, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
-		Connection: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.clients), Scheme: l.scheme,
-		Mapper: mgr.GetRESTMapper(), Events: &l.events, Log: l.part.parts.log, Metrics: l.metrics, Traces: traces, Options: o,
+		Registry: l.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
+		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.clients), Scheme: l.scheme,
+		RESTMapper: mgr.GetRESTMapper(), EventRecorder: &l.events, Logger: l.part.parts.log, Metrics: l.metrics, Traces: traces, Options: o,
 	}
 }
 

@@ -201,7 +201,7 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	r, run, err := hubApp(t, registry.NewModule("faulty", registry.ModuleOptions{Hub: fx.Invoke(func(p registry.HubPart) error {
 		lives <- p
 		return p.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-			return errors.Join(p.Reader.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}), errors.New("the end"))
+			return errors.Join(p.APIReader.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{}), errors.New("the end"))
 		}))
 	})}).Option())
 	if err != nil {
@@ -212,7 +212,7 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	first := <-lives
 	<-lives
 	eventually(t, func() error {
-		err := first.Reader.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+		err := first.APIReader.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
 		if !errors.Is(err, registry.ErrStopped) {
 			return fmt.Errorf("a hub part that has ended can read: %w", err)
 		}

@@ -91,7 +91,7 @@ func (l *partLife) connect() error {
 		return fmt.Errorf("build the manager: %w", err)
 	}
 	l.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), l.scheme)
-	l.values.Manager, l.values.Connection, l.values.Config = mgr, mgr, l.clients
+	l.values.Manager, l.values.Cluster, l.values.Config = mgr, mgr, l.clients
 	l.parts = l.newValues(mgr)
 	return nil
 }

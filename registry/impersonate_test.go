@@ -33,7 +33,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	grant(t, hub, namespace.Name, registry.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)
-	module := registry.NewModule("writer", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { manage <- p.Hub })})
+	module := registry.NewModule("writer", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { manage <- p.HubClient })})
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Impersonate, o.AppsNamespace, o.Modules = true, "apps", []registry.Module{module}
 	})

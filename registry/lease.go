@@ -63,7 +63,7 @@ func (r *Registry) WithCluster(
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", name, err)
 	}
-	return f(ctx, lentCluster{Cluster: lent.values.Connection, client: c, by: r.by})
+	return f(ctx, lentCluster{Cluster: lent.values.Cluster, client: c, by: r.by})
 }
 
 // lendTo returns the client of leases: for a hub part with filters one that reads through them.

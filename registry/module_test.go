@@ -52,7 +52,7 @@ type scanner struct {
 func (s *scanner) module() registry.Module {
 	return registry.NewModule("scanner", registry.ModuleOptions{
 		Config: registry.ConfigOf(defaultScan),
-		Remote: fx.Invoke(func(p registry.Remote, c scan) { s.note(fmt.Sprint(p.Cluster, "/", p.Info.Epoch), c) }),
+		Remote: fx.Invoke(func(p registry.Remote, c scan) { s.note(fmt.Sprint(p.Name, "/", p.Status.Epoch), c) }),
 		Hub:    fx.Invoke(func(c scan) { s.note("hub", c) }),
 	})
 }

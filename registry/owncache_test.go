@@ -159,8 +159,8 @@ func TestOwnCache_HandOver(t *testing.T) {
 	t.Parallel()
 	var d diary
 	module := registry.NewModule("own", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
-		return addOwn(p.Manager, func(what string) { d.note(what, p.Info.Epoch) },
-			func(name string) { d.note(name, p.Info.Epoch) })
+		return addOwn(p.Manager, func(what string) { d.note(what, p.Status.Epoch) },
+			func(name string) { d.note(name, p.Status.Epoch) })
 	})})
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{module} })
 	c, here := remote(t, "one")
@@ -251,7 +251,7 @@ func TestOwnCluster_Silent(t *testing.T) {
 	var counted counter
 	module := registry.NewModule("own", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		other, err := cluster.New(&rest.Config{Host: "http://" + silent.Addr().String()}, func(o *cluster.Options) {
-			o.Scheme, o.MapperProvider = p.Scheme, func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.Mapper, nil }
+			o.Scheme, o.MapperProvider = p.Scheme, func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return p.RESTMapper, nil }
 		})
 		if err != nil {
 			return err

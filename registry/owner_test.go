@@ -30,7 +30,7 @@ func TestInfo_Owner(t *testing.T) {
 	owned := registry.NewModule("owned", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) {
 		mu.Lock()
 		defer mu.Unlock()
-		seen = append(seen, p.Info.Owner.UID)
+		seen = append(seen, p.Status.Owner.UID)
 	})})
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{owned} })
 	config := configFor(t, fleettest.Cluster(t, "one").Kubeconfig())

@@ -37,40 +37,40 @@ const (
 type Remote struct {
 	fx.In
 
-	// Cluster is the remote's name, Info what is known of it at the start of the app.
-	Cluster ClusterName
-	Info    Info
+	// Name is the remote's name, Status the remote's status at the start of the app.
+	Name   ClusterName
+	Status Info
 
 	// Manager runs the module's controllers and other runnables. It is not started before every
 	// invoke of every module has returned.
 	Manager ctrl.Manager
 	// Client reads from the app's cache and writes to the remote.
 	Client client.Client
-	// Reader reads from the remote itself.
-	Reader client.Reader `name:"api-reader"`
-	// Connection is the manager as a cluster.Cluster, Cache its cache. The cache's
+	// APIReader reads from the remote's API server, without a cache.
+	APIReader client.Reader `name:"api-reader"`
+	// Cluster is the manager as a cluster.Cluster, Cache its cache. The cache's
 	// WaitForCacheSync waits until the cache runs; ask an informer itself whether it has synced.
-	Connection cluster.Cluster
-	Cache      cache.Cache
+	Cluster cluster.Cluster
+	Cache   cache.Cache
 	// Config makes further clients. Everything they send passes the same bounds and ends with
 	// the epoch. Its transport is ready made: code that wants to dial by itself, such as that of
 	// exec and port-forward, cannot use it.
-	Config *rest.Config
-	Scheme *runtime.Scheme
-	Mapper meta.RESTMapper
+	Config     *rest.Config
+	Scheme     *runtime.Scheme
+	RESTMapper meta.RESTMapper
 
-	// Events records events in the remote.
-	Events events.EventRecorder
-	// Log carries the names of the cluster and of the module.
-	Log logr.Logger
+	// EventRecorder records events in the remote.
+	EventRecorder events.EventRecorder
+	// Logger carries the names of the cluster and of the module.
+	Logger logr.Logger
 	// Quote makes a text that the remote wrote fit for the status of an object that a user owns.
 	Quote Quoter
 	// Metrics adds the label "cluster" to every collector, and unregisters them when the app
 	// ends.
 	Metrics prometheus.Registerer
 
-	// Hub is the client for the hub: it has its own rate limit, and its reads are live.
-	Hub client.Client `name:"manage-client"`
+	// HubClient is the client for the hub: it has its own rate limit, and its reads are live.
+	HubClient client.Client `name:"manage-client"`
 	// HubCache reads from the hub's cache, which all apps share. Reading a kind that the hub
 	// does not watch makes the hub watch it.
 	HubCache client.Reader `name:"manage-cache"`
@@ -80,21 +80,21 @@ type Remote struct {
 type values struct {
 	fx.Out
 
-	Cluster     ClusterName
-	ClusterName string `name:"cluster-name"`
-	Info        Info
-	Manager     ctrl.Manager
-	Client      client.Client
-	Reader      client.Reader `name:"api-reader"`
-	Connection  cluster.Cluster
-	Cache       cache.Cache
-	Config      *rest.Config
-	Scheme      *runtime.Scheme
-	Mapper      meta.RESTMapper
-	Events      events.EventRecorder
-	Log         logr.Logger
-	Quote       Quoter
-	Metrics     prometheus.Registerer
-	Hub         client.Client `name:"manage-client"`
-	HubCache    client.Reader `name:"manage-cache"`
+	Name          ClusterName
+	ClusterName   string `name:"cluster-name"`
+	Status        Info
+	Manager       ctrl.Manager
+	Client        client.Client
+	APIReader     client.Reader `name:"api-reader"`
+	Cluster       cluster.Cluster
+	Cache         cache.Cache
+	Config        *rest.Config
+	Scheme        *runtime.Scheme
+	RESTMapper    meta.RESTMapper
+	EventRecorder events.EventRecorder
+	Logger        logr.Logger
+	Quote         Quoter
+	Metrics       prometheus.Registerer
+	HubClient     client.Client `name:"manage-client"`
+	HubCache      client.Reader `name:"manage-cache"`
 }

@@ -42,7 +42,7 @@ func RemoteRules(modules ...Module) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		// Which cluster this is.
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}},
-		// What the modules record with Remote.Events.
+		// What the modules record with Remote.EventRecorder.
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 	for _, m := range modules {

@@ -33,7 +33,7 @@ func (p *users) use(r registry.Remote, same *users) {
 	if p.users == nil {
 		p.users = map[registry.ClusterName]bool{}
 	}
-	p.users[r.Cluster] = p == same
+	p.users[r.Name] = p == same
 }
 
 // hubApp returns the registry of a hub with these options, and what starts the hub. It ends when the test does.

@@ -173,7 +173,7 @@ func (c *counter) module() registry.Module {
 
 func (c *counter) setUp(p registry.Remote) error {
 	return ctrl.NewControllerManagedBy(p.Manager).Named("counter").For(&corev1.ConfigMap{}).
-		Complete(&marker{counter: c, name: string(p.Cluster), remote: p.Client})
+		Complete(&marker{counter: c, name: string(p.Name), remote: p.Client})
 }
 
 type marker struct {

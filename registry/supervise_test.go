@@ -62,7 +62,7 @@ func TestSupervise_OneBadObject(t *testing.T) {
 	bad.Store("")
 	w := newWard(t, func(w *ward, p registry.Remote) error {
 		return reconciling(p, func(_ context.Context, r ctrl.Request) error {
-			if p.Cluster == sick && r.Name == bad.Load() {
+			if p.Name == sick && r.Name == bad.Load() {
 				panic("boom")
 			}
 			return nil

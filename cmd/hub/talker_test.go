@@ -34,7 +34,7 @@ const (
 func talker() registry.Module {
 	return registry.NewModule("talker", registry.ModuleOptions{
 		Remote: fx.Invoke(func(r registry.Remote) error {
-			r.Log.Info(saidByLogger)
+			r.Logger.Info(saidByLogger)
 			r.Manager.GetLogger().Info(saidByLogger)
 			return ctrl.NewControllerManagedBy(r.Manager).Named("talker").For(&corev1.ConfigMap{}).
 				Complete(registry.Supervise(r.Manager, &talking{remote: r.Client}))

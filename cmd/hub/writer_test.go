@@ -36,7 +36,7 @@ func writer() registry.Module {
 	return registry.NewModule("writer", registry.ModuleOptions{
 		Remote: fx.Invoke(func(r registry.Remote) error {
 			return r.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
-				go writeAlways(ctx, r.Hub, "from-app", writeHubEvery)
+				go writeAlways(ctx, r.HubClient, "from-app", writeHubEvery)
 				writeAlways(ctx, r.Client, remoteConfigMap(os.Getenv(writerName)), writeRemoteEvery)
 				return nil
 			}))

@@ -74,13 +74,13 @@ func (m *misbehaviour) panics(p registry.Remote) error {
 	return ctrl.NewControllerManagedBy(p.Manager).Named(panicking).For(&corev1.ConfigMap{}).
 		WithEventFilter(predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool {
-				if m.isOn(p.Cluster) {
+				if m.isOn(p.Name) {
 					panic("of a module, on purpose")
 				}
 				return true
 			},
 			UpdateFunc: func(event.UpdateEvent) bool {
-				if m.isOn(p.Cluster) {
+				if m.isOn(p.Name) {
 					panic("of a module, on purpose")
 				}
 				return true
@@ -92,7 +92,7 @@ func (m *misbehaviour) panics(p registry.Remote) error {
 func (m *misbehaviour) loops(p registry.Remote) error {
 	return ctrl.NewControllerManagedBy(p.Manager).Named(looping).For(&corev1.ConfigMap{}).
 		Complete(registry.Supervise(p.Manager, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
-			if m.isOn(p.Cluster) {
+			if m.isOn(p.Name) {
 				return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 			}
 			return ctrl.Result{}, nil
@@ -105,7 +105,7 @@ var widgetKind = schema.GroupVersionKind{Group: "faults.example.com", Version: "
 func (w *stopwatch) watchWidgets(p registry.Remote) error {
 	return ctrl.NewControllerManagedBy(p.Manager).Named(widgets).For(newWidget()).
 		Complete(reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
-			defer w.enter(p.Cluster, p.Info.Epoch, r.NamespacedName)()
+			defer w.enter(p.Name, p.Status.Epoch, r.NamespacedName)()
 			return ctrl.Result{}, nil
 		}))
 }

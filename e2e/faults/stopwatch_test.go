@@ -66,7 +66,7 @@ func (w *stopwatch) module() registry.Module {
 func (w *stopwatch) setUp(p registry.Remote) error {
 	return ctrl.NewControllerManagedBy(p.Manager).Named(stopwatchName).For(&corev1.ConfigMap{}).
 		Complete(registry.Supervise(p.Manager, reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-			defer w.enter(p.Cluster, p.Info.Epoch, r.NamespacedName)()
+			defer w.enter(p.Name, p.Status.Epoch, r.NamespacedName)()
 			if r.Name != stopwatchName {
 				return ctrl.Result{}, nil
 			}
@@ -78,7 +78,7 @@ func (w *stopwatch) setUp(p registry.Remote) error {
 			if err != nil {
 				return ctrl.Result{}, reconcile.TerminalError(err)
 			}
-			w.saw(p.Cluster, number, time.Now())
+			w.saw(p.Name, number, time.Now())
 			return ctrl.Result{}, nil
 		})))
 }

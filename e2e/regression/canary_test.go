@@ -47,10 +47,10 @@ func talker() registry.Module {
 		write := func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 			made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "talker-", Namespace: "default"}}
 			if err := p.Client.Create(ctx, made, client.DryRunAll); err != nil {
-				p.Log.Info("Could not create a ConfigMap", "error", err.Error())
+				p.Logger.Info("Could not create a ConfigMap", "error", err.Error())
 				return ctrl.Result{}, fmt.Errorf("create a ConfigMap: %w", err)
 			}
-			p.Log.Info("Created a ConfigMap", "echo", made.Data["echo"])
+			p.Logger.Info("Created a ConfigMap", "echo", made.Data["echo"])
 			return ctrl.Result{}, nil
 		}
 		return ctrl.NewControllerManagedBy(p.Manager).Named("talker").For(&corev1.ConfigMap{}).

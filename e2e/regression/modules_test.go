@@ -47,7 +47,7 @@ func setUpMarker(p registry.Remote) error {
 	}
 	// The name of the controller is the same in all remotes, as in any module.
 	return ctrl.NewControllerManagedBy(p.Manager).Named(markerName).For(&corev1.ConfigMap{}).
-		Complete(registry.Supervise(p.Manager, &markerReconciler{name: string(p.Cluster), remote: p.Client, marks: marks}))
+		Complete(registry.Supervise(p.Manager, &markerReconciler{name: string(p.Name), remote: p.Client, marks: marks}))
 }
 
 type markerReconciler struct {
@@ -150,7 +150,7 @@ func (s *scripts) of(name registry.ClusterName) script {
 func (s *scripts) module() registry.Module {
 	return registry.NewModule(scriptedName, registry.ModuleOptions{
 		Remote: fx.Invoke(func(p registry.Remote, lifecycle fx.Lifecycle) error {
-			what := s.of(p.Cluster)
+			what := s.of(p.Name)
 			if what.build != nil {
 				if err := what.build(p); err != nil {
 					return err

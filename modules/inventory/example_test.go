@@ -15,7 +15,7 @@ import (
 func Example() {
 	pods := registry.NewModule("pods", registry.ModuleOptions{
 		Remote: fx.Invoke(func(p registry.Remote) {
-			p.Log.Info("Runs in the app of every remote", "cluster", p.Cluster)
+			p.Logger.Info("Runs in the app of every remote", "cluster", p.Name)
 		}),
 	})
 	hub := fx.Options(

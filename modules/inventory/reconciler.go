@@ -27,7 +27,7 @@ const Interval = 10 * time.Second
 
 // Setup adds the reconciler to the app's manager.
 func Setup(p Params) error {
-	r := &reconciler{cluster: client.ObjectKey{Name: string(p.Cluster)}, remote: p.Client, hub: p.Hub}
+	r := &reconciler{cluster: client.ObjectKey{Name: string(p.Name)}, remote: p.Client, hub: p.HubClient}
 	return ctrl.NewControllerManagedBy(p.Manager).
 		Named("inventory").
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.request), builder.WithPredicates(relevant())).

@@ -96,7 +96,7 @@ func TestObserve(t *testing.T) {
 			h.change(name, func(c *hubv1.Cluster) { delete(c.Annotations, hubv1.AnnotationObserve) })
 		}
 	}
-	if info := h.info(name); info.Epoch != app.Info.Epoch {
+	if info := h.info(name); info.Epoch != app.Status.Epoch {
 		t.Errorf("another app took the place of the one that ran")
 	}
 }
@@ -143,7 +143,7 @@ func writes() map[string]write {
 			return client.IgnoreNotFound(p.Client.Delete(ctx, one, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 		},
 		"delete through WithClient": func(ctx context.Context, p app, r *registry.Registry, one *corev1.ConfigMap) error {
-			return r.WithClient(ctx, p.Cluster, func(ctx context.Context, c client.Client) error {
+			return r.WithClient(ctx, p.Name, func(ctx context.Context, c client.Client) error {
 				return client.IgnoreNotFound(c.Delete(ctx, one))
 			})
 		},

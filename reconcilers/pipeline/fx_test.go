@@ -74,7 +74,7 @@ func TestModule_InARemote(t *testing.T) {
 	hub, remote := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "remote")
 	s := siteIn(t, remote)
 	newSet := func(p registry.Remote) (pipeline.Set[*Widget], error) {
-		set := every(&part{name: string(p.Cluster), journal: &j})
+		set := every(&part{name: string(p.Name), journal: &j})
 		var err error
 		set.Resources, err = pipeline.WithMetrics(
 			pipeline.WithRetry(set.Resources, wait.Backoff{}), p.Metrics, "widgets")

@@ -22,7 +22,7 @@ import (
 // CountPods adds the counter to a remote's app. A registry.Remote is everything that an app has to
 // offer: what has no name belongs to the remote, what belongs to the hub says so.
 func CountPods(p registry.Remote) error {
-	c := &counter{remote: p.Client, hub: p.Hub, report: "podcount-" + string(p.Cluster), cluster: p.Info.Owner}
+	c := &counter{remote: p.Client, hub: p.HubClient, report: "podcount-" + string(p.Name), cluster: p.Status.Owner}
 	return ctrl.NewControllerManagedBy(p.Manager).
 		Named("podcount").
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(c.request)).
