@@ -19,7 +19,7 @@ import (
 )
 
 // DistinctNotes returns a recorder that makes one series of the events which say the same about an object, and
-// another event of each other note. Remote.EventRecorder, the Events of the hub's App and the recorders of a module's
+// another event of each other note. Remote.EventRecorder, HubPart.EventRecorder and the recorders of a module's
 // Manager are such recorders already.
 //
 // client-go makes a series of events about the same version of an object, whatever their notes are, and the series
