@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What client-go quotes of a response that accepts a request.
+// The parts of an accepting response that client-go quotes in errors.
 var (
 	errFailure = fmt.Errorf("the server sends a Status of failure with a code of success: %w", ErrNotKubernetes)
 	errTwice   = fmt.Errorf("the server sends an object with two kinds, apiVersions or statuses: %w", ErrNotKubernetes)
-	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not the name of one: %w", ErrNotKubernetes)
+	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not a valid name: %w", ErrNotKubernetes)
 )
 
 // otherType takes the place of a media type that is not known. client-go refuses to decode it, and quotes it.
@@ -39,9 +39,10 @@ func isVersion(text string) bool {
 	return consists(group, lowers+digits+".-", lowers+digits+".-") && consists(version, lowers+digits+"-", lowers+digits+"-")
 }
 
-// amend replaces what client-go would quote of a response that accepts a request: a media type that is not known, a
-// Status of failure, a kind that is no name, and the Status of an event of a watch. YAML is not known to whoever did not
-// ask for it; for whoever did, it is not judged. The body that a proxy in the remote passes on stays as it is: it is data.
+// amend replaces the parts of an accepting response that client-go would quote in errors: an unknown media type, a
+// Status of failure, a kind that is not a valid name, and the Status of an event of a watch. YAML is an unknown media
+// type unless the request accepts it; then it is not judged. The body that a proxy in the remote passes on stays
+// unchanged: it is data.
 func amend(r *http.Request, response *http.Response, credentials []Credential) {
 	own := func(text string) bool { return Redact(text, credentials...) == text }
 	form := response.Header.Get("Content-Type")
@@ -53,7 +54,7 @@ func amend(r *http.Request, response *http.Response, credentials []Credential) {
 		return
 	}
 	if form == "" {
-		form = "text/plain" // or client-go would decode it as what was asked for
+		form = "text/plain" // or client-go would decode it as the requested kind
 	} else if form = knownType(form, own); strings.HasPrefix(form, runtime.ContentTypeYAML) && !strings.Contains(r.Header.Get("Accept"), "yaml") {
 		form = otherType
 	}
@@ -74,15 +75,15 @@ func amend(r *http.Request, response *http.Response, credentials []Credential) {
 	}
 }
 
-// isProxied reports whether something in the remote, and not its API server, responds to a request: what is behind the
-// subresource proxy of an object.
+// isProxied reports whether a server behind the subresource proxy of an object responds to a request, and not the API
+// server itself.
 func isProxied(r *http.Request) bool {
 	if r.URL == nil {
 		return false
 	}
 	before, rest, found := strings.Cut(r.URL.Path, "/apis/")
 	version := 2                                                                                 // group and version
-	if core, of, isCore := strings.Cut(r.URL.Path, "/api/"); isCore && len(core) < len(before) { // Later ones are what is behind.
+	if core, of, isCore := strings.Cut(r.URL.Path, "/api/"); isCore && len(core) < len(before) { // Later occurrences belong to the path of the proxied server.
 		rest, found, version = of, true, 1
 	}
 	if !found {
@@ -140,8 +141,8 @@ type acceptance struct {
 	judge judge
 }
 
-// judge reads an object that arrives in pieces, and returns an error if client-go would quote it. Whatever is no object
-// is for the decoder to refuse.
+// judge reads an object that arrives in pieces, and returns an error if client-go would quote it. Input that is not an
+// object passes, and the decoder refuses it.
 type judge interface {
 	read(piece []byte) error
 	end() error
@@ -161,15 +162,15 @@ func (b *acceptance) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verdict is what a judge knows of an object.
+// verdict is the state of a judge for an object.
 type verdict struct {
 	own                 func(text string) bool // a text has nothing of the credentials
 	isStatus, succeeded bool
-	// last is what was last found to be names. Most events of a watch have the same ones.
+	// last has the names that were accepted last. Most events of a watch have the same names.
 	last metav1.TypeMeta
 }
 
-// typed returns an error if the kind or the apiVersion of an object is not the name of one.
+// typed returns an error if the kind or the apiVersion of an object is not a valid name.
 func (v *verdict) typed(of metav1.TypeMeta) error {
 	if !v.isName(of.Kind, &v.last.Kind, isKind) || !v.isName(of.APIVersion, &v.last.APIVersion, isVersion) {
 		return errKind
@@ -225,13 +226,13 @@ func (j *jsonJudge) found(m member, text string) error {
 	case "apiVersion":
 		return j.typed(metav1.TypeMeta{APIVersion: text})
 	case "status":
-		j.succeeded = m.isExact && text == metav1.StatusSuccess // client-go tells apart upper and lower case.
+		j.succeeded = m.isExact && text == metav1.StatusSuccess // client-go distinguishes upper and lower case.
 	}
 	return nil
 }
 
-// end also accepts the objects of a CRD of the kind Status, if they have nothing that client-go would quote: it takes
-// those of a group that it does not know for a metav1.Status.
+// end also accepts the objects of a CRD of the kind Status, if client-go would quote nothing of them: it decodes
+// objects of an unknown group as a metav1.Status.
 func (j *jsonJudge) end() error {
 	if version := j.last.APIVersion; version != "" && version != "v1" && !j.speaks {
 		return nil
@@ -250,7 +251,7 @@ func (j *jsonJudge) read(piece []byte) error {
 	return nil
 }
 
-// protobufJudge is the judge of protobuf. It keeps the beginning of an object, and what follows its largest field.
+// protobufJudge is the judge of protobuf. It keeps the beginning of an object, and the fields after its largest field.
 type protobufJudge struct {
 	verdict
 	kept    []byte // all of a small object; of a large one, the beginning, and then the end
@@ -323,10 +324,10 @@ func (j *protobufJudge) end() error {
 	return j.verdict.end()
 }
 
-// protobufPrefix begins each object in protobuf, but for those in events.
+// protobufPrefix begins each object in protobuf, except objects in events.
 const protobufPrefix = "k8s\x00"
 
-// cutField returns the content of the field that a message in protobuf begins with, and what follows it.
+// cutField returns the content of the first field of a message in protobuf, and the rest of the message.
 func cutField(message []byte, number byte) (content, rest []byte, found bool) {
 	if len(message) == 0 || message[0] != number<<3|2 {
 		return nil, message, false

@@ -67,10 +67,10 @@ func (c *argoConfig) check(at place) error {
 	switch {
 	case isSet(c.ExecProviderConfig):
 		return at.at("execProviderConfig").refuse(ReasonExecNotAllowed,
-			"asks for a command to be run, and the hub runs none; use bearerToken or a client certificate")
+			"runs a command, which the hub does not allow; use bearerToken or a client certificate")
 	case isSet(c.AWSAuthConfig):
 		return at.at("awsAuthConfig").refuse(ReasonAuthProviderNotAllowed,
-			"asks for an authentication plugin, and the hub has none; use bearerToken or a client certificate")
+			"uses an authentication plugin, which the hub does not have; use bearerToken or a client certificate")
 	case c.Username != "":
 		return at.at("username").refuse(ReasonBasicAuthNotAllowed,
 			"is for basic authentication, which API servers no longer have; use bearerToken or a client certificate")

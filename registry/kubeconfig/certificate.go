@@ -20,8 +20,8 @@ const maxKey = 5 << 10
 
 const typeCertificate = "CERTIFICATE"
 
-// parseCertificates reads certificates in PEM. Unlike x509.CertPool it refuses what it does not
-// understand, because a certificate that is silently left out surfaces as an outage.
+// parseCertificates reads certificates in PEM. Unlike x509.CertPool it refuses input that it cannot parse, because a
+// certificate that is silently left out surfaces as an outage.
 func parseCertificates(data []byte, at place) ([]*x509.Certificate, error) {
 	blocks, complete := pemBlocks(data)
 	if len(blocks) == 0 || !complete {
@@ -29,7 +29,7 @@ func parseCertificates(data []byte, at place) ([]*x509.Certificate, error) {
 			"from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----, in base64 where the field's name ends in data")
 	}
 	if len(blocks) > maxCertificates {
-		return nil, at.refuse(ReasonTooLarge, "has more than 32 certificates; keep those that are needed")
+		return nil, at.refuse(ReasonTooLarge, "has more than 32 certificates; keep the certificates that are needed")
 	}
 	chain := make([]*x509.Certificate, 0, len(blocks))
 	for _, block := range blocks {
@@ -58,7 +58,7 @@ func pemBlocks(data []byte) (blocks []*pem.Block, complete bool) {
 	}
 }
 
-// encodeCertificates writes certificates in PEM, without whatever stood between them.
+// encodeCertificates writes certificates in PEM, without the text between them.
 func encodeCertificates(chain []*x509.Certificate) []byte {
 	var out []byte
 	for _, certificate := range chain {
@@ -108,7 +108,7 @@ func parsePrivateKey(der []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// matches tells whether the key belongs to the certificate.
+// matches reports whether the key belongs to the certificate.
 func matches(certificate *x509.Certificate, key crypto.Signer) bool {
 	public, ok := certificate.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(key.Public())

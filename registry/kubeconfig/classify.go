@@ -17,11 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// ErrNotKubernetes means that the server's answer is not one of a Kubernetes API server.
-var ErrNotKubernetes = errors.New("the answer is not one of a Kubernetes API server")
+// ErrNotKubernetes means that the response does not come from a Kubernetes API server.
+var ErrNotKubernetes = errors.New("the response is not from a Kubernetes API server")
 
-// StatusError is an answer with another status than the one that was asked for. It carries nothing
-// of the body, which is the server's to choose.
+// StatusError is a response with an unexpected status. It has nothing of the body, which the server controls.
 type StatusError struct {
 	// Code is the HTTP status code.
 	Code int
@@ -29,10 +28,10 @@ type StatusError struct {
 
 // Error returns the code with its usual name.
 func (e *StatusError) Error() string {
-	return "the API server answered with status " + strconv.Itoa(e.Code) + " " + http.StatusText(e.Code)
+	return "the API server responded with status " + strconv.Itoa(e.Code) + " " + http.StatusText(e.Code)
 }
 
-// Reasons that a remote does not answer as it should.
+// Reasons for failed requests to a remote.
 const (
 	unreachable  = "Unreachable"
 	timedOut     = "TimedOut"
@@ -42,15 +41,16 @@ const (
 	notHealthy   = "NotHealthy"
 )
 
-// NotHealthyError is an error of a request that knows its message: the server answers, but not as the hub needs it.
+// NotHealthyError is an error of a request with its own message: the server responds, but not as the hub requires.
 // Classify returns the reason NotHealthy for it.
 type NotHealthyError interface {
 	error
-	// NotHealthy returns the message: what is wrong, and what to do. It must not contain anything that the server wrote.
+	// NotHealthy returns the message, which describes the problem and the solution. It must not contain any text of the
+	// server.
 	NotHealthy() string
 }
 
-// NewNotHealthyError returns a NotHealthyError. text is the text of the error, and message says what to do.
+// NewNotHealthyError returns a NotHealthyError. text is the text of the error, and message names the solution.
 func NewNotHealthyError(text, message string) error { return &notHealthyError{text, message} }
 
 type notHealthyError struct{ text, message string }
@@ -58,12 +58,11 @@ type notHealthyError struct{ text, message string }
 func (e *notHealthyError) Error() string      { return e.text }
 func (e *notHealthyError) NotHealthy() string { return e.message }
 
-// Classify says why a request to a remote failed, as one of a fixed set of reasons with a message
-// that says what to do: Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, or
-// the Reason of an *Error, of which AddressNotAllowed comes from a dial. The message is at most 512
-// bytes long and the same while the problem is the same. Nothing in it comes from the server, so
-// that somebody who registers remotes learns little about the network around the hub. Both are
-// empty for a nil error. Errors that it does not know are Unreachable.
+// Classify returns why a request to a remote failed: one of a fixed set of reasons, and a message that names the
+// solution. The reasons are Unreachable, TimedOut, TLSFailed, Unauthorized, Forbidden, NotHealthy, or the Reason of an
+// *Error, of which a dial returns AddressNotAllowed. The message has at most 512 bytes and stays the same while the
+// problem is the same. Nothing in it comes from the server, so that users who register remotes learn little about the
+// network around the hub. Both results are empty for a nil error. Unknown errors are Unreachable.
 func Classify(err error) (reason, message string) {
 	var refused *Error
 	var unhealthy NotHealthyError
@@ -77,8 +76,8 @@ func Classify(err error) (reason, message string) {
 	case code != 0:
 		return classifyStatus(code)
 	case errors.Is(err, ErrNotKubernetes):
-		return notHealthy, "The server answers, but not as a Kubernetes API server does; " +
-			"check that the server's URL, with its path, is that of the API."
+		return notHealthy, "The server responds, but not like a Kubernetes API server; " +
+			"check that the server's URL and its path lead to the Kubernetes API."
 	}
 	if message = tlsMessage(err); message != "" {
 		return tlsFailed, message
@@ -97,7 +96,7 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &remote) && remote.Op == remoteError
 }
 
-// remoteError is what crypto/tls calls an alert that the other side has sent.
+// remoteError is the Op of an alert that the server has sent, as crypto/tls sets it.
 const remoteError = "remote error"
 
 // statusCode returns the HTTP status in an error of this package or of client-go, or 0.
@@ -118,22 +117,19 @@ func classifyStatus(code int) (reason, message string) {
 	switch {
 	case code == http.StatusUnauthorized:
 		return unauthorized, "The API server does not accept the credentials" + text +
-			"; they may have expired or been revoked, or belong to another cluster. Store new ones in the Secret."
+			"; they may have expired or been revoked, or belong to another cluster. Store new credentials in the Secret."
 	case code == http.StatusForbidden:
-		return forbidden, "The API server knows the credentials, but they lack a right" + text +
-			"; grant it with a ClusterRoleBinding in the remote cluster."
+		return forbidden, "The API server accepts the credentials, but they lack a permission" + text + "; grant it with a ClusterRoleBinding in the remote cluster."
 	case code >= 500:
-		return notHealthy, "The API server answers that it is not ready" + text +
-			"; look at its log and at its /readyz?verbose."
+		return notHealthy, "The API server reports that it is not ready" + text + "; check its log and its /readyz?verbose."
 	case code == http.StatusTooManyRequests:
 		return notHealthy, "The API server is overloaded and asks to wait" + text +
-			"; look at its priority and fairness settings."
+			"; check its priority and fairness settings."
 	case code >= 300 && code < 400:
-		return notHealthy, "The server answers with a redirect" + text +
-			", which is not followed; put the address that it leads to into the kubeconfig."
+		return notHealthy, "The server responds with a redirect" + text + ", which the hub does not follow; put the target address into the kubeconfig."
 	}
-	return notHealthy, "The server does not answer as a Kubernetes API server does" + text +
-		"; check that the server's URL, with its path, is that of the API."
+	return notHealthy, "The server does not respond like a Kubernetes API server" + text +
+		"; check that the server's URL and its path lead to the Kubernetes API."
 }
 
 // verifyError is a certificate that could not be verified, with the name of the value that it was verified with.
@@ -144,7 +140,7 @@ type verifyError struct {
 
 func (e *verifyError) Unwrap() error { return e.error }
 
-// blame adds to an error of a request what it takes to say what to do about it.
+// blame adds the details to an error of a request that its message needs.
 func (w *wiring) blame(err error) error {
 	var verify *tls.CertificateVerificationError
 	if errors.As(err, &verify) {
@@ -162,7 +158,7 @@ func caKeyIn(err error) string {
 	return "certificate-authority-data"
 }
 
-// tlsMessage returns what to do about a failure of TLS, or "" for another failure.
+// tlsMessage returns the message for a failure of TLS, or "" for another failure.
 func tlsMessage(err error) string {
 	var (
 		unknownCA x509.UnknownAuthorityError
@@ -177,13 +173,13 @@ func tlsMessage(err error) string {
 	case errors.As(err, &unknownCA):
 		return "The server's certificate is not signed by the CA in the credentials; " +
 			"put the CA of this API server into " + caKeyIn(err) + ". " +
-			"If it was right before, the server or the way to it may have been replaced."
+			"If it was correct before, the server or a proxy in front of it may have been replaced."
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "The certificate of the server or of its CA has expired or is not valid yet; " +
 			"renew it, and check the clocks of the hub and the server."
 	case errors.As(err, &name):
 		return "The server's certificate is not for the host in the server's URL; " +
-			"use a name that it is for, or set tls-server-name (spec.tlsServerName)."
+			"use a name of the certificate, or set tls-server-name (spec.tlsServerName)."
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return "The server does not speak TLS; check the port in the server's URL."
 	case errors.As(err, &remote) && remote.Op == remoteError:
@@ -201,7 +197,7 @@ func classifyNetwork(err error) (reason, message string) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.As(err, &timeout) && timeout.Timeout():
-		return timedOut, "The server did not answer in time; " +
+		return timedOut, "The server did not respond in time; " +
 			"check that it runs, and that no firewall between the hub and it drops packets."
 	case errors.As(err, &dns):
 		return unreachable, "The host in the server's URL was not found; check its name and the DNS of the hub."
@@ -209,7 +205,7 @@ func classifyNetwork(err error) (reason, message string) {
 	return unreachable, "There is no connection to the server: " + cause(err)
 }
 
-// cause says in fixed words why there is no connection.
+// cause returns a fixed text that explains why there is no connection.
 func cause(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, net.ErrClosed):
@@ -217,9 +213,9 @@ func cause(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "it was refused; check that the API server runs, and its port."
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "it broke off; check that the API server runs, and whatever stands between the hub and it."
+		return "it broke off; check the API server, and the proxies and load balancers in front of it."
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
-		return "the hub has no file descriptors or memory left for it; raise its limits. That says nothing of the server."
+		return "the hub has no file descriptors or memory left for it; raise its limits. The server may be healthy."
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "there is no route; check the address, and the network of the hub."
 	}

@@ -64,7 +64,7 @@ func checkHeader(config *clientcmdv1.Config, at place) error {
 	} {
 		if list.len > maxEntries {
 			return at.at(list.name).refuse(ReasonTooLarge,
-				"has more than 8 entries; keep the one that is needed, for example with kubectl config view --raw --minify")
+				"has more than 8 entries; keep only the entry that is needed, for example with kubectl config view --raw --minify")
 		}
 	}
 	return nil
@@ -95,7 +95,7 @@ func (d *draft) readClusters(clusters []clientcmdv1.NamedCluster, at place) (map
 func (d *draft) readCluster(c clientcmdv1.Cluster, at place) (placedEndpoint, error) {
 	if c.CertificateAuthority != "" {
 		return placedEndpoint{}, at.at("certificate-authority").refuse(ReasonFilePathNotAllowed,
-			"names a file, and the hub opens none; "+
+			"names a file, which the hub does not open; "+
 				"put the content into certificate-authority-data, as kubectl config view --raw --flatten does")
 	}
 	e := placedEndpoint{
@@ -146,10 +146,10 @@ func readUsers(users []clientcmdv1.NamedAuthInfo, at place) (map[string]placedCr
 // checkUser refuses the ways of authenticating that act on the hub or hide who acts.
 func checkUser(u *clientcmdv1.AuthInfo, at place) error {
 	const (
-		exec     = "asks for a command to be run, and the hub runs none; use a token or a client certificate, for example of a ServiceAccount"
-		provider = "asks for an authentication plugin, and the hub has none; use a token or a client certificate, for example of a ServiceAccount"
-		file     = "names a file, and the hub opens none; put the content into the kubeconfig, as kubectl config view --raw --flatten does"
-		as       = "asks to act as somebody else; use the credentials of that user or ServiceAccount itself"
+		exec     = "runs a command, which the hub does not allow; use a token or a client certificate, for example of a ServiceAccount"
+		provider = "uses an authentication plugin, which the hub does not have; use a token or a client certificate, for example of a ServiceAccount"
+		file     = "names a file, which the hub does not open; put the content into the kubeconfig, as kubectl config view --raw --flatten does"
+		as       = "impersonates another user; use the credentials of that user or ServiceAccount itself"
 		basic    = "is for basic authentication, which API servers no longer have; use a token or a client certificate"
 	)
 	for _, rule := range []struct {

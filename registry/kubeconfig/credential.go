@@ -20,7 +20,7 @@ import (
 // CredentialType is the kind of a Credential.
 type CredentialType string
 
-// The kinds of credentials. The zero Credential has none.
+// The kinds of credentials. The zero Credential has no kind.
 const (
 	// Token is a bearer token.
 	Token CredentialType = "Token"
@@ -28,18 +28,16 @@ const (
 	ClientCertificate CredentialType = "ClientCertificate"
 )
 
-// Credential is who we are for a remote: a bearer token or a client certificate. Parse makes it;
-// nothing takes the secret out again except the Transport. However it is printed, logged or
-// encoded, only its type shows. Copies share the secret, which never changes. The zero value is no
-// credential.
+// Credential is the identity of the hub for a remote: a bearer token or a client certificate. Parse makes it; only the
+// Transport extracts the secret. Printing, logging and encoding show only its type. Copies share the secret, which
+// never changes. The zero value is no credential.
 type Credential struct {
-	// hidden is two pointers away because fmt cannot call the methods of a value in an unexported
-	// field of somebody's struct. It prints an address there instead, but follows one pointer if
-	// the verb is a wrong one, as %s is.
+	// hidden is two pointers away because fmt cannot call the methods of a value in an unexported field of a struct. It
+	// prints an address there instead, but follows one pointer if the verb is wrong, such as %s.
 	hidden **secret
 }
 
-// secret is what a Credential hides. It never changes.
+// secret is the hidden content of a Credential. It never changes.
 type secret struct {
 	kind  CredentialType
 	token string
@@ -55,7 +53,7 @@ func newCredential(s *secret) Credential {
 	return Credential{hidden: &s}
 }
 
-// secret returns what is hidden; for the zero value a secret of no kind.
+// secret returns the hidden content; for the zero value a secret without a kind.
 func (c Credential) secret() *secret {
 	if c.hidden == nil {
 		return &secret{}
@@ -66,15 +64,15 @@ func (c Credential) secret() *secret {
 // Type returns the kind of credential, or an empty string for the zero value.
 func (c Credential) Type() CredentialType { return c.secret().kind }
 
-// Expires returns when the credential ends: that of the certificate, or of a token that is a JWT
-// and says so. The zero time means that it is not known.
+// Expires returns when the certificate expires, or the token if it is a JWT with an expiry. The zero time means that
+// the expiry is not known.
 func (c Credential) Expires() time.Time { return c.secret().expires }
 
-// Issued returns when the life of the credential began, as its certificate says or a token that is a JWT.
-// The zero time means that it is not known.
+// Issued returns when the life of the credential began, according to the certificate, or to a token that is a JWT. The
+// zero time means that it is not known.
 func (c Credential) Issued() time.Time { return c.secret().issued }
 
-// Equal tells whether two credentials are the same.
+// Equal reports whether two credentials are the same.
 func (c Credential) Equal(other Credential) bool {
 	a, b := c.secret(), other.secret()
 	return a.kind == b.kind && bytes.Equal(a.chain, b.chain) &&
@@ -82,9 +80,9 @@ func (c Credential) Equal(other Credential) bool {
 		subtle.ConstantTimeCompare(a.key, b.key) == 1
 }
 
-// Fingerprint returns a short text that differs for different credentials. It is keyed, so that
-// nobody who sees it can check a guess of the credential; key should be 32 random bytes that the
-// hub keeps to itself. An empty string for the zero value.
+// Fingerprint returns a short text that differs for different credentials. It is keyed, so that a reader of the
+// fingerprint cannot check a guess of the credential; key should be 32 random bytes that only the hub knows. The
+// fingerprint of the zero value is empty.
 func (c Credential) Fingerprint(key []byte) string {
 	s := c.secret()
 	if s.kind == "" {
@@ -115,7 +113,7 @@ func (c Credential) MarshalJSON() ([]byte, error) { return json.Marshal(c.String
 // LogValue is String, for log/slog.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Assert that nobody prints more than String does.
+// Assert that every way of printing is limited to String.
 var (
 	_ fmt.Formatter  = Credential{}
 	_ fmt.GoStringer = Credential{}
@@ -123,7 +121,7 @@ var (
 	_ json.Marshaler = Credential{}
 )
 
-// identity is what a user entry of any form holds, and where.
+// identity has the values of a user entry of any form, and their places.
 type identity struct {
 	token      string
 	chain, key []byte
@@ -131,13 +129,13 @@ type identity struct {
 	inUser, inToken, inChain, inKey place
 }
 
-// credential checks an identity and makes a Credential of it, the zero one if it is empty.
+// credential checks an identity and returns its Credential, which is zero for an empty identity.
 func (i identity) credential() (Credential, error) {
 	hasCertificate := len(i.chain) > 0 || len(i.key) > 0
 	switch {
 	case i.token != "" && hasCertificate:
 		return Credential{}, i.inUser.invalid("has a token and a client certificate, " +
-			"and which of the two counts is up to the server; remove one of them")
+			"and the server decides which of the two counts; remove one of them")
 	case i.token != "":
 		return tokenCredential(i.token, i.inToken)
 	case hasCertificate:
@@ -184,7 +182,7 @@ func (i identity) certificateCredential() (Credential, error) {
 func (c Credential) check(at place, now time.Time) error {
 	what := map[CredentialType]string{Token: "token", ClientCertificate: "client certificate"}[c.Type()]
 	if what == "" {
-		return at.invalid("has neither a token nor a client certificate; add one of them")
+		return at.invalid("has neither a token nor a client certificate; add a token or a client certificate")
 	}
 	if c.Expires().IsZero() || now.Before(c.Expires()) {
 		return nil
@@ -193,11 +191,11 @@ func (c Credential) check(at place, now time.Time) error {
 		"; issue a new one and store it in the Secret")
 }
 
-// maxExpiry bounds the expiry times that are believed: the year 9999 is the last that RFC 3339 has.
+// maxExpiry bounds the expiry times that are accepted: the year 9999 is the last year of RFC 3339.
 const maxExpiry = 253402300799
 
-// TokenLife returns when a token that is a JWT was issued and when it ends, the zero time for what it does not
-// say or cannot mean. Nothing is verified: the server does that, and a wrong time harms only whoever wrote it.
+// TokenLife returns when a token that is a JWT was issued and when it expires, and the zero time for a value that is
+// missing or impossible. Nothing is verified: the server does that, and a wrong time harms only its author.
 func TokenLife(token string) (issued, expires time.Time) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -73,7 +73,7 @@ func countValues(raw []byte) int {
 	return total
 }
 
-// line returns where in the text a YAML error is, if it says so, as " near line 7".
+// line returns the position of a YAML error in the text, such as " near line 7", if the error has one.
 func line(err error) string {
 	found := regexp.MustCompile(`\bline (\d{1,6})\b`).FindStringSubmatch(err.Error())
 	if found == nil {
@@ -107,7 +107,7 @@ func checkShape(raw []byte, at place) error {
 func checkNode(node *yamlnode.Node, at place, depth int) error {
 	switch {
 	case depth > maxDepth:
-		return at.invalid("is nested more than 16 levels deep; remove what is not part of a kubeconfig")
+		return at.invalid("is nested more than 16 levels deep; remove the fields that are not part of a kubeconfig")
 	case node.Kind == yamlnode.AliasNode || node.Anchor != "":
 		return at.invalid("uses a YAML anchor or alias; write the value out")
 	case node.Style&yamlnode.TaggedStyle != 0:
@@ -145,8 +145,8 @@ func checkMapping(node *yamlnode.Node, at place, depth int) error {
 	return nil
 }
 
-// findCorrupt returns the path of the first value that should be base64 and is not. The decoder
-// only says that there is one.
+// findCorrupt returns the path of the first value that should be base64 and is not. The decoder reports only that such
+// a value exists.
 func findCorrupt(raw []byte) string {
 	var document any
 	if err := json.UnmarshalCaseSensitivePreserveInts(raw, &document); err != nil {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Bounds of what is kept of a refusal.
+// Bounds of the parts of a refusal that are kept.
 const (
 	maxRefusal      = 1 << 20   // bytes that are read of one
 	maxStatus       = 256 << 10 // bytes that are decoded
@@ -31,16 +31,16 @@ const (
 // statusKind is the kind of metav1.Status.
 const statusKind = "Status"
 
-// Discreet returns a RoundTripper that keeps what a server wrote out of errors, and so out of logs, events and status.
-// The body of a response that refuses a request (400 and above) is replaced by a Status that has nothing of the server
-// but checked tokens: the HTTP code, the reason, fields and types of causes, the name of a webhook, and how long to
-// wait. The functions of package apierrors work as before. Errors of the connection get a fixed text, too: that of a
-// certificate names its subjects, and that of a malformed response quotes it. They still match what they wrap.
-// Of a response that accepts a request, a media type that is not known is replaced, and a Status of failure or a kind that
-// is no name is an error. The Status of an ERROR event of a watch is replaced as that of a refusal is. Three things remain:
-// a decoder quotes a value that it cannot decode, YAML is not judged if the request asks for it, and what is behind a
-// proxy of the remote is data.
-// credentials are those that the server may echo, besides the token of the request; a Transport does all of this itself.
+// Discreet returns a RoundTripper that keeps the text of a server out of errors, and so out of logs, events and status.
+// It replaces the body of a response that refuses a request (400 and above) by a Status with only checked tokens of the
+// server: the HTTP code, the reason, fields and types of causes, the name of a webhook, and how long to wait. The
+// functions of package apierrors work as before. Errors of the connection also get a fixed text, because the error of a
+// certificate names its subjects, and the error of a malformed response quotes the response. They still match the
+// errors that they wrap. In a response that accepts a request, an unknown media type is replaced, and a Status of
+// failure or a kind that is not a valid name is an error. The Status of an ERROR event of a watch is replaced like the
+// Status of a refusal. Three exceptions remain: a decoder quotes a value that it cannot decode, YAML is not judged if
+// the request asks for it, and the response of a server behind a proxy of the remote is data. credentials are the
+// credentials that the server may echo, in addition to the token of the request. A Transport includes Discreet.
 func Discreet(next http.RoundTripper, credentials ...Credential) http.RoundTripper {
 	return discreet{next, credentials}
 }
@@ -63,7 +63,7 @@ func (d discreet) RoundTrip(r *http.Request) (*http.Response, error) {
 	return withoutText(r, response, credentials...), nil
 }
 
-// withoutText replaces what a response says in words. credentials are those that its body may have echoed.
+// withoutText replaces the text of a response. credentials are the credentials that its body may have echoed.
 func withoutText(r *http.Request, response *http.Response, credentials ...Credential) *http.Response {
 	if response.StatusCode == http.StatusSwitchingProtocols || response.Body == nil { // The body is a connection.
 		return response
@@ -82,7 +82,7 @@ func withoutText(r *http.Request, response *http.Response, credentials ...Creden
 	response.Body = &refusal{ReadCloser: response.Body, code: code, make: func(body []byte) ([]byte, error) {
 		return json.Marshal(statusOf(r, code, form, body).hide(credentials))
 	}}
-	if response.ContentLength <= maxRefusal { // A longer one is for whoever refuses it by its length.
+	if response.ContentLength <= maxRefusal { // Another part of the chain refuses a longer body by its length.
 		response.ContentLength = -1
 	}
 	response.Header = response.Header.Clone()
@@ -142,7 +142,7 @@ func decodeStatus(form string, body []byte) (*metav1.Status, error) {
 // reply is a Status without words of the server.
 type reply struct{ metav1.Status }
 
-// statusOf returns what is kept of the body of a refusal.
+// statusOf returns the parts of the body of a refusal that are kept.
 func statusOf(r *http.Request, code int, form string, body []byte) reply {
 	known := refusedWith(code, r.Method)
 	if !strings.Contains(form, "json") && !strings.Contains(form, "protobuf") {
@@ -188,7 +188,7 @@ func detailsOf(said *metav1.StatusDetails) *metav1.StatusDetails {
 	return kept
 }
 
-// describe adds a message: what was asked for, and what is kept of the response.
+// describe adds a message with the request and the kept parts of the response.
 func (s reply) describe(r *http.Request, webhook string) reply {
 	text := "the server responds with status " + strconv.Itoa(int(s.Code)) + " " + http.StatusText(int(s.Code)) + " to " + r.Method
 	if r.URL != nil {
@@ -242,7 +242,7 @@ const (
 	digits = "0123456789"
 )
 
-// consists reports whether a text begins with one of the characters in first and goes on with those in rest.
+// consists reports whether a text begins with a character of first and continues with characters of rest only.
 func consists(text, first, rest string) bool {
 	if text == "" || strings.IndexByte(first, text[0]) < 0 {
 		return false
@@ -278,8 +278,8 @@ func word(text string, is alphabet) string {
 // maxCalling is how far into a message the words may come that say that a webhook cannot be called.
 const maxCalling = 64
 
-// webhookOf returns the name of the webhook in the message of an API server that says that a webhook has refused
-// something or cannot be called, or nothing.
+// webhookOf returns the name of the webhook in a message of an API server about a webhook that refused a request or
+// cannot be called, or nothing.
 func webhookOf(message string) string {
 	rest, found := strings.CutPrefix(message, `admission webhook "`)
 	if !found {
@@ -304,14 +304,14 @@ type wordedError struct {
 func (e *wordedError) Error() string { return e.text }
 func (e *wordedError) Unwrap() error { return e.err }
 
-// Timeout is that of net.Error, which client-go asks for.
+// Timeout implements net.Error for client-go.
 func (e *wordedError) Timeout() bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(e.err, &timeout) && timeout.Timeout()
 }
 
-// worded returns an error whose text says why there is no response, in fixed words. Errors that are the hub's own
-// keep theirs.
+// worded returns an error with a fixed text that explains why there is no response. Errors of the hub itself keep their
+// text.
 func worded(err error) error {
 	var own *Error
 	var done *wordedError

@@ -20,7 +20,7 @@ type Connection struct {
 	Credential Credential
 }
 
-// Endpoint says where an API server is and how it is verified. It holds no secrets.
+// Endpoint is the address of an API server and the parameters of its verification. It holds no secrets.
 type Endpoint struct {
 	// Server is an https URL without credentials, query and fragment. Parse returns it in lower
 	// case up to the path and without a slash at the end.
@@ -28,11 +28,10 @@ type Endpoint struct {
 	// TLSServerName is the name that the server's certificate must have. Empty means the host of
 	// Server.
 	TLSServerName string
-	// ProxyURL is an http or socks5 proxy. Empty means none, or the one of the environment where
-	// the Policy says so.
+	// ProxyURL is an http or socks5 proxy. Empty means no proxy, or the proxy of the environment if the Policy allows
+	// that.
 	ProxyURL string
-	// CAData are the certificates that the server's is verified with, in PEM. Empty means those of
-	// the system.
+	// CAData are the CA certificates that verify the server, in PEM. Empty means the CAs of the system.
 	CAData []byte
 	// CAKey names where CAData is from, or should be, for messages: a key of the Secret, or of the kubeconfig in it.
 	// It is not part of the fingerprint.
@@ -60,7 +59,7 @@ func writeParts(h hash.Hash, parts ...string) {
 	}
 }
 
-// source tells where the parts of an endpoint were found.
+// source has the places of the parts of an endpoint.
 type source struct{ server, serverName, proxy, ca, insecure place }
 
 // normalize checks everything about an endpoint except its addresses, and writes it in the one form
@@ -88,7 +87,7 @@ func (e *Endpoint) normalize(from source, p Policy) error {
 		return nil
 	}
 	if e.Insecure {
-		return from.insecure.invalid("the server's certificate is not to be verified, but there is a CA to verify it with; remove one of them")
+		return from.insecure.invalid("verification of the server's certificate is turned off, but there is a CA to verify it with; remove one of them")
 	}
 	chain, err := parseCertificates(e.CAData, from.ca)
 	if err != nil {
@@ -113,7 +112,7 @@ func checkHost(raw string, at place, p Policy) error {
 	}
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err != nil {
-		return nil //nolint:nilerr // Not an address, but a name: the dial guard looks at it.
+		return nil //nolint:nilerr // Not an address, but a name: the dial guard checks it.
 	}
 	return p.checkAddr(addr, at)
 }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reason says in one word why credentials are not accepted. The values are the reasons that the
-// condition CredentialsValid of a Cluster has, so that they can be copied.
+// Reason is the reason why credentials are not accepted, in one word. The values are the reasons of the condition
+// CredentialsValid of a Cluster, so that they can be copied.
 type Reason string
 
 // Reasons of an Error. Every rejected input has exactly one.
@@ -25,7 +25,7 @@ const (
 	ReasonInsecureTLSNotAllowed Reason = "InsecureTLSNotAllowed"
 	// ReasonFilePathNotAllowed means that a file is named where its content is needed.
 	ReasonFilePathNotAllowed Reason = "FilePathNotAllowed"
-	// ReasonAuthProviderNotAllowed means that an authentication plugin of a vendor is asked for.
+	// ReasonAuthProviderNotAllowed means that the kubeconfig uses an authentication plugin of a vendor.
 	ReasonAuthProviderNotAllowed Reason = "AuthProviderNotAllowed"
 	// ReasonImpersonationNotAllowed means that requests would be made as another user.
 	ReasonImpersonationNotAllowed Reason = "ImpersonationNotAllowed"
@@ -43,8 +43,8 @@ const (
 	ReasonExpired Reason = "Expired"
 )
 
-// Error says why credentials are not accepted, or why an address was not dialled. It never wraps
-// another error: those of parsers quote their input, which is secret.
+// Error explains why credentials are not accepted, or why an address was not dialled. It never wraps another error,
+// because parser errors quote their input, which is secret.
 type Error struct {
 	// Reason is the kind of problem.
 	Reason Reason
@@ -55,11 +55,11 @@ type Error struct {
 	// path in the Cluster, such as "spec.server". It is empty if it is the value as a whole.
 	Field string
 
-	text string // what is wrong, and what to do
+	text string // the problem and the solution
 }
 
-// Error returns where the problem is, what is wrong and what to do: at most 512 bytes of printable
-// text on one line, without any part of a credential.
+// Error returns the place, the problem and the solution: at most 512 bytes of printable text on one line, without any
+// part of a credential.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 3)
 	for _, part := range []string{e.Key, e.Field, e.text} {
@@ -81,7 +81,7 @@ func (p place) at(part string) place {
 	return place{key: p.key, field: part}
 }
 
-// name returns the name of the value at this place, without what it is in.
+// name returns the name of the value at this place, without its parents.
 func (p place) name() string {
 	if p.field == "" {
 		return p.key
@@ -118,11 +118,11 @@ func clean(text string) string {
 	return text[:cut] + "..."
 }
 
-// maxNameLen is how long a field name of a stranger may be to be repeated to the operator.
+// maxNameLen is the maximum length of an unknown field name in messages.
 const maxNameLen = 32
 
-// quotable returns the path of a field for a message. Names that do not look like the name of a
-// field are replaced by a question mark: somebody who forgets a colon makes a key out of a token.
+// quotable returns the path of a field for a message. Names that do not look like the name of a field are replaced by a
+// question mark: a forgotten colon turns a token into a key.
 func quotable(path string) string {
 	segments := strings.Split(path, ".")
 	if len(segments) > 2*maxDepth {

@@ -16,20 +16,20 @@ import (
 )
 
 // errEvent ends a watch.
-var errEvent = fmt.Errorf("the server sends an event that is not one of a watch: %w", ErrNotKubernetes)
+var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", ErrNotKubernetes)
 
-// maxHeld is how much of an event is held back: one whose type is not known yet, and one of an error.
+// maxHeld is how much of an event is held back, while its type is not known yet, or if it is an error.
 const maxHeld = 2 << 20
 
-// eventBody is the body of a watch. Events with objects pass as they come. Those with errors have the Status replaced,
-// and what is no event ends the watch with an error.
+// eventBody is the body of a watch. Events with objects pass unchanged. Events with errors get another Status, and data
+// that is not an event ends the watch with an error.
 type eventBody struct {
 	io.ReadCloser
 	filter interface {
-		// read reads a piece and returns what passes, which is valid until the next call.
+		// read reads a piece and returns the data that passes, which is valid until the next call.
 		read(piece []byte) ([]byte, error)
 	}
-	ready []byte // what passes and was not read yet
+	ready []byte // passed data that was not read yet
 	err   error  // after that
 }
 
@@ -40,7 +40,7 @@ func newEventBody(body io.ReadCloser, isProtobuf bool, judge eventJudge) *eventB
 	return &eventBody{ReadCloser: body, filter: newJSONEvents(judge)}
 }
 
-// Read reads what passes.
+// Read reads the data that passes.
 func (b *eventBody) Read(p []byte) (int, error) {
 	for len(b.ready) == 0 && b.err == nil && len(p) > 0 {
 		n, err := b.ReadCloser.Read(p)
@@ -57,7 +57,7 @@ func (b *eventBody) Read(p []byte) (int, error) {
 	return n, b.err
 }
 
-// eventJudge says what becomes of an event.
+// eventJudge decides whether an event passes, is replaced or ends the watch.
 type eventJudge struct {
 	request     *http.Request
 	credentials []Credential
@@ -73,7 +73,7 @@ func isPlain(kind string) bool {
 	return false
 }
 
-// status returns what is kept of the Status of an event.
+// status returns the parts of the Status of an event that are kept.
 func (j eventJudge) status(form string, object []byte) metav1.Status {
 	code := http.StatusInternalServerError
 	if said, err := decodeStatus(form, object); err == nil && said.Code >= http.StatusBadRequest && said.Code < 600 {
@@ -148,7 +148,7 @@ func (e *jsonEvents) take(piece []byte, ended bool) error {
 	}
 	if e.kind == string(watch.Error) {
 		var event struct{ Object json.RawMessage }
-		_ = json.Unmarshal(e.held, &event) // What is no Status becomes one.
+		_ = json.Unmarshal(e.held, &event) // Data that is not a Status becomes an empty Status.
 		rewritten, err := json.Marshal(map[string]any{"type": watch.Error, "object": e.judge.status(runtime.ContentTypeJSON, event.Object)})
 		if err != nil {
 			return errEvent
@@ -191,8 +191,8 @@ func (e *protobufEvents) read(piece []byte) ([]byte, error) {
 	return e.passed, nil
 }
 
-// longestHead is how much of an event says that it has an object and nothing else: its type, and the kind and the
-// apiVersion of the object. An event in which that takes more is held until it is complete.
+// longestHead is how much of an event it takes to see that it has an object and nothing else: its type, and the kind
+// and the apiVersion of the object. An event with a longer head is held until it is complete.
 const longestHead = 3 * maxWord
 
 // look decides whether the event that is held passes.
@@ -250,7 +250,7 @@ func (e *protobufEvents) begin(event []byte, length uint64) (passes bool, err er
 	return true, nil
 }
 
-// lookAtTail passes what follows the content of an object, if that says nothing about its type.
+// lookAtTail passes the data after the content of an object, if it does not affect the type of the object.
 func (e *protobufEvents) lookAtTail() error {
 	if uint64(len(e.held)) < e.tail {
 		return nil
@@ -264,7 +264,7 @@ func (e *protobufEvents) lookAtTail() error {
 	return nil
 }
 
-// openField returns what follows the length of the field that a message in protobuf begins with, and the length.
+// openField returns the data after the length of the first field of a message in protobuf, and the length.
 func openField(message []byte, number byte) (content []byte, size uint64, found bool) {
 	if len(message) < 2 || message[0] != number<<3|2 {
 		return nil, 0, false
@@ -273,7 +273,7 @@ func openField(message []byte, number byte) (content []byte, size uint64, found 
 	return message[1+max(n, 0):], size, n > 0 && size < 1<<32
 }
 
-// typed returns an error if the kind or the apiVersion of an encoded object is not the name of one.
+// typed returns an error if the kind or the apiVersion of an encoded object is not a valid name.
 func (e *protobufEvents) typed(object []byte) error {
 	var of runtime.Unknown
 	raw, found := bytes.CutPrefix(object, []byte(protobufPrefix))

@@ -152,7 +152,7 @@ func TestDiscreet_NoEvent(t *testing.T) {
 				t.Fatalf("the events are %+.300v", events)
 			}
 			text := strings.ToLower(fmt.Sprintf("%+v", events[0].Object))
-			if strings.Contains(text, "spoken") || strings.Contains(text, strings.ToLower(canaryToken)) || !strings.Contains(text, "not one of") {
+			if strings.Contains(text, "spoken") || strings.Contains(text, strings.ToLower(canaryToken)) || !strings.Contains(text, "not from a kubernetes") {
 				t.Errorf("the error is %.300s", text)
 			}
 		})

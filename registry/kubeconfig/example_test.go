@@ -71,5 +71,5 @@ func ExampleClassify() {
 	fmt.Println(message)
 	// Output:
 	// Unauthorized
-	// The API server does not accept the credentials (status 401); they may have expired or been revoked, or belong to another cluster. Store new ones in the Secret.
+	// The API server does not accept the credentials (status 401); they may have expired or been revoked, or belong to another cluster. Store new credentials in the Secret.
 }

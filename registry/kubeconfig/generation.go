@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Bounds of a connection. The hub probes its remotes, and these bounds make sure that what a probe
-// has given up does not linger.
+// Bounds of a connection. The hub probes its remotes, and these bounds make sure that a connection of a failed probe
+// does not linger.
 const (
 	dialTimeout      = 5 * time.Second
 	handshakeTimeout = 5 * time.Second
@@ -32,7 +32,7 @@ type generation struct {
 	http *http.Transport
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// mu protects what follows. It is held for map operations only.
+	// mu protects the fields below. It is held for map operations only.
 	mu     sync.Mutex
 	open   map[int]func() // ends a dial or a connection
 	next   int            // key in open
@@ -71,7 +71,7 @@ func newGeneration(w wiring, c Credential) (*generation, error) {
 	return g, nil
 }
 
-// proxyFunc returns the only proxy that there is, or nil: net/http then asks nobody.
+// proxyFunc returns a function that returns the only proxy, or nil: net/http then uses no proxy.
 func (w wiring) proxyFunc() func(*http.Request) (*url.URL, error) {
 	if w.proxy != nil {
 		return http.ProxyURL(w.proxy)
@@ -139,7 +139,7 @@ func (g *generation) close() {
 	g.http.CloseIdleConnections()
 }
 
-// heldConn tells its generation when it is closed.
+// heldConn notifies its generation when it is closed.
 type heldConn struct {
 	net.Conn
 	release func()

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// outline finds the texts of a few fields of JSON objects that arrive in pieces: those at the top of an object, and
-// those of the object in its field "object", as events of watches have one. It keeps nothing else, and takes what is
-// no JSON as it comes, for the decoder to refuse. A second kind, apiVersion or status is an error: decoders differ in
-// which one counts.
+// outline finds the texts of a few fields of JSON objects that arrive in pieces: fields at the top of an object, and
+// fields of the object in its field "object", which events of watches have. It keeps nothing else, and accepts input
+// that is not JSON, which the decoder refuses. A second kind, apiVersion or status is an error: decoders differ in
+// which of them counts.
 type outline struct {
 	named func(m member)                    // is called with each field; may be nil
 	found func(m member, text string) error // is called with each text of a field that has one
@@ -23,26 +23,26 @@ type outline struct {
 	quoted  bool      // inside a string
 	escaped bool      // the next character belongs to a backslash
 	keeps   bool      // the string is kept
-	text    []byte    // of it, as it came
+	text    []byte    // of it, as received
 	seen    [3]uint8  // which of the names that are unique there were, at each depth
 }
 
-// member is a field that is asked for; the zero value is any other one.
+// member is a field that outline looks for; the zero value is any other field.
 type member struct {
 	depth   int
 	name    string
-	isText  bool // its text is asked for
-	isExact bool // it is written as the name is. Decoders differ in whether they tell apart upper and lower case.
+	isText  bool // its text is wanted
+	isExact bool // it has the case of the name. Decoders differ in whether they distinguish upper and lower case.
 }
 
-// Of the names that are asked for, the first ones are in each object, and the first ones may be there only once.
+// The first names that outline looks for are in each object, and each of them may occur only once.
 const (
 	namesInObject = 2
 	namesOnce     = 3
 	namesOfTexts  = 4
 )
 
-// maxRaw is how much of a string is kept: each character of one of maxWord bytes may be an escape of six.
+// maxRaw is how much of a string is kept: each character of a string of maxWord bytes may be an escape of six bytes.
 const maxRaw = 6*maxWord + 8
 
 // read reads a piece up to the end of the first value at the top, and returns how much of it that is and whether the

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Options say which part of the data to read and what to override. They come from the Cluster. The
-// zero value reads the first key that is known, and its current context.
+// Options select the part of the data to read, and override values in it. They come from the Cluster. The zero value
+// reads the first key that is known, and its current context.
 type Options struct {
 	// Key is the key of the data to read. Empty means the first that is there of kubeconfig, value,
 	// value.yaml, config and token.
 	Key string
 	// Context is the context of the kubeconfig to use. Empty means its current context.
 	Context string
-	// Server, TLSServerName and ProxyURL replace what the data says. Empty keeps it.
+	// Server, TLSServerName and ProxyURL replace values of the data. Empty keeps the value.
 	Server, TLSServerName, ProxyURL string
 	// Now is the clock to judge expiry with. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Limits of what is read. Real kubeconfigs are below a tenth of each.
+// Limits of the input. Real kubeconfigs are below a tenth of each limit.
 const (
 	maxData    = 64 << 10 // bytes
 	maxEntries = 8        // clusters, users, contexts
@@ -50,10 +50,9 @@ const (
 	fieldProxyURL      = "spec.proxyURL"
 )
 
-// Parse makes a Connection of the data of a Secret. It judges the whole of what it reads, also the
-// entries that are not used, and opens no file, runs nothing and contacts nobody. Data that is not
-// accepted gives an *Error with exactly one Reason, always the same one for the same data. Parse
-// keeps no reference to the data.
+// Parse returns a Connection for the data of a Secret. It judges its whole input, including the entries that are not
+// used, opens no file, runs no command and contacts no server. For data that is not accepted it returns an *Error with
+// exactly one Reason, always the same Reason for the same data. Parse keeps no reference to the data.
 func Parse(data map[string][]byte, o Options, p Policy) (Connection, error) {
 	key, err := chooseKey(data, o)
 	if err != nil {
@@ -87,7 +86,7 @@ func chooseKey(data map[string][]byte, o Options) (string, error) {
 	if o.Key != "" {
 		if _, found := data[o.Key]; !found {
 			return "", place{field: fieldKey}.refuse(ReasonKeyNotFound,
-				"the Secret has no such key; name one that it has, or leave this out to try the known ones")
+				"the Secret has no such key; name an existing key, or leave this out to try the known keys")
 		}
 		return o.Key, nil
 	}
@@ -158,7 +157,7 @@ func (d *draft) readToken() error {
 	d.endpoint = Endpoint{Server: strings.TrimSpace(string(values[keyServer])), CAData: values[ca]}
 	d.from = source{server: place{key: keyServer}, ca: place{key: ca}}
 	if _, found := d.data[ca]; found && len(values[ca]) == 0 {
-		return d.from.ca.invalid("is empty; put the certificate of the server's CA here, or remove the key to use those of the system")
+		return d.from.ca.invalid("is empty; put the certificate of the server's CA here, or remove the key to use the CAs of the system")
 	}
 	if d.endpoint.Server == "" && d.options.Server != "" {
 		return nil
@@ -166,7 +165,7 @@ func (d *draft) readToken() error {
 	return d.endpoint.normalize(d.from, d.policy)
 }
 
-// finish applies what the Cluster overrides, and judges what has come out.
+// finish applies the overrides of the Cluster, and judges the result.
 func (d *draft) finish() (Connection, error) {
 	if err := d.override(); err != nil {
 		return Connection{}, err

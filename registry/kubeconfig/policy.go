@@ -10,17 +10,16 @@ import (
 	"syscall"
 )
 
-// Policy is what the operator allows beyond the safe default, which is the zero value. It is not
-// for tenants: nothing in a Secret or in an object widens it. A Policy is not changed once it is in
-// use.
+// Policy has the permissions of the operator beyond the safe default, which is the zero value. It is not for tenants:
+// nothing in a Secret or in an object widens it. A Policy does not change while it is in use.
 type Policy struct {
-	// AllowInsecureTLS accepts credentials that turn off the verification of the server's
-	// certificate. Whoever is on the way can then read the token.
+	// AllowInsecureTLS accepts credentials that turn off the verification of the server's certificate. An attacker on
+	// the network can then read the token.
 	AllowInsecureTLS bool
 	// AllowProxyURL accepts credentials that name a proxy.
 	AllowProxyURL bool
-	// ProxyFromEnvironment uses the proxy of HTTPS_PROXY and NO_PROXY where the credentials name
-	// none. By default the environment has no say.
+	// ProxyFromEnvironment uses the proxy of HTTPS_PROXY and NO_PROXY if the credentials name no proxy. By default the
+	// environment is ignored.
 	ProxyFromEnvironment bool
 	// AllowCIDRs are addresses to dial although they are special, such as 127.0.0.0/8 for a
 	// development fleet.
@@ -62,9 +61,8 @@ func (p Policy) checkAddr(addr netip.Addr, at place) error {
 		", which the hub does not dial; use another address of the API server (--cluster-server of hub register, spec.server of the Cluster), or ask the operator of the hub for --allow-cidr")
 }
 
-// guard is the Policy as the ControlContext of a net.Dialer. It runs after name resolution, for
-// each address on its own, so that a name cannot resolve to one address here and to another one
-// there.
+// guard is the Policy as the ControlContext of a net.Dialer. It runs after name resolution, for each address
+// separately, so that a name cannot resolve to one address for the check and to another address for the connection.
 func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -74,8 +72,7 @@ func (p Policy) guard(_ context.Context, _, address string, _ syscall.RawConn) e
 	return p.CheckAddr(target.Addr())
 }
 
-// contain tells whether one of the prefixes has the address. Prefixes may be written as mapped
-// ones.
+// contain reports whether one of the prefixes has the address. Prefixes may be IPv4-mapped.
 func contain(prefixes []netip.Prefix, addr netip.Addr) bool {
 	for _, prefix := range prefixes {
 		if prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
@@ -88,8 +85,8 @@ func contain(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return false
 }
 
-// special says what is special about an address that is denied by default, and "" about others.
-// Private addresses are not special: most API servers have one.
+// special describes an address that is denied by default, and returns "" for other addresses. Private addresses are not
+// special: most API servers have a private address.
 func special(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():
@@ -121,8 +118,8 @@ func reserved() []string {
 	return []string{"0.0.0.0/8", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "100::/64", "fec0::/10"}
 }
 
-// isMetadata knows the metadata services that have an address of their own outside the link-local
-// range: of AWS, GCP, Scaleway, Alibaba Cloud, Oracle Cloud and Azure.
+// isMetadata reports whether an address outside the link-local range belongs to a metadata service: of AWS, GCP,
+// Scaleway, Alibaba Cloud, Oracle Cloud or Azure.
 func isMetadata(addr string) bool {
 	switch addr {
 	case "169.254.169.254", "fd20:ce::254", "fd00:42::42", "100.100.100.200", "192.0.0.192", "168.63.129.16":
@@ -131,8 +128,8 @@ func isMetadata(addr string) bool {
 	return strings.HasPrefix(addr, "fd00:ec2::")
 }
 
-// embedded returns the IPv4 addresses that an IPv6 address contains. There may be two: the interface identifier
-// of ISATAP goes with any prefix, also with that of 6to4.
+// embedded returns the IPv4 addresses that an IPv6 address contains. There may be two: the interface identifier of
+// ISATAP is valid with any prefix, including the prefix of 6to4.
 func embedded(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil

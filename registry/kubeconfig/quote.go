@@ -15,10 +15,10 @@ import (
 // MaxQuote is the size of the longest text that Quote returns, in bytes.
 const MaxQuote = 256
 
-// Quote makes a text that somebody else wrote fit for the status of an object that a user owns, such as the reason that
-// a remote gives for a refusal: one line of printable characters, without those that change the direction of text or
-// have no width, at most MaxQuote bytes of valid UTF-8. redact replaces the credentials of the remote and of the hub
-// before the text is cut: it is Redact with them. The method Quote of a Registry knows them.
+// Quote makes foreign text, such as the reason that a remote gives for a refusal, fit for the status of an object that
+// a user owns: one line of printable characters, without characters that change the direction of text or have no width,
+// at most MaxQuote bytes of valid UTF-8. redact replaces the credentials of the remote and of the hub before the text
+// is cut: it is Redact with these credentials. The method Quote of a Registry has them.
 func Quote(text string, redact func(text string) string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -42,18 +42,18 @@ func Quote(text string, redact func(text string) string) string {
 }
 
 const (
-	// redacted is what Redact puts in the place of a credential.
+	// redacted replaces a credential.
 	redacted = "[redacted]"
-	// leastPart is the length of the shortest part of a longer credential that Redact finds. A shorter one may be a word,
-	// and is of no use to anybody.
+	// leastPart is the length of the shortest part of a longer credential that Redact finds. A shorter part may be a
+	// word, and is of no use to an attacker.
 	leastPart = 12
 	// leastCredential is the length of the shortest credential that Redact looks for: a shorter one is a word.
 	leastCredential = 8
 )
 
-// Redact replaces each part of one of the credentials in a text by "[redacted]". A part has 12 characters at least,
-// or is all of a shorter credential of 8 characters at least. What is kept of the text is not changed, but that a text
-// of more than 64 KiB is cut; Quote does more.
+// Redact replaces each part of one of the credentials in a text by "[redacted]". A part has 12 characters at least, or
+// is all of a shorter credential of 8 characters at least. The rest of the text does not change, except that a text of
+// more than 64 KiB is cut; Quote does more.
 func Redact(text string, credentials ...Credential) string {
 	text = bounded(text)
 	for _, c := range credentials {
@@ -64,7 +64,7 @@ func Redact(text string, credentials ...Credential) string {
 	return text
 }
 
-// texts returns what may be part of a foreign text, in lower case.
+// texts returns the secrets that may be part of a foreign text, in lower case.
 func (s *secret) texts() []string { return s.parts }
 
 // partsOf returns the token, and the bytes of the key as PEM has them, in lower case.
@@ -99,7 +99,7 @@ func redact(text, hidden string) string {
 	}
 	in := lower(text)
 	var kept strings.Builder
-	from := 0 // of what was not yet copied
+	from := 0 // of the text that was not yet copied
 	for at := 0; at+least <= len(in); {
 		if space := strings.LastIndexByte(in[at:at+least], ' '); space >= 0 {
 			at += space + 1

@@ -12,11 +12,12 @@ import (
 	"sync/atomic"
 )
 
-// Redactor replaces the credentials of many remotes in a text, in a time that does not depend on how many those are. It
-// is for texts that may be about any of them. The zero value knows none. All methods may be called from any goroutine.
+// Redactor replaces the credentials of many remotes in a text, in a time that does not depend on the number of remotes.
+// It is for texts that may concern any of them. The zero value has no credentials. All methods may be called from any
+// goroutine.
 //
-// What more than 16 different credentials have in common stays where a text has nothing else of them: it is public, such
-// as the header of a JWT and the beginning of a key.
+// A part that more than 16 different credentials have in common stays if the text has nothing else of them: it is
+// public, such as the header of a JWT and the beginning of a key.
 type Redactor struct {
 	refresh atomic.Pointer[func()]
 
@@ -24,13 +25,12 @@ type Redactor struct {
 	owners map[string]known
 	texts  map[string]*hidden // by their text
 	short  int                // how many of the texts are shorter than leastPart
-	// blocks are the parts of the other texts that begin at a multiple of blockSize, and the last part of each, by their
-	// bytes. Each part that Redact replaces has one of them in it.
+	// blocks are the parts of the other texts that begin at a multiple of blockSize, and the last part of each, by
+	// their bytes. Each part that Redact replaces contains a block.
 	blocks map[uint64][]*hidden
 }
 
-// known is what a Redactor knows of an owner: the texts of its credentials, and of those before, which may be valid for
-// some time.
+// known has the texts of an owner's credentials, and of its previous credentials, which may stay valid for some time.
 type known struct{ now, before []*hidden }
 
 // hidden is a text in lower case.
@@ -50,8 +50,8 @@ const (
 // file: f sets them. f returns soon, and does not call Redact. The last call wins.
 func (r *Redactor) Refresh(f func()) { r.refresh.Store(&f) }
 
-// Set replaces the credentials of an owner. Those that it had until then are replaced in texts until they change again.
-// Without any the owner is forgotten.
+// Set replaces the credentials of an owner. Its previous credentials stay redacted until the next Set. Without
+// credentials the owner is removed.
 func (r *Redactor) Set(owner string, credentials ...Credential) {
 	var texts []string
 	for _, c := range credentials {
@@ -86,7 +86,7 @@ func (r *Redactor) Set(owner string, credentials ...Credential) {
 	r.drop(before)
 }
 
-// use returns what is known of a text, which is used once more.
+// use returns the entry of a text, and counts one more use.
 func (r *Redactor) use(text string) *hidden {
 	h := r.texts[text]
 	if h == nil {
@@ -161,7 +161,7 @@ func (r *Redactor) Redact(text string) string {
 	return text
 }
 
-// candidates returns those of which a part may be in a text in lower case, the longest first.
+// candidates returns the credentials of which a part may be in a text in lower case, the longest first.
 func (r *Redactor) candidates(text string) []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -186,7 +186,7 @@ func (r *Redactor) candidates(text string) []string {
 	})
 }
 
-// maxRedacted is how much of a text Redact reads. What follows is cut off, because it may have a credential in it.
+// maxRedacted is how much of a text Redact reads. The rest is cut off, because it may contain a credential.
 const maxRedacted = 64 << 10
 
 // bounded returns a text, or its beginning if it is longer than maxRedacted.

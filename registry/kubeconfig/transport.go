@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// defaultDrain is how long requests may go on with a client certificate that was replaced.
+// defaultDrain is how long requests may continue with a client certificate that was replaced.
 const defaultDrain = 10 * time.Second
 
 var (
@@ -27,23 +27,22 @@ var (
 	errProxy = errors.New("the proxy in the hub's environment is not an http:// or socks5:// URL; correct HTTPS_PROXY of the hub")
 )
 
-// Transport sends requests to one endpoint as one credential, which can be replaced while requests
-// are on their way. It is an http.RoundTripper that speaks HTTP/2 where the server does, answers
-// redirects and status codes as they come, and sends nothing to any other host. It is made by
-// NewTransport, and its owner ends it with Close. All methods may be called at any time, from
-// any goroutine. What the server wrote gets into no error of a Transport: see Discreet.
+// Transport sends requests to one endpoint as one credential, which can be replaced while requests are in progress. It
+// is an http.RoundTripper that speaks HTTP/2 if the server does, returns redirects and status codes unchanged, and
+// sends nothing to any other host. NewTransport makes it, and its owner ends it with Close. All methods may be called
+// at any time, from any goroutine. Errors of a Transport contain no text of the server: see Discreet.
 type Transport struct {
-	// Drain is how long after Swap requests and watches may go on with a client certificate that
-	// was replaced. After that their connections are closed, so that watches resume with the new
-	// one. Set it before the first Swap. Default 10 s.
+	// Drain is how long after Swap requests and watches may continue with a client certificate that was replaced. After
+	// that their connections are closed, so that watches resume with the new certificate. Set it before the first Swap.
+	// Default 10 s.
 	Drain time.Duration
 
 	origin string // scheme, host and port of the only server
 	wiring wiring
 	active atomic.Pointer[session] // nil once closed; written under mu
 
-	// mu makes one of Swap and Close happen at a time. It is held for map operations and the making
-	// of a generation, never while a connection is used.
+	// mu serializes Swap and Close. It is held for map operations and while a generation is made, never while a
+	// connection is used.
 	mu       sync.Mutex
 	draining map[*generation]*time.Timer
 }
@@ -55,9 +54,9 @@ type session struct {
 	generation    *generation
 }
 
-// NewTransport returns a Transport for the connection. It checks the endpoint against the Policy
-// again, since neither needs to come from Parse, and contacts nobody: the first request does, and
-// then each address is checked after name resolution. An *Error says what is not accepted.
+// NewTransport returns a Transport for the connection. It checks the endpoint against the Policy again, because neither
+// needs to come from Parse. It contacts no server: the first request does, and then each address is checked after name
+// resolution. An *Error names the value that is not accepted.
 func NewTransport(c Connection, p Policy) (*Transport, error) {
 	w, err := newWiring(c.Endpoint, p)
 	if err != nil {
@@ -162,7 +161,7 @@ func (t *Transport) Close() {
 	}
 }
 
-// generations returns the active generation and those that drain. mu is held.
+// generations returns the active generation and the draining generations. mu is held.
 func (t *Transport) generations() []*generation {
 	all := slices.Collect(maps.Keys(t.draining))
 	if s := t.active.Load(); s != nil {
@@ -179,7 +178,7 @@ func (t *Transport) newSession(c Credential, old *session) (*session, error) {
 		next.authorization = "Bearer " + c.secret().token
 	case ClientCertificate:
 	default:
-		return nil, place{}.invalid("there is neither a token nor a client certificate; add one of them to the Secret")
+		return nil, place{}.invalid("there is neither a token nor a client certificate; add one to the Secret")
 	}
 	if old != nil && (c.Equal(old.credential) || c.Type() == Token && old.credential.Type() == Token) {
 		next.generation = old.generation
@@ -204,13 +203,13 @@ func (t *Transport) retire(g *generation) {
 	})
 }
 
-// wiring is what all generations of a Transport have in common.
+// wiring has the parts that all generations of a Transport share.
 type wiring struct {
 	endpoint Endpoint
 	policy   Policy
 	server   *url.URL
-	proxy    *url.URL       // nil for none
-	roots    *x509.CertPool // nil for those of the system
+	proxy    *url.URL       // nil without a proxy
+	roots    *x509.CertPool // nil for the CAs of the system
 }
 
 func newWiring(e Endpoint, p Policy) (wiring, error) {
@@ -250,7 +249,7 @@ func origin(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// refuseRequest ends a request that is not sent, as http.RoundTripper asks for.
+// refuseRequest ends a request that is not sent, as http.RoundTripper requires.
 func refuseRequest(r *http.Request, err error) (*http.Response, error) {
 	if r.Body != nil {
 		_ = r.Body.Close()

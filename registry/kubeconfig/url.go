@@ -15,8 +15,8 @@ const (
 	maxHost = 253
 )
 
-// parseServer accepts https://host, with a port and a plain path if need be. It never repeats what
-// it refuses: there may be a password in it.
+// parseServer accepts https://host, with an optional port and plain path. It never repeats a refused URL, which may
+// contain a password.
 func parseServer(raw string, at place) (*url.URL, error) {
 	if raw == "" {
 		return nil, at.invalid("there is no server; write the address of the API server as https://host:port")
@@ -57,7 +57,7 @@ func parseProxy(raw string, at place, p Policy) (*url.URL, error) {
 	return u, nil
 }
 
-// parseURL checks what the URLs of servers and proxies have in common.
+// parseURL checks the common parts of the URLs of servers and proxies.
 func parseURL(raw string, at place) (*url.URL, error) {
 	const remedy = "; write it as https://host:port, and a proxy as http://host:port"
 	if len(raw) > maxURL {
