@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limits of a Cluster's status. The API server counts characters and refuses the whole status if
-// one of them is exceeded, so whoever writes a status cuts its texts to these first.
+// Limits of a Cluster's status. The API server counts characters and refuses the whole status if one of them is
+// exceeded, so a writer of status cuts its texts to these limits first.
 const (
 	// MaxServerLength is the limit of status.server.
 	MaxServerLength = 2048
@@ -51,15 +51,15 @@ const (
 	ClusterPaused ClusterState = "Paused"
 )
 
-// ClusterSpec says how to reach a remote and what to run for it.
+// ClusterSpec describes how to reach a remote and which modules to run for it.
 type ClusterSpec struct {
-	// kubeconfigSecretRef names the Secret with the credentials. The Secret may be missing when the
-	// Cluster is created: the CredentialsValid condition says so until it exists.
+	// kubeconfigSecretRef names the Secret with the credentials. The Secret may be missing when the Cluster is created:
+	// the CredentialsValid condition reports that until it exists.
 	// +required
 	KubeconfigSecretRef KubeconfigSecretRef `json:"kubeconfigSecretRef,omitzero"`
 
-	// server is the URL of the remote's API server, and replaces the one in the Secret.
-	// It is an https URL without user, query and fragment.
+	// server is the URL of the remote's API server, and replaces the URL in the Secret. It is an https URL without
+	// user, query and fragment.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -75,9 +75,8 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$')",message="tlsServerName must be a host name or an IPv4 address"
 	TLSServerName string `json:"tlsServerName,omitempty"`
 
-	// proxyURL is the URL of a proxy through which the remote is reached, and replaces the one in
-	// the Secret. The hub uses it only if its operator allows proxies. A proxy that asks for a
-	// password belongs into the Secret.
+	// proxyURL is the URL of a proxy through which the remote is reached, and replaces the URL in the Secret. The hub
+	// uses it only if its operator allows proxies. A proxy URL with a password belongs into the Secret.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
@@ -91,7 +90,7 @@ type ClusterSpec struct {
 	// +default="Active"
 	State ClusterState `json:"state,omitempty"`
 
-	// probe says how the hub finds out whether the remote can be reached.
+	// probe configures the probes by which the hub determines whether the remote can be reached.
 	// +optional
 	// +default={}
 	Probe ProbeSpec `json:"probe,omitzero"`
@@ -101,9 +100,9 @@ type ClusterSpec struct {
 	// +default={}
 	Client ClientSpec `json:"client,omitzero"`
 
-	// modules are the names of the modules to run for the remote. If it is not set, every module
-	// runs that is on by default and selects the Cluster. One that is named here runs whatever labels
-	// it selects; what it needs of the remote (APIs, a version, rights) it waits for in any case.
+	// modules are the names of the modules to run for the remote. If it is not set, every module runs that is on by
+	// default and selects the Cluster. A module that is named here runs regardless of the labels that it selects; it
+	// still waits for the APIs, the version and the permissions that it needs from the remote.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -150,7 +149,7 @@ type KubeconfigSecretRef struct {
 	Context string `json:"context,omitempty"`
 }
 
-// ProbeSpec says how the hub finds out whether a remote can be reached. After a first failure it
+// ProbeSpec configures the probes by which the hub determines whether a remote can be reached. After a first failure it
 // probes every second, whatever the period is.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.timeoutSeconds) || !has(self.periodSeconds) || self.timeoutSeconds <= self.periodSeconds",message="probe.timeoutSeconds must not be greater than probe.periodSeconds"
@@ -162,8 +161,7 @@ type ProbeSpec struct {
 	// +kubebuilder:validation:Maximum=3600
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 
-	// timeoutSeconds is the time after which a probe without an answer has failed. It is 3 unless
-	// set.
+	// timeoutSeconds is the time after which a probe without a response has failed. It is 3 unless set.
 	// +optional
 	// +default=3
 	// +kubebuilder:validation:Minimum=1
@@ -207,8 +205,8 @@ type ClientSpec struct {
 	// +kubebuilder:validation:Maximum=20000
 	Burst int32 `json:"burst,omitempty"`
 
-	// timeoutSeconds is the time after which a request without an answer is given up. Watches are
-	// excepted. It is 10 unless set.
+	// timeoutSeconds is the time after which a request without a response is given up. Watches are excepted. It is 10
+	// unless set.
 	// +optional
 	// +default=10
 	// +kubebuilder:validation:Minimum=1
@@ -241,8 +239,8 @@ const (
 	// ModuleStopped means that the app does not run, so the module does not either.
 	ModuleStopped ModuleState = "Stopped"
 
-	// ModuleWaiting means that the module waits for something that the remote lacks, for example an
-	// API or a right, while the rest of the app runs.
+	// ModuleWaiting means that the module waits for something that the remote lacks, for example an API or a
+	// permission, while the rest of the app runs.
 	ModuleWaiting ModuleState = "Waiting"
 
 	// ModuleStarting means that the module is being built or that its caches are filling.
@@ -255,8 +253,8 @@ const (
 	ModuleFailed ModuleState = "Failed"
 )
 
-// ClusterStatus is what the hub knows about a remote. It is a report: nothing is decided by reading
-// it back. It is written when something changed, not with every probe.
+// ClusterStatus is the state of a remote as the hub observed it. It is a report: the hub decides nothing by reading it
+// back, and writes it only when something changed, not with every probe.
 type ClusterStatus struct {
 	// conditions say which of the steps to a usable remote have been taken. Ready is their summary.
 	// +optional
@@ -290,21 +288,20 @@ type ClusterStatus struct {
 	// +optional
 	Credentials CredentialsStatus `json:"credentials,omitzero"`
 
-	// moduleSummary is the number of modules that run, of those that were selected, as in 3/4.
+	// moduleSummary is the number of modules that run, and of modules that were selected, as in 3/4.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	ModuleSummary string `json:"moduleSummary,omitempty"`
 
-	// modules are the modules that are wanted for the remote, sorted by name. One that waits says for
-	// what: APIMissing, VersionUnsupported, RightsMissing, HubPartNotRunning, or Waiting.
+	// modules are the modules that are wanted for the remote, sorted by name. The reason of a waiting module is
+	// APIMissing, VersionUnsupported, RightsMissing, HubPartNotRunning, or Waiting.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	Modules []ModuleStatus `json:"modules,omitempty"`
 
-	// inventory is what the inventory module has counted in the remote. The module writes it, as a
-	// field manager of its own.
+	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	// +optional
 	Inventory InventoryStatus `json:"inventory,omitzero"`
 }
@@ -315,7 +312,7 @@ type CredentialsStatus struct {
 	// +optional
 	Type CredentialType `json:"type,omitempty"`
 
-	// fingerprint changes when the credentials change, and says nothing else about them.
+	// fingerprint changes when the credentials change, and reveals nothing else about them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -338,19 +335,19 @@ type ModuleStatus struct {
 	// +required
 	State ModuleState `json:"state,omitempty"`
 
-	// reason says in one word why the module is in its state, if that is not plain.
+	// reason is the reason of the state in one word, for states that need an explanation.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
-	// message says to a human why the module is in its state, if that is not plain.
+	// message explains the state to a human, for states that need an explanation.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// controllers are the controllers that the module runs for the remote, in the order in which it has
-	// added them. Of more than 16, those that do not run are here first. There are none while no app runs,
-	// and in the first seconds of a start.
+	// controllers are the controllers that the module runs for the remote, in the order in which it has added them. If
+	// there are more than 16, the controllers that do not run come first. The list is empty while no app runs, and in
+	// the first seconds of a start.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -370,18 +367,18 @@ type ControllerStatus struct {
 	// +required
 	State ModuleState `json:"state,omitempty"`
 
-	// reason says in one word why the controller does not run.
+	// reason is the reason in one word why the controller does not run.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`
 
-	// message says to a human for which kinds of objects the controller waits, and why.
+	// message explains to a human for which kinds of objects the controller waits, and why.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`
 }
 
-// InventoryStatus is what the inventory module has counted in a remote.
+// InventoryStatus has the counts of the inventory module for a remote.
 type InventoryStatus struct {
 	// nodes is the number of nodes.
 	// +optional
@@ -393,12 +390,12 @@ type InventoryStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	ReadyNodes *int32 `json:"readyNodes,omitempty"`
 
-	// allocatable is the sum of what the nodes offer to Pods.
+	// allocatable is the sum of the resources that the nodes offer to Pods.
 	// +optional
 	Allocatable AllocatableStatus `json:"allocatable,omitzero"`
 }
 
-// AllocatableStatus is the sum of what the nodes of a remote offer to Pods.
+// AllocatableStatus is the sum of the resources that the nodes of a remote offer to Pods.
 type AllocatableStatus struct {
 	// cpu is the sum of the nodes' allocatable CPU.
 	// +optional
@@ -432,11 +429,11 @@ type Cluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says how to reach the remote and what to run for it.
+	// spec describes how to reach the remote and which modules to run for it.
 	// +required
 	Spec ClusterSpec `json:"spec,omitzero"`
 
-	// status is what the hub knows about the remote.
+	// status is the state of the remote as the hub observed it.
 	// +optional
 	// +default={"observedGeneration": -1, "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "Waiting for the hub", "lastTransitionTime": "1970-01-01T00:00:00Z"}]}
 	Status ClusterStatus `json:"status,omitzero"`

@@ -2,8 +2,8 @@
 
 package v1alpha1
 
-// Condition types of a Cluster. All of them are set by the Cluster reconciler, from what the
-// registry reports. The first five are always present and have positive polarity: True is good.
+// Condition types of a Cluster. The Cluster reconciler sets all of them from the reports of the registry. The first
+// five are always present and have positive polarity: True is good.
 const (
 	// ConditionReady is the summary: the remote can be used and its modules run. It has the status
 	// of the first of CredentialsValid, Reachable, IdentityConfirmed and ModulesReady that is not
@@ -11,46 +11,42 @@ const (
 	// ReasonForbidden does not count.
 	ConditionReady = "Ready"
 
-	// ConditionCredentialsValid says whether the Secret was read, understood and found acceptable.
-	// It is False as soon as a bad Secret is seen, even while the app goes on with its last good
-	// credentials.
+	// ConditionCredentialsValid reports whether the Secret was read, parsed and accepted. It is False as soon as the
+	// hub has read a bad Secret, even while the app continues with its last good credentials.
 	ConditionCredentialsValid = "CredentialsValid"
 
-	// ConditionReachable says whether the remote answers the probes.
+	// ConditionReachable reports whether the remote responds to the probes.
 	ConditionReachable = "Reachable"
 
-	// ConditionIdentityConfirmed says whether the remote is the one that was registered, checked
-	// before any module starts. While Reachable is not True it is Unknown with the reason of Reachable,
-	// or stays False.
+	// ConditionIdentityConfirmed reports whether the remote is the cluster that was registered. The hub checks it
+	// before any module starts. While Reachable is not True it is Unknown with the reason of Reachable, or stays False.
 	ConditionIdentityConfirmed = "IdentityConfirmed"
 
-	// ConditionModulesReady says whether the app has been built and started with every module that was
-	// selected for the remote and can run there. One that waits for an API, a version or a right of the
-	// remote is left out of the app and does not make it False; status.modules says what it waits for.
+	// ConditionModulesReady reports whether the app has been built and started with every module that was selected for
+	// the remote and can run there. A module that waits for an API, a version or a permission of the remote is left out
+	// of the app and does not make it False; status.modules has the reason why it waits.
 	ConditionModulesReady = "ModulesReady"
 
-	// ConditionAuthorized reports whether the credentials have the rights that the modules declare, and
-	// exists only while one of them declares any. It is no part of Ready: a missing right blocks the
-	// module that needs it, and no other. While Reachable is not True it is Unknown with the reason of
-	// Reachable.
+	// ConditionAuthorized reports whether the credentials have the permissions that the modules declare, and exists
+	// only while a module declares any. It is not part of Ready: a missing permission blocks only the module that needs
+	// it. While Reachable is not True it is Unknown with the reason of Reachable.
 	ConditionAuthorized = "Authorized"
 
-	// ConditionReconciling exists only while it is True: the hub is working towards the spec and
-	// the result is not known yet. It is what kstatus calls in progress.
+	// ConditionReconciling exists only while it is True: the hub is working towards the spec and the result is not
+	// known yet. kstatus calls this state in progress.
 	ConditionReconciling = "Reconciling"
 
-	// ConditionStalled exists only while it is True: nothing is likely to change until somebody
-	// changes the Cluster, its Secret, the remote or the hub, although an app that failed five times
-	// in a row, or is quarantined, is tried again now and then. Its reason is the one that Ready has.
-	// It is what kstatus calls failed.
+	// ConditionStalled exists only while it is True: nothing is likely to change until the Cluster, its Secret, the
+	// remote or the hub is changed, although the hub retries from time to time an app that failed five times in a row
+	// or is quarantined. Its reason is the reason of Ready. kstatus calls this state failed.
 	ConditionStalled = "Stalled"
 )
 
 // Reasons that more than one condition uses.
 const (
-	// ReasonPending, with Unknown, is the reason of every condition that has not been looked at yet.
-	// The API server sets it on Ready when the Cluster is created; the hub sets it on the conditions
-	// that come after one that is not True.
+	// ReasonPending, with Unknown, is the reason of every condition that has not been looked at yet. The API server
+	// sets it on Ready when the Cluster is created; the hub sets it on the conditions after the first condition that is
+	// not True.
 	ReasonPending = "Pending"
 
 	// ReasonStopping, with Unknown, is the reason of ModulesReady while an app is being taken down,
@@ -61,10 +57,10 @@ const (
 	// spec.state is Paused: nothing runs, so nothing is known.
 	ReasonPaused = "Paused"
 
-	// ReasonForbidden means that the remote knows the credentials but denies the request. With False
-	// it is set on Reachable when the remote refuses the probe; with Unknown on IdentityConfirmed
-	// when the credentials may not read the namespace kube-system, which does not block Ready. With
-	// False it is set on ModulesReady, too, when a module may not watch what it needs.
+	// ReasonForbidden means that the remote knows the credentials but denies the request. With False it is set on
+	// Reachable when the remote refuses the probe; with Unknown on IdentityConfirmed when the credentials may not read
+	// the namespace kube-system, which does not block Ready. With False it is set on ModulesReady, too, when a module
+	// may not watch a kind that it needs.
 	ReasonForbidden = "Forbidden"
 )
 
@@ -80,8 +76,7 @@ const (
 	// ReasonSecretNotFound, with False: the credentials namespace holds no Secret of that name.
 	ReasonSecretNotFound = "SecretNotFound"
 
-	// ReasonKeyNotFound, with False: the Secret has neither the key that the Cluster names nor one
-	// of the known keys.
+	// ReasonKeyNotFound, with False: the Secret has neither the key that the Cluster names nor any known key.
 	ReasonKeyNotFound = "KeyNotFound"
 
 	// ReasonInvalidKubeconfig, with False: the data cannot be parsed, is incomplete, contradicts
@@ -103,7 +98,7 @@ const (
 	// ReasonAuthProviderNotAllowed, with False: the kubeconfig uses an auth provider.
 	ReasonAuthProviderNotAllowed = "AuthProviderNotAllowed"
 
-	// ReasonImpersonationNotAllowed, with False: the kubeconfig asks to act as another user.
+	// ReasonImpersonationNotAllowed, with False: the kubeconfig impersonates another user.
 	ReasonImpersonationNotAllowed = "ImpersonationNotAllowed"
 
 	// ReasonBasicAuthNotAllowed, with False: the kubeconfig holds a user name and a password.
@@ -112,11 +107,12 @@ const (
 	// ReasonSchemeNotAllowed, with False: the server is not an https URL.
 	ReasonSchemeNotAllowed = "SchemeNotAllowed"
 
-	// ReasonProxyNotAllowed, with False: a proxy is asked for, and the operator has not allowed it.
+	// ReasonProxyNotAllowed, with False: the kubeconfig or the Cluster names a proxy, and the operator has not allowed
+	// proxies.
 	ReasonProxyNotAllowed = "ProxyNotAllowed"
 
-	// ReasonAddressNotAllowed, with False: the server's address is one that the hub does not dial,
-	// for example loopback, link-local or a range that the operator denies.
+	// ReasonAddressNotAllowed, with False: the hub does not dial the server's address, for example loopback, link-local
+	// or a range that the operator denies.
 	ReasonAddressNotAllowed = "AddressNotAllowed"
 
 	// ReasonTooLarge, with False: the data is larger than a kubeconfig may be.
@@ -136,14 +132,14 @@ const (
 // spec.probe.failureThreshold failures in a row, ReasonProbeSucceeded after successThreshold
 // successes.
 const (
-	// ReasonProbeSucceeded, with True: the remote answers and says that it is ready.
+	// ReasonProbeSucceeded, with True: the remote responds and reports that it is ready.
 	ReasonProbeSucceeded = "ProbeSucceeded"
 
 	// ReasonUnreachable, with False: no connection, for example because it is refused, there is no
 	// route, or the name cannot be resolved.
 	ReasonUnreachable = "Unreachable"
 
-	// ReasonTimedOut, with False: there was no answer in time.
+	// ReasonTimedOut, with False: there was no response in time.
 	ReasonTimedOut = "TimedOut"
 
 	// ReasonTLSFailed, with False: the remote's certificate was not accepted, or the handshake failed.
@@ -153,8 +149,8 @@ const (
 	// revoked.
 	ReasonUnauthorized = "Unauthorized"
 
-	// ReasonNotHealthy, with False: the remote answers, but says that it is not ready, or not in the
-	// way a Kubernetes API server does.
+	// ReasonNotHealthy, with False: the remote responds, but reports that it is not ready, or does not respond like a
+	// Kubernetes API server.
 	ReasonNotHealthy = "NotHealthy"
 )
 
@@ -167,15 +163,15 @@ const (
 	// ReasonFirstContact, with True: no identity was recorded; now this one is.
 	ReasonFirstContact = "FirstContact"
 
-	// ReasonIdentityChanged, with False: the credentials lead to another remote than before. Nothing
-	// runs until the old one is back or an operator accepts the new one with AnnotationAcceptID.
+	// ReasonIdentityChanged, with False: the credentials lead to another remote than before. Nothing runs until the old
+	// remote is back or an operator accepts the new remote with AnnotationAcceptID.
 	ReasonIdentityChanged = "IdentityChanged"
 
 	// ReasonDuplicateRegistration, with False: an older Cluster leads to the same remote.
 	ReasonDuplicateRegistration = "DuplicateRegistration"
 
-	// ReasonIsHub: the credentials lead to the hub's own cluster. With False nothing runs there; with
-	// True the operator means it, see AnnotationAllowHub.
+	// ReasonIsHub: the credentials lead to the hub's own cluster. With False nothing runs there; with True the operator
+	// has allowed it, see AnnotationAllowHub.
 	ReasonIsHub = "IsHub"
 )
 
@@ -214,9 +210,9 @@ const (
 	// up to a day. A change of the spec, the Secret or AnnotationRetry ends it earlier.
 	ReasonQuarantined = "Quarantined"
 
-	// ReasonWaiting, with False: a module of an app that starts watches what the remote does not serve,
-	// or cannot watch it, or spec.modules names a module that this hub does not have. In status.modules it
-	// is the reason of that module.
+	// ReasonWaiting, with False: a module of a starting app watches a kind that the remote does not serve or does not
+	// allow to watch, or spec.modules names a module that this hub does not have. In status.modules it is the reason of
+	// that module.
 	ReasonWaiting = "Waiting"
 )
 
@@ -224,13 +220,13 @@ const (
 // of the condition that stands in its way.
 const ReasonReady = "Ready"
 
-// Reasons of Authorized, set by the hub after it has asked the remote what the credentials may do.
-// Until then it is Unknown with ReasonPending.
+// Reasons of Authorized, set by the hub after it has reviewed the permissions of the credentials in the remote. Until
+// then it is Unknown with ReasonPending.
 const (
-	// ReasonAllowed, with True: every right that a module declares is granted.
+	// ReasonAllowed, with True: every permission that a module declares is granted.
 	ReasonAllowed = "Allowed"
 
-	// ReasonRightsMissing, with False: the message names the modules and the rights that they lack.
+	// ReasonRightsMissing, with False: the message names the modules and the permissions that they lack.
 	ReasonRightsMissing = "RightsMissing"
 )
 
@@ -239,6 +235,6 @@ const (
 	// ReasonProgressing, with True: the first attempt is under way.
 	ReasonProgressing = "Progressing"
 
-	// ReasonProgressingWithRetry, with True: an attempt has failed and another one follows.
+	// ReasonProgressingWithRetry, with True: an attempt has failed and the hub retries.
 	ReasonProgressingWithRetry = "ProgressingWithRetry"
 )

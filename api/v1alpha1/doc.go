@@ -2,15 +2,14 @@
 
 // Package v1alpha1 is the API of clusterfx: the group clusterfx.dev, in version v1alpha1.
 //
-// Its one kind is Cluster, which registers a remote with the hub. A Cluster is cluster-scoped and
-// names a Secret; the Secret always lives in the hub's credentials namespace, so that the hub needs
-// to read Secrets in one namespace only and nobody can register a remote with a Secret that is not
-// theirs to use.
+// Its one kind is Cluster, which registers a remote with the hub. A Cluster is cluster-scoped and names a Secret; the
+// Secret always lives in the hub's credentials namespace, so that the hub needs to read Secrets in one namespace only
+// and users cannot register a remote with a Secret that they have no access to.
 //
 // # Usage
 //
-// The spec says what should run, the status reports what does. Ready is the summary condition, and
-// every other condition says which step towards it has been reached:
+// The spec is the desired state, the status the observed state. Ready is the summary condition, and every other
+// condition reports a step towards it:
 //
 //	CredentialsValid -> Reachable -> IdentityConfirmed -> ModulesReady -> Ready
 //
@@ -23,12 +22,12 @@
 //
 // # Considerations
 //
-// The API server refuses a whole status for one string that is too long, so texts that come from
-// elsewhere are cut to the Max constants of this package before they are written.
+// The API server refuses a whole status for one string that is too long, so writers cut foreign texts to the Max
+// constants of this package.
 //
-// Validation is CEL in the schema and no webhook, so a Cluster can be created while no hub runs.
-// What depends on the hub's configuration (which addresses and which kinds of credentials are
-// allowed) is not validated here: it ends up in the CredentialsValid condition.
+// Validation is CEL in the schema and no webhook, so a Cluster can be created while no hub runs. Rules that depend on
+// the hub's configuration (allowed addresses and kinds of credentials) are not validated here: the CredentialsValid
+// condition reports them.
 //
 // The package imports apimachinery and nothing else: a client of the API pulls in no controller.
 //

@@ -9,7 +9,7 @@ import (
 // AllocatableStatusApplyConfiguration represents a declarative configuration of the AllocatableStatus type for use
 // with apply.
 //
-// AllocatableStatus is the sum of what the nodes of a remote offer to Pods.
+// AllocatableStatus is the sum of the resources that the nodes of a remote offer to Pods.
 type AllocatableStatusApplyConfiguration struct {
 	// cpu is the sum of the nodes' allocatable CPU.
 	CPU *resource.Quantity `json:"cpu,omitempty"`

@@ -13,8 +13,8 @@ type ClientSpecApplyConfiguration struct {
 	// burst is the number of requests that is allowed at once. It is 100 unless set, and not less
 	// than qps.
 	Burst *int32 `json:"burst,omitempty"`
-	// timeoutSeconds is the time after which a request without an answer is given up. Watches are
-	// excepted. It is 10 unless set.
+	// timeoutSeconds is the time after which a request without a response is given up. Watches are excepted. It is 10
+	// unless set.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 }
 

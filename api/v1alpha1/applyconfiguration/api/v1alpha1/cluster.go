@@ -19,9 +19,9 @@ type ClusterApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard metadata of an object. The name is a DNS label.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says how to reach the remote and what to run for it.
+	// spec describes how to reach the remote and which modules to run for it.
 	Spec *ClusterSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the hub knows about the remote.
+	// status is the state of the remote as the hub observed it.
 	Status *ClusterStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -9,31 +9,30 @@ import (
 // ClusterSpecApplyConfiguration represents a declarative configuration of the ClusterSpec type for use
 // with apply.
 //
-// ClusterSpec says how to reach a remote and what to run for it.
+// ClusterSpec describes how to reach a remote and which modules to run for it.
 type ClusterSpecApplyConfiguration struct {
-	// kubeconfigSecretRef names the Secret with the credentials. The Secret may be missing when the
-	// Cluster is created: the CredentialsValid condition says so until it exists.
+	// kubeconfigSecretRef names the Secret with the credentials. The Secret may be missing when the Cluster is created:
+	// the CredentialsValid condition reports that until it exists.
 	KubeconfigSecretRef *KubeconfigSecretRefApplyConfiguration `json:"kubeconfigSecretRef,omitempty"`
-	// server is the URL of the remote's API server, and replaces the one in the Secret.
-	// It is an https URL without user, query and fragment.
+	// server is the URL of the remote's API server, and replaces the URL in the Secret. It is an https URL without
+	// user, query and fragment.
 	Server *string `json:"server,omitempty"`
 	// tlsServerName is the name that the remote's certificate must be valid for, if it is not the
 	// host of the server's URL.
 	TLSServerName *string `json:"tlsServerName,omitempty"`
-	// proxyURL is the URL of a proxy through which the remote is reached, and replaces the one in
-	// the Secret. The hub uses it only if its operator allows proxies. A proxy that asks for a
-	// password belongs into the Secret.
+	// proxyURL is the URL of a proxy through which the remote is reached, and replaces the URL in the Secret. The hub
+	// uses it only if its operator allows proxies. A proxy URL with a password belongs into the Secret.
 	ProxyURL *string `json:"proxyURL,omitempty"`
 	// state is Active if the hub should run an app for the remote, and Paused if it should stop the
 	// app and keep the Cluster. It is Active unless set.
 	State *apiv1alpha1.ClusterState `json:"state,omitempty"`
-	// probe says how the hub finds out whether the remote can be reached.
+	// probe configures the probes by which the hub determines whether the remote can be reached.
 	Probe *ProbeSpecApplyConfiguration `json:"probe,omitempty"`
 	// client limits the requests that the hub sends to the remote.
 	Client *ClientSpecApplyConfiguration `json:"client,omitempty"`
-	// modules are the names of the modules to run for the remote. If it is not set, every module
-	// runs that is on by default and selects the Cluster. One that is named here runs whatever labels
-	// it selects; what it needs of the remote (APIs, a version, rights) it waits for in any case.
+	// modules are the names of the modules to run for the remote. If it is not set, every module runs that is on by
+	// default and selects the Cluster. A module that is named here runs regardless of the labels that it selects; it
+	// still waits for the APIs, the version and the permissions that it needs from the remote.
 	Modules []string `json:"modules,omitempty"`
 	// namespaces are the only namespaces of the remote that the credentials may see. If it is set,
 	// caches are limited to them; if it is not set, caches hold all namespaces.

@@ -9,8 +9,8 @@ import (
 // ClusterStatusApplyConfiguration represents a declarative configuration of the ClusterStatus type for use
 // with apply.
 //
-// ClusterStatus is what the hub knows about a remote. It is a report: nothing is decided by reading
-// it back. It is written when something changed, not with every probe.
+// ClusterStatus is the state of a remote as the hub observed it. It is a report: the hub decides nothing by reading it
+// back, and writes it only when something changed, not with every probe.
 type ClusterStatusApplyConfiguration struct {
 	// conditions say which of the steps to a usable remote have been taken. Ready is their summary.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
@@ -25,13 +25,12 @@ type ClusterStatusApplyConfiguration struct {
 	Version *string `json:"version,omitempty"`
 	// credentials describe the credentials in use, without containing them.
 	Credentials *CredentialsStatusApplyConfiguration `json:"credentials,omitempty"`
-	// moduleSummary is the number of modules that run, of those that were selected, as in 3/4.
+	// moduleSummary is the number of modules that run, and of modules that were selected, as in 3/4.
 	ModuleSummary *string `json:"moduleSummary,omitempty"`
-	// modules are the modules that are wanted for the remote, sorted by name. One that waits says for
-	// what: APIMissing, VersionUnsupported, RightsMissing, HubPartNotRunning, or Waiting.
+	// modules are the modules that are wanted for the remote, sorted by name. The reason of a waiting module is
+	// APIMissing, VersionUnsupported, RightsMissing, HubPartNotRunning, or Waiting.
 	Modules []ModuleStatusApplyConfiguration `json:"modules,omitempty"`
-	// inventory is what the inventory module has counted in the remote. The module writes it, as a
-	// field manager of its own.
+	// inventory has the counts of the inventory module for the remote. The module writes it with its own field manager.
 	Inventory *InventoryStatusApplyConfiguration `json:"inventory,omitempty"`
 }
 

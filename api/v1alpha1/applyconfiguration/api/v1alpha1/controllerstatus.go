@@ -16,9 +16,9 @@ type ControllerStatusApplyConfiguration struct {
 	// state is how far the controller has come: Starting until it has seen the objects that were there at
 	// the start, Waiting if something is known to be in the way of them, and Running after that.
 	State *apiv1alpha1.ModuleState `json:"state,omitempty"`
-	// reason says in one word why the controller does not run.
+	// reason is the reason in one word why the controller does not run.
 	Reason *string `json:"reason,omitempty"`
-	// message says to a human for which kinds of objects the controller waits, and why.
+	// message explains to a human for which kinds of objects the controller waits, and why.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 type CredentialsStatusApplyConfiguration struct {
 	// type is the kind of the credentials.
 	Type *apiv1alpha1.CredentialType `json:"type,omitempty"`
-	// fingerprint changes when the credentials change, and says nothing else about them.
+	// fingerprint changes when the credentials change, and reveals nothing else about them.
 	Fingerprint *string `json:"fingerprint,omitempty"`
 	// expirationTime is the time at which the credentials expire. It is not set if they do not, or
 	// if they do not say when.

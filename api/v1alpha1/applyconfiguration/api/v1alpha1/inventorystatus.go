@@ -5,13 +5,13 @@ package v1alpha1
 // InventoryStatusApplyConfiguration represents a declarative configuration of the InventoryStatus type for use
 // with apply.
 //
-// InventoryStatus is what the inventory module has counted in a remote.
+// InventoryStatus has the counts of the inventory module for a remote.
 type InventoryStatusApplyConfiguration struct {
 	// nodes is the number of nodes.
 	Nodes *int32 `json:"nodes,omitempty"`
 	// readyNodes is the number of nodes that are ready.
 	ReadyNodes *int32 `json:"readyNodes,omitempty"`
-	// allocatable is the sum of what the nodes offer to Pods.
+	// allocatable is the sum of the resources that the nodes offer to Pods.
 	Allocatable *AllocatableStatusApplyConfiguration `json:"allocatable,omitempty"`
 }
 

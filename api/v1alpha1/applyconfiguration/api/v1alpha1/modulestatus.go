@@ -15,13 +15,13 @@ type ModuleStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// state is how far the module has come.
 	State *apiv1alpha1.ModuleState `json:"state,omitempty"`
-	// reason says in one word why the module is in its state, if that is not plain.
+	// reason is the reason of the state in one word, for states that need an explanation.
 	Reason *string `json:"reason,omitempty"`
-	// message says to a human why the module is in its state, if that is not plain.
+	// message explains the state to a human, for states that need an explanation.
 	Message *string `json:"message,omitempty"`
-	// controllers are the controllers that the module runs for the remote, in the order in which it has
-	// added them. Of more than 16, those that do not run are here first. There are none while no app runs,
-	// and in the first seconds of a start.
+	// controllers are the controllers that the module runs for the remote, in the order in which it has added them. If
+	// there are more than 16, the controllers that do not run come first. The list is empty while no app runs, and in
+	// the first seconds of a start.
 	Controllers []ControllerStatusApplyConfiguration `json:"controllers,omitempty"`
 }
 

@@ -5,13 +5,12 @@ package v1alpha1
 // ProbeSpecApplyConfiguration represents a declarative configuration of the ProbeSpec type for use
 // with apply.
 //
-// ProbeSpec says how the hub finds out whether a remote can be reached. After a first failure it
+// ProbeSpec configures the probes by which the hub determines whether a remote can be reached. After a first failure it
 // probes every second, whatever the period is.
 type ProbeSpecApplyConfiguration struct {
 	// periodSeconds is the time between two probes that succeed. It is 5 unless set.
 	PeriodSeconds *int32 `json:"periodSeconds,omitempty"`
-	// timeoutSeconds is the time after which a probe without an answer has failed. It is 3 unless
-	// set.
+	// timeoutSeconds is the time after which a probe without a response has failed. It is 3 unless set.
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// failureThreshold is the number of probes in a row that must fail before the remote counts as
 	// unreachable. It is 3 unless set.
