@@ -376,6 +376,26 @@ func (c *boundCache) held() map[string]tally { return c.budget.byKind() }
 // stale returns the informers that are stale, one for each kind: that which has been blocked for longest.
 func (c *boundCache) stale(now time.Time) []informer { return c.budget.stale(now) }
 
+// figures returns what the metrics have of the cache.
+func (c *boundCache) figures() Cache {
+	return Cache{
+		Held: func() []Held {
+			var all []Held
+			for kind, t := range c.held() {
+				all = append(all, Held{Kind: kind, Objects: t.objects, Bytes: t.bytes})
+			}
+			return all
+		},
+		Stale: func() []string {
+			var kinds []string
+			for _, one := range c.stale(time.Now()) {
+				kinds = append(kinds, one.kind)
+			}
+			return kinds
+		},
+	}
+}
+
 // lagsFor returns the first informer of a module that is not synced or stale, and whether there is one: what its store
 // lacks may be there.
 func (c *boundCache) lagsFor(module string, now time.Time) (informer, bool) {

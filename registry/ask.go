@@ -90,7 +90,7 @@ func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byt
 		request.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := l.spans.of(l.name, toRemote).send(request, func(r *http.Request) (*http.Response, error) {
+	response, err := l.spans.of(string(l.name), toRemote).send(request, func(r *http.Request) (*http.Response, error) {
 		return transport.SendLimited(l.transport, r)
 	})
 	if err != nil {

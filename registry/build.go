@@ -62,7 +62,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 	c := &transport.Chain{
 		Base: e.base, Fence: fence, Gate: e.gate, UserAgent: e.userAgent(),
 		RateLimiter: limiter, Timeout: e.config.Client.Timeout,
-		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.spans.of(e.name, toRemote).around(),
+		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.spans.of(string(e.name), toRemote).around(),
 		Judge: declared.judge,
 	}
 	if len(e.inForce()) > 0 {
@@ -146,7 +146,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
 		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gate, UserAgent: e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: defaultRequestTimeout,
-		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.spans.of(e.name, toHub).around(),
+		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.spans.of(string(e.name), toHub).around(),
 		Judge: e.rulebookFor(true, e.chosen...).judge,
 	}
 	config := rest.CopyConfig(e.hub)

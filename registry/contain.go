@@ -73,7 +73,7 @@ func (l *lifetime) moduleFailed(failed *moduleError) {
 	var ours *panics.Error
 	var ofGraph dig.PanicError
 	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
-		l.figures.panics.WithLabelValues(l.figures.cluster(l.name), failed.module).Inc()
+		l.figures.panicked(string(l.name), failed.module)
 	}
 	l.tracker.moduleFailed(failed)
 }
@@ -83,7 +83,7 @@ func (g *guard) countPanic() {
 	if g.life.ctx.Err() != nil {
 		return
 	}
-	g.life.figures.panics.WithLabelValues(g.life.figures.cluster(g.life.name), g.module).Inc()
+	g.life.figures.panicked(string(g.life.name), g.module)
 }
 
 // broken reports whether the app is on its way out, so that the module's code need not be called any

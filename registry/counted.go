@@ -63,14 +63,14 @@ func (c *counted) collect(to chan<- prometheus.Metric) {
 }
 
 // forget drops the series of a remote that is gone.
-func (c *counted) forget(name ClusterName) {
-	of := prometheus.Labels{clusterLabel: string(name)}
+func (c *counted) forget(name string) {
+	of := prometheus.Labels{clusterLabel: name}
 	for _, vec := range []*prometheus.CounterVec{c.probeFailures, c.failures, c.requests, c.throttled, c.reconciles} {
 		vec.DeletePartialMatch(of)
 	}
 }
 
-func (f *figures) trafficOf(name ClusterName) *transport.Traffic {
+func (f *figures) trafficOf(name string) *transport.Traffic {
 	label := f.cluster(name)
 	t := &transport.Traffic{Throttled: f.throttled.WithLabelValues(label)}
 	for i, code := range []string{"error", "1xx", "2xx", "3xx", "4xx", "5xx"} {

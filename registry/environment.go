@@ -65,7 +65,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets},
 		replica: o.Replica, scheme: o.Scheme, shapes: meter.NewSchemas(o.Scheme), policy: o.Policy,
 		modules: modules, shared: o.Shared,
-		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: newSpans(o.Traces),
+		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: tracerFor(o.Traces),
 	}
 	decorations := sortedDecorations(o.Decorations)
 	env.decorating.Store(&decorations)

@@ -106,7 +106,7 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
 	e.done = make(chan struct{})
 	e.intake = meter.NewLimiter(env.shapes, int64(env.limits.MaxCacheBytes))
-	e.traffic = env.figures.trafficOf(e.name)
+	e.traffic = env.figures.trafficOf(string(e.name))
 	e.metrics = newAppMetrics(env.metrics, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.
 	context.AfterFunc(e.ctx, e.metrics.end)
@@ -164,7 +164,7 @@ func managerError(err error) error {
 
 // startTraced is start within a span.
 func (e *epoch) startTraced(r *record) (err error) {
-	ctx, span := e.spans.begin(e.ctx, "app.start", e.name, epochKey.Int64(e.number))
+	ctx, span := e.spans.begin(e.ctx, "app.start", string(e.name), epochKey.Int64(e.number))
 	defer func() { endWith(span, err) }()
 	return e.start(ctx, r)
 }
@@ -205,7 +205,7 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 	if err := e.stage(ctx, "app.sync", func(context.Context) error { return e.waitUntilSynced(e.ctx, mgr) }); err != nil {
 		return err
 	}
-	e.figures.starts.Observe(time.Since(began).Seconds())
+	e.figures.started(time.Since(began))
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (e *epoch) waitUntilSynced(ctx context.Context, mgr ctrl.Manager) error {
 // hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
 func (e *epoch) cleanUp() {
 	e.stop(ErrStopped)
-	_, span := e.spans.begin(e.ctx, "app.stop", e.name, epochKey.Int64(e.number))
+	_, span := e.spans.begin(e.ctx, "app.stop", string(e.name), epochKey.Int64(e.number))
 	defer span.End()
 	defer e.metrics.end()
 	half := e.limits.StopTimeout / 2

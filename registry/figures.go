@@ -29,15 +29,29 @@ type figures struct {
 	counted
 	aggregate bool // no series for each remote
 
-	mu         sync.Mutex          // protects the fields
-	caches     []*cacheOf          // of the epochs that have not ended
-	leftBehind map[ClusterName]int // the apps that do not end, where there are any
+	mu         sync.Mutex     // protects the fields
+	caches     []*cacheOf     // of the epochs that have not ended
+	leftBehind map[string]int // the apps that do not end, where there are any
+}
+
+// Cache tells what the cache of an app holds.
+type Cache struct {
+	// Held returns what the cache holds of each kind.
+	Held func() []Held
+	// Stale returns the kinds whose informers are stale.
+	Stale func() []string
+}
+
+// Held is how many objects of a kind a cache holds, and how much memory they take up.
+type Held struct {
+	Kind           string
+	Objects, Bytes int64
 }
 
 // cacheOf is the cache of the app of a remote; the name of a hub part's is empty.
 type cacheOf struct {
-	name  ClusterName
-	cache *boundCache
+	name string
+	Cache
 }
 
 var _ prometheus.Collector = (*figures)(nil)
@@ -46,7 +60,7 @@ var _ prometheus.Collector = (*figures)(nil)
 // its figures.
 func newFigures(r prometheus.Registerer, aggregate bool) *figures {
 	f := &figures{
-		leftBehind: map[ClusterName]int{},
+		leftBehind: map[string]int{},
 		counted:    newCounted(),
 		aggregate:  aggregate,
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -90,11 +104,11 @@ func (f *figures) Describe(to chan<- *prometheus.Desc) {
 }
 
 // cluster returns the value of the label of a remote: where all are counted together, none.
-func (f *figures) cluster(name ClusterName) string {
+func (f *figures) cluster(name string) string {
 	if f.aggregate {
 		return ""
 	}
-	return string(name)
+	return name
 }
 
 // Collect implements prometheus.Collector. It reports what the last counts found and waits for no app.
@@ -103,7 +117,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	f.partFailures.Collect(to)
 	f.collect(to)
 	type series struct{ cluster, kind string }
-	sums := map[series]tally{}
+	sums := map[series]Held{}
 	f.mu.Lock()
 	caches := slices.Clone(f.caches)
 	leftBehind := maps.Clone(f.leftBehind)
@@ -117,12 +131,13 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	}
 	stale := map[series]int{}
 	for _, c := range caches {
-		for kind, held := range c.cache.held() {
-			one := series{f.cluster(c.name), kind}
-			sums[one] = sums[one].plus(held)
+		for _, held := range c.Held() {
+			one := series{f.cluster(c.name), held.Kind}
+			sum := sums[one]
+			sums[one] = Held{held.Kind, sum.Objects + held.Objects, sum.Bytes + held.Bytes}
 		}
-		for _, one := range c.cache.stale(time.Now()) {
-			stale[series{f.cluster(c.name), one.kind}]++
+		for _, kind := range c.Stale() {
+			stale[series{f.cluster(c.name), kind}]++
 		}
 	}
 	for one, n := range stale {
@@ -130,14 +145,14 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	}
 	for one := range maps.Keys(sums) {
 		to <- prometheus.MustNewConstMetric(f.objects, prometheus.GaugeValue,
-			float64(sums[one].objects), one.cluster, one.kind)
+			float64(sums[one].Objects), one.cluster, one.kind)
 		to <- prometheus.MustNewConstMetric(f.bytes, prometheus.GaugeValue,
-			float64(sums[one].bytes), one.cluster, one.kind)
+			float64(sums[one].Bytes), one.cluster, one.kind)
 	}
 }
 
 // follow reports what the cache of an app holds until ctx ends.
-func (f *figures) follow(ctx context.Context, name ClusterName, c *boundCache) {
+func (f *figures) follow(ctx context.Context, name string, c Cache) {
 	one := &cacheOf{name, c}
 	f.mu.Lock()
 	f.caches = append(f.caches, one)
@@ -150,7 +165,7 @@ func (f *figures) follow(ctx context.Context, name ClusterName, c *boundCache) {
 }
 
 // leaveBehind counts an app that does not end, or no longer, if n is negative.
-func (f *figures) leaveBehind(name ClusterName, n int) {
+func (f *figures) leaveBehind(name string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.leftBehind[name] += n; f.leftBehind[name] == 0 {
@@ -159,28 +174,48 @@ func (f *figures) leaveBehind(name ClusterName, n int) {
 }
 
 // forget drops the series of a remote that is gone.
-func (f *figures) forget(name ClusterName) {
+func (f *figures) forget(name string) {
 	if f.aggregate {
 		return
 	}
-	f.panics.DeletePartialMatch(prometheus.Labels{clusterLabel: string(name)})
+	f.panics.DeletePartialMatch(prometheus.Labels{clusterLabel: name})
 	f.counted.forget(name)
 }
 
-// guardKey is the key under which the contexts of a module's controllers carry its guard.
-type guardKey struct{}
-
-// guardOf returns the guard of the module on whose behalf something is done, or nil.
-func guardOf(ctx context.Context) *guard {
-	g, _ := ctx.Value(guardKey{}).(*guard)
-	return g
+// probed counts a probe, with the reason of its failure; empty where it succeeded.
+func (f *figures) probed(cluster, failure string, took time.Duration) {
+	result := "success"
+	if failure != "" {
+		result = "failure"
+		f.probeFailures.WithLabelValues(f.cluster(cluster), failure).Inc()
+	}
+	f.probes.WithLabelValues(result).Observe(took.Seconds())
 }
 
-// CountPanic counts a panic that a library has recovered, such as that of a Reconcile, against the
-// module whose code it was. It is a handler for utilruntime.PanicHandlers, which is global to the
-// process: main appends it before anything else runs.
-func CountPanic(ctx context.Context, _ any) {
-	if g := guardOf(ctx); g != nil {
-		g.countPanic()
-	}
+// started notes how long the start of an app took.
+func (f *figures) started(took time.Duration) { f.starts.Observe(took.Seconds()) }
+
+// appFailed counts a failure of an app.
+func (f *figures) appFailed(cluster, reason string) {
+	f.failures.WithLabelValues(f.cluster(cluster), reason).Inc()
+}
+
+// partFailed counts a failure of a hub part.
+func (f *figures) partFailed(module, reason string) {
+	f.partFailures.WithLabelValues(module, reason).Inc()
+}
+
+// panicked counts a panic of a module, or of code of the hub that works on a remote.
+func (f *figures) panicked(cluster, module string) {
+	f.panics.WithLabelValues(f.cluster(cluster), module).Inc()
+}
+
+// reconciled counts a call of a reconciler.
+func (f *figures) reconciled(cluster, module, outcome string) {
+	f.reconciles.WithLabelValues(f.cluster(cluster), module, outcome).Inc()
+}
+
+// reconcileTook notes how long a call of a reconciler took.
+func (f *figures) reconcileTook(module string, took time.Duration) {
+	f.durations.WithLabelValues(module).Observe(took.Seconds())
 }

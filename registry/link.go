@@ -121,12 +121,11 @@ func (l *link) run(ctx context.Context) {
 
 // count counts a probe, whosever fault it was.
 func (l *link) count(fact probeFact, took time.Duration) {
-	result := "success"
+	failure := ""
 	if !fact.ok {
-		result = "failure"
-		l.figures.probeFailures.WithLabelValues(l.figures.cluster(l.name), fact.failed.Reason).Inc()
+		failure = fact.failed.Reason
 	}
-	l.figures.probes.WithLabelValues(result).Observe(took.Seconds())
+	l.figures.probed(string(l.name), failure, took)
 }
 
 // maxExcused is how many failures in a row the hub takes upon itself. A hub that is always short of time
@@ -166,7 +165,7 @@ func (l *link) isFresh(last probeFact) bool {
 // probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
 // one that the fact describes.
 func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
-	ctx, span := l.spans.begin(ctx, "probe", l.name)
+	ctx, span := l.spans.begin(ctx, "probe", string(l.name))
 	defer span.End()
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
 	err := l.question(ctx, &fact, last)
@@ -175,7 +174,7 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		fact.fatal = reason == ReasonUnauthorized
 		fact.refused = kubeconfig.IsRefusal(err)
-		failed(span, reasonOfRequest(err))
+		l.spans.requestFailed(span, err)
 		return fact, err
 	}
 	fact.ok = true

@@ -26,7 +26,7 @@ import (
 // request's context is how somebody sends them to a remote that is trusted.
 type requestSpans struct {
 	*spans
-	cluster ClusterName
+	cluster string
 	to      string
 }
 
@@ -37,7 +37,7 @@ const (
 )
 
 // of returns what makes spans of requests to a side, or nil.
-func (s *spans) of(cluster ClusterName, to string) *requestSpans {
+func (s *spans) of(cluster, to string) *requestSpans {
 	if s == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Res
 	ctx, span := s.start(r)
 	response, err := send(r.WithContext(ctx))
 	if err != nil {
-		failed(span, reasonOfRequest(err))
+		s.requestFailed(span, err)
 		span.End()
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Res
 func (s *requestSpans) start(r *http.Request) (context.Context, trace.Span) {
 	resource, namespace := resourceOf(r.URL.Path)
 	about := []attribute.KeyValue{
-		attribute.String(clusterLabel, string(s.cluster)),
+		attribute.String(clusterLabel, s.cluster),
 		attribute.String("to", s.to),
 		attribute.String("http.request.method", r.Method),
 		attribute.String("k8s.resource", resource),
@@ -88,8 +88,8 @@ func (s *requestSpans) start(r *http.Request) (context.Context, trace.Span) {
 	if namespace != "" {
 		about = append(about, attribute.String("k8s.namespace.name", namespace))
 	}
-	if g, ok := r.Context().Value(guardKey{}).(*guard); ok {
-		about = append(about, moduleKey.String(g.module))
+	if module, known := s.reading.Module(r.Context()); known {
+		about = append(about, moduleKey.String(module))
 	}
 	if transport.IsStream(r) {
 		about = append(about, attribute.Bool("watch", true))

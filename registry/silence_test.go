@@ -56,7 +56,7 @@ func TestStock_Silence(t *testing.T) {
 func watchFor(t *testing.T, s *stock, minutes []string) {
 	t.Helper()
 	lines, body := io.Pipe()
-	base := roundTripper(func(r *http.Request) (*http.Response, error) {
+	base := sender(func(r *http.Request) (*http.Response, error) {
 		for i, text := range minutes {
 			time.AfterFunc(time.Duration(i+1)*time.Minute, func() { _, _ = io.Copy(body, strings.NewReader(text)) })
 		}
@@ -101,3 +101,8 @@ func someStock(t *testing.T, ctx context.Context) *stock { //nolint:revive // co
 	b := newBudget(someOptions(ctx, scheme, nil))
 	return b.newInformer(&toolscache.ListWatch{}, &corev1.Event{}, 0, toolscache.Indexers{}).(*stock)
 }
+
+// sender lets a function be a transport.
+type sender func(*http.Request) (*http.Response, error)
+
+func (f sender) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

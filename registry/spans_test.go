@@ -18,7 +18,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -60,11 +59,24 @@ func TestResourceOf(t *testing.T) {
 	}
 }
 
+// readings tell one reason for a stopped app, and another for every other error.
+var readings = spanOptions{
+	RequestReason: func(err error) string {
+		if errors.Is(err, errStopped) {
+			return reasonCanceled
+		}
+		return "NotHealthy"
+	},
+	Module: func(context.Context) (string, bool) { return "", false },
+}
+
+var errStopped = errors.New("stopped")
+
 // traced returns spans that are recorded.
 func traced(t *testing.T) (*spans, *tracetest.SpanRecorder) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
-	return newSpans(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))), recorder
+	return newSpans(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)), readings), recorder
 }
 
 // told returns what the spans that have ended say.
@@ -127,7 +139,7 @@ func TestRequestSpans_OfAWatch(t *testing.T) {
 func TestRequestSpans_OfWhatFails(t *testing.T) {
 	t.Parallel()
 	closed, closeFence := context.WithCancelCause(t.Context())
-	closeFence(ErrStopped)
+	closeFence(errStopped)
 	for want, c := range map[string]*transport.Chain{
 		reasonCanceled: {Base: ofStatus(http.StatusOK), Fence: closed},
 		"NotHealthy": {Base: roundTripper(func(*http.Request) (*http.Response, error) {
@@ -166,17 +178,17 @@ func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 		if ctx != r.Context() {
 			t.Error("it is another context")
 		}
-		endWith(span, errors.New("x"))
-	}); n > 1 { // the error
+		off.requestFailed(span, errStopped)
+		span.End()
+	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if newSpans(nil) != nil {
+	if newSpans(nil, readings) != nil {
 		t.Error("no provider makes spans")
 	}
-	g := &guard{module: "m", life: &lifetime{environment: &environment{}}}
 	if n := testing.AllocsPerRun(100, func() {
-		_, span := g.beginReconcile(r.Context())
-		endReconcile(span, reconcile.Result{}, nil)
+		_, span := off.beginReconcile(r.Context(), "one", "m", 1)
+		endReconcile(span, "success", nil)
 	}); n > 0 {
 		t.Errorf("a reconcile: %v allocations", n)
 	}

@@ -50,8 +50,9 @@ type supervised[request comparable] struct {
 
 // Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
-	ctx, span := s.guard.beginReconcile(ctx)
-	defer func() { endReconcile(span, result, err) }()
+	app := s.guard.life
+	ctx, span := app.spans.beginReconcile(ctx, string(app.name), s.guard.module, app.number)
+	defer func() { endReconcile(span, outcomeOf(result, err), err) }()
 	patience := 2 * s.timeout(ctx)
 	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
 	defer watchdog.Stop()
@@ -73,8 +74,8 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 // count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
 	f := s.guard.life.figures
-	f.reconciles.WithLabelValues(f.cluster(s.guard.life.name), s.guard.module, outcomeOf(result, err)).Inc()
-	f.durations.WithLabelValues(s.guard.module).Observe(took.Seconds())
+	f.reconciled(string(s.guard.life.name), s.guard.module, outcomeOf(result, err))
+	f.reconcileTook(s.guard.module, took)
 }
 
 // Outcomes of a call, in metrics and traces.
@@ -112,8 +113,7 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panics.Error) error {
 	s.guard.countPanic()
-	f := s.guard.life.figures
-	f.reconciles.WithLabelValues(f.cluster(s.guard.life.name), s.guard.module, outcomePanic).Inc()
+	s.guard.life.figures.reconciled(string(s.guard.life.name), s.guard.module, outcomePanic)
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// tracerFor returns what begins the spans of a registry; nil for none.
+func tracerFor(p trace.TracerProvider) *spans {
+	return newSpans(p, spanOptions{RequestReason: reasonOfRequest, Module: func(ctx context.Context) (string, bool) {
+		if g := guardOf(ctx); g != nil {
+			return g.module, true
+		}
+		return "", false
+	}})
+}
+
+// stage does a part of the app's start within a span.
+func (e *epoch) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
+	ctx, span := e.spans.begin(ctx, name, string(e.name), epochKey.Int64(e.number))
+	defer func() { endWith(span, err) }()
+	return f(ctx)
+}
+
+// endWith ends a span of which err came. What was ended from outside has not failed.
+func endWith(span trace.Span, err error) {
+	if err != nil && span.IsRecording() {
+		failed(span, reasonOf(err))
+	}
+	span.End()
+}
+
+// reasonOf returns one of the reasons that a Facet may have, for any error of an app.
+func reasonOf(err error) string {
+	var ofModule *moduleError
+	var ofRemote *remoteError
+	switch {
+	case isCanceled(err):
+		return reasonCanceled
+	case errors.As(err, &ofModule), errors.Is(err, errManagerEnded):
+		return describe(err).reason
+	case errors.As(err, &ofRemote):
+		return reasonOfRequest(ofRemote)
+	case errors.Is(err, ErrNotReady):
+		return "NotReady"
+	case errors.Is(err, ErrNotFound):
+		return "NotFound"
+	}
+	return "Error"
+}
+
+// reasonOfRequest is reasonOf for the error of a request to a remote.
+func reasonOfRequest(err error) string {
+	if isCanceled(err) {
+		return reasonCanceled
+	}
+	reason, _ := kubeconfig.Classify(err)
+	return reason
+}
+
+func isCanceled(err error) bool {
+	return errors.Is(err, ErrStopped) || errors.Is(err, ErrReplaced) || errors.Is(err, context.Canceled)
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// A request that was ended from outside has not failed; the others have the reason that a condition has.
+func TestReasonOfRequest(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("sesame: %w", ErrStopped), reasonCanceled},
+		{ErrReplaced, reasonCanceled},
+		{context.Canceled, reasonCanceled},
+		{fmt.Errorf("sesame: %w", transport.ErrConnections), "NotHealthy"},
+		{&kubeconfig.StatusError{Code: 401}, ReasonUnauthorized},
+	} {
+		if got := reasonOfRequest(c.err); got != c.want {
+			t.Errorf("%v: %s, want %s", c.err, got, c.want)
+		}
+	}
+}
+
+// Where no traces are collected, the end of a span costs nothing.
+func TestEndWith_CostsNothingWhenOff(t *testing.T) {
+	failed := errors.New("x")
+	if n := testing.AllocsPerRun(100, func() { endWith(noop.Span{}, failed) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
