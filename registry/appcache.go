@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -377,12 +378,12 @@ func (c *boundCache) held() map[string]tally { return c.budget.byKind() }
 func (c *boundCache) stale(now time.Time) []informer { return c.budget.stale(now) }
 
 // figures returns what the metrics have of the cache.
-func (c *boundCache) figures() Cache {
-	return Cache{
-		Held: func() []Held {
-			var all []Held
+func (c *boundCache) figures() telemetry.Cache {
+	return telemetry.Cache{
+		Held: func() []telemetry.Held {
+			var all []telemetry.Held
 			for kind, t := range c.held() {
-				all = append(all, Held{Kind: kind, Objects: t.objects, Bytes: t.bytes})
+				all = append(all, telemetry.Held{Kind: kind, Objects: t.objects, Bytes: t.bytes})
 			}
 			return all
 		},

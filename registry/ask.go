@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -90,7 +91,7 @@ func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byt
 		request.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := l.spans.of(string(l.name), toRemote).send(request, func(r *http.Request) (*http.Response, error) {
+	response, err := l.spans.Requests(string(l.name), telemetry.ToRemote).Send(request, func(r *http.Request) (*http.Response, error) {
 		return transport.SendLimited(l.transport, r)
 	})
 	if err != nil {

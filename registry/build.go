@@ -20,6 +20,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -62,7 +63,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 	c := &transport.Chain{
 		Base: e.base, Fence: fence, Gate: e.gate, UserAgent: e.userAgent(),
 		RateLimiter: limiter, Timeout: e.config.Client.Timeout,
-		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.spans.of(string(e.name), toRemote).around(),
+		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.spans.Requests(string(e.name), telemetry.ToRemote).Interceptor(),
 		Judge: declared.judge,
 	}
 	if len(e.inForce()) > 0 {
@@ -146,7 +147,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
 		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gate, UserAgent: e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: defaultRequestTimeout,
-		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.spans.of(string(e.name), toHub).around(),
+		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.spans.Requests(string(e.name), telemetry.ToHub).Interceptor(),
 		Judge: e.rulebookFor(true, e.chosen...).judge,
 	}
 	config := rest.CopyConfig(e.hub)

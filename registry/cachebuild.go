@@ -23,7 +23,7 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 		return nil, err
 	}
 	e.cache.Store(c)
-	e.figures.follow(e.ctx, string(e.name), c.figures())
+	e.figures.FollowCache(e.ctx, string(e.name), c.figures())
 	return &appCache{boundCache: c, guard: &guard{life: &e.lifetime, log: e.log}, handlers: handlers}, nil
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
 // hanging is a collector that hangs until it is let go.
@@ -41,7 +43,7 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		app := &lifetime{environment: &environment{figures: newFigures(prometheus.NewRegistry(), false)}, ctx: t.Context()}
+		app := &lifetime{environment: &environment{figures: telemetry.NewMetrics(prometheus.NewRegistry(), false)}, ctx: t.Context()}
 		m := &moduleMetrics{Registerer: all, guard: &guard{life: app, log: logr.Discard()}}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {

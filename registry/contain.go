@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
 // guard answers for the code of one module in one app, in whichever goroutine it runs: where it
@@ -73,7 +74,7 @@ func (l *lifetime) moduleFailed(failed *moduleError) {
 	var ours *panics.Error
 	var ofGraph dig.PanicError
 	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
-		l.figures.panicked(string(l.name), failed.module)
+		l.figures.CountPanic(string(l.name), failed.module)
 	}
 	l.tracker.moduleFailed(failed)
 }
@@ -83,7 +84,7 @@ func (g *guard) countPanic() {
 	if g.life.ctx.Err() != nil {
 		return
 	}
-	g.life.figures.panicked(string(g.life.name), g.module)
+	g.life.figures.CountPanic(string(g.life.name), g.module)
 }
 
 // broken reports whether the app is on its way out, so that the module's code need not be called any
@@ -238,7 +239,7 @@ func (c *contained) run(ctx context.Context, f func(context.Context) error) (err
 
 // labels are those of the module's goroutines in profiles, besides those of its App.
 func (g *guard) labels() pprof.LabelSet {
-	return pprof.Labels(slices.Concat(g.life.labels, []string{moduleLabel, g.module})...)
+	return pprof.Labels(slices.Concat(g.life.labels, []string{telemetry.ModuleLabel, g.module})...)
 }
 
 // containedController is a contained controller.

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -41,8 +42,8 @@ type environment struct {
 	offers        atomic.Pointer[offers]       // what the hub parts of modules share now
 	decorating    atomic.Pointer[[]Decoration] // sorted; see inForce
 	metrics       prometheus.Registerer
-	figures       *figures
-	spans         *spans // nil for none
+	figures       *telemetry.Metrics
+	spans         *telemetry.Tracer // nil for none
 	gate          func() error
 	limits        Limits
 	mappings      restmapper.Mappings
@@ -80,7 +81,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	if env.metrics == nil {
 		env.metrics = prometheus.NewRegistry()
 	}
-	env.figures = newFigures(env.metrics, o.AggregateMetrics)
+	env.figures = telemetry.NewMetrics(env.metrics, o.AggregateMetrics)
 	if env.replica == "" {
 		env.replica = "hub"
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
@@ -102,11 +103,11 @@ func start(f func() error) *running {
 // is called when the app has come further or a module has failed.
 func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.config = e.config.withDefaults()
-	e.begin(env, []string{clusterLabel, string(e.name)}, e.chosen, changed)
+	e.begin(env, []string{telemetry.ClusterLabel, string(e.name)}, e.chosen, changed)
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
 	e.done = make(chan struct{})
 	e.intake = meter.NewLimiter(env.shapes, int64(env.limits.MaxCacheBytes))
-	e.traffic = env.figures.trafficOf(string(e.name))
+	e.traffic = env.figures.Traffic(string(e.name))
 	e.metrics = newAppMetrics(env.metrics, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.
 	context.AfterFunc(e.ctx, e.metrics.end)
@@ -164,7 +165,7 @@ func managerError(err error) error {
 
 // startTraced is start within a span.
 func (e *epoch) startTraced(r *record) (err error) {
-	ctx, span := e.spans.begin(e.ctx, "app.start", string(e.name), epochKey.Int64(e.number))
+	ctx, span := e.spans.Start(e.ctx, "app.start", string(e.name), telemetry.EpochKey.Int64(e.number))
 	defer func() { endWith(span, err) }()
 	return e.start(ctx, r)
 }
@@ -205,7 +206,7 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 	if err := e.stage(ctx, "app.sync", func(context.Context) error { return e.waitUntilSynced(e.ctx, mgr) }); err != nil {
 		return err
 	}
-	e.figures.started(time.Since(began))
+	e.figures.ObserveStart(time.Since(began))
 	return nil
 }
 
@@ -266,7 +267,7 @@ func (e *epoch) waitUntilSynced(ctx context.Context, mgr ctrl.Manager) error {
 // hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
 func (e *epoch) cleanUp() {
 	e.stop(ErrStopped)
-	_, span := e.spans.begin(e.ctx, "app.stop", string(e.name), epochKey.Int64(e.number))
+	_, span := e.spans.Start(e.ctx, "app.stop", string(e.name), telemetry.EpochKey.Int64(e.number))
 	defer span.End()
 	defer e.metrics.end()
 	half := e.limits.StopTimeout / 2

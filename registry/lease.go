@@ -42,7 +42,7 @@ func (r *Registry) WithCluster(
 ) (err error) {
 	if r.spans != nil {
 		var span trace.Span
-		ctx, span = r.spans.begin(ctx, "WithClient", string(name))
+		ctx, span = r.spans.Start(ctx, "WithClient", string(name))
 		defer func() { endWith(span, err) }()
 	}
 	ctx, cancel := r.within(ctx)

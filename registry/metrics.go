@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
 // appMetrics registers an app's collectors with the label "cluster" and unregisters them all when
@@ -23,7 +25,7 @@ type appMetrics struct {
 var _ prometheus.Registerer = (*appMetrics)(nil)
 
 func newAppMetrics(base prometheus.Registerer, name ClusterName) *appMetrics {
-	labels := prometheus.Labels{clusterLabel: string(name)}
+	labels := prometheus.Labels{telemetry.ClusterLabel: string(name)}
 	return &appMetrics{Registerer: prometheus.WrapRegistererWith(labels, base)}
 }
 

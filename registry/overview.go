@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
 // overview is the metrics that follow from the snapshots of the remotes when somebody asks. So the series of
@@ -30,13 +32,13 @@ func newOverview(r *Registry, aggregate bool) *overview {
 		clusters: desc("clusters", "Remotes by their state.", "state"),
 		modules:  desc("modules", "Modules of remotes by their state.", "module", "state"),
 		info: desc("cluster_info", "1 for each remote, with the id and the version that it told last.",
-			clusterLabel, "id", "version"),
-		state:  desc("cluster_state", "1 for the state that a remote is in.", clusterLabel, "state"),
-		module: desc("module_state", "1 for the state that a module of a remote is in.", clusterLabel, "module", "state"),
+			telemetry.ClusterLabel, "id", "version"),
+		state:  desc("cluster_state", "1 for the state that a remote is in.", telemetry.ClusterLabel, "state"),
+		module: desc("module_state", "1 for the state that a module of a remote is in.", telemetry.ClusterLabel, "module", "state"),
 		part:   desc("hub_part_state", "1 for the state that the hub part of a module is in.", "module", "state"),
 		zombies: desc("hub_part_zombies",
 			"Earlier lives of the hub part of a module that were fenced and do not end.", "module"),
-		restarts: desc("app_failures_in_a_row", "How often an app has failed since it was last well for ten minutes.", clusterLabel),
+		restarts: desc("app_failures_in_a_row", "How often an app has failed since it was last well for ten minutes.", telemetry.ClusterLabel),
 	}
 }
 

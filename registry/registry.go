@@ -435,7 +435,7 @@ func (r *Registry) forget(a *actor, last func()) bool {
 		return false
 	}
 	delete(r.actors, a.name)
-	r.figures.forget(string(a.name))
+	r.figures.Forget(string(a.name))
 	r.secrets.Set(string(a.name))
 	for id, c := range r.claims {
 		if c.name == a.name {

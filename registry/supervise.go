@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
 // Supervise returns a reconciler that does what r does and answers for it:
@@ -51,8 +52,8 @@ type supervised[request comparable] struct {
 // Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
 	app := s.guard.life
-	ctx, span := app.spans.beginReconcile(ctx, string(app.name), s.guard.module, app.number)
-	defer func() { endReconcile(span, outcomeOf(result, err), err) }()
+	ctx, span := app.spans.StartReconcile(ctx, string(app.name), s.guard.module, app.number)
+	defer func() { telemetry.EndReconcile(span, outcomeOf(result, err), err) }()
 	patience := 2 * s.timeout(ctx)
 	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
 	defer watchdog.Stop()
@@ -74,8 +75,8 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 // count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
 	f := s.guard.life.figures
-	f.reconciled(string(s.guard.life.name), s.guard.module, outcomeOf(result, err))
-	f.reconcileTook(s.guard.module, took)
+	f.CountReconcile(string(s.guard.life.name), s.guard.module, outcomeOf(result, err))
+	f.ObserveReconcile(s.guard.module, took)
 }
 
 // Outcomes of a call, in metrics and traces.
@@ -113,7 +114,7 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panics.Error) error {
 	s.guard.countPanic()
-	s.guard.life.figures.reconciled(string(s.guard.life.name), s.guard.module, outcomePanic)
+	s.guard.life.figures.CountReconcile(string(s.guard.life.name), s.guard.module, outcomePanic)
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))

@@ -8,12 +8,13 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // tracerFor returns what begins the spans of a registry; nil for none.
-func tracerFor(p trace.TracerProvider) *spans {
-	return newSpans(p, spanOptions{RequestReason: reasonOfRequest, Module: func(ctx context.Context) (string, bool) {
+func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
+	return telemetry.NewTracer(p, telemetry.TracerOptions{RequestReason: reasonOfRequest, Module: func(ctx context.Context) (string, bool) {
 		if g := guardOf(ctx); g != nil {
 			return g.module, true
 		}
@@ -23,7 +24,7 @@ func tracerFor(p trace.TracerProvider) *spans {
 
 // stage does a part of the app's start within a span.
 func (e *epoch) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
-	ctx, span := e.spans.begin(ctx, name, string(e.name), epochKey.Int64(e.number))
+	ctx, span := e.spans.Start(ctx, name, string(e.name), telemetry.EpochKey.Int64(e.number))
 	defer func() { endWith(span, err) }()
 	return f(ctx)
 }
@@ -31,7 +32,7 @@ func (e *epoch) stage(ctx context.Context, name string, f func(context.Context) 
 // endWith ends a span of which err came. What was ended from outside has not failed.
 func endWith(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
-		failed(span, reasonOf(err))
+		telemetry.Fail(span, reasonOf(err))
 	}
 	span.End()
 }
@@ -42,7 +43,7 @@ func reasonOf(err error) string {
 	var ofRemote *remoteError
 	switch {
 	case isCanceled(err):
-		return reasonCanceled
+		return telemetry.ReasonCanceled
 	case errors.As(err, &ofModule), errors.Is(err, errManagerEnded):
 		return describe(err).reason
 	case errors.As(err, &ofRemote):
@@ -58,7 +59,7 @@ func reasonOf(err error) string {
 // reasonOfRequest is reasonOf for the error of a request to a remote.
 func reasonOfRequest(err error) string {
 	if isCanceled(err) {
-		return reasonCanceled
+		return telemetry.ReasonCanceled
 	}
 	reason, _ := kubeconfig.Classify(err)
 	return reason

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -21,9 +22,9 @@ func TestReasonOfRequest(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("sesame: %w", ErrStopped), reasonCanceled},
-		{ErrReplaced, reasonCanceled},
-		{context.Canceled, reasonCanceled},
+		{fmt.Errorf("sesame: %w", ErrStopped), telemetry.ReasonCanceled},
+		{ErrReplaced, telemetry.ReasonCanceled},
+		{context.Canceled, telemetry.ReasonCanceled},
 		{fmt.Errorf("sesame: %w", transport.ErrConnections), "NotHealthy"},
 		{&kubeconfig.StatusError{Code: 401}, ReasonUnauthorized},
 	} {

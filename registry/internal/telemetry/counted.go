@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package telemetry
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,17 +30,17 @@ func newCounted() counted {
 	return counted{
 		probes: prometheus.NewHistogramVec(durations("probe_duration_seconds", "How long probes of remotes took.",
 			.005, .02, .05, .1, .25, .5, 1, 3, 10), []string{"result"}),
-		probeFailures: counter("probe_failures_total", "Probes that a remote failed.", clusterLabel, "reason"),
+		probeFailures: counter("probe_failures_total", "Probes that a remote failed.", ClusterLabel, "reason"),
 		starts: prometheus.NewHistogram(durations("app_start_duration_seconds",
 			"How long apps took from their turn to start until every controller had its objects.",
 			.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)),
-		failures:  counter("app_failures_total", "Apps that failed, by the reason that ModulesReady has then.", clusterLabel, "reason"),
-		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error for no answer.", clusterLabel, "code"),
-		throttled: counter("remote_throttle_seconds_total", "How long requests of apps waited for the rate limit of their remote.", clusterLabel),
+		failures:  counter("app_failures_total", "Apps that failed, by the reason that ModulesReady has then.", ClusterLabel, "reason"),
+		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error for no answer.", ClusterLabel, "code"),
+		throttled: counter("remote_throttle_seconds_total", "How long requests of apps waited for the rate limit of their remote.", ClusterLabel),
 		reconciles: counter("reconcile_total", "Calls of supervised reconcilers: success, requeue_after, error or panic.",
-			clusterLabel, moduleLabel, "result"),
+			ClusterLabel, ModuleLabel, "result"),
 		durations: prometheus.NewHistogramVec(durations("reconcile_duration_seconds", "How long calls of supervised reconcilers took.",
-			.001, .005, .025, .1, .5, 1, 5, 10, 60), []string{moduleLabel}),
+			.001, .005, .025, .1, .5, 1, 5, 10, 60), []string{ModuleLabel}),
 	}
 }
 
@@ -64,13 +64,13 @@ func (c *counted) collect(to chan<- prometheus.Metric) {
 
 // forget drops the series of a remote that is gone.
 func (c *counted) forget(name string) {
-	of := prometheus.Labels{clusterLabel: name}
+	of := prometheus.Labels{ClusterLabel: name}
 	for _, vec := range []*prometheus.CounterVec{c.probeFailures, c.failures, c.requests, c.throttled, c.reconciles} {
 		vec.DeletePartialMatch(of)
 	}
 }
 
-func (f *figures) trafficOf(name string) *transport.Traffic {
+func (f *Metrics) Traffic(name string) *transport.Traffic {
 	label := f.cluster(name)
 	t := &transport.Traffic{Throttled: f.throttled.WithLabelValues(label)}
 	for i, code := range []string{"error", "1xx", "2xx", "3xx", "4xx", "5xx"} {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package telemetry
 
 import (
 	"context"
@@ -60,10 +60,10 @@ func TestResourceOf(t *testing.T) {
 }
 
 // readings tell one reason for a stopped app, and another for every other error.
-var readings = spanOptions{
+var readings = TracerOptions{
 	RequestReason: func(err error) string {
 		if errors.Is(err, errStopped) {
-			return reasonCanceled
+			return ReasonCanceled
 		}
 		return "NotHealthy"
 	},
@@ -73,10 +73,10 @@ var readings = spanOptions{
 var errStopped = errors.New("stopped")
 
 // traced returns spans that are recorded.
-func traced(t *testing.T) (*spans, *tracetest.SpanRecorder) {
+func traced(t *testing.T) (*Tracer, *tracetest.SpanRecorder) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
-	return newSpans(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)), readings), recorder
+	return NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)), readings), recorder
 }
 
 // told returns what the spans that have ended say.
@@ -102,7 +102,7 @@ func TestRequestSpans(t *testing.T) {
 		sent = r.Header
 		return ofStatus(http.StatusNotFound)(r)
 	})
-	response, err := sendVia(t, &transport.Chain{Base: base, Intercept: s.of("one", toRemote).around()}, http.MethodPatch,
+	response, err := sendVia(t, &transport.Chain{Base: base, Intercept: s.Requests("one", ToRemote).Interceptor()}, http.MethodPatch,
 		"/api/v1/namespaces/x/secrets/sesame?fieldManager=sesame")
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestRequestSpans(t *testing.T) {
 func TestRequestSpans_OfAWatch(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
-	_, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.of("one", toRemote).around()}, http.MethodGet, "/api/v1/pods?watch=true")
+	_, err := sendVia(t, &transport.Chain{Base: ofStatus(http.StatusOK), Intercept: s.Requests("one", ToRemote).Interceptor()}, http.MethodGet, "/api/v1/pods?watch=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,18 +141,18 @@ func TestRequestSpans_OfWhatFails(t *testing.T) {
 	closed, closeFence := context.WithCancelCause(t.Context())
 	closeFence(errStopped)
 	for want, c := range map[string]*transport.Chain{
-		reasonCanceled: {Base: ofStatus(http.StatusOK), Fence: closed},
+		ReasonCanceled: {Base: ofStatus(http.StatusOK), Fence: closed},
 		"NotHealthy": {Base: roundTripper(func(*http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("sesame: %w", transport.ErrConnections)
 		})},
 	} {
 		s, recorder := traced(t)
-		c.Intercept = s.of("one", toRemote).around()
+		c.Intercept = s.Requests("one", ToRemote).Interceptor()
 		if _, err := sendVia(t, c, http.MethodGet, "/api/v1/pods"); err == nil {
 			t.Errorf("%s: it was answered", want)
 		}
 		ended, status := told(recorder)["GET pods"], codes.Error
-		if want == reasonCanceled {
+		if want == ReasonCanceled {
 			status = codes.Unset
 		}
 		if ended["error.type"] != want || ended["status"] != status.String() {
@@ -163,7 +163,7 @@ func TestRequestSpans_OfWhatFails(t *testing.T) {
 
 // Where nobody collects traces, a request is sent as it is.
 func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
-	var off *spans
+	var off *Tracer
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://remote/api/v1/pods", nil)
 	response := &http.Response{Body: http.NoBody}
 	same := func(got *http.Request) (*http.Response, error) {
@@ -173,22 +173,22 @@ func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 		return response, nil
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		_, _ = off.of("one", toRemote).send(r, same)
-		ctx, span := off.begin(r.Context(), "WithClient", "one")
+		_, _ = off.Requests("one", ToRemote).Send(r, same)
+		ctx, span := off.Start(r.Context(), "WithClient", "one")
 		if ctx != r.Context() {
 			t.Error("it is another context")
 		}
-		off.requestFailed(span, errStopped)
+		off.FailRequest(span, errStopped)
 		span.End()
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if newSpans(nil, readings) != nil {
+	if NewTracer(nil, readings) != nil {
 		t.Error("no provider makes spans")
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		_, span := off.beginReconcile(r.Context(), "one", "m", 1)
-		endReconcile(span, "success", nil)
+		_, span := off.StartReconcile(r.Context(), "one", "m", 1)
+		EndReconcile(span, "success", nil)
 	}); n > 0 {
 		t.Errorf("a reconcile: %v allocations", n)
 	}

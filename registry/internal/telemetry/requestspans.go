@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package telemetry
 
 import (
 	"context"
@@ -17,57 +17,57 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// requestSpans makes a span of each request to one side: a remote, or the hub on behalf of a remote.
+// RequestTracer makes a span of each request to one side: a remote, or the hub on behalf of a remote.
 //
 // It is no otelhttp.Transport because that records the whole URL, with its host, its query and the names of
 // objects, and keeps the span of a watch for as long as the watch. It sends no header either: which traces a
 // hub collects is nobody else's business, and a remote that could choose their ids or switch their recording
 // on would decide what the hub sends to its collector. A Decoration whose Transport injects the span of the
 // request's context is how somebody sends them to a remote that is trusted.
-type requestSpans struct {
-	*spans
+type RequestTracer struct {
+	*Tracer
 	cluster string
 	to      string
 }
 
 // The sides that a request may go to.
 const (
-	toRemote = "remote"
-	toHub    = "hub"
+	ToRemote = "remote"
+	ToHub    = "hub"
 )
 
-// of returns what makes spans of requests to a side, or nil.
-func (s *spans) of(cluster, to string) *requestSpans {
+// Requests returns what makes spans of requests to a side, or nil.
+func (s *Tracer) Requests(cluster, to string) *RequestTracer {
 	if s == nil {
 		return nil
 	}
-	return &requestSpans{s, cluster, to}
+	return &RequestTracer{s, cluster, to}
 }
 
-// around returns what a chain calls with each request.
-func (s *requestSpans) around() transport.Interceptor {
+// Interceptor returns what a chain calls with each request.
+func (s *RequestTracer) Interceptor() transport.Interceptor {
 	if s == nil {
 		return nil
 	}
-	return s.send
+	return s.Send
 }
 
-// send sends a request within a span. The span ends with the body of the answer, and with its header where
+// Send sends a request within a span. The span ends with the body of the answer, and with its header where
 // the answer is a stream. A nil one sends the request.
-func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+func (s *RequestTracer) Send(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	if s == nil {
 		return send(r)
 	}
 	ctx, span := s.start(r)
 	response, err := send(r.WithContext(ctx))
 	if err != nil {
-		s.requestFailed(span, err)
+		s.FailRequest(span, err)
 		span.End()
 		return nil, err
 	}
 	span.SetAttributes(attribute.Int("http.response.status_code", response.StatusCode))
 	if response.StatusCode >= http.StatusBadRequest {
-		failed(span, strconv.Itoa(response.StatusCode))
+		Fail(span, strconv.Itoa(response.StatusCode))
 	}
 	if transport.IsStream(r) {
 		span.End()
@@ -77,10 +77,10 @@ func (s *requestSpans) send(r *http.Request, send func(*http.Request) (*http.Res
 	return response, nil
 }
 
-func (s *requestSpans) start(r *http.Request) (context.Context, trace.Span) {
+func (s *RequestTracer) start(r *http.Request) (context.Context, trace.Span) {
 	resource, namespace := resourceOf(r.URL.Path)
 	about := []attribute.KeyValue{
-		attribute.String(clusterLabel, s.cluster),
+		attribute.String(ClusterLabel, s.cluster),
 		attribute.String("to", s.to),
 		attribute.String("http.request.method", r.Method),
 		attribute.String("k8s.resource", resource),

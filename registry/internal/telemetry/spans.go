@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package telemetry
 
 import (
 	"context"
@@ -12,19 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// spans begins the spans of a registry. A nil one begins none: where nobody collects traces they cost a
+// Tracer begins the spans of a registry. A nil one begins none: where nobody collects traces they cost a
 // comparison.
 //
 // A span says what was done for which remote, how long it took and how it went. What went wrong is said by
 // a reason, never by the text of an error: a text may repeat the URL of a request, and is in the log, where
 // the same cluster and reconcileID lead to it.
-type spans struct {
+type Tracer struct {
 	tracer  trace.Tracer
-	reading spanOptions
+	reading TracerOptions
 }
 
-// spanOptions say what a span has of an error and a context.
-type spanOptions struct {
+// TracerOptions say what a span has of an error and a context.
+type TracerOptions struct {
 	// RequestReason returns the reason of the error of a request, reasonCanceled for what was ended from outside.
 	RequestReason func(error) string
 	// Module returns the module on whose behalf a request is sent, and whether it is known.
@@ -37,63 +37,63 @@ const instrumentation = "github.com/clusterfx/clusterfx/registry"
 // Keys of attributes. They are those of the log.
 const (
 	moduleKey      = attribute.Key("module")
-	epochKey       = attribute.Key("epoch")
+	EpochKey       = attribute.Key("epoch")
 	reconcileIDKey = attribute.Key("reconcileID")
 	resultKey      = attribute.Key("result")
 )
 
-func newSpans(p trace.TracerProvider, o spanOptions) *spans {
+func NewTracer(p trace.TracerProvider, o TracerOptions) *Tracer {
 	if p == nil {
 		return nil
 	}
-	return &spans{tracer: p.Tracer(instrumentation), reading: o}
+	return &Tracer{tracer: p.Tracer(instrumentation), reading: o}
 }
 
-// begin begins a span about a remote. The caller ends it.
-func (s *spans) begin(
+// Start begins a span about a remote. The caller ends it.
+func (s *Tracer) Start(
 	ctx context.Context, name, about string, more ...attribute.KeyValue,
 ) (context.Context, trace.Span) {
 	if s == nil {
 		return ctx, noop.Span{}
 	}
-	all := append(make([]attribute.KeyValue, 0, 1+len(more)), attribute.String(clusterLabel, about))
+	all := append(make([]attribute.KeyValue, 0, 1+len(more)), attribute.String(ClusterLabel, about))
 	return s.tracer.Start(ctx, name, trace.WithAttributes(append(all, more...)...))
 }
 
-// failed notes why what a span is about has failed, or that it was ended from outside.
-func failed(span trace.Span, reason string) {
-	if reason != reasonCanceled {
+// Fail notes why what a span is about has failed, or that it was ended from outside.
+func Fail(span trace.Span, reason string) {
+	if reason != ReasonCanceled {
 		span.SetStatus(codes.Error, reason)
 	}
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
-// requestFailed notes why a request has failed that a span is about.
-func (s *spans) requestFailed(span trace.Span, err error) {
+// FailRequest notes why a request has failed that a span is about.
+func (s *Tracer) FailRequest(span trace.Span, err error) {
 	if s != nil {
-		failed(span, s.reading.RequestReason(err))
+		Fail(span, s.reading.RequestReason(err))
 	}
 }
 
-// beginReconcile begins the span of a call of a module's reconciler.
-func (s *spans) beginReconcile(ctx context.Context, about, module string, epoch int64) (context.Context, trace.Span) {
+// StartReconcile begins the span of a call of a module's reconciler.
+func (s *Tracer) StartReconcile(ctx context.Context, about, module string, epoch int64) (context.Context, trace.Span) {
 	if s == nil {
 		return ctx, noop.Span{}
 	}
-	return s.begin(ctx, "reconcile", about, moduleKey.String(module), epochKey.Int64(epoch),
+	return s.Start(ctx, "reconcile", about, moduleKey.String(module), EpochKey.Int64(epoch),
 		reconcileIDKey.String(string(controller.ReconcileIDFromContext(ctx))))
 }
 
-// endReconcile ends it with the outcome that the metrics have, too.
-func endReconcile(span trace.Span, outcome string, err error) {
+// EndReconcile ends it with the outcome that the metrics have, too.
+func EndReconcile(span trace.Span, outcome string, err error) {
 	if span.IsRecording() {
 		span.SetAttributes(resultKey.String(outcome))
 		if err != nil {
-			failed(span, outcome)
+			Fail(span, outcome)
 		}
 	}
 	span.End()
 }
 
-// reasonCanceled is that of what did not fail, but was not wanted any more.
-const reasonCanceled = "Canceled"
+// ReasonCanceled is that of what did not fail, but was not wanted any more.
+const ReasonCanceled = "Canceled"

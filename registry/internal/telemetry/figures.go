@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package telemetry
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// clusterLabel is the label that says whose app a metric is about.
-const clusterLabel = "cluster"
+// ClusterLabel is the label that says whose app a metric is about.
+const ClusterLabel = "cluster"
 
-// moduleLabel is the label of metrics and profiles that names a module.
-const moduleLabel = "module"
+// ModuleLabel is the label of metrics and profiles that names a module.
+const ModuleLabel = "module"
 
-// figures are the metrics of the registry's own about its apps. They belong to no epoch: most panics
+// Metrics are the metrics of the registry's own about its apps. They belong to no epoch: most panics
 // end theirs, and two epochs of a remote may follow each other without a gap.
-type figures struct {
+type Metrics struct {
 	panics                  *prometheus.CounterVec
 	partFailures            *prometheus.CounterVec
 	objects, bytes, zombies *prometheus.Desc
@@ -54,38 +54,38 @@ type cacheOf struct {
 	Cache
 }
 
-var _ prometheus.Collector = (*figures)(nil)
+var _ prometheus.Collector = (*Metrics)(nil)
 
-// newFigures registers the metrics. A registry that follows another one in the process goes on with
+// NewMetrics registers the metrics. A registry that follows another one in the process goes on with
 // its figures.
-func newFigures(r prometheus.Registerer, aggregate bool) *figures {
-	f := &figures{
+func NewMetrics(r prometheus.Registerer, aggregate bool) *Metrics {
+	f := &Metrics{
 		leftBehind: map[string]int{},
 		counted:    newCounted(),
 		aggregate:  aggregate,
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clusterfx_module_panics_total",
 			Help: "Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
-		}, []string{clusterLabel, moduleLabel}),
+		}, []string{ClusterLabel, ModuleLabel}),
 		partFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "clusterfx_hub_part_failures_total",
 			Help: "Failures of the hub part of a module, by the reason that its state has then.",
-		}, []string{moduleLabel, "reason"}),
+		}, []string{ModuleLabel, "reason"}),
 		objects: prometheus.NewDesc("clusterfx_cache_objects",
-			"Objects in the cache of a remote's app; without a cluster, in the caches of hub parts.", []string{clusterLabel, "kind"}, nil),
+			"Objects in the cache of a remote's app; without a cluster, in the caches of hub parts.", []string{ClusterLabel, "kind"}, nil),
 		bytes: prometheus.NewDesc("clusterfx_cache_bytes",
 			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them.",
-			[]string{clusterLabel, "kind"}, nil),
+			[]string{ClusterLabel, "kind"}, nil),
 		zombies: prometheus.NewDesc("clusterfx_app_zombies",
 			"Apps of a remote that were fenced and do not end: goroutines of a module that ignore their context.",
-			[]string{clusterLabel}, nil),
+			[]string{ClusterLabel}, nil),
 		stale: prometheus.NewDesc("clusterfx_informers_stale",
 			"Kinds of objects whose informer in a remote's app has been unable to list and watch for longer than 30 s; no series for others.",
-			[]string{clusterLabel, "kind"}, nil),
+			[]string{ClusterLabel, "kind"}, nil),
 	}
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(r.Register(f), &registered) {
-		if earlier, ok := registered.ExistingCollector.(*figures); ok {
+		if earlier, ok := registered.ExistingCollector.(*Metrics); ok {
 			return earlier
 		}
 	}
@@ -93,7 +93,7 @@ func newFigures(r prometheus.Registerer, aggregate bool) *figures {
 }
 
 // Describe implements prometheus.Collector.
-func (f *figures) Describe(to chan<- *prometheus.Desc) {
+func (f *Metrics) Describe(to chan<- *prometheus.Desc) {
 	f.panics.Describe(to)
 	f.partFailures.Describe(to)
 	to <- f.objects
@@ -104,7 +104,7 @@ func (f *figures) Describe(to chan<- *prometheus.Desc) {
 }
 
 // cluster returns the value of the label of a remote: where all are counted together, none.
-func (f *figures) cluster(name string) string {
+func (f *Metrics) cluster(name string) string {
 	if f.aggregate {
 		return ""
 	}
@@ -112,7 +112,7 @@ func (f *figures) cluster(name string) string {
 }
 
 // Collect implements prometheus.Collector. It reports what the last counts found and waits for no app.
-func (f *figures) Collect(to chan<- prometheus.Metric) {
+func (f *Metrics) Collect(to chan<- prometheus.Metric) {
 	f.panics.Collect(to)
 	f.partFailures.Collect(to)
 	f.collect(to)
@@ -151,8 +151,8 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow reports what the cache of an app holds until ctx ends.
-func (f *figures) follow(ctx context.Context, name string, c Cache) {
+// FollowCache reports what the cache of an app holds until ctx ends.
+func (f *Metrics) FollowCache(ctx context.Context, name string, c Cache) {
 	one := &cacheOf{name, c}
 	f.mu.Lock()
 	f.caches = append(f.caches, one)
@@ -164,8 +164,8 @@ func (f *figures) follow(ctx context.Context, name string, c Cache) {
 	})
 }
 
-// leaveBehind counts an app that does not end, or no longer, if n is negative.
-func (f *figures) leaveBehind(name string, n int) {
+// AddZombies counts an app that does not end, or no longer, if n is negative.
+func (f *Metrics) AddZombies(name string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.leftBehind[name] += n; f.leftBehind[name] == 0 {
@@ -173,17 +173,17 @@ func (f *figures) leaveBehind(name string, n int) {
 	}
 }
 
-// forget drops the series of a remote that is gone.
-func (f *figures) forget(name string) {
+// Forget drops the series of a remote that is gone.
+func (f *Metrics) Forget(name string) {
 	if f.aggregate {
 		return
 	}
-	f.panics.DeletePartialMatch(prometheus.Labels{clusterLabel: name})
+	f.panics.DeletePartialMatch(prometheus.Labels{ClusterLabel: name})
 	f.counted.forget(name)
 }
 
-// probed counts a probe, with the reason of its failure; empty where it succeeded.
-func (f *figures) probed(cluster, failure string, took time.Duration) {
+// ObserveProbe counts a probe, with the reason of its failure; empty where it succeeded.
+func (f *Metrics) ObserveProbe(cluster, failure string, took time.Duration) {
 	result := "success"
 	if failure != "" {
 		result = "failure"
@@ -192,30 +192,30 @@ func (f *figures) probed(cluster, failure string, took time.Duration) {
 	f.probes.WithLabelValues(result).Observe(took.Seconds())
 }
 
-// started notes how long the start of an app took.
-func (f *figures) started(took time.Duration) { f.starts.Observe(took.Seconds()) }
+// ObserveStart notes how long the start of an app took.
+func (f *Metrics) ObserveStart(took time.Duration) { f.starts.Observe(took.Seconds()) }
 
-// appFailed counts a failure of an app.
-func (f *figures) appFailed(cluster, reason string) {
+// CountAppFailure counts a failure of an app.
+func (f *Metrics) CountAppFailure(cluster, reason string) {
 	f.failures.WithLabelValues(f.cluster(cluster), reason).Inc()
 }
 
-// partFailed counts a failure of a hub part.
-func (f *figures) partFailed(module, reason string) {
+// CountHubPartFailure counts a failure of a hub part.
+func (f *Metrics) CountHubPartFailure(module, reason string) {
 	f.partFailures.WithLabelValues(module, reason).Inc()
 }
 
-// panicked counts a panic of a module, or of code of the hub that works on a remote.
-func (f *figures) panicked(cluster, module string) {
+// CountPanic counts a panic of a module, or of code of the hub that works on a remote.
+func (f *Metrics) CountPanic(cluster, module string) {
 	f.panics.WithLabelValues(f.cluster(cluster), module).Inc()
 }
 
-// reconciled counts a call of a reconciler.
-func (f *figures) reconciled(cluster, module, outcome string) {
+// CountReconcile counts a call of a reconciler.
+func (f *Metrics) CountReconcile(cluster, module, outcome string) {
 	f.reconciles.WithLabelValues(f.cluster(cluster), module, outcome).Inc()
 }
 
-// reconcileTook notes how long a call of a reconciler took.
-func (f *figures) reconcileTook(module string, took time.Duration) {
+// ObserveReconcile notes how long a call of a reconciler took.
+func (f *Metrics) ObserveReconcile(module string, took time.Duration) {
 	f.durations.WithLabelValues(module).Observe(took.Seconds())
 }
