@@ -156,8 +156,8 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 	if rapid.Bool().Draw(t, "deleted") {
 		cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}
-	found := credentials{valid: draw("credentials", facet(yes, hubv1.ReasonValid), facet(yes, hubv1.ReasonExpiringSoon),
-		facet(no, hubv1.ReasonSecretNotFound), facet(no, hubv1.ReasonInvalidKubeconfig), facet(no, hubv1.ReasonExpired))}
+	found := credentials{verdict: verdict{valid: draw("credentials", facet(yes, hubv1.ReasonValid), facet(yes, hubv1.ReasonExpiringSoon),
+		facet(no, hubv1.ReasonSecretNotFound), facet(no, hubv1.ReasonInvalidKubeconfig), facet(no, hubv1.ReasonExpired))}}
 	found.status.Fingerprint = "new"
 	info := registry.Info{
 		Name: "a",
@@ -179,7 +179,7 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 func outcomeOf(cluster *hubv1.Cluster, found credentials, info registry.Info) outcome {
 	o := outcome{cluster: cluster, conditions: map[string]metav1.Condition{}}
 	found, o.info = remote{info: info}.inUse(found, cluster, client.ObjectKey{Namespace: "ns", Name: "a"})
-	for _, one := range conditionsOf(cluster, stepsOf(cluster, found, o.info)) {
+	for _, one := range conditionsOf(cluster, stepsOf(cluster, found.verdict, o.info)) {
 		o.conditions[one.Type] = one
 	}
 	return o

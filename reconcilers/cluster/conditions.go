@@ -36,7 +36,7 @@ const (
 
 // stepsOf puts together what is known of the Secret and of the remote. The zero Info stands for a
 // remote that the registry does not know.
-func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) steps {
+func stepsOf(cluster *hubv1.Cluster, found verdict, info registry.Info) steps {
 	s := steps{
 		credentials: found.valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
 		authorized: info.Authorized,
@@ -45,7 +45,7 @@ func stepsOf(cluster *hubv1.Cluster, found credentials, info registry.Info) step
 		s.credentials, s.reachable = info.Reachable, registry.Facet{}
 	}
 	switch {
-	case paused(cluster):
+	case isPaused(cluster):
 		s.reachable, s.modules = pausedFacet(), pausedFacet()
 	case info.State == registry.StatePaused: // It goes on when there are good credentials.
 		s.reachable, s.modules = registry.Facet{}, registry.Facet{}
@@ -178,6 +178,8 @@ func countRunning(modules []registry.ModuleInfo) int {
 	}
 	return n
 }
+
+func isPaused(cluster *hubv1.Cluster) bool { return cluster.Spec.State == hubv1.ClusterPaused }
 
 func pausedFacet() registry.Facet { return unknown(hubv1.ReasonPaused, messagePaused) }
 

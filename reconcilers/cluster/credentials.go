@@ -20,18 +20,14 @@ import (
 
 // credentials are what a Cluster's Secret comes to.
 type credentials struct {
-	// valid is the condition CredentialsValid.
-	valid registry.Facet
+	verdict
 	// version is that of the Secret.
 	version string
-	// connection and status are set only if the Secret was understood.
+	// connection is set only if the Secret was understood.
 	connection kubeconfig.Connection
-	status     hubv1.CredentialsStatus
 	// changes is when to look again though nobody changes the Secret; zero for never.
 	changes time.Time
 }
-
-func (c credentials) usable() bool { return c.valid.Status == metav1.ConditionTrue }
 
 // changesIn returns the time until it is time to look again, or zero for never. It is an hour at
 // most: a timer knows nothing of a clock that is set, or of a machine that slept.
@@ -122,7 +118,7 @@ func (r *reconciler) verdict(name string) (accepted, rejected bool) {
 // assess says what a reading is worth now.
 func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) credentials {
 	if of.refusal != (registry.Facet{}) {
-		return credentials{valid: of.refusal, version: of.version}
+		return credentials{verdict: verdict{valid: of.refusal}, version: of.version}
 	}
 	life := of.connection.Credential
 	found := judge(life.Expires(), warningOf(life.Issued(), life.Expires()), now, secret)
@@ -184,13 +180,13 @@ func warningOf(issued, expires time.Time) time.Time {
 
 func accepted(reason, message string, until time.Time) credentials {
 	return credentials{
-		valid:   registry.Facet{Status: metav1.ConditionTrue, Reason: reason, Message: message},
+		verdict: verdict{valid: registry.Facet{Status: metav1.ConditionTrue, Reason: reason, Message: message}},
 		changes: until,
 	}
 }
 
 func refused(reason, message string) credentials {
-	return credentials{valid: registry.Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+	return credentials{verdict: verdict{valid: registry.Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}}}
 }
 
 // describe says of a credential what may be known of it.

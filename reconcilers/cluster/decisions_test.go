@@ -24,7 +24,7 @@ func facet(status metav1.ConditionStatus, reason string) registry.Facet {
 }
 
 var (
-	good    = credentials{valid: facet(metav1.ConditionTrue, hubv1.ReasonValid)}
+	good    = credentials{verdict: verdict{valid: facet(metav1.ConditionTrue, hubv1.ReasonValid)}}
 	allWell = registry.Info{
 		Name:      "a",
 		State:     registry.StateReady,
@@ -165,7 +165,7 @@ func TestConditionsOf(t *testing.T) {
 			if tc.change != nil {
 				tc.change(cluster)
 			}
-			conditions := conditionsOf(cluster, stepsOf(cluster, tc.found, tc.info))
+			conditions := conditionsOf(cluster, stepsOf(cluster, tc.found.verdict, tc.info))
 			got := texts(conditions, hubv1.ConditionReady, hubv1.ConditionReconciling, hubv1.ConditionStalled)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
@@ -194,13 +194,13 @@ func texts(conditions []metav1.Condition, kinds ...string) string {
 func TestConditionsOf_KeepTheTimeOfTheirLastTransition(t *testing.T) {
 	t.Parallel()
 	cluster := &hubv1.Cluster{}
-	cluster.Status.Conditions = conditionsOf(cluster, stepsOf(cluster, good, allWell))
+	cluster.Status.Conditions = conditionsOf(cluster, stepsOf(cluster, good.verdict, allWell))
 	long := metav1.NewTime(time.Unix(1, 0))
 	for i := range cluster.Status.Conditions {
 		cluster.Status.Conditions[i].LastTransitionTime = long
 	}
 	lost := but(allWell, func(i *registry.Info) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed) })
-	for _, c := range conditionsOf(cluster, stepsOf(cluster, good, lost)) {
+	for _, c := range conditionsOf(cluster, stepsOf(cluster, good.verdict, lost)) {
 		changed := c.Type == hubv1.ConditionReady || c.Type == hubv1.ConditionModulesReady || c.Type == hubv1.ConditionReconciling
 		if kept := c.LastTransitionTime.Equal(&long); kept == changed {
 			t.Errorf("%s=%s since %s", c.Type, c.Status, c.LastTransitionTime)
@@ -413,7 +413,7 @@ func TestEndOf_NamesTheSteps(t *testing.T) {
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	status := func(found credentials, info registry.Info) hubv1.ClusterStatus {
-		return statusOf(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, found, info)
+		return statusOf(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, found.verdict, info)
 	}
 	fresh := hubv1.ClusterStatus{ObservedGeneration: -1}
 	calm := status(good, allWell)

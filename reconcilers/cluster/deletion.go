@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -50,7 +49,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	}
 	end, err := endOf(removing)
 	if removing == nil && cluster.Annotations[hubv1.AnnotationID] != "" {
-		end = transition{corev1.EventTypeWarning, eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteRestarted)}
+		end = warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteRestarted))
 	}
 	if err != nil {
 		r.removals.forget(cluster.Name) // Another try is another removal.
@@ -123,12 +122,12 @@ const (
 // endOf says how a removal ended; nil stands for one of which nothing was left to do. An error means
 // that it must be begun anew.
 func endOf(removing *removal) (transition, error) {
-	deregistered := transition{corev1.EventTypeNormal, eventDeregistered, "", noteDeregistered}
+	deregistered := normal(eventDeregistered, "", noteDeregistered)
 	if removing == nil {
 		return deregistered, nil
 	}
 	abandoned := func(what string) transition {
-		return transition{corev1.EventTypeWarning, eventAbandoned, "", fmt.Sprintf(noteAbandoned, what)}
+		return warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, what))
 	}
 	var left *registry.AbandonedError
 	switch err := removing.err; {

@@ -11,13 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/events"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
-	"github.com/clusterfx/clusterfx/registry"
 )
 
 // Reasons of Kubernetes events about a Cluster, besides those of its conditions.
@@ -27,57 +22,31 @@ const (
 	eventIdentityAccepted   = "IdentityAccepted"
 	eventDeregistered       = "Deregistered"
 	eventAbandoned          = "Abandoned"
-	eventObserved           = "Observed"
 	eventResumed            = "Resumed"
 	eventModuleRunning      = "ModuleRunning"
 )
 
-// transition is a change that is worth an event.
-type transition struct {
-	kind, reason string
-	part         string // of the object, that it is about; empty for all of it
-	note         string
-}
-
 // Parts of a Cluster, in the form of the field path of an object reference.
 func conditionPart(kind string) string { return "status.conditions{" + kind + "}" }
 func modulePart(name string) string    { return "status.modules{" + name + "}" }
-
-// recorder records events.
-type recorder struct {
-	events.EventRecorder
-	scheme *runtime.Scheme
-}
-
-func newRecorder(mgr ctrl.Manager) recorder {
-	return recorder{registry.DistinctNotes(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
-}
-
-// eventAction is what all events are about, in the words of the API of events.
-const eventAction = "Reconcile"
-
-// tell records an event about an object.
-func (r recorder) tell(about runtime.Object, t transition) {
-	r.Eventf(object.InAnyVersion(r.scheme, about, t.part), nil, t.kind, t.reason, eventAction, "%s", object.Shortened(t.note, object.MaxNote))
-}
 
 // transitions returns what happened between two reports. It is empty if they differ in details
 // only, and it never repeats what the report before has said.
 func transitions(before, after hubv1.ClusterStatus) []transition {
 	var all []transition
 	if before.ObservedGeneration <= 0 {
-		all = append(all, transition{corev1.EventTypeNormal, eventRegistered, "", "The hub has taken the Cluster on"})
+		all = append(all, normal(eventRegistered, "", "The hub has taken the Cluster on"))
 	}
 	if rotated(before.Credentials, after.Credentials) {
-		all = append(all, transition{corev1.EventTypeNormal, eventCredentialsRotated, "", "New credentials are in use"})
+		all = append(all, normal(eventCredentialsRotated, "", "New credentials are in use"))
 	}
 	if before.ID != "" && before.ID != after.ID && isTrue(after, hubv1.ConditionIdentityConfirmed) {
-		all = append(all, transition{corev1.EventTypeNormal, eventIdentityAccepted, "", fmt.Sprintf(
-			"The Cluster now stands for cluster %s instead of %s", after.ID, before.ID)})
+		all = append(all, normal(eventIdentityAccepted, "", fmt.Sprintf(
+			"The Cluster now stands for cluster %s instead of %s", after.ID, before.ID)))
 	}
 	was, is := readyOf(before), readyOf(after)
 	if was.Reason == hubv1.ReasonPaused && is.Reason != hubv1.ReasonPaused {
-		all = append(all, transition{corev1.EventTypeNormal, eventResumed, "", "The Cluster is not paused any more"})
+		all = append(all, normal(eventResumed, "", "The Cluster is not paused any more"))
 	}
 	worse := worsened(before, after)
 	all = append(all, worse...)
@@ -92,7 +61,7 @@ func worsened(before, after hubv1.ClusterStatus) []transition {
 	var all []transition
 	for _, c := range after.Conditions {
 		if kind := worthTelling(c); kind != "" && (!hadSame(before, c) || blamesAnother(before, c)) {
-			all = append(all, transition{kind, c.Reason, partOf(c), c.Message})
+			all = append(all, transition{kind: kind, reason: c.Reason, part: partOf(c), note: c.Message})
 		}
 	}
 	return all
@@ -106,7 +75,7 @@ func details(before, after hubv1.ClusterStatus, explained bool) []transition {
 	for _, c := range after.Conditions {
 		mended := meta.IsStatusConditionFalse(before.Conditions, c.Type) && c.Status == metav1.ConditionTrue
 		if mended && (stays || c.Type == hubv1.ConditionAuthorized) {
-			all = append(all, transition{corev1.EventTypeNormal, c.Reason, partOf(c), c.Message})
+			all = append(all, normal(c.Reason, partOf(c), c.Message))
 		}
 	}
 	return append(all, ofModules(before, after, explained)...)
@@ -124,11 +93,9 @@ func ofModules(before, after hubv1.ClusterStatus, explained bool) []transition {
 		switch {
 		case was == m.State:
 		case m.State == hubv1.ModuleWaiting && was == hubv1.ModuleRunning && !explained:
-			all = append(all, transition{
-				corev1.EventTypeWarning, cmp.Or(m.Reason, string(m.State)), modulePart(m.Name), fmt.Sprintf("Module %s: %s", m.Name, m.Message),
-			})
+			all = append(all, warning(cmp.Or(m.Reason, string(m.State)), modulePart(m.Name), fmt.Sprintf("Module %s: %s", m.Name, m.Message)))
 		case m.State == hubv1.ModuleRunning && (was == hubv1.ModuleFailed || was == hubv1.ModuleWaiting):
-			all = append(all, transition{corev1.EventTypeNormal, eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s runs", m.Name)})
+			all = append(all, normal(eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s runs", m.Name)))
 		}
 	}
 	return all

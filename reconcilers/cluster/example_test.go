@@ -33,7 +33,7 @@ func Example() {
 		fx.NopLogger,
 		fx.Provide(newManager, logr.Discard),
 		fx.Supply(registry.Options{Replica: "hub-0"}),
-		fx.Supply(cluster.Settings{HubID: "the UID of kube-system", DeregisterAfter: 5 * time.Minute}),
+		fx.Supply(cluster.Settings{HubID: "the UID of kube-system", RemoveWithin: time.Minute}),
 		registry.FX,
 		cluster.Module,
 	)

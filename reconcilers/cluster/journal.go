@@ -18,10 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// JournalName is the name of the ConfigMap, in the credentials namespace, in which the hub keeps on
-// record which apps are being started, and which ones it has crashed with.
-const JournalName = "clusterfx-starting"
-
 // Journal keeps on record which apps are being started. What it finds there when a hub starts was
 // being started when the last one died.
 //
@@ -67,32 +63,29 @@ const (
 )
 
 var (
-	errJournalFull = fmt.Errorf("ConfigMap %s has %d entries and takes no more", JournalName, maxEntries)
+	errJournalFull = fmt.Errorf("it has %d entries and takes no more", maxEntries)
 	errJournalOver = errors.New("the hub is ending")
 )
 
 var (
 	_ registry.Journal               = (*Journal)(nil)
 	_ manager.LeaderElectionRunnable = (*Journal)(nil)
-	_ suspects                       = (*Journal)(nil)
 )
 
-// NewJournal returns the journal of a hub and adds it to the hub's manager. It contacts nobody. Give
-// it to the registry, as registry.Options.Journal, and to Setup.
-func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
-	s = s.withDefaults()
+// newJournal returns a journal that is kept in a ConfigMap, and adds it to the hub's manager. It sends no
+// requests. A hub has one journal for its whole fleet; journals of parts of a fleet need different keys.
+func newJournal(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
 	j := &Journal{
 		log:      mgr.GetLogger().WithName("journal"),
 		timeout:  defaultJournalTimeout,
 		ready:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
-		store:    journalStore{writer: mgr.GetClient(), live: mgr.GetAPIReader()},
+		store:    journalStore{writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
 		ledger:   ledger{},
 		attempts: map[string]attempt{},
 		due:      time.Now(), // to be read
 		turn:     make(chan struct{}),
 	}
-	j.store.key = client.ObjectKey{Namespace: s.Namespace, Name: JournalName}
 	if err := mgr.Add(j); err != nil {
 		return nil, fmt.Errorf("add the journal to the manager: %w", err)
 	}
@@ -133,7 +126,7 @@ func (j *Journal) begin(name string) (change int64, err error) {
 		return 0, errJournalOver
 	}
 	if _, known := j.ledger[name]; !known && len(j.ledger) >= maxEntries {
-		return 0, errJournalFull
+		return 0, fmt.Errorf("ConfigMap %s: %w", j.store.key, errJournalFull)
 	}
 	j.ledger.begin(name, j.attempts[name])
 	j.changed(soon)
@@ -171,7 +164,7 @@ func (j *Journal) suspicion(ctx context.Context, name string, a attempt) (regist
 	select {
 	case <-j.ready:
 	case <-ctx.Done():
-		return registry.Suspicion{}, fmt.Errorf("wait for ConfigMap %s: %w", JournalName, context.Cause(ctx))
+		return registry.Suspicion{}, fmt.Errorf("wait for ConfigMap %s: %w", j.store.key, context.Cause(ctx))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -81,6 +81,7 @@ func journaling(t *testing.T) (start func() *process, record func() ledger) {
 	must(t, err)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "journal-"}}
 	must(t, direct.Create(t.Context(), namespace))
+	key := client.ObjectKey{Namespace: namespace.Name, Name: "starting"}
 	start = func() *process {
 		t.Helper()
 		p := &process{line: &line{}}
@@ -91,7 +92,7 @@ func journaling(t *testing.T) (start func() *process, record func() ledger) {
 		})
 		mgr, err := ctrl.NewManager(watched, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()})
 		must(t, err)
-		p.Journal, err = NewJournal(mgr, Settings{Namespace: namespace.Name})
+		p.Journal, err = newJournal(mgr, key)
 		must(t, err)
 		p.timeout = 12 * time.Second // The machine may be busy.
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -110,7 +111,7 @@ func journaling(t *testing.T) (start func() *process, record func() ledger) {
 	}
 	record = func() ledger {
 		t.Helper()
-		s := journalStore{live: direct, key: client.ObjectKey{Namespace: namespace.Name, Name: JournalName}}
+		s := journalStore{live: direct, key: key}
 		kept, err := s.read(t.Context())
 		must(t, err)
 		return kept

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,11 +153,4 @@ func (r *reconciler) cachedVersion(ctx context.Context, secret client.ObjectKey)
 		return ""
 	}
 	return metadata.ResourceVersion
-}
-
-// secretMetadata returns what to read the metadata of a Secret into.
-func secretMetadata() *metav1.PartialObjectMetadata {
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return metadata
 }

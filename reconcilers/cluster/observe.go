@@ -58,6 +58,9 @@ func Observe(mgr ctrl.Manager) registry.Decoration {
 	}
 }
 
+// eventObserved is the reason of the events.
+const eventObserved = "Observed"
+
 // How many events one app may cause.
 const (
 	toldPerSecond = 1

@@ -110,7 +110,7 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	inUse, info := runs.inUse(found, cluster, r.secretOf(cluster))
-	status := statusOf(cluster, inUse, info)
+	status := statusOf(cluster, inUse.verdict, info)
 	if wait := settles(status, info, time.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +21,7 @@ type registrar struct {
 	client.Client               // of the hub; it reads Clusters and the Secrets' metadata from the cache
 	live          client.Reader // reads from the API server
 	events        recorder
-	settings      Settings
+	settings      RegistrarSettings
 	wishes        wishes
 }
 
@@ -139,7 +138,7 @@ func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *
 	}
 	if _, missing := missingSince(before); missing {
 		note := fmt.Sprintf(noteSecretReturned, secret.Name)
-		m.events.tell(cluster, transition{corev1.EventTypeNormal, eventSecretReturned, "", note})
+		m.events.tell(cluster, normal(eventSecretReturned, "", note))
 	}
 	return nil
 }
@@ -187,5 +186,5 @@ func (m *registrar) tellRefused(secret *metav1.PartialObjectMetadata, cluster *h
 }
 
 func (m *registrar) warn(about client.Object, reason, note string) {
-	m.events.tell(about, transition{corev1.EventTypeWarning, reason, "", note})
+	m.events.tell(about, warning(reason, "", note))
 }

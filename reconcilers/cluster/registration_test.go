@@ -25,7 +25,7 @@ const grace = 4 * time.Second
 
 func newRegisteringHub(t testing.TB, grace time.Duration) *hub {
 	t.Helper()
-	return newHub(t, func(o *hubOptions) { o.settings.DeregisterAfter = grace })
+	return newHub(t, func(o *hubOptions) { o.registration.DeregisterAfter = grace })
 }
 
 // register creates a Secret that registers a cluster by itself.

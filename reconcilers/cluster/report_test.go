@@ -26,7 +26,7 @@ func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 			i.Modules = append(i.Modules, registry.ModuleInfo{Name: "a", Reason: long, Message: long})
 		}
 	})
-	status := statusOf(&hubv1.Cluster{}, good, info)
+	status := statusOf(&hubv1.Cluster{}, good.verdict, info)
 	if len(status.Modules) != hubv1.MaxModules || len([]rune(status.Modules[0].Message)) != hubv1.MaxModuleMessageLength ||
 		len([]rune(status.Modules[0].Reason)) != hubv1.MaxModuleReasonLength || len([]rune(status.Server)) != hubv1.MaxServerLength {
 		t.Errorf("too long: %d modules", len(status.Modules))
@@ -189,7 +189,7 @@ func TestStatusOf_SaysWhatIsStale(t *testing.T) {
 		info := but(allWell, func(i *registry.Info) {
 			i.App = registry.Facet{Status: status, Reason: hubv1.ReasonStale, Message: message}
 		})
-		conditions := statusOf(&hubv1.Cluster{}, good, info).Conditions
+		conditions := statusOf(&hubv1.Cluster{}, good.verdict, info).Conditions
 		modules := meta.FindStatusCondition(conditions, hubv1.ConditionModulesReady)
 		ready := meta.FindStatusCondition(conditions, hubv1.ConditionReady)
 		if modules.Status != status || modules.Reason != hubv1.ReasonStale || modules.Message != message {

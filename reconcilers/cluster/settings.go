@@ -21,7 +21,7 @@ type Settings struct {
 	// HubID keys the fingerprints of credentials in status, so that those of two hubs cannot be
 	// compared. Default: no key.
 	HubID string
-	// Concurrency is how many Clusters each of the two controllers reconciles at the same time.
+	// Concurrency is how many Clusters the controller reconciles at the same time.
 	// Default 50: each mostly waits for an answer about a Secret.
 	Concurrency int
 	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its
@@ -30,15 +30,11 @@ type Settings struct {
 	RemoveWithin time.Duration
 	// AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
 	AggregateMetrics bool
-	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
-	// 60 s.
-	DeregisterAfter time.Duration
 }
 
 const (
-	defaultConcurrency     = 50
-	defaultRemoveWithin    = 25 * time.Second
-	defaultDeregisterAfter = time.Minute
+	defaultConcurrency  = 50
+	defaultRemoveWithin = 25 * time.Second
 )
 
 func (s Settings) withDefaults() Settings {
@@ -50,9 +46,6 @@ func (s Settings) withDefaults() Settings {
 	}
 	if s.RemoveWithin <= 0 {
 		s.RemoveWithin = defaultRemoveWithin
-	}
-	if s.DeregisterAfter <= 0 {
-		s.DeregisterAfter = defaultDeregisterAfter
 	}
 	return s
 }

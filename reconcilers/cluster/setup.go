@@ -13,10 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -24,7 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Setup adds the two controllers to the hub's manager. It contacts nobody.
+// Setup adds the controller to the hub's manager. It contacts nobody.
 func Setup(p Params) error {
 	return setup(p, p.Registry)
 }
@@ -53,15 +51,6 @@ func setup(p Params, remotes remotes) error {
 	if err := r.addTo(p, registry.Source(p.Registry, requestFor)); err != nil {
 		return fmt.Errorf("set up the cluster controller: %w", err)
 	}
-	m := &registrar{
-		Client:   p.Manager.GetClient(),
-		live:     p.Manager.GetAPIReader(),
-		events:   events,
-		settings: settings,
-	}
-	if err := m.addTo(p); err != nil {
-		return fmt.Errorf("set up the registration controller: %w", err)
-	}
 	return nil
 }
 
@@ -77,7 +66,7 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 		WatchesMetadata(&corev1.Secret{}, r.secretChanged(), builder.WithPredicates(news())).
 		WatchesRawSource(changes).
 		WatchesRawSource(r.removals.source()).
-		WithOptions(options(r.settings, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "cluster"}, liveness.Request()))).
+		WithOptions(options(r.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "cluster"}, liveness.Request()))).
 		WithLogConstructor(func(r *ctrl.Request) logr.Logger {
 			if r == nil {
 				return logFor(mgr, "cluster")
@@ -85,53 +74,6 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 			return logFor(mgr, "cluster").WithValues("cluster", r.Name)
 		}).
 		Complete(r)
-}
-
-func (m *registrar) addTo(p Params) error {
-	mgr, heartbeat := p.Manager, registration{Secret: liveness.Request().Name}
-	return builder.TypedControllerManagedBy[registration](mgr).
-		Named("registration").
-		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
-		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(m.registrationsOfCluster),
-			builder.WithPredicates(predicate.Or[client.Object](
-				predicate.GenerationChangedPredicate{},
-				predicate.AnnotationChangedPredicate{},
-				predicate.LabelChangedPredicate{},
-			))).
-		WithOptions(options(m.settings, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
-		WithLogConstructor(func(r *registration) logr.Logger {
-			if r == nil {
-				return logFor(mgr, "registration")
-			}
-			return logFor(mgr, "registration").WithValues("cluster", r.Cluster, "secret", r.Secret)
-		}).
-		Complete(m)
-}
-
-// logFor returns the logger of a controller. controller-runtime's own says which object a line is about with
-// other keys for each kind; all lines about a remote have the key "cluster".
-func logFor(mgr ctrl.Manager, controller string) logr.Logger {
-	return mgr.GetLogger().WithValues("controller", controller)
-}
-
-// Backoff of what failed because of the hub's API server. Its default maximum is a quarter of an
-// hour, by which a hub would stay behind after an outage.
-const (
-	retryBase = 5 * time.Millisecond
-	retryMax  = 30 * time.Second
-)
-
-func options[request comparable](s Settings, queue liveness.NewQueue[request]) controller.TypedOptions[request] {
-	yes := true
-	return controller.TypedOptions[request]{
-		MaxConcurrentReconciles: s.Concurrency,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[request](retryBase, retryMax),
-		NewQueue:                queue,
-		ReconciliationTimeout:   liveness.ReconcileTimeout,
-		// A hub that lost its lease builds its App anew in the same process, where a name is
-		// never given back.
-		SkipNameValidation: &yes,
-	}
 }
 
 // requestFor returns the request for the Cluster of a remote that changed.

@@ -78,9 +78,10 @@ type hub struct {
 }
 
 type hubOptions struct {
-	settings cluster.Settings
-	registry registry.Options
-	modules  []registry.Module
+	settings     cluster.Settings
+	registration cluster.RegistrarSettings
+	registry     registry.Options
+	modules      []registry.Module
 	// wrap is put around the way to the hub's API server, and remotes around the registry.
 	wrap    func(http.RoundTripper) http.RoundTripper
 	remotes func(cluster.Remotes) cluster.Remotes
@@ -141,14 +142,14 @@ func (h *hub) run(config *rest.Config) {
 		Logger:  logr.Discard(),
 	})
 	h.must(err)
-	settings := h.options.settings
-	settings.Namespace = h.namespace
+	settings, registration := h.options.settings, h.options.registration
+	settings.Namespace, registration.Namespace = h.namespace, h.namespace
 	h.metrics = prometheus.NewRegistry()
 	parts := []fx.Option{
 		fx.NopLogger,
 		fx.Provide(func() prometheus.Registerer { return h.metrics }),
 		fx.Provide(func() ctrl.Manager { return mgr }, logr.Discard),
-		fx.Supply(settings, h.options.registry),
+		fx.Supply(settings, registration, h.options.registry),
 		registry.FX, h.module(),
 		fx.Populate(&h.registry),
 	}
@@ -173,7 +174,7 @@ func (h *hub) run(config *rest.Config) {
 // module returns the module under test, with a part replaced if a test wants that.
 func (h *hub) module() fx.Option {
 	if h.options.remotes == nil {
-		return cluster.Module
+		return fx.Options(cluster.Module, cluster.RegistrarModule)
 	}
 	return fx.Invoke(func(p cluster.Params) error {
 		return cluster.SetupWith(p, h.options.remotes(p.Registry))

@@ -44,7 +44,7 @@ func summaryOf(cluster *hubv1.Cluster, s steps) registry.Facet {
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return unknown(hubv1.ReasonStopping, messageStopping)
-	case paused(cluster):
+	case isPaused(cluster):
 		return pausedFacet()
 	}
 	return s.ready()

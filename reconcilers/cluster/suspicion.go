@@ -3,6 +3,9 @@
 package cluster
 
 import (
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"context"
 	"fmt"
 	"strconv"
@@ -12,12 +15,24 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
+// JournalName is the name of the ConfigMap, in the credentials namespace, in which the hub keeps on
+// record which apps are being started, and which ones it has crashed with.
+const JournalName = "clusterfx-starting"
+
+// NewJournal returns the journal of a hub and adds it to the hub's manager. It sends no requests. Give
+// it to the registry, as registry.Options.Journal, and to Setup.
+func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
+	return newJournal(mgr, client.ObjectKey{Namespace: s.withDefaults().Namespace, Name: JournalName})
+}
+
 // suspects is the part of the Journal that the reconciler uses.
 type suspects interface {
 	suspicion(ctx context.Context, name string, a attempt) (registry.Suspicion, error)
 	acquit(name string)
 	forget(name string)
 }
+
+var _ suspects = (*Journal)(nil)
 
 // noSuspects stands in for the journal of a hub that keeps none.
 type noSuspects struct{}

@@ -18,7 +18,7 @@ import (
 func TestTransitions_OfDetails(t *testing.T) {
 	t.Parallel()
 	status := func(change func(*registry.Info), modules ...hubv1.ModuleStatus) hubv1.ClusterStatus {
-		one := statusOf(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, good, but(allWell, change))
+		one := statusOf(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, good.verdict, but(allWell, change))
 		one.Modules = modules
 		return one
 	}

@@ -86,6 +86,8 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		),
 		registry.FX,
 		cluster.Module,
+		fx.Supply(cluster.RegistrarSettings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}),
+		cluster.RegistrarModule,
 		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
 		renewal.Module,
 	}

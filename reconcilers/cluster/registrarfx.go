@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"go.uber.org/fx"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/registry/liveness"
+)
+
+// RegistrarParams are what Setup needs of the hub's App.
+type RegistrarParams struct {
+	fx.In
+
+	// Manager is the hub's. Its cache must have been made with cluster.CacheOptions.
+	Manager ctrl.Manager
+	// Heartbeats watches the workers of the controller. Default: nothing does.
+	Heartbeats *liveness.Monitor `optional:"true"`
+	// Settings are what only the program knows. Default: those of the zero value.
+	Settings RegistrarSettings `optional:"true"`
+}
+
+// RegistrarModule adds the controller of this package to the hub's manager.
+var RegistrarModule = fx.Module("registration", fx.Invoke(SetupRegistrar))

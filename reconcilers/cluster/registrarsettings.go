@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"time"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+)
+
+// RegistrarSettings are what only the program knows.
+type RegistrarSettings struct {
+	// Namespace is the credentials namespace, the only one whose Secrets are read. Default
+	// clusterfx-system.
+	Namespace string
+	// Concurrency is how many pairs of a Secret and a Cluster are reconciled at the same time. Default 50.
+	Concurrency int
+	// DeregisterAfter is how long a Cluster outlives the Secret that it was made from. Default
+	// 60 s.
+	DeregisterAfter time.Duration
+}
+
+const (
+	defaultPairs           = 50
+	defaultDeregisterAfter = time.Minute
+)
+
+func (s RegistrarSettings) withDefaults() RegistrarSettings {
+	if s.Namespace == "" {
+		s.Namespace = hubv1.DefaultNamespace
+	}
+	if s.Concurrency <= 0 {
+		s.Concurrency = defaultPairs
+	}
+	if s.DeregisterAfter <= 0 {
+		s.DeregisterAfter = defaultDeregisterAfter
+	}
+	return s
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry/liveness"
+)
+
+// SetupRegistrar adds the controller to the hub's manager. It sends no requests.
+func SetupRegistrar(p RegistrarParams) error {
+	m := &registrar{
+		Client:   p.Manager.GetClient(),
+		live:     p.Manager.GetAPIReader(),
+		events:   newRecorder(p.Manager),
+		settings: p.Settings.withDefaults(),
+	}
+	if err := m.addTo(p); err != nil {
+		return fmt.Errorf("set up the registration controller: %w", err)
+	}
+	return nil
+}
+
+func (m *registrar) addTo(p RegistrarParams) error {
+	mgr, heartbeat := p.Manager, registration{Secret: liveness.Request().Name}
+	return builder.TypedControllerManagedBy[registration](mgr).
+		Named("registration").
+		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
+		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(m.registrationsOfCluster),
+			builder.WithPredicates(predicate.Or[client.Object](
+				predicate.GenerationChangedPredicate{},
+				predicate.AnnotationChangedPredicate{},
+				predicate.LabelChangedPredicate{},
+			))).
+		WithOptions(options(m.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
+		WithLogConstructor(func(r *registration) logr.Logger {
+			if r == nil {
+				return logFor(mgr, "registration")
+			}
+			return logFor(mgr, "registration").WithValues("cluster", r.Cluster, "secret", r.Secret)
+		}).
+		Complete(m)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// longStart is how long an app starts before its controllers are reported one by one. Each of them that comes
+// through is a change, and most apps are there, or have failed once more, before anybody could read it.
+const longStart = 10 * time.Second
+
+// withoutControllers leaves the controllers of an app out that has begun to start, unless something is known to be
+// in the way of one, and returns when to look again, or zero if they are in.
+func withoutControllers(status *hubv1.ClusterStatus, info registry.Info, now time.Time) time.Duration {
+	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
+	blocked := ready.Status == metav1.ConditionFalse && slices.ContainsFunc(status.Modules, hasBlocked)
+	wait := longStart - now.Sub(info.Since)
+	if info.State != registry.StateStarting || blocked || wait <= 0 {
+		return 0
+	}
+	for i := range status.Modules {
+		status.Modules[i].Controllers = nil
+	}
+	return wait
+}
+
+// hasBlocked reports whether something is in the way of a controller of a module.
+func hasBlocked(m hubv1.ModuleStatus) bool {
+	return slices.ContainsFunc(m.Controllers, func(c hubv1.ControllerStatus) bool { return c.State == hubv1.ModuleWaiting })
+}
+
+// settleTime is how long a state that leads to another one must last to be reported.
+const settleTime = time.Second
+
+// settles returns how long to wait before such a state is reported, or zero for a state to report
+// now. A remote passes through three of them within a fraction of a second when it starts; thousands
+// of remotes do so together when the hub does.
+func settles(status hubv1.ClusterStatus, info registry.Info, now time.Time) time.Duration {
+	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
+	if ready.Status != metav1.ConditionUnknown || ready.Reason == hubv1.ReasonPaused {
+		return 0
+	}
+	return max(0, settleTime-now.Sub(info.Since))
+}
+
+// report writes the status if it differs from what the Cluster has, and records what changed. It
+// returns a conflict if the Cluster is not the newest one.
+func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
+	all := status
+	before, err := oldcrd.Known(&r.writer, ours(cluster.Status))
+	if err != nil {
+		return fmt.Errorf("compare the status: %w", err)
+	}
+	if status, err = oldcrd.Known(&r.writer, status); err != nil {
+		return fmt.Errorf("compare the status: %w", err)
+	}
+	if equality.Semantic.DeepEqual(before, status) {
+		return nil
+	}
+	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(applied(all))
+	dropped, err := r.writer.Apply(ctx, r.Status(), desired, client.FieldOwner(FieldManager), client.ForceOwnership)
+	if len(dropped) > 0 {
+		log.FromContext(ctx).Info("The CRD is older than the hub; the status leaves out the fields that it lacks. "+
+			"Apply the CRD of this version", "fields", dropped)
+	}
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	for _, t := range transitions(before, status) {
+		log.FromContext(ctx).Info("The Cluster changed", "reason", t.reason, "note", t.note)
+		r.events.tell(cluster, t)
+	}
+	return nil
+}
