@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -370,7 +371,7 @@ func TestEndOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := endOf(tc.removing)
-			if got.reason != tc.want || !strings.Contains(noteOf(got), tc.says) || (err != nil) != tc.again {
+			if got.Reason != tc.want || !strings.Contains(noteOf(got), tc.says) || (err != nil) != tc.again {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -378,7 +379,7 @@ func TestEndOf(t *testing.T) {
 }
 
 // noteOf returns the note as the event has it.
-func noteOf(t transition) string { return object.Shortened(t.note, object.MaxNote) }
+func noteOf(t hubcontroller.Event) string { return object.Shortened(t.Note, object.MaxNote) }
 
 // The steps come before the cause, however long that is, and as many as there is room for.
 func TestEndOf_NamesTheSteps(t *testing.T) {
@@ -446,7 +447,7 @@ func TestTransitions(t *testing.T) {
 			t.Parallel()
 			var got []string
 			for _, one := range transitions(tc.before, tc.after) {
-				got = append(got, one.kind+" "+one.reason)
+				got = append(got, one.Type+" "+one.Reason)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -23,7 +24,7 @@ import (
 func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) error {
 	before := cluster.DeepCopy()
 	controllerutil.AddFinalizer(cluster, hubv1.FinalizerCluster)
-	if err := patch(ctx, r.Client, before, cluster); err != nil {
+	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
 	}
 	return nil
@@ -49,7 +50,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	}
 	end, err := endOf(removing)
 	if removing == nil && cluster.Annotations[hubv1.AnnotationID] != "" {
-		end = warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteRestarted))
+		end = hubcontroller.Warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteRestarted))
 	}
 	if err != nil {
 		r.removals.forget(cluster.Name) // Another try is another removal.
@@ -57,14 +58,14 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	}
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, hubv1.FinalizerCluster)
-	err = patch(ctx, r.Client, before, cluster)
+	err = hubcontroller.Patch(ctx, r.Client, before, cluster)
 	switch {
 	case apierrors.IsNotFound(err): // It is gone already; the cache does not know yet.
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("remove the finalizer: %w", err)
 	default:
 		logAbandoned(ctx, removing)
-		r.events.tell(cluster, end)
+		r.events.Record(cluster, end)
 	}
 	return ctrl.Result{}, nil // When the Cluster is seen to be gone, it is forgotten.
 }
@@ -121,13 +122,13 @@ const (
 
 // endOf says how a removal ended; nil stands for one of which nothing was left to do. An error means
 // that it must be begun anew.
-func endOf(removing *removal) (transition, error) {
-	deregistered := normal(eventDeregistered, "", noteDeregistered)
+func endOf(removing *removal) (hubcontroller.Event, error) {
+	deregistered := hubcontroller.Normal(eventDeregistered, "", noteDeregistered)
 	if removing == nil {
 		return deregistered, nil
 	}
-	abandoned := func(what string) transition {
-		return warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, what))
+	abandoned := func(what string) hubcontroller.Event {
+		return hubcontroller.Warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, what))
 	}
 	var left *registry.AbandonedError
 	switch err := removing.err; {
@@ -138,7 +139,7 @@ func endOf(removing *removal) (transition, error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		return abandoned(noteStillEnding), nil
 	default:
-		return transition{}, fmt.Errorf("remove the remote: %w", err)
+		return hubcontroller.Event{}, fmt.Errorf("remove the remote: %w", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
 // Reasons of Kubernetes events about a Cluster, besides those of its conditions.
@@ -32,21 +33,21 @@ func modulePart(name string) string    { return "status.modules{" + name + "}" }
 
 // transitions returns what happened between two reports. It is empty if they differ in details
 // only, and it never repeats what the report before has said.
-func transitions(before, after hubv1.ClusterStatus) []transition {
-	var all []transition
+func transitions(before, after hubv1.ClusterStatus) []hubcontroller.Event {
+	var all []hubcontroller.Event
 	if before.ObservedGeneration <= 0 {
-		all = append(all, normal(eventRegistered, "", "The hub has taken the Cluster on"))
+		all = append(all, hubcontroller.Normal(eventRegistered, "", "The hub has taken the Cluster on"))
 	}
 	if rotated(before.Credentials, after.Credentials) {
-		all = append(all, normal(eventCredentialsRotated, "", "New credentials are in use"))
+		all = append(all, hubcontroller.Normal(eventCredentialsRotated, "", "New credentials are in use"))
 	}
 	if before.ID != "" && before.ID != after.ID && isTrue(after, hubv1.ConditionIdentityConfirmed) {
-		all = append(all, normal(eventIdentityAccepted, "", fmt.Sprintf(
+		all = append(all, hubcontroller.Normal(eventIdentityAccepted, "", fmt.Sprintf(
 			"The Cluster now stands for cluster %s instead of %s", after.ID, before.ID)))
 	}
 	was, is := readyOf(before), readyOf(after)
 	if was.Reason == hubv1.ReasonPaused && is.Reason != hubv1.ReasonPaused {
-		all = append(all, normal(eventResumed, "", "The Cluster is not paused any more"))
+		all = append(all, hubcontroller.Normal(eventResumed, "", "The Cluster is not paused any more"))
 	}
 	worse := worsened(before, after)
 	all = append(all, worse...)
@@ -57,11 +58,11 @@ func transitions(before, after hubv1.ClusterStatus) []transition {
 }
 
 // worsened returns what is wrong now and was not before, or in another way, and that a Cluster is Ready.
-func worsened(before, after hubv1.ClusterStatus) []transition {
-	var all []transition
+func worsened(before, after hubv1.ClusterStatus) []hubcontroller.Event {
+	var all []hubcontroller.Event
 	for _, c := range after.Conditions {
 		if kind := worthTelling(c); kind != "" && (!hadSame(before, c) || blamesAnother(before, c)) {
-			all = append(all, transition{kind: kind, reason: c.Reason, part: partOf(c), note: c.Message})
+			all = append(all, hubcontroller.Event{Type: kind, Reason: c.Reason, Part: partOf(c), Note: c.Message})
 		}
 	}
 	return all
@@ -69,13 +70,13 @@ func worsened(before, after hubv1.ClusterStatus) []transition {
 
 // details returns what happened between two reports that no change to Ready sums up, now or, where its status is
 // Unknown, in a moment. explained says that something has been told already that is worse than before.
-func details(before, after hubv1.ClusterStatus, explained bool) []transition {
-	var all []transition
+func details(before, after hubv1.ClusterStatus, explained bool) []hubcontroller.Event {
+	var all []hubcontroller.Event
 	stays := readyOf(after).Status == metav1.ConditionFalse // because of something else
 	for _, c := range after.Conditions {
 		mended := meta.IsStatusConditionFalse(before.Conditions, c.Type) && c.Status == metav1.ConditionTrue
 		if mended && (stays || c.Type == hubv1.ConditionAuthorized) {
-			all = append(all, normal(c.Reason, partOf(c), c.Message))
+			all = append(all, hubcontroller.Normal(c.Reason, partOf(c), c.Message))
 		}
 	}
 	return append(all, ofModules(before, after, explained)...)
@@ -83,8 +84,8 @@ func details(before, after hubv1.ClusterStatus, explained bool) []transition {
 
 // ofModules returns what happened to single modules while the others run. One that fails takes all down, and the
 // condition says so. explained says that something else has told already why a module waits.
-func ofModules(before, after hubv1.ClusterStatus, explained bool) []transition {
-	var all []transition
+func ofModules(before, after hubv1.ClusterStatus, explained bool) []hubcontroller.Event {
+	var all []hubcontroller.Event
 	if !isTrue(after, hubv1.ConditionReady) {
 		return nil
 	}
@@ -93,9 +94,9 @@ func ofModules(before, after hubv1.ClusterStatus, explained bool) []transition {
 		switch {
 		case was == m.State:
 		case m.State == hubv1.ModuleWaiting && was == hubv1.ModuleRunning && !explained:
-			all = append(all, warning(cmp.Or(m.Reason, string(m.State)), modulePart(m.Name), fmt.Sprintf("Module %s: %s", m.Name, m.Message)))
+			all = append(all, hubcontroller.Warning(cmp.Or(m.Reason, string(m.State)), modulePart(m.Name), fmt.Sprintf("Module %s: %s", m.Name, m.Message)))
 		case m.State == hubv1.ModuleRunning && (was == hubv1.ModuleFailed || was == hubv1.ModuleWaiting):
-			all = append(all, normal(eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s runs", m.Name)))
+			all = append(all, hubcontroller.Normal(eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s runs", m.Name)))
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -22,7 +23,7 @@ func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster,
 	}
 	before := cluster.DeepCopy()
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationID, id)
-	if err := patch(ctx, r.Client, before, cluster); err != nil {
+	if err := hubcontroller.Patch(ctx, r.Client, before, cluster); err != nil {
 		return fmt.Errorf("record the identity: %w", err)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
 // journalStore keeps a ledger in a ConfigMap, with one key for each Cluster. One goroutine uses it.
@@ -76,7 +78,7 @@ func (s *journalStore) write(ctx context.Context, l ledger) error {
 
 func (s *journalStore) put(ctx context.Context, wanted *corev1.ConfigMap) error {
 	if wanted.ResourceVersion == "" {
-		return s.writer.Create(ctx, wanted, client.FieldOwner(FieldManager))
+		return s.writer.Create(ctx, wanted, client.FieldOwner(hubcontroller.FieldManager))
 	}
-	return s.writer.Update(ctx, wanted, client.FieldOwner(FieldManager))
+	return s.writer.Update(ctx, wanted, client.FieldOwner(hubcontroller.FieldManager))
 }

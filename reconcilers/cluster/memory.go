@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -148,7 +149,7 @@ func (m *memory) forget(cluster string) {
 // cachedVersion returns the resourceVersion that the cache has of a Secret, or an empty string if
 // it has none. It contacts nobody.
 func (r *reconciler) cachedVersion(ctx context.Context, secret client.ObjectKey) string {
-	metadata := secretMetadata()
+	metadata := hubcontroller.SecretMetadata()
 	if err := r.Get(ctx, secret, metadata); err != nil {
 		return ""
 	}

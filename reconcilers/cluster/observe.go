@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -42,7 +43,7 @@ var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.Anno
 func Observe(mgr ctrl.Manager) registry.Decoration {
 	o := &observer{
 		clusters: mgr.GetClient(),
-		events:   newRecorder(mgr),
+		events:   hubcontroller.NewRecorder(mgr),
 		log:      mgr.GetLogger().WithName("observe"),
 	}
 	return registry.Decoration{
@@ -78,7 +79,7 @@ func observed(annotations map[string]string) bool {
 // observer tells what was tried.
 type observer struct {
 	clusters client.Reader // cached
-	events   recorder
+	events   hubcontroller.Recorder
 	log      logr.Logger
 }
 
@@ -137,7 +138,7 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	if note != noteTooMany {
 		related = where.reference()
 	}
-	about := object.InAnyVersion(o.events.scheme, &cluster, "")
+	about := object.InAnyVersion(o.events.Scheme, &cluster, "")
 	o.events.Eventf(about, related, corev1.EventTypeNormal, eventObserved, method, "%s", note)
 }
 

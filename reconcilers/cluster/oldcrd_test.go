@@ -26,6 +26,7 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 )
 
@@ -216,7 +217,7 @@ func (s *skew) report(name string, lacks ...string) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	recorded := events.NewFakeRecorder(100)
-	r := &reconciler{Client: s.direct, events: recorder{recorded, s.direct.Scheme()}}
+	r := &reconciler{Client: s.direct, events: hubcontroller.Recorder{EventRecorder: recorded, Scheme: s.direct.Scheme()}}
 	report := func() (before, after string) {
 		var one hubv1.Cluster
 		if err := s.direct.Get(ctx, client.ObjectKey{Name: name}, &one); err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -40,7 +41,7 @@ type reconciler struct {
 	secrets       client.Reader // reads Secrets from the API server
 	remotes       remotes
 	suspects      suspects
-	events        recorder
+	events        hubcontroller.Recorder
 	spans         spans
 	settings      Settings
 	memory        memory
@@ -53,7 +54,7 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	ctx, end := r.spans.begin(ctx, request.Name)
 	defer func() { end(err) }()
-	return unlessStale(r.reconcile(ctx, request.Name))
+	return hubcontroller.RetryIfStale(r.reconcile(ctx, request.Name))
 }
 
 func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, error) {

@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
 // registrar makes Clusters of labelled Secrets, and takes them back.
 type registrar struct {
 	client.Client               // of the hub; it reads Clusters and the Secrets' metadata from the cache
 	live          client.Reader // reads from the API server
-	events        recorder
+	events        hubcontroller.Recorder
 	settings      RegistrarSettings
 	wishes        wishes
 }
@@ -46,7 +47,7 @@ const adoptionRetry = 10 * time.Minute
 
 // Reconcile brings one pair of a Secret and a Cluster's name together.
 func (m *registrar) Reconcile(ctx context.Context, pair registration) (ctrl.Result, error) {
-	return unlessStale(m.reconcile(ctx, pair))
+	return hubcontroller.RetryIfStale(m.reconcile(ctx, pair))
 }
 
 func (m *registrar) reconcile(ctx context.Context, pair registration) (ctrl.Result, error) {
@@ -80,7 +81,7 @@ func (m *registrar) reconcile(ctx context.Context, pair registration) (ctrl.Resu
 // secret returns the metadata of a Secret in the credentials namespace. They are empty if there is
 // none.
 func (m *registrar) secret(ctx context.Context, from client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
-	secret := secretMetadata()
+	secret := hubcontroller.SecretMetadata()
 	err := from.Get(ctx, client.ObjectKey{Namespace: m.settings.Namespace, Name: name}, secret)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read Secret %s: %w", name, err)
@@ -107,11 +108,11 @@ func (m *registrar) create(ctx context.Context, pair registration, secret *metav
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: pair.Cluster}}
 	refused, err := stamp(cluster, secret)
 	if err == nil {
-		err = m.Create(ctx, cluster, client.FieldOwner(FieldManager))
+		err = m.Create(ctx, cluster, client.FieldOwner(hubcontroller.FieldManager))
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err): // The cache is behind.
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: hubcontroller.StaleRetry}, nil
 	case apierrors.IsInvalid(err), isLabelsError(err):
 		m.warn(secret, eventNotRegistered, err.Error())
 		return ctrl.Result{}, nil
@@ -133,12 +134,12 @@ func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *
 	if equality.Semantic.DeepEqual(before, cluster) {
 		return nil
 	}
-	if err := patch(ctx, m.Client, before, cluster); err != nil {
+	if err := hubcontroller.Patch(ctx, m.Client, before, cluster); err != nil {
 		return fmt.Errorf("update Cluster %s: %w", cluster.Name, err)
 	}
 	if _, missing := missingSince(before); missing {
 		note := fmt.Sprintf(noteSecretReturned, secret.Name)
-		m.events.tell(cluster, normal(eventSecretReturned, "", note))
+		m.events.Record(cluster, hubcontroller.Normal(eventSecretReturned, "", note))
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (m *registrar) deregister(ctx context.Context, pair registration, cluster *
 		return ctrl.Result{}, err
 	}
 	if wantedName(secret) == pair.Cluster {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: hubcontroller.StaleRetry}, nil
 	}
 	err = m.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
@@ -171,7 +172,7 @@ func (m *registrar) deregister(ctx context.Context, pair registration, cluster *
 func (m *registrar) noteMissing(ctx context.Context, pair registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	before := cluster.DeepCopy()
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretMissingSince, time.Now().UTC().Format(time.RFC3339))
-	if err := patch(ctx, m.Client, before, cluster); err != nil {
+	if err := hubcontroller.Patch(ctx, m.Client, before, cluster); err != nil {
 		return ctrl.Result{}, fmt.Errorf("note that the Secret of Cluster %s is missing: %w", pair.Cluster, err)
 	}
 	m.warn(cluster, eventSecretMissing, fmt.Sprintf(noteSecretMissing, pair.Secret, m.settings.DeregisterAfter))
@@ -186,5 +187,5 @@ func (m *registrar) tellRefused(secret *metav1.PartialObjectMetadata, cluster *h
 }
 
 func (m *registrar) warn(about client.Object, reason, note string) {
-	m.events.tell(about, warning(reason, "", note))
+	m.events.Record(about, hubcontroller.Warning(reason, "", note))
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
@@ -21,7 +22,7 @@ func SetupRegistrar(p RegistrarParams) error {
 	m := &registrar{
 		Client:   p.Manager.GetClient(),
 		live:     p.Manager.GetAPIReader(),
-		events:   newRecorder(p.Manager),
+		events:   hubcontroller.NewRecorder(p.Manager),
 		settings: p.Settings.withDefaults(),
 	}
 	if err := m.addTo(p); err != nil {
@@ -41,12 +42,12 @@ func (m *registrar) addTo(p RegistrarParams) error {
 				predicate.AnnotationChangedPredicate{},
 				predicate.LabelChangedPredicate{},
 			))).
-		WithOptions(options(m.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
+		WithOptions(hubcontroller.Options(m.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
 		WithLogConstructor(func(r *registration) logr.Logger {
 			if r == nil {
-				return logFor(mgr, "registration")
+				return hubcontroller.Logger(mgr, "registration")
 			}
-			return logFor(mgr, "registration").WithValues("cluster", r.Cluster, "secret", r.Secret)
+			return hubcontroller.Logger(mgr, "registration").WithValues("cluster", r.Cluster, "secret", r.Secret)
 		}).
 		Complete(m)
 }

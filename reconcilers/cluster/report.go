@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -73,7 +74,7 @@ func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status 
 		return nil
 	}
 	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(applied(all))
-	dropped, err := r.writer.Apply(ctx, r.Status(), desired, client.FieldOwner(FieldManager), client.ForceOwnership)
+	dropped, err := r.writer.Apply(ctx, r.Status(), desired, client.FieldOwner(hubcontroller.FieldManager), client.ForceOwnership)
 	if len(dropped) > 0 {
 		log.FromContext(ctx).Info("The CRD is older than the hub; the status leaves out the fields that it lacks. "+
 			"Apply the CRD of this version", "fields", dropped)
@@ -82,8 +83,8 @@ func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status 
 		return fmt.Errorf("write the status: %w", err)
 	}
 	for _, t := range transitions(before, status) {
-		log.FromContext(ctx).Info("The Cluster changed", "reason", t.reason, "note", t.note)
-		r.events.tell(cluster, t)
+		log.FromContext(ctx).Info("The Cluster changed", "reason", t.Reason, "note", t.Note)
+		r.events.Record(cluster, t)
 	}
 	return nil
 }

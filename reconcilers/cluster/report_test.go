@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -176,7 +177,7 @@ func TestStamp(t *testing.T) {
 	if cluster.Spec.KubeconfigSecretRef.Name != "s" {
 		t.Errorf("spec = %+v", cluster.Spec)
 	}
-	if wantedName(secretMetadata()) != "" {
+	if wantedName(hubcontroller.SecretMetadata()) != "" {
 		t.Error("a Secret without the label asks for a Cluster")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -29,7 +30,7 @@ func Setup(p Params) error {
 
 func setup(p Params, remotes remotes) error {
 	settings := p.Settings.withDefaults()
-	events := newRecorder(p.Manager)
+	events := hubcontroller.NewRecorder(p.Manager)
 	if p.Metrics != nil {
 		if err := p.Metrics.Register(newConditions(p.Manager.GetCache(), settings.AggregateMetrics)); err != nil {
 			return fmt.Errorf("register the metrics of Clusters: %w", err)
@@ -66,12 +67,12 @@ func (r *reconciler) addTo(p Params, changes source.Source) error {
 		WatchesMetadata(&corev1.Secret{}, r.secretChanged(), builder.WithPredicates(news())).
 		WatchesRawSource(changes).
 		WatchesRawSource(r.removals.source()).
-		WithOptions(options(r.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "cluster"}, liveness.Request()))).
+		WithOptions(hubcontroller.Options(r.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "cluster"}, liveness.Request()))).
 		WithLogConstructor(func(r *ctrl.Request) logr.Logger {
 			if r == nil {
-				return logFor(mgr, "cluster")
+				return hubcontroller.Logger(mgr, "cluster")
 			}
-			return logFor(mgr, "cluster").WithValues("cluster", r.Name)
+			return hubcontroller.Logger(mgr, "cluster").WithValues("cluster", r.Name)
 		}).
 		Complete(r)
 }

@@ -81,7 +81,7 @@ func TestTransitions_OfDetails(t *testing.T) {
 			t.Parallel()
 			var got []string
 			for _, one := range transitions(tc.before, tc.after) {
-				got = append(got, one.kind+" "+one.reason)
+				got = append(got, one.Type+" "+one.Reason)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)

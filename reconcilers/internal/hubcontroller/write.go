@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package hubcontroller
 
 import (
 	"context"
@@ -16,22 +16,22 @@ import (
 // FieldManager owns what this package writes.
 const FieldManager = "clusterfx-hub"
 
-// patch writes what was changed in a Cluster since it was read, and nothing else. It returns a
+// Patch writes what was changed in a Cluster since it was read, and nothing else. It returns a
 // conflict if the Cluster has changed in the API server, too: a list such as that of the
 // finalizers is only ever replaced by one that is made of the newest.
-func patch(ctx context.Context, c client.Client, before, after *hubv1.Cluster) error {
+func Patch(ctx context.Context, c client.Client, before, after *hubv1.Cluster) error {
 	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(FieldManager))
 }
 
-// staleRetry is how soon a reconcile starts over that met with a newer object than the cache has.
-const staleRetry = 50 * time.Millisecond
+// StaleRetry is how soon a reconcile starts over that met with a newer object than the cache has.
+const StaleRetry = 50 * time.Millisecond
 
-// unlessStale turns a conflict, which says no more than that the cache is behind, into another
+// RetryIfStale turns a conflict, which says no more than that the cache is behind, into another
 // try.
-func unlessStale(result ctrl.Result, err error) (ctrl.Result, error) {
+func RetryIfStale(result ctrl.Result, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: staleRetry}, nil
+		return ctrl.Result{RequeueAfter: StaleRetry}, nil
 	}
 	return result, err
 }

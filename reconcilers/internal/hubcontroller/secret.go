@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package hubcontroller
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// secretMetadata returns what to read the metadata of a Secret into.
-func secretMetadata() *metav1.PartialObjectMetadata {
+// SecretMetadata returns what to read the metadata of a Secret into.
+func SecretMetadata() *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return metadata

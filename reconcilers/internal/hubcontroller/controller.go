@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package hubcontroller
 
 import (
 	"time"
@@ -13,9 +13,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// logFor returns the logger of a controller. controller-runtime's own says which object a line is about with
+// Logger returns the logger of a controller. controller-runtime's own says which object a line is about with
 // other keys for each kind; all lines about a remote have the key "cluster".
-func logFor(mgr ctrl.Manager, controller string) logr.Logger {
+func Logger(mgr ctrl.Manager, controller string) logr.Logger {
 	return mgr.GetLogger().WithValues("controller", controller)
 }
 
@@ -26,7 +26,7 @@ const (
 	retryMax  = 30 * time.Second
 )
 
-func options[request comparable](concurrency int, queue liveness.NewQueue[request]) controller.TypedOptions[request] {
+func Options[request comparable](concurrency int, queue liveness.NewQueue[request]) controller.TypedOptions[request] {
 	yes := true
 	return controller.TypedOptions[request]{
 		MaxConcurrentReconciles: concurrency,

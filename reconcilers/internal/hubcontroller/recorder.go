@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hubcontroller
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Event is a change that is worth an event.
+type Event struct {
+	Type, Reason string
+	Part         string // of the object, that it is about; empty for all of it
+	Note         string
+}
+
+// Normal returns an event about what is in order.
+func Normal(reason, part, note string) Event {
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, Part: part, Note: note}
+}
+
+// Warning returns an event about what is not in order.
+func Warning(reason, part, note string) Event {
+	return Event{Type: corev1.EventTypeWarning, Reason: reason, Part: part, Note: note}
+}
+
+// Recorder records events.
+type Recorder struct {
+	events.EventRecorder
+	Scheme *runtime.Scheme
+}
+
+func NewRecorder(mgr ctrl.Manager) Recorder {
+	return Recorder{registry.DistinctNotes(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
+}
+
+// Action is what all events are about, in the words of the API of events.
+const Action = "Reconcile"
+
+// Record records an event about an object.
+func (r Recorder) Record(about runtime.Object, t Event) {
+	r.Eventf(object.InAnyVersion(r.Scheme, about, t.Part), nil, t.Type, t.Reason, Action, "%s", object.Shortened(t.Note, object.MaxNote))
+}
