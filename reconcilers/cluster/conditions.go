@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/observe"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -54,7 +55,7 @@ func stepsOf(cluster *hubv1.Cluster, found verdict, info registry.Info) steps {
 		if info.App.Reason != hubv1.ReasonStale {
 			s.modules.Message = running(info.Modules)
 		}
-		if observed(info.Annotations) {
+		if observe.IsObserved(info.Annotations) {
 			s.modules.Message += messageObserved
 		}
 	}

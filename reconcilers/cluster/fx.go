@@ -8,6 +8,7 @@ import (
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterfx/clusterfx/reconcilers/observe"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -57,6 +58,6 @@ func provideJournal(p journalParams) (journals, error) {
 // Module adds the controllers of this package to the hub's manager, and gives the registry a Journal and the
 // decoration for observing.
 var Module = fx.Module("cluster",
-	fx.Provide(provideJournal, registry.AsDecoration(Observe)),
+	fx.Provide(provideJournal, registry.AsDecoration(observe.Middleware)),
 	fx.Invoke(Setup),
 )

@@ -26,7 +26,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/observe"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -191,7 +191,7 @@ func TestObserve_Subresources(t *testing.T) {
 		"port-forward":     core.Post().Namespace("default").Resource("pods").Name(pod.Name).SubResource("portforward"),
 		"outside of kinds": core.Verb(http.MethodPost).AbsPath("/debug/flags/v"),
 	} {
-		if err := request.Do(t.Context()).Error(); !errors.Is(err, cluster.ErrObserved) {
+		if err := request.Do(t.Context()).Error(); !errors.Is(err, observe.ErrObserved) {
 			t.Errorf("%s: %v, want ErrObserved", what, err)
 		}
 	}

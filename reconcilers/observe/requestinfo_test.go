@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package observe
 
 import (
 	"net/http"
@@ -44,11 +44,11 @@ func TestIsPlain(t *testing.T) {
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{"true": true, "True": true, "yes": true, "": true, "false": false} {
-		if got := observed(map[string]string{"clusterfx.dev/observe": value}); got != want {
+		if got := IsObserved(map[string]string{"clusterfx.dev/observe": value}); got != want {
 			t.Errorf("%q: %t", value, got)
 		}
 	}
-	if observed(nil) {
+	if IsObserved(nil) {
 		t.Error("a Cluster without annotations is observed")
 	}
 }

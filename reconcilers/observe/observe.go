@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package observe
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 // is of a kind that cannot be tried without being done.
 var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.AnnotationObserve + "), and this request cannot be tried without being done")
 
-// Observe returns the decoration of the remotes whose Cluster has AnnotationObserve: every write of an app,
+// Middleware returns the decoration of the remotes whose Cluster has AnnotationObserve: every write of an app,
 // of WithClient and of WithCluster becomes a dry run, which the remote admits and validates as it would the
 // write, and an Event of the Cluster tells what was tried. What cannot be tried without being done (exec,
 // attach, port-forward, whatever goes through a proxy or switches protocols) is refused with ErrObserved. It is
@@ -40,7 +40,7 @@ var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.Anno
 // namespace and name; of one that is created with generateName only that is known. There are a hundred at most for
 // each app, and one more for all other objects. What is tried again is counted and logged ten times at once and once
 // per second after that; all of it is in the log for debugging.
-func Observe(mgr ctrl.Manager) registry.Decoration {
+func Middleware(mgr ctrl.Manager) registry.Decoration {
 	o := &observer{
 		clusters: mgr.GetClient(),
 		events:   hubcontroller.NewRecorder(mgr),
@@ -49,7 +49,7 @@ func Observe(mgr ctrl.Manager) registry.Decoration {
 	return registry.Decoration{
 		Name:   "observe",
 		Order:  math.MaxInt, // No other one may change what it has made of a request.
-		Select: func(info registry.Info) bool { return observed(info.Annotations) },
+		Select: func(info registry.Info) bool { return IsObserved(info.Annotations) },
 		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return &observing{
 				observer: o, cluster: string(name), next: next,
@@ -69,9 +69,9 @@ const (
 	toldObjects   = 100
 )
 
-// observed reports whether a remote is only to be looked at. A value that nobody has thought of is on the safe
+// IsObserved reports whether a remote is only to be looked at. A value that nobody has thought of is on the safe
 // side.
-func observed(annotations map[string]string) bool {
+func IsObserved(annotations map[string]string) bool {
 	value, set := annotations[hubv1.AnnotationObserve]
 	return set && value != hubv1.AnnotationObserveOff
 }
