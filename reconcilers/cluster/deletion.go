@@ -108,7 +108,7 @@ func (r *reconciler) clear(ctx context.Context, name string) {
 	if removing := r.removals.remove(ctx, name); removing == nil || removing.isDone() {
 		r.removals.forget(name)
 		r.memory.forget(name)
-		r.suspects.forget(name)
+		r.suspects.Forget(name)
 	}
 }
 

@@ -148,7 +148,7 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 		info, _ := r.remotes.Info(name)
 		return remote{info: r.remarkOn(info, registry.Suspicion{}), current: true}, nil
 	}
-	suspicion, err := r.suspects.suspicion(ctx, cluster.Name, r.attemptOf(cluster, found))
+	suspicion, err := r.suspects.Suspicion(ctx, cluster.Name, r.attemptOf(cluster, found))
 	if err != nil {
 		return remote{}, err
 	}

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -135,50 +133,6 @@ func TestSettles(t *testing.T) {
 				t.Errorf("after an hour: %s", got)
 			}
 		})
-	}
-}
-
-func TestStamp(t *testing.T) {
-	t.Parallel()
-	secret := func(labels string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: "s", UID: "u", Annotations: map[string]string{hubv1.AnnotationClusterLabels: labels},
-		}}
-	}
-	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{
-		Labels:      map[string]string{"theirs": "x"},
-		Annotations: map[string]string{hubv1.AnnotationSecretMissingSince: "2026-05-01T00:00:00Z"},
-	}}
-	for _, step := range []struct {
-		labels string
-		want   map[string]string
-		bad    bool
-	}{
-		{labels: "a=1, b=2", want: map[string]string{"theirs": "x", "a": "1", "b": "2"}},
-		{labels: "b=3", want: map[string]string{"theirs": "x", "b": "3"}},
-		{labels: "b", want: map[string]string{"theirs": "x", "b": "3"}, bad: true},
-		{labels: "", want: map[string]string{"theirs": "x"}},
-	} {
-		before := maps.Clone(cluster.Annotations)
-		if _, err := stamp(cluster, secret(step.labels)); (err != nil) != step.bad {
-			t.Errorf("%q: %v", step.labels, err)
-		}
-		if diff := cmp.Diff(step.want, cluster.Labels); diff != "" {
-			t.Errorf("%q: %s", step.labels, diff)
-		}
-		if step.bad && !maps.Equal(before, cluster.Annotations) {
-			t.Errorf("%q: annotations = %v", step.labels, cluster.Annotations)
-		}
-	}
-	want := map[string]string{hubv1.AnnotationSecretName: "s", hubv1.AnnotationSecretUID: "u"}
-	if diff := cmp.Diff(want, cluster.Annotations); diff != "" {
-		t.Error(diff)
-	}
-	if cluster.Spec.KubeconfigSecretRef.Name != "s" {
-		t.Errorf("spec = %+v", cluster.Spec)
-	}
-	if wantedName(hubcontroller.SecretMetadata()) != "" {
-		t.Error("a Secret without the label asks for a Cluster")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster/internal/journal"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -19,17 +20,20 @@ import (
 // record which apps are being started, and which ones it has crashed with.
 const JournalName = "clusterfx-starting"
 
+// Journal records which apps are being started, and with which apps the hub has crashed.
+type Journal = journal.Journal
+
 // NewJournal returns the journal of a hub and adds it to the hub's manager. It sends no requests. Give
 // it to the registry, as registry.Options.Journal, and to Setup.
 func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
-	return newJournal(mgr, client.ObjectKey{Namespace: s.withDefaults().Namespace, Name: JournalName})
+	return journal.New(mgr, client.ObjectKey{Namespace: s.withDefaults().Namespace, Name: JournalName})
 }
 
 // suspects is the part of the Journal that the reconciler uses.
 type suspects interface {
-	suspicion(ctx context.Context, name string, a attempt) (registry.Suspicion, error)
-	acquit(name string)
-	forget(name string)
+	Suspicion(ctx context.Context, name string, a journal.Attempt) (registry.Suspicion, error)
+	Acquit(name string)
+	Forget(name string)
 }
 
 var _ suspects = (*Journal)(nil)
@@ -37,18 +41,18 @@ var _ suspects = (*Journal)(nil)
 // noSuspects stands in for the journal of a hub that keeps none.
 type noSuspects struct{}
 
-func (noSuspects) suspicion(context.Context, string, attempt) (registry.Suspicion, error) {
+func (noSuspects) Suspicion(context.Context, string, journal.Attempt) (registry.Suspicion, error) {
 	return registry.Suspicion{}, nil
 }
-func (noSuspects) acquit(string) {}
-func (noSuspects) forget(string) {}
+func (noSuspects) Acquit(string) {}
+func (noSuspects) Forget(string) {}
 
 // attemptOf says what would be started.
-func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) attempt {
-	return attempt{
+func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) journal.Attempt {
+	return journal.Attempt{
 		UID:    cluster.UID,
-		Spec:   digest(strconv.FormatInt(cluster.Generation, 10), cluster.Annotations[hubv1.AnnotationRetry]),
-		Secret: digest(r.settings.HubID, found.connection.Endpoint.Fingerprint(), found.status.Fingerprint),
+		Spec:   journal.Digest(strconv.FormatInt(cluster.Generation, 10), cluster.Annotations[hubv1.AnnotationRetry]),
+		Secret: journal.Digest(r.settings.HubID, found.connection.Endpoint.Fingerprint(), found.status.Fingerprint),
 	}
 }
 
@@ -64,7 +68,7 @@ func (r *reconciler) weigh(s registry.Suspicion, info registry.Info, now time.Ti
 	if wait := provenAfter - now.Sub(info.Since); wait > 0 {
 		return wait
 	}
-	r.suspects.acquit(string(info.Name))
+	r.suspects.Acquit(string(info.Name))
 	return time.Millisecond // to tell the registry
 }
 

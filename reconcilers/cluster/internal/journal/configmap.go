@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package journal
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-// journalStore keeps a ledger in a ConfigMap, with one key for each Cluster. One goroutine uses it.
+// configMap keeps records in a ConfigMap, with one key for each Cluster. One goroutine uses it.
 //
 // Every write states the version that it replaces. One that was on its way while its process stood
 // still, and arrives after the next leader has written, is refused.
-type journalStore struct {
+type configMap struct {
 	writer  client.Writer
 	live    client.Reader
 	key     client.ObjectKey
@@ -29,14 +29,14 @@ type journalStore struct {
 
 // read returns what is on record. An entry that cannot be understood is left out: a journal is a
 // help, and no reason for a hub not to start.
-func (s *journalStore) read(ctx context.Context) (ledger, error) {
+func (s *configMap) read(ctx context.Context) (records, error) {
 	var found corev1.ConfigMap
 	err := s.live.Get(ctx, s.key, &found)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", s.key, err)
 	}
 	s.version = found.ResourceVersion
-	kept := ledger{}
+	kept := records{}
 	for name, text := range found.Data {
 		var e entry
 		if json.Unmarshal([]byte(text), &e) == nil {
@@ -51,7 +51,7 @@ var errOvertaken = errors.New("it was changed by somebody else")
 
 // write replaces what is on record. It returns errOvertaken if that is not what was read or written
 // last; another try replaces it all the same.
-func (s *journalStore) write(ctx context.Context, l ledger) error {
+func (s *configMap) write(ctx context.Context, l records) error {
 	wanted := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name, ResourceVersion: s.version},
 		Data:       make(map[string]string, len(l)),
@@ -76,7 +76,7 @@ func (s *journalStore) write(ctx context.Context, l ledger) error {
 	return fmt.Errorf("write ConfigMap %s: %w", s.key, err)
 }
 
-func (s *journalStore) put(ctx context.Context, wanted *corev1.ConfigMap) error {
+func (s *configMap) put(ctx context.Context, wanted *corev1.ConfigMap) error {
 	if wanted.ResourceVersion == "" {
 		return s.writer.Create(ctx, wanted, client.FieldOwner(hubcontroller.FieldManager))
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package journal
 
 import (
 	"crypto/sha256"
@@ -12,24 +12,24 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// ledger is what a journal knows, by the names of Clusters. It has entries of those only whose app
+// records is what a journal knows, by the names of Clusters. It has entries of those only whose app
 // is being started, or that the hub has crashed with.
-type ledger map[string]entry
+type records map[string]entry
 
 // entry is what is on record of one Cluster.
 type entry struct {
 	// Starting is what is being started; nil if nothing is.
-	Starting *attempt `json:"starting,omitempty"`
+	Starting *Attempt `json:"starting,omitempty"`
 	// Crashes counts how often in a row the hub crashed while the app was being started. Crashed is
 	// when that was last found out, and Tried is what was being started then.
 	Crashes int       `json:"crashes,omitempty"`
 	Crashed time.Time `json:"crashed,omitzero"`
-	Tried   attempt   `json:"tried,omitzero"`
+	Tried   Attempt   `json:"tried,omitzero"`
 }
 
-// attempt tells what was tried from what may be tried instead. It holds digests, so that neither the
+// Attempt tells what was tried from what may be tried instead. It holds digests, so that neither the
 // size of what they stand for matters nor who reads them.
-type attempt struct {
+type Attempt struct {
 	UID    types.UID `json:"uid,omitempty"`
 	Spec   string    `json:"spec,omitempty"`   // the spec, and the wish for another try
 	Secret string    `json:"secret,omitempty"` // what was made of the Secret
@@ -48,14 +48,14 @@ const (
 )
 
 // begin notes that an app is being started.
-func (l ledger) begin(name string, a attempt) {
+func (l records) begin(name string, a Attempt) {
 	e := l[name]
 	e.Starting = &a
 	l[name] = e
 }
 
 // end notes that it is not being started any more, and reports whether it was.
-func (l ledger) end(name string) bool {
+func (l records) end(name string) bool {
 	e := l[name]
 	if e.Starting == nil {
 		return false
@@ -66,7 +66,7 @@ func (l ledger) end(name string) bool {
 }
 
 // acquit forgets the crashes of an app, and reports whether there were any.
-func (l ledger) acquit(name string) bool {
+func (l records) acquit(name string) bool {
 	e := l[name]
 	if e.Crashes == 0 {
 		return false
@@ -76,7 +76,7 @@ func (l ledger) acquit(name string) bool {
 }
 
 // put keeps an entry if it says something.
-func (l ledger) put(name string, e entry) {
+func (l records) put(name string, e entry) {
 	if e.Starting == nil && e.Crashes == 0 {
 		delete(l, name)
 		return
@@ -86,7 +86,7 @@ func (l ledger) put(name string, e entry) {
 
 // inherit takes over what the last process of the hub has left: it crashed if it left anything that
 // was being started. What this process is starting already stays as it is.
-func (l ledger) inherit(last ledger, now time.Time) {
+func (l records) inherit(last records, now time.Time) {
 	for name, e := range last {
 		switch {
 		case e.Starting != nil:
@@ -100,7 +100,7 @@ func (l ledger) inherit(last ledger, now time.Time) {
 }
 
 // suspicion returns what the registry must know of an app that would be started now.
-func (e entry) suspicion(now attempt) registry.Suspicion {
+func (e entry) suspicion(now Attempt) registry.Suspicion {
 	if e.Crashes == 0 {
 		return registry.Suspicion{}
 	}
@@ -110,7 +110,7 @@ func (e entry) suspicion(now attempt) registry.Suspicion {
 // quarantinedUntil returns when an app may be started again, or the zero time if it may be. Another
 // spec, or the wish for another try, is tried at once, since they are the operator's. Another Secret
 // is so the first time only: who may write Secrets shall not make the hub crash again and again.
-func (e entry) quarantinedUntil(now attempt) time.Time {
+func (e entry) quarantinedUntil(now Attempt) time.Time {
 	lasts := quarantine(e.Crashes)
 	switch {
 	case lasts == 0, now.Spec != e.Tried.Spec:
@@ -131,8 +131,8 @@ func quarantine(crashes int) time.Duration {
 	return min(quarantineBase<<min(crashes-quarantineAfter, 16), quarantineMax)
 }
 
-// digest returns a short text that differs for different parts.
-func digest(parts ...string) string {
+// Digest returns a short text that differs for different parts.
+func Digest(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
 		sum := sha256.Sum256([]byte(part))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package journal
 
 import (
 	"context"
@@ -74,7 +74,7 @@ type process struct {
 }
 
 // journaling starts processes that share a namespace, one after the other.
-func journaling(t *testing.T) (start func() *process, record func() ledger) {
+func journaling(t *testing.T) (start func() *process, record func() records) {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
 	direct, err := client.New(config, client.Options{})
@@ -92,7 +92,7 @@ func journaling(t *testing.T) (start func() *process, record func() ledger) {
 		})
 		mgr, err := ctrl.NewManager(watched, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard()})
 		must(t, err)
-		p.Journal, err = newJournal(mgr, key)
+		p.Journal, err = New(mgr, key)
 		must(t, err)
 		p.timeout = 12 * time.Second // The machine may be busy.
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -109,9 +109,9 @@ func journaling(t *testing.T) (start func() *process, record func() ledger) {
 		t.Cleanup(p.end)
 		return p
 	}
-	record = func() ledger {
+	record = func() records {
 		t.Helper()
-		s := journalStore{live: direct, key: key}
+		s := configMap{live: direct, key: key}
 		kept, err := s.read(t.Context())
 		must(t, err)
 		return kept
@@ -128,7 +128,7 @@ func must(t testing.TB, err error) {
 
 func (p *process) suspect(t *testing.T, name string) registry.Suspicion {
 	t.Helper()
-	s, err := p.suspicion(t.Context(), name, attempt{UID: "u", Spec: "1"})
+	s, err := p.Suspicion(t.Context(), name, Attempt{UID: "u", Spec: "1"})
 	must(t, err)
 	return s
 }
@@ -168,7 +168,7 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 		t.Errorf("after %d crashes: %+v", quarantineAfter, s)
 	}
 	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
-		other, err := p.suspicion(t.Context(), "culprit", attempt{UID: "another", Spec: "1"})
+		other, err := p.Suspicion(t.Context(), "culprit", Attempt{UID: "another", Spec: "1"})
 		if err != nil || other != (registry.Suspicion{}) {
 			t.Errorf("%+v, %v", other, err)
 		}
@@ -313,16 +313,16 @@ func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
 
 func TestJournal_FitsIntoAConfigMap(t *testing.T) {
 	t.Parallel()
-	j := &Journal{wake: make(chan struct{}, 1), ledger: ledger{}, attempts: map[string]attempt{}}
+	j := &Journal{wake: make(chan struct{}, 1), records: records{}, attempts: map[string]Attempt{}}
 	name := func(i int) string { return fmt.Sprintf("a-name-of-a-cluster-that-is-as-long-as-one-can-be-%013d", i) }
-	long := attempt{UID: "12345678-1234-1234-1234-123456789012", Spec: digest("a"), Secret: digest("b")}
+	long := Attempt{UID: "12345678-1234-1234-1234-123456789012", Spec: Digest("a"), Secret: Digest("b")}
 	size := 0
 	for i := range maxEntries {
 		j.attempts[name(i)] = long
 		if _, err := j.begin(name(i)); err != nil {
 			t.Fatal(err)
 		}
-		e := j.ledger[name(i)]
+		e := j.records[name(i)]
 		e.Crashes, e.Crashed, e.Tried = 1000, time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), long
 		text, err := json.Marshal(e)
 		must(t, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package journal
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 // Journal keeps on record which apps are being started. What it finds there when a hub starts was
 // being started when the last one died.
 //
-// It keeps a ledger in memory and one goroutine, Start, that writes it: what many apps ask for at
-// the same time is one write. The ledger is written whole, and again until that succeeds. While it
+// It keeps records in memory and one goroutine, Start, that writes it: what many apps ask for at
+// the same time is one write. The records are written whole, and again until that succeeds. While it
 // does not, nobody waits: a hub whose API server is away must not stand still for the sake of its
 // records.
 type Journal struct {
@@ -32,16 +32,16 @@ type Journal struct {
 	wake    chan struct{} // capacity 1: due may have changed
 
 	// The writer's own.
-	store     journalStore
+	store     configMap
 	loaded    bool
 	notBefore time.Time // earliest time of the next write
 
 	mu       sync.Mutex // protects the fields below; held for map operations only
-	ledger   ledger
-	attempts map[string]attempt // what would be started, for each Cluster
-	changes  int64              // counts the changes of the ledger
-	kept     int64              // as of which change the ledger is on record
-	due      time.Time          // when the ledger is to be written; zero for not at all
+	records  records
+	attempts map[string]Attempt // what would be started, for each Cluster
+	changes  int64              // counts the changes of the records
+	kept     int64              // as of which change the records are written
+	due      time.Time          // when the records are to be written; zero for not at all
 	failure  error              // of the last attempt to write
 	turn     chan struct{}      // closed when an attempt is over
 	over     bool               // the hub ends
@@ -72,17 +72,17 @@ var (
 	_ manager.LeaderElectionRunnable = (*Journal)(nil)
 )
 
-// newJournal returns a journal that is kept in a ConfigMap, and adds it to the hub's manager. It sends no
+// New returns a journal that is kept in a ConfigMap, and adds it to the hub's manager. It sends no
 // requests. A hub has one journal for its whole fleet; journals of parts of a fleet need different keys.
-func newJournal(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
+func New(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
 	j := &Journal{
 		log:      mgr.GetLogger().WithName("journal"),
 		timeout:  defaultJournalTimeout,
 		ready:    make(chan struct{}),
 		wake:     make(chan struct{}, 1),
-		store:    journalStore{writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
-		ledger:   ledger{},
-		attempts: map[string]attempt{},
+		store:    configMap{writer: mgr.GetClient(), live: mgr.GetAPIReader(), key: key},
+		records:  records{},
+		attempts: map[string]Attempt{},
 		due:      time.Now(), // to be read
 		turn:     make(chan struct{}),
 	}
@@ -125,10 +125,10 @@ func (j *Journal) begin(name string) (change int64, err error) {
 	if j.over {
 		return 0, errJournalOver
 	}
-	if _, known := j.ledger[name]; !known && len(j.ledger) >= maxEntries {
+	if _, known := j.records[name]; !known && len(j.records) >= maxEntries {
 		return 0, fmt.Errorf("ConfigMap %s: %w", j.store.key, errJournalFull)
 	}
-	j.ledger.begin(name, j.attempts[name])
+	j.records.begin(name, j.attempts[name])
 	j.changed(soon)
 	return j.changes, nil
 }
@@ -152,15 +152,15 @@ func (j *Journal) outcome(change int64) (done bool, turn <-chan struct{}, err er
 func (j *Journal) End(name registry.ClusterName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.ledger.end(string(name)) {
+	if j.records.end(string(name)) {
 		j.changed(later)
 	}
 }
 
-// suspicion returns what is on record against an app that would be started now. It waits until the
+// Suspicion returns what is on record against an app that would be started now. It waits until the
 // record has been read, and what it says of the last process been written back, or until that has
 // failed; an error means that ctx ended first.
-func (j *Journal) suspicion(ctx context.Context, name string, a attempt) (registry.Suspicion, error) {
+func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (registry.Suspicion, error) {
 	select {
 	case <-j.ready:
 	case <-ctx.Done():
@@ -169,36 +169,36 @@ func (j *Journal) suspicion(ctx context.Context, name string, a attempt) (regist
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.attempts[name] = a
-	e := j.ledger[name]
+	e := j.records[name]
 	if e.Crashes > 0 && e.Tried.UID != "" && e.Tried.UID != a.UID { // It shares no more than its name.
-		j.ledger.acquit(name)
+		j.records.acquit(name)
 		j.changed(later)
 		return registry.Suspicion{}, nil
 	}
 	return e.suspicion(a), nil
 }
 
-// acquit forgets what is on record against an app.
-func (j *Journal) acquit(name string) {
+// Acquit forgets what is on record against an app.
+func (j *Journal) Acquit(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.ledger.acquit(name) {
+	if j.records.acquit(name) {
 		j.changed(later)
 	}
 }
 
-// forget forgets a Cluster.
-func (j *Journal) forget(name string) {
+// Forget forgets a Cluster.
+func (j *Journal) Forget(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.attempts, name)
-	if _, known := j.ledger[name]; known {
-		delete(j.ledger, name)
+	if _, known := j.records[name]; known {
+		delete(j.records, name)
 		j.changed(later)
 	}
 }
 
-// changed has the ledger written within some time. The caller holds mu.
+// changed has the records written within some time. The caller holds mu.
 func (j *Journal) changed(within time.Duration) {
 	j.changes++
 	at := time.Now().Add(within)
@@ -211,7 +211,7 @@ func (j *Journal) changed(within time.Duration) {
 	}
 }
 
-// Start writes the ledger whenever it has changed, until ctx ends. What is being started then has not
+// Start writes the records whenever it has changed, until ctx ends. What is being started then has not
 // crashed the hub, so that nothing is on record as being started when Start returns, if the API
 // server can be reached.
 func (j *Journal) Start(ctx context.Context) error {
@@ -232,7 +232,7 @@ func (j *Journal) Start(ctx context.Context) error {
 	}
 }
 
-// idle is how long the writer sleeps while there is nothing to write. Whoever changes the ledger
+// idle is how long the writer sleeps while there is nothing to write. Whoever changes the records
 // wakes it.
 const idle = time.Hour
 
@@ -250,7 +250,7 @@ func (j *Journal) pause() time.Duration {
 	return time.Until(due)
 }
 
-// keep reads what the last process left, if that was not done yet, and writes the ledger.
+// keep reads what the last process left, if that was not done yet, and writes the records.
 func (j *Journal) keep(ctx context.Context) {
 	trying, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
@@ -279,17 +279,17 @@ func (j *Journal) load(ctx context.Context) error {
 	j.loaded = true
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ledger.inherit(last, time.Now().UTC().Truncate(time.Second))
-	if !maps.Equal(j.ledger, last) {
+	j.records.inherit(last, time.Now().UTC().Truncate(time.Second))
+	if !maps.Equal(j.records, last) {
 		j.changed(0)
 	}
 	return nil
 }
 
-func (j *Journal) snapshot() (change int64, copied ledger) {
+func (j *Journal) snapshot() (change int64, copied records) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.changes, maps.Clone(j.ledger)
+	return j.changes, maps.Clone(j.records)
 }
 
 func (j *Journal) isKept(change int64) bool {
@@ -341,8 +341,8 @@ func (j *Journal) close(ctx context.Context) {
 	defer cancel()
 	j.mu.Lock()
 	j.over = true
-	for name := range j.ledger {
-		if j.ledger.end(name) {
+	for name := range j.records {
+		if j.records.end(name) {
 			j.changes++
 		}
 	}

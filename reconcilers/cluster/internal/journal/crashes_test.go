@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package journal
 
 import (
 	"testing"
@@ -14,10 +14,10 @@ import (
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	crashed := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	before, other := attempt{UID: "u", Spec: "1", Secret: "s"}, attempt{UID: "u", Spec: "1", Secret: "t"}
+	before, other := Attempt{UID: "u", Spec: "1", Secret: "s"}, Attempt{UID: "u", Spec: "1", Secret: "t"}
 	t.Run("what was being started is suspected, and nothing else", func(t *testing.T) {
 		t.Parallel()
-		last := ledger{}
+		last := records{}
 		for _, name := range []string{"culprit", "ended", "again"} {
 			last.begin(name, before)
 		}
@@ -25,10 +25,10 @@ func TestLedger(t *testing.T) {
 		last["again"] = entry{Starting: &before, Crashes: 1, Crashed: crashed.Add(-time.Hour)}
 		last["known"] = entry{Crashes: 2, Crashed: crashed.Add(-time.Hour), Tried: before}
 		last["old"] = entry{Crashes: 2, Crashed: crashed.Add(-forgetAfter - time.Second), Tried: before}
-		now := ledger{}
+		now := records{}
 		now.begin("again", other)
 		now.inherit(last, crashed)
-		want := ledger{
+		want := records{
 			"culprit": {Crashes: 1, Crashed: crashed, Tried: before},
 			"again":   {Crashes: 2, Crashed: crashed, Tried: before, Starting: &other},
 			"known":   last["known"],
@@ -39,7 +39,7 @@ func TestLedger(t *testing.T) {
 	})
 	t.Run("the end of a start says nothing about crashes before", func(t *testing.T) {
 		t.Parallel()
-		l := ledger{"a": {Crashes: 2, Crashed: crashed, Tried: before}}
+		l := records{"a": {Crashes: 2, Crashed: crashed, Tried: before}}
 		l.begin("a", before)
 		if !l.end("a") || l.end("a") || l["a"].Crashes != 2 {
 			t.Errorf("%+v", l)
@@ -60,14 +60,14 @@ func TestLedger(t *testing.T) {
 	})
 	for name, tc := range map[string]struct {
 		crashes int
-		now     attempt
+		now     Attempt
 		until   time.Duration // after the crash; zero for none
 	}{
 		"two crashes are not enough":                  {2, before, 0},
 		"three are":                                   {3, before, 10 * time.Minute},
 		"four are worse":                              {4, before, 20 * time.Minute},
-		"another spec is tried":                       {3, attempt{UID: "u", Spec: "2", Secret: "s"}, 0},
-		"another spec is tried, always":               {7, attempt{UID: "u", Spec: "2", Secret: "s"}, 0},
+		"another spec is tried":                       {3, Attempt{UID: "u", Spec: "2", Secret: "s"}, 0},
+		"another spec is tried, always":               {7, Attempt{UID: "u", Spec: "2", Secret: "s"}, 0},
 		"another Secret is tried":                     {3, other, 0},
 		"another Secret is tried, but not constantly": {7, other, 10 * time.Minute},
 	} {
@@ -86,7 +86,7 @@ func TestLedger(t *testing.T) {
 	if got := (entry{Starting: &before}).suspicion(before); got != (registry.Suspicion{}) {
 		t.Errorf("what merely starts is suspected: %+v", got)
 	}
-	if one, two := digest("a", "b"), digest("ab", ""); one == two || len(one) != 16 {
+	if one, two := Digest("a", "b"), Digest("ab", ""); one == two || len(one) != 16 {
 		t.Errorf("digests do not tell parts apart: %s, %s", one, two)
 	}
 }
