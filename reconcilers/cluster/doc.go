@@ -4,9 +4,10 @@
 Package cluster translates between Cluster objects and the registry: what an object says is what
 runs, and what runs is what the object's status says.
 
-It has two controllers. The first one keeps the registry and the status of every Cluster as the
-Cluster, its Secret and the remote are now. The second one makes Clusters of labelled Secrets, for
-those who register a remote with a Secret alone.
+Its controller keeps the registry and the status of every Cluster as the Cluster, its Secret and the
+remote are now. Package registration makes Clusters of labelled Secrets, for users who register a
+remote with a Secret alone. Package observe, which Module adds to the registry, turns the writes of
+observed remotes into dry runs.
 
 # Usage
 
@@ -20,8 +21,8 @@ cache must hold Secrets of the credentials namespace only, and only what is need
 
 	ctrl.Options{Cache: cache.Options{ByObject: cluster.CacheOptions(hubv1.DefaultNamespace)}}
 
-The rights that the controllers need are those of Rules everywhere, and of CredentialsRules and
-EventRules in their namespaces. "hub rbac" prints them for the whole hub.
+The permissions that this controller and package registration need are those of Rules everywhere, and
+of CredentialsRules and EventRules in their namespaces. "hub rbac" prints them for the whole hub.
 
 # What happens to a Cluster
 
@@ -75,19 +76,6 @@ the reason Quarantined, and the Cluster Stalled. A changed spec or a new value o
 clusterfx.dev/retry ends that at once, as does a changed Secret, but that one after the third crash
 only: whoever may write Secrets shall not be able to crash the hub again and again. A suspect that
 has been Ready for five seconds is none any more.
-
-# What happens to a labelled Secret
-
-	labelled, no such Cluster          -> create it
-	labelled, Cluster made from it     -> follow: labels, the Secret's UID
-	labelled, Cluster made otherwise   -> leave it alone, say so with an event on the Secret
-	not labelled (or gone), Cluster    -> note since when, delete it when Settings.DeregisterAfter
-	made from it                          is over and a live read finds no such Secret either
-
-So a Cluster that is deleted while its Secret asks for it is made anew: what registers is the
-Secret. Which Secret a Cluster was made from is in two annotations of the Cluster, and since when
-the Secret is missing in a third one, so that this, too, survives a restart in the middle. Renaming
-is two of these rows: the old name is not wanted any more, and the new one does not exist.
 
 # Why it is built this way
 

@@ -38,6 +38,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/registration"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -79,7 +80,7 @@ type hub struct {
 
 type hubOptions struct {
 	settings     cluster.Settings
-	registration cluster.RegistrarSettings
+	registration registration.Settings
 	registry     registry.Options
 	modules      []registry.Module
 	// wrap is put around the way to the hub's API server, and remotes around the registry.
@@ -174,7 +175,7 @@ func (h *hub) run(config *rest.Config) {
 // module returns the module under test, with a part replaced if a test wants that.
 func (h *hub) module() fx.Option {
 	if h.options.remotes == nil {
-		return fx.Options(cluster.Module, cluster.RegistrarModule)
+		return fx.Options(cluster.Module, registration.Module)
 	}
 	return fx.Invoke(func(p cluster.Params) error {
 		return cluster.SetupWith(p, h.options.remotes(p.Registry))

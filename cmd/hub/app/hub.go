@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/zpages"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/registration"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -86,8 +87,8 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		),
 		registry.FX,
 		cluster.Module,
-		fx.Supply(cluster.RegistrarSettings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}),
-		cluster.RegistrarModule,
+		fx.Supply(registration.Settings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}),
+		registration.Module,
 		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
 		renewal.Module,
 	}

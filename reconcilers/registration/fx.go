@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package registration
 
 import (
 	"go.uber.org/fx"
@@ -9,8 +9,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// RegistrarParams are what Setup needs of the hub's App.
-type RegistrarParams struct {
+// Params are what Setup needs of the hub's App.
+type Params struct {
 	fx.In
 
 	// Manager is the hub's. Its cache must have been made with cluster.CacheOptions.
@@ -18,8 +18,8 @@ type RegistrarParams struct {
 	// Heartbeats watches the workers of the controller. Default: nothing does.
 	Heartbeats *liveness.Monitor `optional:"true"`
 	// Settings are what only the program knows. Default: those of the zero value.
-	Settings RegistrarSettings `optional:"true"`
+	Settings Settings `optional:"true"`
 }
 
-// RegistrarModule adds the controller of this package to the hub's manager.
-var RegistrarModule = fx.Module("registration", fx.Invoke(SetupRegistrar))
+// Module adds the controller of this package to the hub's manager.
+var Module = fx.Module("registration", fx.Invoke(Setup))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package registration
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// RegistrarSettings are what only the program knows.
-type RegistrarSettings struct {
+// Settings are what only the program knows.
+type Settings struct {
 	// Namespace is the credentials namespace, the only one whose Secrets are read. Default
 	// clusterfx-system.
 	Namespace string
@@ -25,7 +25,7 @@ const (
 	defaultDeregisterAfter = time.Minute
 )
 
-func (s RegistrarSettings) withDefaults() RegistrarSettings {
+func (s Settings) withDefaults() Settings {
 	if s.Namespace == "" {
 		s.Namespace = hubv1.DefaultNamespace
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package registration
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-// registrar makes Clusters of labelled Secrets, and takes them back.
-type registrar struct {
+// reconciler makes Clusters of labelled Secrets, and takes them back.
+type reconciler struct {
 	client.Client               // of the hub; it reads Clusters and the Secrets' metadata from the cache
 	live          client.Reader // reads from the API server
 	events        hubcontroller.Recorder
-	settings      RegistrarSettings
-	wishes        wishes
+	settings      Settings
+	wishes        requests
 }
 
 // Reasons and texts of the registrar's events.
@@ -46,11 +46,11 @@ const (
 const adoptionRetry = 10 * time.Minute
 
 // Reconcile brings one pair of a Secret and a Cluster's name together.
-func (m *registrar) Reconcile(ctx context.Context, pair registration) (ctrl.Result, error) {
+func (m *reconciler) Reconcile(ctx context.Context, pair pair) (ctrl.Result, error) {
 	return hubcontroller.RetryIfStale(m.reconcile(ctx, pair))
 }
 
-func (m *registrar) reconcile(ctx context.Context, pair registration) (ctrl.Result, error) {
+func (m *reconciler) reconcile(ctx context.Context, pair pair) (ctrl.Result, error) {
 	secret, err := m.secret(ctx, m.Client, pair.Secret)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -80,7 +80,7 @@ func (m *registrar) reconcile(ctx context.Context, pair registration) (ctrl.Resu
 
 // secret returns the metadata of a Secret in the credentials namespace. They are empty if there is
 // none.
-func (m *registrar) secret(ctx context.Context, from client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
+func (m *reconciler) secret(ctx context.Context, from client.Reader, name string) (*metav1.PartialObjectMetadata, error) {
 	secret := hubcontroller.SecretMetadata()
 	err := from.Get(ctx, client.ObjectKey{Namespace: m.settings.Namespace, Name: name}, secret)
 	if client.IgnoreNotFound(err) != nil {
@@ -90,7 +90,7 @@ func (m *registrar) secret(ctx context.Context, from client.Reader, name string)
 }
 
 // cluster returns a Cluster, or nil if there is none.
-func (m *registrar) cluster(ctx context.Context, name string) (*hubv1.Cluster, error) {
+func (m *reconciler) cluster(ctx context.Context, name string) (*hubv1.Cluster, error) {
 	cluster := &hubv1.Cluster{}
 	err := m.Get(ctx, client.ObjectKey{Name: name}, cluster)
 	if apierrors.IsNotFound(err) {
@@ -104,7 +104,7 @@ func (m *registrar) cluster(ctx context.Context, name string) (*hubv1.Cluster, e
 
 // create makes the Cluster that a Secret asks for. What the API server does not accept waits for a
 // change of the Secret.
-func (m *registrar) create(ctx context.Context, pair registration, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
+func (m *reconciler) create(ctx context.Context, pair pair, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: pair.Cluster}}
 	refused, err := stamp(cluster, secret)
 	if err == nil {
@@ -124,7 +124,7 @@ func (m *registrar) create(ctx context.Context, pair registration, secret *metav
 }
 
 // follow brings a Cluster up to date with the Secret that it was made from.
-func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) error {
+func (m *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) error {
 	before := cluster.DeepCopy()
 	refused, err := stamp(cluster, secret)
 	if err != nil {
@@ -146,7 +146,7 @@ func (m *registrar) follow(ctx context.Context, cluster *hubv1.Cluster, secret *
 
 // deregister deletes a Cluster whose Secret does not ask for it any more, some time after that was
 // first seen.
-func (m *registrar) deregister(ctx context.Context, pair registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
+func (m *reconciler) deregister(ctx context.Context, pair pair, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	since, noted := missingSince(cluster)
 	if !noted {
 		return m.noteMissing(ctx, pair, cluster)
@@ -169,7 +169,7 @@ func (m *registrar) deregister(ctx context.Context, pair registration, cluster *
 	return ctrl.Result{}, nil
 }
 
-func (m *registrar) noteMissing(ctx context.Context, pair registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
+func (m *reconciler) noteMissing(ctx context.Context, pair pair, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	before := cluster.DeepCopy()
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretMissingSince, time.Now().UTC().Format(time.RFC3339))
 	if err := hubcontroller.Patch(ctx, m.Client, before, cluster); err != nil {
@@ -180,12 +180,12 @@ func (m *registrar) noteMissing(ctx context.Context, pair registration, cluster 
 }
 
 // tellRefused records an event about the labels that a Cluster does not get, if there are some.
-func (m *registrar) tellRefused(secret *metav1.PartialObjectMetadata, cluster *hubv1.Cluster, refused refusedLabels) {
+func (m *reconciler) tellRefused(secret *metav1.PartialObjectMetadata, cluster *hubv1.Cluster, refused refusedLabels) {
 	if note := refused.note(cluster.Name); note != "" {
 		m.warn(secret, eventLabelsRefused, note)
 	}
 }
 
-func (m *registrar) warn(about client.Object, reason, note string) {
+func (m *reconciler) warn(about client.Object, reason, note string) {
 	m.events.Record(about, hubcontroller.Warning(reason, "", note))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package registration
 
 import (
 	"cmp"
@@ -16,30 +16,30 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// registration is a pair that may belong together: a Secret, and the name of a Cluster that was
+// pair is a pair that may belong together: a Secret, and the name of a Cluster that was
 // made from it or should be.
-type registration struct{ Secret, Cluster string }
+type pair struct{ Secret, Cluster string }
 
 // registrationsOfSecret returns the pair that a labelled Secret asks for. An update is mapped
 // twice, as it was and as it is, so that the old name of a renamed Cluster is looked at, too.
-func registrationsOfSecret(_ context.Context, secret client.Object) []registration {
+func registrationsOfSecret(_ context.Context, secret client.Object) []pair {
 	if name := wantedName(secret); name != "" {
-		return []registration{{Secret: secret.GetName(), Cluster: name}}
+		return []pair{{Secret: secret.GetName(), Cluster: name}}
 	}
 	return nil
 }
 
-// wishes are the pairs of which the Secret asks for the Cluster, by the Cluster's name. An index of the cache would
+// requests are the pairs of which the Secret asks for the Cluster, by the Cluster's name. An index of the cache would
 // be the same, but for controller-runtime#3440: a manager that is stopped before the kind of an index is in its
 // cache never ends.
-type wishes struct {
+type requests struct {
 	mu sync.Mutex // protects of; held for map operations only
 	of map[string]map[string]bool
 }
 
 // note keeps whether a Secret asks for a Cluster. It is called before the Cluster is read, so that whatever happens
 // to the Cluster after that brings the pair back.
-func (w *wishes) note(pair registration, wanted bool) {
+func (w *requests) note(pair pair, wanted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	secrets := w.of[pair.Cluster]
@@ -58,7 +58,7 @@ func (w *wishes) note(pair registration, wanted bool) {
 }
 
 // secretsFor returns the names of the Secrets that ask for a Cluster, sorted.
-func (w *wishes) secretsFor(cluster string) []string {
+func (w *requests) secretsFor(cluster string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Sorted(maps.Keys(w.of[cluster]))
@@ -66,15 +66,15 @@ func (w *wishes) secretsFor(cluster string) []string {
 
 // registrationsOfCluster returns the pairs of a Cluster and the Secrets that it concerns: the Secret that it was made
 // from, and those that ask for it and that it is in the way of.
-func (m *registrar) registrationsOfCluster(_ context.Context, cluster client.Object) []registration {
+func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Object) []pair {
 	name := cluster.GetName()
 	secrets := m.wishes.secretsFor(name)
 	if from := cluster.GetAnnotations()[hubv1.AnnotationSecretName]; from != "" && !slices.Contains(secrets, from) {
 		secrets = append(secrets, from)
 	}
-	var pairs []registration
+	var pairs []pair
 	for _, secret := range secrets {
-		pairs = append(pairs, registration{Secret: secret, Cluster: name})
+		pairs = append(pairs, pair{Secret: secret, Cluster: name})
 	}
 	return pairs
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package registration
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// SetupRegistrar adds the controller to the hub's manager. It sends no requests.
-func SetupRegistrar(p RegistrarParams) error {
-	m := &registrar{
+// Setup adds the controller to the hub's manager. It sends no requests.
+func Setup(p Params) error {
+	m := &reconciler{
 		Client:   p.Manager.GetClient(),
 		live:     p.Manager.GetAPIReader(),
 		events:   hubcontroller.NewRecorder(p.Manager),
@@ -31,9 +31,9 @@ func SetupRegistrar(p RegistrarParams) error {
 	return nil
 }
 
-func (m *registrar) addTo(p RegistrarParams) error {
-	mgr, heartbeat := p.Manager, registration{Secret: liveness.Request().Name}
-	return builder.TypedControllerManagedBy[registration](mgr).
+func (m *reconciler) addTo(p Params) error {
+	mgr, heartbeat := p.Manager, pair{Secret: liveness.Request().Name}
+	return builder.TypedControllerManagedBy[pair](mgr).
 		Named("registration").
 		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
 		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(m.registrationsOfCluster),
@@ -43,7 +43,7 @@ func (m *registrar) addTo(p RegistrarParams) error {
 				predicate.LabelChangedPredicate{},
 			))).
 		WithOptions(hubcontroller.Options(m.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
-		WithLogConstructor(func(r *registration) logr.Logger {
+		WithLogConstructor(func(r *pair) logr.Logger {
 			if r == nil {
 				return hubcontroller.Logger(mgr, "registration")
 			}
