@@ -68,7 +68,7 @@ func (w *requests) secretsFor(cluster string) []string {
 // from, and those that ask for it and that it is in the way of.
 func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Object) []pair {
 	name := cluster.GetName()
-	secrets := m.wishes.secretsFor(name)
+	secrets := m.requests.secretsFor(name)
 	if from := cluster.GetAnnotations()[hubv1.AnnotationSecretName]; from != "" && !slices.Contains(secrets, from) {
 		secrets = append(secrets, from)
 	}

@@ -23,7 +23,7 @@ type reconciler struct {
 	live          client.Reader // reads from the API server
 	events        hubcontroller.Recorder
 	settings      Settings
-	wishes        requests
+	requests      requests
 }
 
 // Reasons and texts of the registrar's events.
@@ -56,7 +56,7 @@ func (m *reconciler) reconcile(ctx context.Context, pair pair) (ctrl.Result, err
 		return ctrl.Result{}, err
 	}
 	wanted := wantedName(secret) == pair.Cluster
-	m.wishes.note(pair, wanted)
+	m.requests.note(pair, wanted)
 	cluster, err := m.cluster(ctx, pair.Cluster)
 	if err != nil {
 		return ctrl.Result{}, err

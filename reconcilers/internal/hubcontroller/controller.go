@@ -26,6 +26,7 @@ const (
 	retryMax  = 30 * time.Second
 )
 
+// Options returns the options of a controller of the hub.
 func Options[request comparable](concurrency int, queue liveness.NewQueue[request]) controller.TypedOptions[request] {
 	yes := true
 	return controller.TypedOptions[request]{

@@ -35,6 +35,7 @@ type Recorder struct {
 	Scheme *runtime.Scheme
 }
 
+// NewRecorder returns a recorder of events of the hub.
 func NewRecorder(mgr ctrl.Manager) Recorder {
 	return Recorder{registry.DistinctNotes(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
 }
