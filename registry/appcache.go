@@ -85,6 +85,8 @@ type cacheOptions struct {
 	Fail func(err error)
 	// Reader returns the module on whose behalf something is read; empty if that is not known.
 	Reader func(ctx context.Context) string
+	// Sanitize makes a text of the remote fit for the log.
+	Sanitize func(text string) string
 	// Decode calls a function that sends a request and decodes the response, and removes from its error what the
 	// decoder quotes.
 	Decode func(ctx context.Context, what string, call func(context.Context) error) error

@@ -65,7 +65,8 @@ func newBudget(o cacheOptions) *budget {
 	b.countBytes.Store(b.maxBytes)
 	b.timer = time.AfterFunc(refreshEvery, b.refresh)
 	b.timer.Stop()
-	b.looking = time.AfterFunc(never, b.lookAtInformers)
+	b.looking = time.AfterFunc(refreshEvery, b.lookAtInformers)
+	b.looking.Stop()
 	context.AfterFunc(o.Context, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -36,7 +36,7 @@ func (e *epoch) cacheOptions(h *handlers) cacheOptions {
 			Refresh: e.limits.ReconcileTimeout,
 		},
 		Blocked: e.tracker.blocked, Missed: e.missed, Stale: e.tracker.changed, Arrived: h.check, Fail: e.cacheFailed,
-		Reader: readerIn, Decode: decoding,
+		Reader: readerIn, Sanitize: clean, Decode: decoding,
 	}
 }
 

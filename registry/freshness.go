@@ -2,7 +2,10 @@
 
 package registry
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // freshness says whether an informer follows its remote. It reads no clock and does no I/O. The zero value is that of
 // an informer that has not asked for anything yet.
@@ -66,7 +69,7 @@ func (f *freshness) ended(version string, now time.Time) {
 	case f.follows(now) || version != f.version:
 		f.since, f.lists, f.watches, f.silent = now, "", "", false
 	default:
-		f.refused(orWord(f.watches, causeEnded), f.opened)
+		f.refused(cmp.Or(f.watches, causeEnded), f.opened)
 	}
 	f.opened = time.Time{}
 }
@@ -85,7 +88,7 @@ func (f *freshness) follows(now time.Time) bool {
 // blocked returns since when the informer cannot follow, and why; the zero time while nothing is known to be in its
 // way.
 func (f *freshness) blocked(now time.Time) (since time.Time, cause string) {
-	cause = orWord(f.lists, f.watches)
+	cause = cmp.Or(f.lists, f.watches)
 	if cause == "" || f.follows(now) {
 		return time.Time{}, ""
 	}

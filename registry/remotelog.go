@@ -24,6 +24,7 @@ func (s *stock) RunWithContext(ctx context.Context) {
 	sink := &remoteSink{
 		inner: s.budget.options.Log.WithName("informer").WithValues("kind", s.kind).GetSink(),
 		limit: rate.NewLimiter(rate.Every(informerLogEvery), informerLogBurst),
+		clean: s.budget.options.Sanitize,
 	}
 	s.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))
 }
@@ -33,6 +34,7 @@ func (s *stock) RunWithContext(ctx context.Context) {
 type remoteSink struct {
 	inner logr.LogSink
 	limit *rate.Limiter
+	clean func(string) string
 }
 
 var _ logr.LogSink = (*remoteSink)(nil)
@@ -48,7 +50,7 @@ func (s *remoteSink) Enabled(level int) bool { return s.inner != nil && s.inner.
 func (s *remoteSink) Info(level int, msg string, values ...any) {
 	const debugging = 1
 	if level = max(level, debugging); s.Enabled(level) && s.limit.Allow() {
-		s.inner.Info(level, clean(msg), cleanAll(values)...)
+		s.inner.Info(level, s.clean(msg), s.cleanAll(values)...)
 	}
 }
 
@@ -65,7 +67,7 @@ func (s *remoteSink) WithValues(values ...any) logr.LogSink {
 	if s.inner == nil {
 		return s
 	}
-	return &remoteSink{inner: s.inner.WithValues(cleanAll(values)...), limit: s.limit}
+	return &remoteSink{inner: s.inner.WithValues(s.cleanAll(values)...), limit: s.limit, clean: s.clean}
 }
 
 // WithName returns a sink that names each line, with the same limit.
@@ -73,18 +75,18 @@ func (s *remoteSink) WithName(name string) logr.LogSink {
 	if s.inner == nil {
 		return s
 	}
-	return &remoteSink{inner: s.inner.WithName(name), limit: s.limit}
+	return &remoteSink{inner: s.inner.WithName(name), limit: s.limit, clean: s.clean}
 }
 
 // cleanAll returns keys and values as short texts. Of an error that is its class: client-go quotes events that it cannot
 // decode.
-func cleanAll(values []any) []any {
+func (s *remoteSink) cleanAll(values []any) []any {
 	cleaned := make([]any, len(values))
 	for i, v := range values {
 		if err, failed := v.(error); failed {
 			cleaned[i] = causeOf(err)
 		} else {
-			cleaned[i] = clean(fmt.Sprint(v))
+			cleaned[i] = s.clean(fmt.Sprint(v))
 		}
 	}
 	return cleaned
