@@ -7,15 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
 // newCache makes the cache of the app, as code of the hub sees it.
 func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
 	handlers := &handlers{limit: e.limits.ReconcileTimeout, goroutines: e.goroutines}
-	c, err := newBoundCache(config, o, e.cacheOptions(handlers))
+	c, err := boundcache.New(config, o, e.cacheOptions(handlers))
 	if err != nil {
 		return nil, err
 	}
@@ -23,20 +27,40 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 		return nil, err
 	}
 	e.cache.Store(c)
-	e.figures.FollowCache(e.ctx, string(e.name), c.figures())
-	return &appCache{boundCache: c, guard: &guard{life: &e.lifetime, log: e.log}, handlers: handlers}, nil
+	e.figures.FollowCache(e.ctx, string(e.name), figuresOf(c))
+	return &appCache{Cache: c, guard: &guard{life: &e.lifetime, log: e.log}, handlers: handlers}, nil
 }
 
-func (e *epoch) cacheOptions(h *handlers) cacheOptions {
-	return cacheOptions{
+func (e *epoch) cacheOptions(h *handlers) boundcache.Options {
+	return boundcache.Options{
 		Context: e.ctx, Scheme: e.scheme, Log: e.log, Timeout: e.config.Client.Timeout, Meter: e.intake,
-		Limits: cacheLimits{
+		Limits: boundcache.Limits{
 			MaxObjects: int64(e.limits.MaxObjects), MaxBytes: int64(e.limits.MaxCacheBytes),
 			StaleAfter: e.limits.StaleAfter, StaleTolerance: e.limits.StaleTolerance,
 			Refresh: e.limits.ReconcileTimeout,
 		},
 		Blocked: e.tracker.blocked, Missed: e.missed, Stale: e.tracker.changed, Arrived: h.check, Fail: e.cacheFailed,
 		Reader: readerIn, Sanitize: clean, Decode: decoding,
+	}
+}
+
+// figuresOf returns the metrics of a cache.
+func figuresOf(c *boundcache.Cache) telemetry.Cache {
+	return telemetry.Cache{
+		Held: func() []telemetry.Held {
+			var all []telemetry.Held
+			for kind, t := range c.Held() {
+				all = append(all, telemetry.Held{Kind: kind, Objects: t.Objects, Bytes: t.Bytes})
+			}
+			return all
+		},
+		Stale: func() []string {
+			var kinds []string
+			for _, one := range c.Stale(time.Now()) {
+				kinds = append(kinds, one.Kind)
+			}
+			return kinds
+		},
 	}
 }
 
@@ -51,21 +75,21 @@ func readerIn(ctx context.Context) string {
 // cacheFailed ends the app because of its cache.
 func (e *epoch) cacheFailed(err error) {
 	failed := &moduleError{reason: ReasonModuleFailed, err: err}
-	if over := (*overBudgetError)(nil); errors.As(err, &over) {
+	if over := (*boundcache.OverBudgetError)(nil); errors.As(err, &over) {
 		failed.module, failed.reason = over.Module, ReasonOverBudget
 	}
 	e.tracker.fail(failed)
 }
 
 // addFilters makes the filtered caches of the modules. The cache of a hub part has none: it holds objects of the hub.
-func (e *epoch) addFilters(c *boundCache) error {
+func (e *epoch) addFilters(c *boundcache.Cache) error {
 	if e.name == "" {
 		return nil
 	}
 	for i := range e.modules {
 		m := &e.modules[i]
 		by := &guard{module: m.name, life: &e.lifetime, log: e.log.WithValues("module", m.name)}
-		err := c.addFilters(m.name, e.filtersFor(m), by.transform)
+		err := c.AddFilters(m.name, e.filtersFor(m), by.transform)
 		if err != nil {
 			return &moduleError{module: m.name, reason: ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}
 		}
@@ -74,7 +98,7 @@ func (e *epoch) addFilters(c *boundCache) error {
 }
 
 // filtersFor returns the filters of a module in an app. A module that does not run there has those of its hub part.
-func (e *epoch) filtersFor(m *entry) []filter {
+func (e *epoch) filtersFor(m *entry) []boundcache.Filter {
 	var overrides []int
 	if i := slices.IndexFunc(e.chosen, func(c choice) bool { return c.name == m.name }); i >= 0 {
 		overrides = e.chosen[i].overrides

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 // CacheFilter says which objects of a kind a module needs from the caches of remotes, and which parts of them. It goes
@@ -41,10 +43,10 @@ type CacheFilter struct {
 }
 
 // cacheFilters returns the filters of a module with a configuration.
-func (e *entry) cacheFilters(layers []json.RawMessage) []filter {
-	var all []filter
+func (e *entry) cacheFilters(layers []json.RawMessage) []boundcache.Filter {
+	var all []boundcache.Filter
 	for _, f := range slices.Concat(e.options.CacheFilters, e.options.Config.filtersOf(layers)) {
-		all = append(all, filter(f))
+		all = append(all, boundcache.Filter(f))
 	}
 	return all
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 // catalog is what a hub has of modules, each with what the operator has configured.
@@ -173,7 +175,7 @@ func (e *entry) checkConfig(layers ...json.RawMessage) error {
 	if _, err := e.options.Config.decode(layers...); err != nil {
 		return err
 	}
-	return checkFilters(e.scheme, e.cacheFilters(layers))
+	return boundcache.CheckFilters(e.scheme, e.cacheFilters(layers))
 }
 
 // wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of

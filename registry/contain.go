@@ -106,7 +106,7 @@ type moduleManager struct {
 func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Logger) (*moduleManager, error) {
 	g := &guard{module: module, life: l, log: log}
 	m := &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
-	if !m.cache.isFiltered(module) {
+	if !m.cache.HasFilters(module) {
 		return m, nil
 	}
 	var err error

@@ -12,6 +12,8 @@ import (
 
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 // ControllerInfo is the state of one controller of a module in one app.
@@ -108,7 +110,7 @@ func (w *watcher) missing() []watchedKind {
 }
 
 // info says how far the controller is. blocks are what is known to be in the way of kinds.
-func (w *watcher) info(blocks map[string]block) ControllerInfo {
+func (w *watcher) info(blocks map[string]boundcache.Block) ControllerInfo {
 	w.mu.Lock()
 	begun, synced := w.begun, w.synced
 	w.mu.Unlock()
@@ -118,7 +120,7 @@ func (w *watcher) info(blocks map[string]block) ControllerInfo {
 	one := ControllerInfo{Name: w.name, State: ModuleStarting, Reason: ReasonStarting}
 	missing := w.missing()
 	var kinds []string
-	found := map[string]block{}
+	found := map[string]boundcache.Block{}
 	for _, k := range missing {
 		kinds = append(kinds, k.kind)
 		if b, known := blocks[k.what]; known {
@@ -127,8 +129,8 @@ func (w *watcher) info(blocks map[string]block) ControllerInfo {
 	}
 	slices.Sort(kinds)
 	switch worst := worstOf(found); {
-	case worst != block{}:
-		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.message)
+	case worst != boundcache.Block{}:
+		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.Message)
 	case len(kinds) > 0:
 		one.Message = clean("waits for the initial objects of " + strings.Join(slices.Compact(kinds), ", "))
 	case begun:

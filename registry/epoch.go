@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -60,8 +61,8 @@ type epoch struct {
 	mapper  meta.RESTMapper
 	intake  *meter.Limiter
 	traffic *transport.Traffic
-	cache   atomic.Pointer[boundCache] // nil until it is made
-	values  values                     // what the fx App provides
+	cache   atomic.Pointer[boundcache.Cache] // nil until it is made
+	values  values                           // what the fx App provides
 
 	events   lateRecorder
 	building *running      // the graph; nil until it was begun

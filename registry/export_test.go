@@ -19,6 +19,6 @@ func (r *Registry) LagsFor(name ClusterName, module string) string {
 	if c == nil {
 		return ""
 	}
-	one, _ := c.lagsFor(module, time.Now())
-	return one.kind
+	one, _ := c.LagsFor(module, time.Now())
+	return one.Kind
 }

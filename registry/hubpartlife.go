@@ -142,11 +142,11 @@ func (l *partLife) stale() string {
 	if l == nil || l.cache.Load() == nil {
 		return ""
 	}
-	stale := l.cache.Load().stale(time.Now())
+	stale := l.cache.Load().Stale(time.Now())
 	if len(stale) == 0 {
 		return ""
 	}
-	return clean(stale[0].says())
+	return clean(stale[0].Message())
 }
 
 // run runs the life until it fails or ctx ends, and returns why. It does not wait for what it has started: done is

@@ -13,6 +13,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 // appCache is the cache of an app as the code sees it that a guard answers for: a module of the app, a hub part that has a
@@ -21,7 +23,7 @@ import (
 // wrapped in one handler per source. A panic there ends the process; so all that goes into an informer goes in with the
 // guard around it.
 type appCache struct {
-	*boundCache
+	*boundcache.Cache
 	guard    *guard
 	handlers *handlers
 	own      bool // it belongs to a module of the app
@@ -29,7 +31,7 @@ type appCache struct {
 
 // of returns the cache as other code sees it.
 func (c *appCache) of(g *guard, own bool) *appCache {
-	return &appCache{boundCache: c.boundCache, guard: g, handlers: c.handlers, own: own}
+	return &appCache{Cache: c.Cache, guard: g, handlers: c.handlers, own: own}
 }
 
 // newModuleCache returns the cache of an app as a module of the app sees it.
@@ -37,8 +39,8 @@ func newModuleCache(c cache.Cache, g *guard) *appCache { return c.(*appCache).of
 
 // GetInformer returns the informer for the object's kind.
 func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	from := c.seenBy(c.guard.module, obj)
-	one := c.containedFor(ctx, c.kind(obj), from.what(obj))
+	from := c.For(c.guard.module, obj)
+	one := c.containedFor(ctx, c.KindOf(obj), from.TypeOf(obj))
 	return one.around(from.GetInformer(ctx, obj, opts...))
 }
 
@@ -46,8 +48,8 @@ func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...c
 func (c *appCache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	from := c.seenByKind(c.guard.module, gvk)
-	one := c.containedFor(ctx, gvk.GroupKind().String(), from.whatOf(gvk))
+	from := c.ForKind(c.guard.module, gvk)
+	one := c.containedFor(ctx, gvk.GroupKind().String(), from.TypeOfKind(gvk))
 	return one.around(from.GetInformerForKind(ctx, gvk, opts...))
 }
 
@@ -55,7 +57,7 @@ func (c *appCache) GetInformerForKind(
 func (c *appCache) containedFor(ctx context.Context, kind, what string) *containedInformer {
 	one := &containedInformer{guard: c.guard, handlers: c.handlers, what: what}
 	if c.guard.module != "" {
-		c.watchedBy(kind, c.guard.module)
+		c.NoteWatcher(kind, c.guard.module)
 	}
 	if c.own {
 		one.by = watcherOf(ctx)
@@ -75,26 +77,26 @@ func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...cli
 }
 
 // reads returns the cache to read objects from, and notes that a module of the app does.
-func (c *appCache) reads(obj runtime.Object) *boundCache {
-	from := c.seenBy(c.guard.module, obj)
+func (c *appCache) reads(obj runtime.Object) *boundcache.Cache {
+	from := c.For(c.guard.module, obj)
 	if c.own {
-		from.readBy(c.guard.module, obj)
+		from.NoteReader(c.guard.module, obj)
 	}
 	return from
 }
 
 // RemoveInformer removes the informer for the object's kind.
 func (c *appCache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	return c.seenBy(c.guard.module, obj).RemoveInformer(ctx, obj)
+	return c.For(c.guard.module, obj).RemoveInformer(ctx, obj)
 }
 
 // IndexField adds an index to the informer for the object's kind. Leases add an index that is there once only.
 func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	from, indexer := c.seenBy(c.guard.module, obj), containIndexer(field, extract, c.guard)
+	from, indexer := c.For(c.guard.module, obj), containIndexer(field, extract, c.guard)
 	if c.own {
 		return from.IndexField(ctx, obj, field, indexer)
 	}
-	return from.indexOnce(ctx, obj, field, indexer)
+	return from.IndexOnce(ctx, obj, field, indexer)
 }
 
 // containIndexer returns an indexer that has no values where extract panics.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
 )
 
 // WithClient calls f with a client for the remote: reads come from the app's cache, writes go to
@@ -69,13 +70,13 @@ func (r *Registry) WithCluster(
 // lendTo returns the client of leases: for a hub part with filters one that reads through them.
 func (e *epoch) lendTo(by *guard) (client.Client, error) {
 	all, ok := e.values.Cache.(*appCache)
-	if by == nil || !ok || !all.isFiltered(by.module) {
+	if by == nil || !ok || !all.HasFilters(by.module) {
 		return e.lend()
 	}
 	if known, ok := e.lent.Load(by.module); ok {
 		return known.(client.Client), nil
 	}
-	one, err := e.lendReading(filteredReader{all.boundCache, by.module})
+	one, err := e.lendReading(all.ReaderFor(by.module))
 	if err != nil {
 		return nil, err
 	}

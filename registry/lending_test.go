@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 // readingClient is a client that keeps what it reads from.
@@ -25,7 +27,7 @@ type readingClient struct {
 func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
 	e := &epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
-	e.values.Cache = &appCache{boundCache: cacheWithAFilter(t)}
+	e.values.Cache = &appCache{Cache: cacheWithAFilter(t)}
 	first := func() (client.Client, weak.Pointer[lifetime]) {
 		life := &lifetime{}
 		lent, err := e.lendTo(&guard{module: "dns", life: life})
@@ -44,20 +46,20 @@ func TestEpoch_LendTo(t *testing.T) {
 }
 
 // cacheWithAFilter returns a cache that does not run, in which a module has a filter.
-func cacheWithAFilter(t *testing.T) *boundCache {
+func cacheWithAFilter(t *testing.T) *boundcache.Cache {
 	t.Helper()
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	c, err := newBoundCache(&rest.Config{}, cache.Options{Scheme: s, Mapper: meta.NewDefaultRESTMapper(nil)}, cacheOptions{
+	c, err := boundcache.New(&rest.Config{}, cache.Options{Scheme: s, Mapper: meta.NewDefaultRESTMapper(nil)}, boundcache.Options{
 		Context: t.Context(), Scheme: s,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := filter{Object: &corev1.Secret{}, Namespaces: []string{"default"}}
-	if err := c.addFilters("dns", []filter{one}, func(f func()) { f() }); err != nil {
+	one := boundcache.Filter{Object: &corev1.Secret{}, Namespaces: []string{"default"}}
+	if err := c.AddFilters("dns", []boundcache.Filter{one}, func(f func()) { f() }); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 // noteStale says of an app that runs which of its informers are Stale. The modules go on with what the informers
@@ -18,14 +20,14 @@ func (a *actor) noteStale(info *Info, now time.Time) {
 	if e == nil || !a.machine.app.lent() || e.cache.Load() == nil {
 		return
 	}
-	stale := e.cache.Load().stale(now)
+	stale := e.cache.Load().Stale(now)
 	if len(stale) == 0 {
 		return
 	}
 	for i, m := range info.Modules {
-		of := slices.IndexFunc(stale, func(one informer) bool { return slices.Contains(one.modules, m.Name) })
+		of := slices.IndexFunc(stale, func(one boundcache.InformerStatus) bool { return slices.Contains(one.Modules, m.Name) })
 		if of >= 0 && m.State == ModuleRunning {
-			info.Modules[i].Reason, info.Modules[i].Message = ReasonStale, clean(stale[of].says())
+			info.Modules[i].Reason, info.Modules[i].Message = ReasonStale, clean(stale[of].Message())
 		}
 	}
 	if info.App.Status != metav1.ConditionTrue {
@@ -36,14 +38,14 @@ func (a *actor) noteStale(info *Info, now time.Time) {
 }
 
 // staleFacet describes an app with Stale informers.
-func staleFacet(stale []informer, now time.Time, l Limits) Facet {
-	first := slices.MinFunc(stale, func(x, y informer) int { return x.since.Compare(y.since) })
-	f := Facet{metav1.ConditionTrue, ReasonStale, first.says()}
-	if now.Sub(first.since) >= l.StaleAfter+l.StaleTolerance {
+func staleFacet(stale []boundcache.InformerStatus, now time.Time, l Limits) Facet {
+	first := slices.MinFunc(stale, func(x, y boundcache.InformerStatus) int { return x.Since.Compare(y.Since) })
+	f := Facet{metav1.ConditionTrue, ReasonStale, first.Message()}
+	if now.Sub(first.Since) >= l.StaleAfter+l.StaleTolerance {
 		f.Status = metav1.ConditionFalse
 	}
-	if len(first.modules) > 0 {
-		f.Message = "module " + strconv.Quote(first.modules[0]) + ": " + f.Message
+	if len(first.Modules) > 0 {
+		f.Message = "module " + strconv.Quote(first.Modules[0]) + ": " + f.Message
 	}
 	if n := len(stale) - 1; n > 0 {
 		f.Message += fmt.Sprintf(" The same holds for %d other kinds.", n)

@@ -5,20 +5,22 @@ package registry
 import (
 	"testing"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 func TestStaleFacet(t *testing.T) {
 	t.Parallel()
 	limits := Limits{}.withDefaults()
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	one := informer{kind: "Widget.example.dev", modules: []string{"counter"}, since: since, cause: "Why."}
+	one := boundcache.InformerStatus{Kind: "Widget.example.dev", Modules: []string{"counter"}, Since: since, Cause: "Why."}
 	for after, status := range map[time.Duration]string{
 		30 * time.Second:  "True",
 		149 * time.Second: "True",
 		150 * time.Second: "False",
 		time.Hour:         "False",
 	} {
-		f := staleFacet([]informer{one}, since.Add(after), limits)
+		f := staleFacet([]boundcache.InformerStatus{one}, since.Add(after), limits)
 		const message = `module "counter": the cached objects of Widget.example.dev are stale: ` +
 			`they cannot be listed and watched since 2026-01-01T00:00:00Z. Why.`
 		if string(f.Status) != status || f.Reason != ReasonStale || f.Message != message {

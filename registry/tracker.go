@@ -12,6 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
 // tracker knows how far the modules of one app have come.
@@ -20,11 +22,11 @@ type tracker struct {
 
 	mu      sync.Mutex // protects the fields
 	modules map[string]*progress
-	started bool             // the manager runs
-	synced  chan struct{}    // closed once it runs and every controller has its initial objects
-	blocks  map[string]block // by type, what is in the way of its objects
-	broken  chan struct{}    // closed when the app has to end because of cause
-	cause   error            // set before broken is closed, and not again
+	started bool                        // the manager runs
+	synced  chan struct{}               // closed once it runs and every controller has its initial objects
+	blocks  map[string]boundcache.Block // by type, what is in the way of its objects
+	broken  chan struct{}               // closed when the app has to end because of cause
+	cause   error                       // set before broken is closed, and not again
 }
 
 type progress struct {
@@ -38,7 +40,7 @@ func newTracker(modules []choice, changed func()) *tracker {
 		changed: changed,
 		modules: map[string]*progress{},
 		synced:  make(chan struct{}),
-		blocks:  map[string]block{},
+		blocks:  map[string]boundcache.Block{},
 		broken:  make(chan struct{}),
 	}
 	for _, m := range modules {
@@ -135,7 +137,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 		if t.modules[name].pending > 0 {
 			why := "the initial objects of a controller did not come within " + after.String() + t.modules[name].awaited()
 			if len(t.blocks) > 0 {
-				why += ": " + t.worstFor(t.modules[name]).message
+				why += ": " + t.worstFor(t.modules[name]).Message
 			}
 			return &moduleError{module: name, reason: ReasonCacheSyncTimedOut, err: errors.New(why)}
 		}
@@ -156,7 +158,7 @@ func (p *progress) awaited() string {
 
 func (t *tracker) allMissing() bool {
 	for _, b := range t.blocks {
-		if b.cause != missing {
+		if b.Cause != boundcache.Missing {
 			return false
 		}
 	}
@@ -164,7 +166,7 @@ func (t *tracker) allMissing() bool {
 }
 
 // blocked notes why the objects of a type cannot be had; the zero block, that they can.
-func (t *tracker) blocked(what string, why block) {
+func (t *tracker) blocked(what string, why boundcache.Block) {
 	t.mu.Lock()
 	same := t.blocks[what] == why
 	t.mu.Unlock()
@@ -172,7 +174,7 @@ func (t *tracker) blocked(what string, why block) {
 		return
 	}
 	t.update(func() {
-		if why == (block{}) {
+		if why == (boundcache.Block{}) {
 			delete(t.blocks, what)
 			return
 		}
@@ -196,21 +198,21 @@ func (t *tracker) waiting() Facet {
 	}
 	slices.Sort(names)
 	worst, of := t.worst(), "module "+strings.Join(names, ", ")
-	if !strings.HasPrefix(worst.message, of+" ") {
-		worst.message = of + ": " + worst.message
+	if !strings.HasPrefix(worst.Message, of+" ") {
+		worst.Message = of + ": " + worst.Message
 	}
-	return Facet{Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: clean(worst.message)}
+	return Facet{Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: clean(worst.Message)}
 }
 
 // worst returns what an operator should look at first of all that is in the way. The caller holds the lock.
-func (t *tracker) worst() block { return worstOf(t.blocks) }
+func (t *tracker) worst() boundcache.Block { return worstOf(t.blocks) }
 
 // worstOf returns what an operator should look at first: something forbidden, then what is wrong in
 // another way, then what is merely missing.
-func worstOf(blocks map[string]block) block {
-	var worst block
+func worstOf(blocks map[string]boundcache.Block) boundcache.Block {
+	var worst boundcache.Block
 	for _, what := range slices.Sorted(maps.Keys(blocks)) {
-		if blocks[what].cause > worst.cause {
+		if blocks[what].Cause > worst.Cause {
 			worst = blocks[what]
 		}
 	}
@@ -218,8 +220,8 @@ func worstOf(blocks map[string]block) block {
 }
 
 // reasonFor returns the reason of a condition for a block.
-func reasonFor(b block) string {
-	if b.cause == denied {
+func reasonFor(b boundcache.Block) string {
+	if b.Cause == boundcache.Denied {
 		return ReasonForbidden
 	}
 	return ReasonWaiting
@@ -227,8 +229,8 @@ func reasonFor(b block) string {
 
 // worstFor returns what is in the way of a module that waits: of a kind that one of its controllers watches, or, if
 // that is not known, of any.
-func (t *tracker) worstFor(p *progress) block {
-	own := map[string]block{}
+func (t *tracker) worstFor(p *progress) boundcache.Block {
+	own := map[string]boundcache.Block{}
 	for _, w := range p.controllers {
 		for _, k := range w.missing() {
 			if b, known := t.blocks[k.what]; known {
@@ -263,7 +265,7 @@ func (t *tracker) info(name string, p *progress) ModuleInfo {
 		one.State, one.Reason, one.Message = ModuleFailed, p.failed.reason, clean(p.failed.err.Error())
 	case p.pending > 0 && len(t.blocks) > 0:
 		worst := t.worstFor(p)
-		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.message)
+		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.Message)
 	case p.pending > 0 || !t.started:
 		one.State, one.Reason = ModuleStarting, ReasonStarting
 	default:

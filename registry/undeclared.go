@@ -17,6 +17,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
@@ -107,15 +108,15 @@ func (b *rulebook) judge(r *http.Request, status int) {
 	if !ok {
 		return
 	}
-	s, _ := transport.ObserverOf(r.Context()).(*stock)
+	s, _ := transport.ObserverOf(r.Context()).(*boundcache.Informer)
 	var found []Undeclared
 	switch g := guardOf(r.Context()); {
 	case s != nil:
 		used.verbs = []string{"list", "watch"} // An informer needs both.
-		for _, user := range s.users() {
+		for _, user := range s.Users() {
 			found = append(found, b.lackedBy(used, user)...)
 		}
-		s.explain(explanationOf(found))
+		s.Explain(explanationOf(found))
 	case g != nil:
 		found = b.lackedBy(used, g.module)
 	default:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"cmp"
@@ -96,7 +96,7 @@ func (f *freshness) blocked(now time.Time) (since time.Time, cause string) {
 }
 
 // next returns when blocked may change, or what follows from it, though nothing happens; zero for never.
-func (f *freshness) next(now time.Time, l cacheLimits) time.Time {
+func (f *freshness) next(now time.Time, l Limits) time.Time {
 	since, _ := f.blocked(now)
 	if since.IsZero() {
 		return time.Time{}

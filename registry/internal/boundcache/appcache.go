@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"context"
@@ -26,11 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
-	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// boundCache is the cache of one app. It differs from controller-runtime's in three ways:
+// Cache is the cache of one app. It differs from controller-runtime's in three ways:
 //
 //   - WaitForCacheSync waits until the cache runs, not until every informer of it has synced.
 //     controller-runtime's controllers wait for their own sources besides; waiting for all of
@@ -42,17 +41,17 @@ import (
 //
 // It also has a budget for what it holds (see budget). It calls the handlers and indexers that it is given as
 // informers do: a panic of one ends the process. So an app hands out its cache with the code of each module contained.
-type boundCache struct {
+type Cache struct {
 	cache.Cache
-	options cacheOptions
+	options Options
 	budget  *budget
 	readers readers
 
 	// inner makes a cache of what a filter selects, within the same budget.
-	inner    func(filter, func(func())) (*boundCache, error)
-	alike    map[string]*boundCache // the filtered caches by kind and selection
-	filters  filters                // the caches of modules with filters
-	filtered string                 // what a filtered cache selects, as a part of a sentence; empty for all objects
+	inner    func(Filter, func(func())) (*Cache, error)
+	alike    map[string]*Cache // the filtered caches by kind and selection
+	filters  filters           // the caches of modules with filters
+	filtered string            // what a filtered cache selects, as a part of a sentence; empty for all objects
 
 	indexed  sync.Map           // indexes by what indexOf calls them, also those of modules
 	indexing singleflight.Group // of the hub's own: adding one may ask the remote what it serves
@@ -61,20 +60,20 @@ type boundCache struct {
 	running chan struct{}
 }
 
-// cacheOptions are what the cache of an app needs of the app.
-type cacheOptions struct {
+// Options are what the cache of an app needs of the app.
+type Options struct {
 	// Context ends with the app: nothing waits for the cache after that.
 	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
 	Scheme  *runtime.Scheme
 	Log     logr.Logger
-	Limits  cacheLimits
+	Limits  Limits
 	// Timeout is how long a read waits for an informer.
 	Timeout time.Duration
 	// Meter counts what responses of the app become in memory.
 	Meter *meter.Limiter
 
 	// Blocked is called with why the objects of a type cannot be had, and with the zero block when they can.
-	Blocked func(what string, why block)
+	Blocked func(what string, why Block)
 	// Missed is called when the API server refuses to list or watch a type, or does not serve it.
 	Missed func()
 	// Stale is called when an informer may have become stale, or is no longer.
@@ -92,8 +91,8 @@ type cacheOptions struct {
 	Decode func(ctx context.Context, what string, call func(context.Context) error) error
 }
 
-// cacheLimits limit the cache of an app.
-type cacheLimits struct {
+// Limits limit the cache of an app.
+type Limits struct {
 	// MaxObjects and MaxBytes are the budget.
 	MaxObjects, MaxBytes int64
 	// StaleAfter is for how long an informer may be unable to list and watch before it is stale. StaleTolerance is
@@ -103,42 +102,42 @@ type cacheLimits struct {
 	Refresh time.Duration
 }
 
-// block says why the objects of a type cannot be had. The zero block says that they can.
-type block struct {
-	cause   blockCause
-	message string
+// Block says why the objects of a type cannot be had. The zero block says that they can.
+type Block struct {
+	Cause   Cause
+	Message string
 }
 
-// blockCause is a kind of block. A larger one needs more of an operator.
-type blockCause int
+// Cause is a kind of block. A larger one needs more of an operator.
+type Cause int
 
 const (
-	_ blockCause = iota
+	_ Cause = iota
 	// missing: the remote does not serve the type. Nothing is wrong, it may be installed.
-	missing
+	Missing
 	// failing: lists or watches fail in a way that may pass.
 	failing
 	// denied: the API server refuses to list or watch.
-	denied
+	Denied
 )
 
-// newBoundCache makes the cache of an app.
-func newBoundCache(config *rest.Config, o cache.Options, with cacheOptions) (*boundCache, error) {
+// New makes the cache of an app.
+func New(config *rest.Config, o cache.Options, with Options) (*Cache, error) {
 	b := newBudget(with)
 	all, err := newCacheOf("", config, o, b)
 	if err != nil {
 		return nil, err
 	}
 	namespaces := slices.Sorted(maps.Keys(o.DefaultNamespaces))
-	all.filters, all.alike = filters{}, map[string]*boundCache{}
-	all.inner = func(f filter, call func(func())) (*boundCache, error) {
+	all.filters, all.alike = filters{}, map[string]*Cache{}
+	all.inner = func(f Filter, call func(func())) (*Cache, error) {
 		return newCacheOf(" ("+f.String()+")", config, f.in(o, namespaces, call), b)
 	}
 	return all, nil
 }
 
-func newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget) (*boundCache, error) {
-	c := &boundCache{filtered: filtered, options: b.options, budget: b, running: make(chan struct{})}
+func newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget) (*Cache, error) {
+	c := &Cache{filtered: filtered, options: b.options, budget: b, running: make(chan struct{})}
 	o.NewInformer = b.newInformerOf(filtered)
 	o.DefaultWatchErrorHandler = func(_ context.Context, r *toolscache.Reflector, err error) {
 		c.watchFailed(r.TypeDescription(), err)
@@ -149,7 +148,7 @@ func newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget
 }
 
 // Start runs the cache until ctx ends.
-func (c *boundCache) Start(ctx context.Context) error {
+func (c *Cache) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -165,7 +164,7 @@ func (c *boundCache) Start(ctx context.Context) error {
 }
 
 // begin notes that the cache runs, and reports whether it does so for the first time.
-func (c *boundCache) begin() (first bool) {
+func (c *Cache) begin() (first bool) {
 	c.once.Do(func() {
 		close(c.running)
 		first = true
@@ -175,7 +174,7 @@ func (c *boundCache) begin() (first bool) {
 
 // WaitForCacheSync waits until the cache runs, and reports whether it does. At the end of the
 // app it reports that, too, to let the manager get on with stopping.
-func (c *boundCache) WaitForCacheSync(ctx context.Context) bool {
+func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-c.running:
 		return true
@@ -187,9 +186,9 @@ func (c *boundCache) WaitForCacheSync(ctx context.Context) bool {
 }
 
 // GetInformer returns the informer for the object's kind.
-func (c *boundCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformer(ctx, obj, notBlocking(opts)...)
-	c.note(c.what(obj), err)
+	c.note(c.TypeOf(obj), err)
 	if err != nil {
 		return nil, err
 	}
@@ -197,28 +196,28 @@ func (c *boundCache) GetInformer(ctx context.Context, obj client.Object, opts ..
 }
 
 // GetInformerForKind returns the informer for the kind.
-func (c *boundCache) GetInformerForKind(
+func (c *Cache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformerForKind(ctx, gvk, notBlocking(opts)...)
-	c.note(c.whatOf(gvk), err)
+	c.note(c.TypeOfKind(gvk), err)
 	if err != nil {
 		return nil, err
 	}
 	return informer, c.awaitSync(ctx, informer, opts)
 }
 
-// kind names the kind of an object for people.
-func (c *boundCache) kind(obj runtime.Object) string { return kindOf(c.options.Scheme, obj) }
+// KindOf names the kind of an object for people.
+func (c *Cache) KindOf(obj runtime.Object) string { return kindOf(c.options.Scheme, obj) }
 
-// what names the type of an object in this cache, as Options.Blocked gets it.
-func (c *boundCache) what(obj runtime.Object) string { return typeOf(obj) + c.filtered }
+// TypeOf names the type of an object in this cache, as Options.Blocked gets it.
+func (c *Cache) TypeOf(obj runtime.Object) string { return typeOf(obj) + c.filtered }
 
-// whatOf is what for a kind.
-func (c *boundCache) whatOf(gvk schema.GroupVersionKind) string { return gvk.String() + c.filtered }
+// TypeOfKind is what for a kind.
+func (c *Cache) TypeOfKind(gvk schema.GroupVersionKind) string { return gvk.String() + c.filtered }
 
 // IndexField adds an index to the informer for the object's kind.
-func (c *boundCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	if err := c.Cache.IndexField(ctx, obj, field, extract); err != nil {
 		return err
 	}
@@ -226,9 +225,9 @@ func (c *boundCache) IndexField(ctx context.Context, obj client.Object, field st
 	return nil
 }
 
-// indexOnce adds an index to the informer for the object's kind, unless it is there. Several parts of the hub may want the
+// IndexOnce adds an index to the informer for the object's kind, unless it is there. Several parts of the hub may want the
 // same index of a remote; the first one's is the one that they all get.
-func (c *boundCache) indexOnce(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+func (c *Cache) IndexOnce(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	name := c.indexOf(obj, field)
 	_, err, _ := c.indexing.Do(name, func() (any, error) {
 		if _, known := c.indexed.Load(name); known {
@@ -240,8 +239,8 @@ func (c *boundCache) indexOnce(ctx context.Context, obj client.Object, field str
 }
 
 // indexOf names an index. Metadata have informers of their own.
-func (c *boundCache) indexOf(obj client.Object, field string) string {
-	return fmt.Sprintf("%s of %T of %s", field, obj, c.kind(obj))
+func (c *Cache) indexOf(obj client.Object, field string) string {
+	return fmt.Sprintf("%s of %T of %s", field, obj, c.KindOf(obj))
 }
 
 func notBlocking(opts []cache.InformerGetOption) []cache.InformerGetOption {
@@ -250,7 +249,7 @@ func notBlocking(opts []cache.InformerGetOption) []cache.InformerGetOption {
 
 // awaitSync waits until an informer has its initial objects, unless opts say not to. controller-runtime
 // would look every 100 ms, which adds up when many apps start.
-func (c *boundCache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.InformerGetOption) error {
+func (c *Cache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.InformerGetOption) error {
 	var o cache.InformerGetOptions
 	for _, one := range opts {
 		one(&o)
@@ -266,13 +265,13 @@ func (c *boundCache) awaitSync(ctx context.Context, i cache.Informer, opts []cac
 	}
 }
 
-func (c *boundCache) note(what string, err error) {
+func (c *Cache) note(what string, err error) {
 	if meta.IsNoMatchError(err) {
-		c.options.Blocked(what, block{missing, "the remote does not serve the API: " + err.Error()})
+		c.options.Blocked(what, Block{Missing, "the remote does not serve the API: " + err.Error()})
 		return
 	}
 	if err == nil {
-		c.options.Blocked(what, block{})
+		c.options.Blocked(what, Block{})
 	}
 }
 
@@ -298,25 +297,25 @@ func kindOf(s *runtime.Scheme, obj runtime.Object) string {
 }
 
 // Get reads one object. It waits at most the app's request timeout for an informer to sync.
-func (c *boundCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	c.readBy(c.options.Reader(ctx), obj)
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	c.NoteReader(c.options.Reader(ctx), obj)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.Get(ctx, key, obj, opts...) })
 }
 
 // List reads objects. It waits at most the app's request timeout for an informer to sync.
-func (c *boundCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	c.readBy(c.options.Reader(ctx), list)
+func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	c.NoteReader(c.options.Reader(ctx), list)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
 }
 
-// readBy notes that a module reads objects: the first read starts their informer.
-func (c *boundCache) readBy(module string, obj runtime.Object) {
+// NoteReader notes that a module reads objects: the first read starts their informer.
+func (c *Cache) NoteReader(module string, obj runtime.Object) {
 	if module != "" && c.readers.add(readerOf(module, obj)) {
-		c.budget.watchedBy(c.kind(obj), module)
+		c.budget.watchedBy(c.KindOf(obj), module)
 	}
 }
 
-func (c *boundCache) read(ctx context.Context, read func(context.Context) error) error {
+func (c *Cache) read(ctx context.Context, read func(context.Context) error) error {
 	if c.options.Context.Err() != nil {
 		return context.Cause(c.options.Context)
 	}
@@ -338,7 +337,7 @@ func (c *boundCache) read(ctx context.Context, read func(context.Context) error)
 	}
 }
 
-func (c *boundCache) isRunning() bool {
+func (c *Cache) isRunning() bool {
 	select {
 	case <-c.running:
 		return true
@@ -349,7 +348,7 @@ func (c *boundCache) isRunning() bool {
 
 // watchFailed is told by an informer that it could not list or watch. The informer goes on
 // trying; the app notes what is in its way, unless it is only that a watch came to its end.
-func (c *boundCache) watchFailed(kind string, err error) {
+func (c *Cache) watchFailed(kind string, err error) {
 	what := kind + c.filtered
 	c.options.Log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err))
 	switch {
@@ -359,48 +358,28 @@ func (c *boundCache) watchFailed(kind string, err error) {
 		if explained := (*explainedError)(nil); errors.As(err, &explained) {
 			message = explained.why
 		}
-		c.options.Blocked(what, block{denied, message})
+		c.options.Blocked(what, Block{Denied, message})
 		c.options.Missed()
 	case apierrors.IsNotFound(err):
-		c.options.Blocked(what, block{missing, "the remote does not serve the API of " + kind})
+		c.options.Blocked(what, Block{Missing, "the remote does not serve the API of " + kind})
 		c.options.Missed()
 	default:
 		_, message := kubeconfig.Classify(err)
-		c.options.Blocked(what, block{failing, "cannot watch " + what + ": " + message})
+		c.options.Blocked(what, Block{failing, "cannot watch " + what + ": " + message})
 	}
 }
 
-// watchedBy notes that a module watches a kind, to be able to name it when there are too many objects.
-func (c *boundCache) watchedBy(kind, module string) { c.budget.watchedBy(kind, module) }
+// NoteWatcher notes that a module watches a kind, to be able to name it when there are too many objects.
+func (c *Cache) NoteWatcher(kind, module string) { c.budget.watchedBy(kind, module) }
 
-// held returns what the informers held at the last count, added up by kind.
-func (c *boundCache) held() map[string]tally { return c.budget.byKind() }
+// Held returns what the informers held at the last count, added up by kind.
+func (c *Cache) Held() map[string]Amount { return c.budget.byKind() }
 
-// stale returns the informers that are stale, one for each kind: that which has been blocked for longest.
-func (c *boundCache) stale(now time.Time) []informer { return c.budget.stale(now) }
+// Stale returns the informers that are stale, one for each kind: that which has been blocked for longest.
+func (c *Cache) Stale(now time.Time) []InformerStatus { return c.budget.stale(now) }
 
-// figures returns what the metrics have of the cache.
-func (c *boundCache) figures() telemetry.Cache {
-	return telemetry.Cache{
-		Held: func() []telemetry.Held {
-			var all []telemetry.Held
-			for kind, t := range c.held() {
-				all = append(all, telemetry.Held{Kind: kind, Objects: t.objects, Bytes: t.bytes})
-			}
-			return all
-		},
-		Stale: func() []string {
-			var kinds []string
-			for _, one := range c.stale(time.Now()) {
-				kinds = append(kinds, one.kind)
-			}
-			return kinds
-		},
-	}
-}
-
-// lagsFor returns the first informer of a module that is not synced or stale, and whether there is one: what its store
+// LagsFor returns the first informer of a module that is not synced or stale, and whether there is one: what its store
 // lacks may be there.
-func (c *boundCache) lagsFor(module string, now time.Time) (informer, bool) {
+func (c *Cache) LagsFor(module string, now time.Time) (InformerStatus, bool) {
 	return c.budget.lagsFor(module, now)
 }

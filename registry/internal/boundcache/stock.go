@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"context"
@@ -23,28 +23,28 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// stock is an informer that knows how much it holds.
+// Informer is an informer that knows how much it holds.
 //
 // Its transform sees every object on its way into the informer; in it objects are counted and rid of
 // their managedFields. An object that is streamed (WatchList) passes it twice, when it arrives and
 // again when the whole list goes into the store. What still has managedFields passes for the first
 // time. Of an object that never had any nobody can tell, so that such objects count half while they
 // stream in.
-type stock struct {
+type Informer struct {
 	toolscache.SharedIndexInformer
 	budget *budget
 	kind   string
 	what   string                   // as client-go names it
 	inner  toolscache.TransformFunc // what others want done with an object; may be nil
-	last   atomic.Pointer[tally]    // the last count; nil before the first one
+	last   atomic.Pointer[Amount]   // the last count; nil before the first one
 	// bookmarks says that the API server sends bookmarks of the kind, so that silence means something.
 	bookmarks atomic.Bool
 
 	mu          sync.Mutex // protects the fields; held for a few instructions
 	streaming   bool       // the list in progress, or the last one, was streamed
 	since       string     // the resource version at its beginning
-	fresh, bare tally      // objects with and without managedFields since then
-	sample      tally      // those that have been weighed
+	fresh, bare Amount     // objects with and without managedFields since then
+	sample      Amount     // those that have been weighed
 	pages       pages      // of the list that comes in
 	follows     freshness
 	vain        int    // streamed lists in a row that ended at once
@@ -52,13 +52,13 @@ type stock struct {
 }
 
 // SetTransform sets what is done with every object besides counting it.
-func (s *stock) SetTransform(f toolscache.TransformFunc) error {
+func (s *Informer) SetTransform(f toolscache.TransformFunc) error {
 	s.inner = f
 	return s.SharedIndexInformer.SetTransform(s.take)
 }
 
 // take is called with every object on its way into the informer.
-func (s *stock) take(obj any) (any, error) {
+func (s *Informer) take(obj any) (any, error) {
 	fresh := stripManagedFields(obj)
 	if s.inner != nil {
 		var err error
@@ -72,7 +72,7 @@ func (s *stock) take(obj any) (any, error) {
 
 // transform calls the transform that the informer was given. If it panics, the object stays as it is
 // and the app ends. Transforms come with the options of the cache, so that there is no module to name.
-func (s *stock) transform(obj any) (any, error) {
+func (s *Informer) transform(obj any) (any, error) {
 	out := obj
 	err := panics.Catch(func() (err error) {
 		out, err = s.inner(obj)
@@ -87,18 +87,18 @@ func (s *stock) transform(obj any) (any, error) {
 }
 
 // add counts an object, and returns by how much the stock has grown at most.
-func (s *stock) add(obj any, fresh bool) (objects, bytes int64) {
+func (s *Informer) add(obj any, fresh bool) (objects, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.arrived()
-	one := tally{1, s.weigh(obj)}
+	one := Amount{1, s.weigh(obj)}
 	if fresh {
-		s.fresh = s.fresh.plus(one)
+		s.fresh = s.fresh.Plus(one)
 	} else {
-		s.bare = s.bare.plus(one)
+		s.bare = s.bare.Plus(one)
 	}
 	now := s.arrived()
-	return now.objects - before.objects, now.bytes - before.bytes
+	return now.Objects - before.Objects, now.Bytes - before.Bytes
 }
 
 // Which objects are weighed on their way into the informer: the first ones, and a random sample of the
@@ -111,26 +111,26 @@ const (
 // weigh returns the weight of an object, or what objects weigh on average. An app that has taken in a good
 // part of what it may keep has every one of its objects weighed: a remote that knows how they are sampled
 // could send large ones among many small ones. The caller holds the lock.
-func (s *stock) weigh(obj any) int64 {
-	if s.sample.objects >= sampleAll && rand.Uint32N(sampleOneIn) > 0 && !s.budget.isLarge() {
-		return s.sample.bytes / s.sample.objects
+func (s *Informer) weigh(obj any) int64 {
+	if s.sample.Objects >= sampleAll && rand.Uint32N(sampleOneIn) > 0 && !s.budget.isLarge() {
+		return s.sample.Bytes / s.sample.Objects
 	}
 	weight := meter.Sizeof(obj)
-	s.sample = s.sample.plus(tally{1, weight})
+	s.sample = s.sample.Plus(Amount{1, weight})
 	return weight
 }
 
 // arrived is what has come since the beginning of the last list. The caller holds the lock.
-func (s *stock) arrived() tally {
-	sum := s.fresh.plus(s.bare)
+func (s *Informer) arrived() Amount {
+	sum := s.fresh.Plus(s.bare)
 	if s.streaming {
-		return tally{max(s.fresh.objects, sum.objects/2), max(s.fresh.bytes, sum.bytes/2)}
+		return Amount{max(s.fresh.Objects, sum.Objects/2), max(s.fresh.Bytes, sum.Bytes/2)}
 	}
 	return sum
 }
 
 // counting returns lw with its lists noticed.
-func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
+func (s *Informer) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 	inner := toolscache.ToListerWatcherWithContext(lw)
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (list runtime.Object, err error) {
@@ -147,7 +147,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			s.notePanic(err)
 			s.listed(ctx, err)
 			if err == nil {
-				s.budget.options.Blocked(s.what, block{})
+				s.budget.options.Blocked(s.what, Block{})
 				err = s.notePage(list, o.Continue != "")
 			}
 			return list, err
@@ -164,7 +164,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 			if err != nil {
 				return nil, s.refused(ctx, s.explained(err), streams && o.ResourceVersion == "")
 			}
-			s.budget.options.Blocked(s.what, block{})
+			s.budget.options.Blocked(s.what, Block{})
 			s.watching()
 			return &drained{Interface: w, ended: s.watchEnded}, nil
 		},
@@ -173,7 +173,7 @@ func (s *stock) counting(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 
 // notePanic logs the panic of a decoder. Whatever makes one panic came from the remote, which is shown
 // to be unable to deliver these objects.
-func (s *stock) notePanic(err error) {
+func (s *Informer) notePanic(err error) {
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		s.budget.options.Log.Error(err, "A list could not be decoded", "kind", s.kind, "stack", string(panicked.Stack))
@@ -181,16 +181,16 @@ func (s *stock) notePanic(err error) {
 }
 
 // begin notes the beginning of a list.
-func (s *stock) begin(streaming bool) {
+func (s *Informer) begin(streaming bool) {
 	since := s.LastSyncResourceVersion()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streaming, s.since = streaming, since
-	s.fresh, s.bare = tally{}, tally{}
+	s.fresh, s.bare = Amount{}, Amount{}
 }
 
 // listing reports whether a list is on its way into the store.
-func (s *stock) listing() bool {
+func (s *Informer) listing() bool {
 	if !s.HasSynced() {
 		return true
 	}
@@ -204,20 +204,20 @@ func (s *stock) listing() bool {
 const sampleStored = 256
 
 // count counts what the informer holds.
-func (s *stock) count() tally {
+func (s *Informer) count() Amount {
 	listing, stored := s.listing(), s.GetStore().List()
-	sum, sample := tally{objects: int64(len(stored))}, len(stored)
+	sum, sample := Amount{Objects: int64(len(stored))}, len(stored)
 	if !s.budget.isLarge() {
 		sample = min(sample, sampleStored)
 	}
 	if sample > 0 {
-		sum.bytes = meter.Sizeof(stored[:sample]...) * sum.objects / int64(sample) // a store lists in random order
+		sum.Bytes = meter.Sizeof(stored[:sample]...) * sum.Objects / int64(sample) // a store lists in random order
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if listing {
 		arrived := s.arrived()
-		sum = tally{max(sum.objects, arrived.objects), max(sum.bytes, arrived.bytes)}
+		sum = Amount{max(sum.Objects, arrived.Objects), max(sum.Bytes, arrived.Bytes)}
 	}
 	s.last.Store(&sum)
 	return sum
@@ -242,22 +242,22 @@ func stripManagedFields(obj any) bool {
 	return false
 }
 
-// users returns the modules that use the informer.
-func (s *stock) users() []string {
+// Users returns the modules that use the informer.
+func (s *Informer) Users() []string {
 	s.budget.mu.Lock()
 	defer s.budget.mu.Unlock()
 	return slices.Clone(s.budget.watchers[s.kind])
 }
 
-// explain notes why the request under way was refused for lack of permissions; an empty text if that is not known.
-func (s *stock) explain(why string) {
+// Explain notes why the request under way was refused for lack of permissions; an empty text if that is not known.
+func (s *Informer) Explain(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.explanation = why
 }
 
 // explained returns the error of a list or watch, with the explanation if it was refused for lack of permissions.
-func (s *stock) explained(err error) error {
+func (s *Informer) explained(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}

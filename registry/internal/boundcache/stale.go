@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 // report errors to nobody who would know the time: each retries on its own, and reads from its store go on.
 
 // note changes what is known of the informer's freshness, and has it looked at when it matters.
-func (s *stock) note(change func(f *freshness, now time.Time)) {
+func (s *Informer) note(change func(f *freshness, now time.Time)) {
 	now := time.Now()
 	s.mu.Lock()
 	before, _ := s.follows.blocked(now)
@@ -35,7 +35,7 @@ func (s *stock) note(change func(f *freshness, now time.Time)) {
 }
 
 // listed notes the outcome of a list. The end of the informer is none.
-func (s *stock) listed(ctx context.Context, err error) {
+func (s *Informer) listed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -46,7 +46,7 @@ func (s *stock) listed(ctx context.Context, err error) {
 //
 // A reflector that is told of an expired version by a request for the newest one asks again at once, without end. It
 // is told something else, lists, and then waits before it tries again.
-func (s *stock) refused(ctx context.Context, err error, newest bool) error {
+func (s *Informer) refused(ctx context.Context, err error, newest bool) error {
 	if ctx.Err() != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ const maxVain = 3
 
 // mayStream returns an error if a list had better not be streamed from the newest version: a reflector whose stream
 // ends at once with an event of an expired version begins the next one at once, too.
-func (s *stock) mayStream(version string) error {
+func (s *Informer) mayStream(version string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version == "" && s.vain >= maxVain {
@@ -77,13 +77,13 @@ func (s *stock) mayStream(version string) error {
 }
 
 // watching notes that a watch was accepted.
-func (s *stock) watching() {
+func (s *Informer) watching() {
 	version := s.LastSyncResourceVersion()
 	s.note(func(f *freshness, now time.Time) { f.watching(version, now) })
 }
 
 // watchEnded notes that the watch has ended.
-func (s *stock) watchEnded() {
+func (s *Informer) watchEnded() {
 	version := s.LastSyncResourceVersion()
 	s.note(func(f *freshness, now time.Time) {
 		s.vain++
@@ -96,20 +96,20 @@ func (s *stock) watchEnded() {
 
 // Silent implements transport.WatchObserver. An API server without a watch cache for the kind sends no bookmarks, as kube-apiserver
 // for Events: its silence means nothing.
-func (s *stock) Silent() {
+func (s *Informer) Silent() {
 	if s.bookmarks.Load() {
 		s.note((*freshness).fellSilent)
 	}
 }
 
 // AwaitsBookmarks implements transport.WatchObserver.
-func (s *stock) AwaitsBookmarks() bool { return !s.bookmarks.Load() }
+func (s *Informer) AwaitsBookmarks() bool { return !s.bookmarks.Load() }
 
 // SendsBookmarks implements transport.WatchObserver.
-func (s *stock) SendsBookmarks() { s.bookmarks.Store(true) }
+func (s *Informer) SendsBookmarks() { s.bookmarks.Store(true) }
 
 // Received implements transport.WatchObserver.
-func (s *stock) Received() {
+func (s *Informer) Received() {
 	s.mu.Lock()
 	first := !s.follows.heard
 	s.mu.Unlock()
@@ -141,60 +141,60 @@ func causeOf(err error) string {
 	return message
 }
 
-// informer is what is known of an informer of an app.
-type informer struct {
-	kind    string
-	modules []string // that started it or read from it, sorted
+// InformerStatus is what is known of an informer of an app.
+type InformerStatus struct {
+	Kind    string
+	Modules []string // that started it or read from it, sorted
 	synced  bool     // it had all initial objects once
-	since   time.Time
-	cause   string // why it has been unable to list and watch since then; empty if it is not known to be
+	Since   time.Time
+	Cause   string // why it has been unable to list and watch since then; empty if it is not known to be
 }
 
 // informers returns what is known of the informers, in the order of their kinds.
-func (b *budget) informers(now time.Time) []informer {
-	var all []informer
+func (b *budget) informers(now time.Time) []InformerStatus {
+	var all []InformerStatus
 	for _, s := range b.inUse() {
-		one := informer{kind: s.kind, synced: s.HasSynced()}
+		one := InformerStatus{Kind: s.kind, synced: s.HasSynced()}
 		s.mu.Lock()
-		one.since, one.cause = s.follows.blocked(now)
+		one.Since, one.Cause = s.follows.blocked(now)
 		s.mu.Unlock()
 		all = append(all, one)
 	}
 	b.mu.Lock()
 	for i := range all {
-		all[i].modules = slices.Clone(b.watchers[all[i].kind])
+		all[i].Modules = slices.Clone(b.watchers[all[i].Kind])
 	}
 	b.mu.Unlock()
-	slices.SortStableFunc(all, func(x, y informer) int { return cmp.Compare(x.kind, y.kind) })
+	slices.SortStableFunc(all, func(x, y InformerStatus) int { return cmp.Compare(x.Kind, y.Kind) })
 	return all
 }
 
 // isStale reports whether the informer has been unable to list and watch for too long.
-func (i informer) isStale(now time.Time, l cacheLimits) bool {
-	return i.cause != "" && now.Sub(i.since) >= l.StaleAfter
+func (i InformerStatus) isStale(now time.Time, l Limits) bool {
+	return i.Cause != "" && now.Sub(i.Since) >= l.StaleAfter
 }
 
 // lagsFor returns the first informer of a module that is not synced or Stale, and whether there is one: what its store
 // lacks may be there.
-func (b *budget) lagsFor(module string, now time.Time) (informer, bool) {
+func (b *budget) lagsFor(module string, now time.Time) (InformerStatus, bool) {
 	for _, one := range b.informers(now) {
-		if slices.Contains(one.modules, module) && (!one.synced || one.isStale(now, b.options.Limits)) {
+		if slices.Contains(one.Modules, module) && (!one.synced || one.isStale(now, b.options.Limits)) {
 			return one, true
 		}
 	}
-	return informer{}, false
+	return InformerStatus{}, false
 }
 
 // stale returns the informers that are Stale, one for each kind: that which has been blocked for longest.
-func (b *budget) stale(now time.Time) []informer {
-	kinds := map[string]informer{}
+func (b *budget) stale(now time.Time) []InformerStatus {
+	kinds := map[string]InformerStatus{}
 	for _, one := range b.informers(now) {
-		worst, known := kinds[one.kind]
-		if one.isStale(now, b.options.Limits) && (!known || one.since.Before(worst.since)) {
-			kinds[one.kind] = one
+		worst, known := kinds[one.Kind]
+		if one.isStale(now, b.options.Limits) && (!known || one.Since.Before(worst.Since)) {
+			kinds[one.Kind] = one
 		}
 	}
-	return slices.SortedFunc(maps.Values(kinds), func(x, y informer) int { return cmp.Compare(x.kind, y.kind) })
+	return slices.SortedFunc(maps.Values(kinds), func(x, y InformerStatus) int { return cmp.Compare(x.Kind, y.Kind) })
 }
 
 // lookAtInformers tells the actor that an informer may have become Stale, or is no longer, now and whenever that may
@@ -217,12 +217,12 @@ func (b *budget) lookAtInformers() {
 	b.options.Stale()
 }
 
-// says says what is wrong with the informer.
-func (i informer) says() string {
-	text := "the cached objects of " + i.kind + " are stale: they cannot be listed and watched since " +
-		i.since.UTC().Format(time.RFC3339)
-	if len(i.modules) > 1 {
-		text += " (used by " + strings.Join(i.modules, ", ") + ")"
+// Message says what is wrong with the informer.
+func (i InformerStatus) Message() string {
+	text := "the cached objects of " + i.Kind + " are stale: they cannot be listed and watched since " +
+		i.Since.UTC().Format(time.RFC3339)
+	if len(i.Modules) > 1 {
+		text += " (used by " + strings.Join(i.Modules, ", ") + ")"
 	}
-	return text + ". " + i.cause
+	return text + ". " + i.Cause
 }

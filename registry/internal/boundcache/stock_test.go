@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func TestStock_WeighsWhatALiarSends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := meter.NewLimiter(nil, keep)
-			s := &stock{budget: &budget{options: cacheOptions{Meter: in}, maxBytes: keep}, streaming: c.streaming}
+			s := &Informer{budget: &budget{options: Options{Meter: in}, maxBytes: keep}, streaming: c.streaming}
 			var noticed, real int64
 			c.send(func(one *corev1.ConfigMap) {
 				in.Taken.Add(meter.Sizeof(one)) // as the meters do before it is decoded
@@ -102,7 +102,7 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 		o.Limits.MaxObjects = most
 		o.Fail = func(error) { failed = true }
 		budget := newBudget(o)
-		informer, _ := budget.newInformer(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, toolscache.Indexers{}).(*stock)
+		informer, _ := budget.newInformer(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, toolscache.Indexers{}).(*Informer)
 		informer.begin(false)
 		arrived := 0
 		go func() {
@@ -134,13 +134,13 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 }
 
 // someOptions returns options of a cache with the usual limits.
-func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) cacheOptions {
-	return cacheOptions{
+func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Options {
+	return Options{
 		Context: ctx, Scheme: s, Meter: m,
-		Limits: cacheLimits{
+		Limits: Limits{
 			MaxObjects: 100_000, MaxBytes: 256 << 20, StaleAfter: 30 * time.Second, StaleTolerance: 2 * time.Minute,
 			Refresh: 5 * time.Minute,
 		},
-		Blocked: func(string, block) {}, Missed: func() {}, Stale: func() {}, Arrived: func() {}, Fail: func(error) {},
+		Blocked: func(string, Block) {}, Missed: func() {}, Stale: func() {}, Arrived: func() {}, Fail: func(error) {},
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"testing"
@@ -141,7 +141,7 @@ func TestInformer_IsStale(t *testing.T) {
 	t.Parallel()
 	limits := someOptions(t.Context(), nil, nil).Limits
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	one := informer{kind: "Widget.example.dev", since: since, cause: "Why."}
+	one := InformerStatus{Kind: "Widget.example.dev", Since: since, Cause: "Why."}
 	for after, stale := range map[time.Duration]bool{
 		29 * time.Second: false, 30 * time.Second: true, 149 * time.Second: true, 150 * time.Second: true, time.Hour: true,
 	} {
@@ -150,7 +150,7 @@ func TestInformer_IsStale(t *testing.T) {
 		}
 	}
 	const message = "the cached objects of Widget.example.dev are stale: they cannot be listed and watched since 2026-01-01T00:00:00Z. Why."
-	if one.says() != message {
-		t.Errorf("it says %q", one.says())
+	if one.Message() != message {
+		t.Errorf("it says %q", one.Message())
 	}
 }

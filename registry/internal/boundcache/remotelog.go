@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 // RunWithContext runs the informer. What client-go logs in it is about the remote's answers, often in
 // the remote's own words and as often as the remote likes: a thousand lines a second, or a megabyte in
 // one. So it is bounded, and says which remote it is about.
-func (s *stock) RunWithContext(ctx context.Context) {
+func (s *Informer) RunWithContext(ctx context.Context) {
 	sink := &remoteSink{
 		inner: s.budget.options.Log.WithName("informer").WithValues("kind", s.kind).GetSink(),
 		limit: rate.NewLimiter(rate.Every(informerLogEvery), informerLogBurst),

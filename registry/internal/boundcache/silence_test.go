@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func TestStock_Silence(t *testing.T) {
 }
 
 // watchFor reads a watch of the informer to its end.
-func watchFor(t *testing.T, s *stock, minutes []string) {
+func watchFor(t *testing.T, s *Informer, minutes []string) {
 	t.Helper()
 	lines, body := io.Pipe()
 	base := sender(func(r *http.Request) (*http.Response, error) {
@@ -85,21 +85,21 @@ func watchFor(t *testing.T, s *stock, minutes []string) {
 	response.Body.Close()
 }
 
-func blockedNow(s *stock) (time.Time, string) {
+func blockedNow(s *Informer) (time.Time, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.follows.blocked(time.Now())
 }
 
 // someStock returns an informer that does not run, of an app that lasts as long as ctx.
-func someStock(t *testing.T, ctx context.Context) *stock { //nolint:revive // context-as-argument: the test comes first.
+func someStock(t *testing.T, ctx context.Context) *Informer { //nolint:revive // context-as-argument: the test comes first.
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	b := newBudget(someOptions(ctx, scheme, nil))
-	return b.newInformer(&toolscache.ListWatch{}, &corev1.Event{}, 0, toolscache.Indexers{}).(*stock)
+	return b.newInformer(&toolscache.ListWatch{}, &corev1.Event{}, 0, toolscache.Indexers{}).(*Informer)
 }
 
 // sender lets a function be a transport.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"sync"
@@ -15,24 +15,24 @@ import (
 
 // HasSyncedChecker tells when the informer has synced. It does at the end of the app, too: the caches of
 // several namespaces have goroutines that wait for nothing else.
-func (s *stock) HasSyncedChecker() toolscache.DoneChecker {
+func (s *Informer) HasSyncedChecker() toolscache.DoneChecker {
 	return s.untilEnd(s.SharedIndexInformer.HasSyncedChecker())
 }
 
 // AddEventHandler adds a handler.
-func (s *stock) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (s *Informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	return s.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler.
-func (s *stock) AddEventHandlerWithResyncPeriod(
+func (s *Informer) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return s.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
 // AddEventHandlerWithOptions adds a handler.
-func (s *stock) AddEventHandlerWithOptions(
+func (s *Informer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	handle, err := s.SharedIndexInformer.AddEventHandlerWithOptions(h, o)
@@ -43,7 +43,7 @@ func (s *stock) AddEventHandlerWithOptions(
 }
 
 // RemoveEventHandler removes a handler.
-func (s *stock) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
+func (s *Informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	if r, ok := handle.(*registration); ok {
 		handle = r.ResourceEventHandlerRegistration
 	}
@@ -53,7 +53,7 @@ func (s *stock) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistr
 // registration is a handler that was added to a stock.
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
-	stock *stock
+	stock *Informer
 }
 
 // HasSyncedChecker tells when the handler has been told of all initial objects, or the app has ended.
@@ -62,7 +62,7 @@ func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 }
 
 // untilEnd returns a checker that is done when c is or when the app has ended.
-func (s *stock) untilEnd(c toolscache.DoneChecker) toolscache.DoneChecker {
+func (s *Informer) untilEnd(c toolscache.DoneChecker) toolscache.DoneChecker {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

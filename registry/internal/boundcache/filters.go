@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"context"
@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// filter selects objects of a kind for one module, and which parts of them. It is the CacheFilter of the registry, which
+// Filter selects objects of a kind for one module, and which parts of them. It is the CacheFilter of the registry, which
 // documents it.
-type filter struct {
+type Filter struct {
 	Object     client.Object
 	Labels     labels.Selector
 	Fields     fields.Selector
@@ -32,7 +32,7 @@ type filter struct {
 }
 
 // String names what the filter selects.
-func (f filter) String() string {
+func (f Filter) String() string {
 	var parts []string
 	if f.Labels != nil && !f.Labels.Empty() {
 		parts = append(parts, "labels "+f.Labels.String())
@@ -50,7 +50,7 @@ func (f filter) String() string {
 }
 
 // check reports what is wrong with the filter itself.
-func (f filter) check() error {
+func (f Filter) check() error {
 	switch {
 	case f.Object == nil:
 		return errors.New("a cache filter has no Object: set an empty object of the kind")
@@ -64,8 +64,8 @@ func (f filter) check() error {
 	return nil
 }
 
-// checkFilters reports what is wrong with the filters of one module. The scheme may not know all kinds yet.
-func checkFilters(s *runtime.Scheme, all []filter) error {
+// CheckFilters reports what is wrong with the filters of one module. The scheme may not know all kinds yet.
+func CheckFilters(s *runtime.Scheme, all []Filter) error {
 	var problems []error
 	seen := map[string]bool{}
 	for _, f := range all {
@@ -94,16 +94,16 @@ func nameOfKind(obj client.Object) string {
 }
 
 // filters are the filtered caches of an app by the module that reads from them, and by kind.
-type filters map[string]map[schema.GroupVersionKind]*boundCache
+type filters map[string]map[schema.GroupVersionKind]*Cache
 
-// addFilters makes the filtered caches of a module, before the cache starts. call calls a Transform. A cache is shared with
+// AddFilters makes the filtered caches of a module, before the cache starts. call calls a Transform. A cache is shared with
 // other modules whose filters are alike.
-func (c *boundCache) addFilters(module string, filters []filter, call func(func())) error {
-	if err := checkFilters(c.options.Scheme, filters); err != nil {
+func (c *Cache) AddFilters(module string, filters []Filter, call func(func())) error {
+	if err := CheckFilters(c.options.Scheme, filters); err != nil {
 		return err
 	}
 	for _, f := range filters {
-		err := c.filters.add(module, f, c.options.Scheme, func(key string) (one *boundCache, err error) {
+		err := c.filters.add(module, f, c.options.Scheme, func(key string) (one *Cache, err error) {
 			if one = c.alike[key]; one != nil && f.Transform == nil {
 				return one, nil
 			}
@@ -119,13 +119,13 @@ func (c *boundCache) addFilters(module string, filters []filter, call func(func(
 }
 
 // add adds a filter of a module. newCache returns a cache for what key names.
-func (f filters) add(module string, one filter, s *runtime.Scheme, newCache func(key string) (*boundCache, error)) error {
+func (f filters) add(module string, one Filter, s *runtime.Scheme, newCache func(key string) (*Cache, error)) error {
 	kind, err := apiutil.GVKForObject(one.Object, s)
 	if err != nil {
 		return err
 	}
 	if f[module] == nil {
-		f[module] = map[schema.GroupVersionKind]*boundCache{}
+		f[module] = map[schema.GroupVersionKind]*Cache{}
 	}
 	if f[module][kind] != nil {
 		return fmt.Errorf("there are two cache filters of %s: one module has one filter per kind", kind)
@@ -135,9 +135,9 @@ func (f filters) add(module string, one filter, s *runtime.Scheme, newCache func
 }
 
 // all yields each cache once.
-func (f filters) all() iter.Seq[*boundCache] {
-	return func(yield func(*boundCache) bool) {
-		seen := map[*boundCache]bool{}
+func (f filters) all() iter.Seq[*Cache] {
+	return func(yield func(*Cache) bool) {
+		seen := map[*Cache]bool{}
 		for _, kinds := range f {
 			for _, one := range kinds {
 				if !seen[one] && !yield(one) {
@@ -150,7 +150,7 @@ func (f filters) all() iter.Seq[*boundCache] {
 }
 
 // in returns o with the filter, within the namespaces that the Cluster has. call calls the Transform.
-func (f filter) in(o cache.Options, cluster []string, call func(func())) cache.Options {
+func (f Filter) in(o cache.Options, cluster []string, call func(func())) cache.Options {
 	o.DefaultLabelSelector, o.DefaultFieldSelector = f.Labels, f.Fields
 	if f.Transform != nil {
 		o.DefaultTransform = transformWith(f.Transform, call)
@@ -190,42 +190,44 @@ func kindIn(s *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind, err
 	return kind, err
 }
 
-// isFiltered reports whether a module has filters.
-func (c *boundCache) isFiltered(module string) bool { return len(c.filters[module]) > 0 }
+// HasFilters reports whether a module has filters.
+func (c *Cache) HasFilters(module string) bool { return len(c.filters[module]) > 0 }
 
-// seenBy returns the cache from which a module reads objects, which is c unless the module has a filter.
-func (c *boundCache) seenBy(module string, obj runtime.Object) *boundCache {
-	if !c.isFiltered(module) {
+// For returns the cache from which a module reads objects, which is c unless the module has a filter.
+func (c *Cache) For(module string, obj runtime.Object) *Cache {
+	if !c.HasFilters(module) {
 		return c
 	}
 	kind, err := kindIn(c.options.Scheme, obj)
 	if err != nil {
 		return c // which returns the same error
 	}
-	return c.seenByKind(module, kind)
+	return c.ForKind(module, kind)
 }
 
-// seenByKind is seenBy for a kind.
-func (c *boundCache) seenByKind(module string, kind schema.GroupVersionKind) *boundCache {
+// ForKind is seenBy for a kind.
+func (c *Cache) ForKind(module string, kind schema.GroupVersionKind) *Cache {
 	if one := c.filters[module][kind]; one != nil {
 		return one
 	}
 	return c
 }
 
-// filteredReader reads what a module sees of the cache of an app. It outlives the life of the hub part that asked for it
-// first, and so knows no more of it than the name of the module.
+// ReaderFor returns a reader of what a module sees of the cache. It keeps nothing of the module but its name, because it
+// may outlive the life of the hub part that asked for it first.
+func (c *Cache) ReaderFor(module string) client.Reader { return filteredReader{c, module} }
+
 type filteredReader struct {
-	all    *boundCache
+	all    *Cache
 	module string
 }
 
 // Get reads one object.
 func (r filteredReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return r.all.seenBy(r.module, obj).Get(ctx, key, obj, opts...)
+	return r.all.For(r.module, obj).Get(ctx, key, obj, opts...)
 }
 
 // List reads objects.
 func (r filteredReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return r.all.seenBy(r.module, list).List(ctx, list, opts...)
+	return r.all.For(r.module, list).List(ctx, list, opts...)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // has another page would fill the hub's memory before that.
 type pages struct {
 	count int
-	tally
+	Amount
 }
 
 // maxPages bounds how often a list may go on. With 500 objects each they have more than any budget.
@@ -27,11 +27,11 @@ var errPages = errors.New("the list does not end: the API server always has anot
 
 // notePage takes note of a page. It fails the app and returns an error if the list is more than the
 // budget allows.
-func (s *stock) notePage(page runtime.Object, more bool) error {
-	sum := tally{objects: int64(meta.LenList(page))}
+func (s *Informer) notePage(page runtime.Object, more bool) error {
+	sum := Amount{Objects: int64(meta.LenList(page))}
 	if more || s.budget.isLarge() { // the objects of the first page are weighed on their way, too; see stock.take
 		_ = meta.EachListItem(page, func(obj runtime.Object) error { // It fails for nothing that is a list.
-			sum.bytes += meter.Sizeof(obj)
+			sum.Bytes += meter.Sizeof(obj)
 			return nil
 		})
 	}
@@ -40,7 +40,7 @@ func (s *stock) notePage(page runtime.Object, more bool) error {
 		s.pages = pages{}
 	}
 	s.pages.count++
-	s.pages.tally = s.pages.plus(sum)
+	s.pages.Amount = s.pages.Plus(sum)
 	now := s.pages
 	s.mu.Unlock()
 	if now.count > maxPages {
@@ -49,8 +49,8 @@ func (s *stock) notePage(page runtime.Object, more bool) error {
 	if now.count == 1 {
 		return nil // its objects are counted on their way; see stock.take
 	}
-	s.last.Store(&now.tally)
-	over := s.budget.exceeded(now.tally)
+	s.last.Store(&now.Amount)
+	over := s.budget.exceeded(now.Amount)
 	if over == nil {
 		return nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ import (
 // has arrived is only an upper bound; when that reaches the limit, everything is counted anew. An app
 // far below its limit thus pays a few additions per object.
 type budget struct {
-	options              cacheOptions
+	options              Options
 	maxObjects, maxBytes int64
 
 	objects, bytes           atomic.Int64 // upper bounds of what is held
@@ -39,7 +39,7 @@ type budget struct {
 	counting sync.Mutex // one count at a time; held while stores are read
 
 	mu       sync.Mutex // protects the fields; held for a few instructions
-	stocks   []*stock
+	stocks   []*Informer
 	watchers map[string][]string // by kind, the modules that watch it, sorted
 	timer    *time.Timer
 	counts   int         // how often the figures for metrics were taken, as far as it makes a difference
@@ -54,7 +54,7 @@ const (
 	refreshEvery = 30 * time.Second
 )
 
-func newBudget(o cacheOptions) *budget {
+func newBudget(o Options) *budget {
 	b := &budget{
 		options:    o,
 		maxObjects: o.Limits.MaxObjects, maxBytes: o.Limits.MaxBytes,
@@ -93,7 +93,7 @@ func (b *budget) newInformerOf(filtered string) func(
 	return func(
 		lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
-		return b.add(&stock{budget: b, kind: kindOf(b.options.Scheme, obj), what: typeOf(obj) + filtered}, lw, obj, resync, indexers)
+		return b.add(&Informer{budget: b, kind: kindOf(b.options.Scheme, obj), what: typeOf(obj) + filtered}, lw, obj, resync, indexers)
 	}
 }
 
@@ -105,7 +105,7 @@ func (b *budget) newInformer(
 }
 
 func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the stock.
-	s *stock, lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
+	s *Informer, lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
 	s.SharedIndexInformer = toolscache.NewSharedIndexInformer(s.counting(lw), obj, resync, indexers)
 	b.mu.Lock()
@@ -141,10 +141,10 @@ func (b *budget) recount() error {
 		return nil // somebody else has counted meanwhile
 	}
 	sum := b.count()
-	b.objects.Store(sum.objects)
-	b.bytes.Store(sum.bytes)
-	b.countObjects.Store(max(b.maxObjects, sum.objects+b.maxObjects/100))
-	b.countBytes.Store(max(b.maxBytes, sum.bytes+b.maxBytes/100))
+	b.objects.Store(sum.Objects)
+	b.bytes.Store(sum.Bytes)
+	b.countObjects.Store(max(b.maxObjects, sum.Objects+b.maxObjects/100))
+	b.countBytes.Store(max(b.maxBytes, sum.Bytes+b.maxBytes/100))
 	b.lookAgain()
 	return b.exceeded(sum)
 }
@@ -162,48 +162,48 @@ func (b *budget) lookAgain() {
 }
 
 // exceeded returns an error if the sum is too much.
-func (b *budget) exceeded(sum tally) error {
+func (b *budget) exceeded(sum Amount) error {
 	switch {
-	case sum.objects > b.maxObjects:
+	case sum.Objects > b.maxObjects:
 		return b.over(fmt.Sprintf("%d objects", b.maxObjects), "--max-objects-per-cluster",
-			func(t tally) int64 { return t.objects })
-	case sum.bytes > b.maxBytes:
+			func(t Amount) int64 { return t.Objects })
+	case sum.Bytes > b.maxBytes:
 		return b.over(fmt.Sprintf("%d MiB", b.maxBytes>>20), "--max-cache-bytes-per-cluster",
-			func(t tally) int64 { return t.bytes })
+			func(t Amount) int64 { return t.Bytes })
 	}
 	return nil
 }
 
-// tally is an amount of objects.
-type tally struct{ objects, bytes int64 }
+// Amount is an amount of objects.
+type Amount struct{ Objects, Bytes int64 }
 
-func (t tally) plus(u tally) tally { return tally{t.objects + u.objects, t.bytes + u.bytes} }
+func (t Amount) Plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
 
 // count counts what every informer holds.
-func (b *budget) count() tally {
-	var sum tally
+func (b *budget) count() Amount {
+	var sum Amount
 	for _, s := range b.inUse() {
-		sum = sum.plus(s.count())
+		sum = sum.Plus(s.count())
 	}
 	return sum
 }
 
 // inUse returns the stocks of the informers that have not been removed.
-func (b *budget) inUse() []*stock {
+func (b *budget) inUse() []*Informer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stocks = slices.DeleteFunc(b.stocks, func(s *stock) bool { return s.IsStopped() })
+	b.stocks = slices.DeleteFunc(b.stocks, func(s *Informer) bool { return s.IsStopped() })
 	return slices.Clone(b.stocks)
 }
 
 // byKind returns the figures of the last count, added up by kind.
-func (b *budget) byKind() map[string]tally {
+func (b *budget) byKind() map[string]Amount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	kinds := map[string]tally{}
+	kinds := map[string]Amount{}
 	for _, s := range b.stocks {
 		if last := s.last.Load(); last != nil {
-			kinds[s.kind] = kinds[s.kind].plus(*last)
+			kinds[s.kind] = kinds[s.kind].Plus(*last)
 		}
 	}
 	return kinds
@@ -211,7 +211,7 @@ func (b *budget) byKind() map[string]tally {
 
 // over says that the limit is exceeded, and what to do. The text stays the same as long as the
 // problem does.
-func (b *budget) over(limit, flag string, amount func(tally) int64) error {
+func (b *budget) over(limit, flag string, amount func(Amount) int64) error {
 	kinds := b.byKind()
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(kinds)), func(x, y string) int {
 		return cmp.Compare(amount(kinds[x]), amount(kinds[y]))
@@ -220,11 +220,11 @@ func (b *budget) over(limit, flag string, amount func(tally) int64) error {
 	watchers := slices.Clone(b.watchers[most])
 	b.mu.Unlock()
 	what := fmt.Sprintf("the cache would hold more than %s, most of them %s (about %d of %d KiB each)",
-		limit, most, roughly(kinds[most].objects), roughly(kinds[most].bytes/max(kinds[most].objects, 1)/1024+1))
+		limit, most, roughly(kinds[most].Objects), roughly(kinds[most].Bytes/max(kinds[most].Objects, 1)/1024+1))
 	if len(watchers) > 1 {
 		what += ", watched by " + strings.Join(watchers, ", ")
 	}
-	over := &overBudgetError{text: fmt.Sprintf(
+	over := &OverBudgetError{text: fmt.Sprintf(
 		"%s; raise %s of the hub, limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only", what, flag)}
 	if len(watchers) > 0 {
 		over.Module = watchers[0]
@@ -232,8 +232,8 @@ func (b *budget) over(limit, flag string, amount func(tally) int64) error {
 	return over
 }
 
-// overBudgetError says that the cache of an app would hold more than its budget.
-type overBudgetError struct {
+// OverBudgetError says that the cache of an app would hold more than its budget.
+type OverBudgetError struct {
 	// Module is a module that watches the objects of which there are most; empty if there is none.
 	Module string
 
@@ -241,7 +241,7 @@ type overBudgetError struct {
 }
 
 // Error says which limit is exceeded, and what to do.
-func (e *overBudgetError) Error() string { return e.text }
+func (e *OverBudgetError) Error() string { return e.text }
 
 // roughly rounds to the first digit.
 func roughly(n int64) int64 {
@@ -259,7 +259,7 @@ func (b *budget) schedule() {
 	if b.options.Context.Err() != nil {
 		return
 	}
-	if slices.ContainsFunc(b.stocks, func(s *stock) bool { return s.last.Load() == nil }) {
+	if slices.ContainsFunc(b.stocks, func(s *Informer) bool { return s.last.Load() == nil }) {
 		b.counts = 0
 	}
 	b.timer.Reset(min(refreshAfter(b.counts), b.options.Limits.Refresh))

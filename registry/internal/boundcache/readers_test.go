@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"testing"
@@ -43,8 +43,8 @@ func TestReaders(t *testing.T) {
 // A read of the cache notes its reader for little: a module may read thousands of objects in a reconcile.
 func TestAppCache_ReadsAreCheap(t *testing.T) {
 	c, obj := cacheOfReads(t)
-	c.readBy(readingModule, obj)
-	if n := testing.AllocsPerRun(100, func() { c.readBy(readingModule, obj) }); n > 0 {
+	c.NoteReader(readingModule, obj)
+	if n := testing.AllocsPerRun(100, func() { c.NoteReader(readingModule, obj) }); n > 0 {
 		t.Errorf("a read allocates %g times", n)
 	}
 	if watchers := c.budget.watchers["Deployment.apps"]; len(watchers) != 1 || watchers[0] != readingModule {
@@ -58,7 +58,7 @@ func BenchmarkAppCache_ReadBy(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			c.readBy(readingModule, obj)
+			c.NoteReader(readingModule, obj)
 		}
 	})
 }
@@ -67,11 +67,11 @@ func BenchmarkAppCache_ReadBy(b *testing.B) {
 const readingModule = "dns"
 
 // cacheOfReads returns a cache that notes readers, and what one reads.
-func cacheOfReads(tb testing.TB) (*boundCache, runtime.Object) {
+func cacheOfReads(tb testing.TB) (*Cache, runtime.Object) {
 	tb.Helper()
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
 		tb.Fatal(err)
 	}
-	return &boundCache{options: cacheOptions{Scheme: s}, budget: &budget{watchers: map[string][]string{}}}, &appsv1.Deployment{}
+	return &Cache{options: Options{Scheme: s}, budget: &budget{watchers: map[string][]string{}}}, &appsv1.Deployment{}
 }

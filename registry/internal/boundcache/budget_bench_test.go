@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package boundcache
 
 import (
 	"strings"
@@ -42,7 +42,7 @@ func BenchmarkStock(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			budget := newBudget(someOptions(b.Context(), s, meter.NewLimiter(meter.NewSchemas(s), 0)))
 			obj := object()
-			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*stock)
+			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*Informer)
 			obj.SetUID(types.UID("1"))
 			b.ReportAllocs()
 			for b.Loop() {
