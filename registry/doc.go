@@ -112,22 +112,20 @@ of its clients or configuration gets round it.
 
 # What an app caches
 
-Modules share an informer for each kind, in the cache of the app (appcache.go). A CacheFilter gives a module an informer of
-fewer objects, in a cache beside it (cachefilter.go), and moduleCache leads the module there, as lentCache does for its hub
-part. A filter in the shared cache would take objects from modules that have not asked for it, and modules do not declare
-every kind that they read, so no conflict could be reported. One budget and one watch over stale informers hold for all of
-these caches.
+Modules share an informer for each kind, in the cache of the app (internal/boundcache). A CacheFilter gives a module an
+informer of fewer objects, in a cache beside it. A filter in the shared cache would take objects from modules that have no
+filter, and modules do not declare every kind that they read, so the registry could not report a conflict. All caches of an
+app have one budget.
 
 # Informers that cannot list or watch
 
-Every informer of an app is a stock, which sees each list and watch begin, fail and end (freshness.go). An informer that
-has been unable to do so for Limits.StaleAfter makes the app Stale: the App facet of Info has the reason ReasonStale with
-the kind, a module that uses it, since when and a classified cause, with True at first and, after Limits.StaleTolerance,
-with False. The app is not restarted: modules and leases continue with the objects that are there, and the facet is well
-again when a watch has been open for five seconds. The registry knows which modules use an informer (lagsFor).
+An informer that has been unable to list and watch for Limits.StaleAfter makes the app Stale: the App facet of Info has the
+reason ReasonStale with the kind, a module that uses it, the time and a classified cause, with True at first and, after
+Limits.StaleTolerance, with False. The registry does not restart the app: modules and leases continue with the cached objects,
+and the facet recovers when a watch has been open for five seconds.
 
-A reflector that is answered with HTTP 410 when it begins to stream a list from the newest version begins again at once,
-without a pause. So it is made to list instead, after which it waits.
+If an API server responds with HTTP 410 to a streamed list from the newest version, a reflector repeats it at once, without a
+pause. So the informer makes the reflector list instead, after which it waits.
 
 # How a remote ends
 

@@ -19,36 +19,36 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-// budget bounds what the cache of one app holds. It is soft: an app may exceed it by a hundredth, and
-// by up to twice while a list comes in whose objects no API server has ever written (see stock).
+// budget limits the objects in the cache of one app. The limit is soft: an app may exceed it by a hundredth, and by up
+// to twice while a list arrives whose objects no API server has ever written (see Informer).
 //
-// Objects are counted when they arrive, before they are stored, so that the initial list of a huge
-// remote ends before the hub runs out of memory. Nobody says when an object leaves, so the sum of what
-// has arrived is only an upper bound; when that reaches the limit, everything is counted anew. An app
-// far below its limit thus pays a few additions per object.
+// Objects are counted when they arrive, before they are stored, so that the initial list of a huge remote ends before
+// the hub runs out of memory. No event announces that an object has left memory, so the sum of the objects that have
+// arrived is only an upper bound. When the sum reaches the limit, the budget measures all stores again. An app far
+// below its limit thus pays a few additions per object.
 type budget struct {
 	options              Options
 	maxObjects, maxBytes int64
 
-	objects, bytes           atomic.Int64 // upper bounds of what is held
-	countObjects, countBytes atomic.Int64 // count anew above these
-	dirty                    atomic.Bool  // a refresh is due
+	objects, bytes                         atomic.Int64 // upper bounds of the objects in the stores
+	measureAboveObjects, measureAboveBytes atomic.Int64 // measure again above these
+	dirty                                  atomic.Bool  // a refresh is due
 
 	ended chan struct{} // closed when the cache ends, which may be long after the epoch was fenced
 
-	counting sync.Mutex // one count at a time; held while stores are read
+	measuring sync.Mutex // one measurement at a time; held while stores are read
 
-	mu       sync.Mutex // protects the fields; held for a few instructions
-	stocks   []*Informer
-	watchers map[string][]string // by kind, the modules that watch it, sorted
-	timer    *time.Timer
-	counts   int         // how often the figures for metrics were taken, as far as it makes a difference
-	looking  *time.Timer // ends when an informer may become Stale, or not be so any more
+	mu         sync.Mutex // protects the fields; held for a few instructions
+	informers  []*Informer
+	watchers   map[string][]string // by kind, the modules that watch it, sorted
+	timer      *time.Timer
+	refreshes  int         // how often metrics were refreshed, up to maxRefreshes
+	staleTimer *time.Timer // fires when an informer may become stale or recover
 }
 
-// Pace at which the figures for metrics are taken, only if something has changed: soon after the first objects
-// of a kind, then after twice as long each time, up to every half a minute. So an app that fills its caches, one
-// after the other, is never reported as it was half a minute ago.
+// Intervals of the refreshes that measure the stores for metrics. There is one only if something has changed: soon
+// after the first objects of a kind, then after twice as long each time, up to every half a minute. So metrics are
+// current while an app fills its caches one after the other.
 const (
 	firstRefresh = 2 * time.Second
 	refreshEvery = 30 * time.Second
@@ -61,22 +61,22 @@ func newBudget(o Options) *budget {
 		watchers: map[string][]string{},
 		ended:    make(chan struct{}),
 	}
-	b.countObjects.Store(b.maxObjects)
-	b.countBytes.Store(b.maxBytes)
+	b.measureAboveObjects.Store(b.maxObjects)
+	b.measureAboveBytes.Store(b.maxBytes)
 	b.timer = time.AfterFunc(refreshEvery, b.refresh)
 	b.timer.Stop()
-	b.looking = time.AfterFunc(refreshEvery, b.lookAtInformers)
-	b.looking.Stop()
+	b.staleTimer = time.AfterFunc(refreshEvery, b.checkStale)
+	b.staleTimer.Stop()
 	context.AfterFunc(o.Context, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.timer.Stop()
-		b.looking.Stop()
+		b.staleTimer.Stop()
 	})
 	return b
 }
 
-// watchedBy notes that a module watches a kind, to be able to say whose objects are too many.
+// watchedBy notes that a module watches a kind, so that an error can name the module whose objects are too many.
 func (b *budget) watchedBy(kind, module string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,133 +85,132 @@ func (b *budget) watchedBy(kind, module string) {
 	}
 }
 
-// newInformerOf returns what makes the informers of a cache, whose objects are counted. filtered is what the cache
-// selects.
+// newInformerOf returns the constructor of a cache's informers, whose objects are counted. filtered describes the
+// objects that the cache selects.
 func (b *budget) newInformerOf(filtered string) func(
 	toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
 	return func(
 		lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
-		return b.add(&Informer{budget: b, kind: kindOf(b.options.Scheme, obj), what: typeOf(obj) + filtered}, lw, obj, resync, indexers)
+		return b.add(&Informer{budget: b, kind: kindOf(b.options.Scheme, obj), typeName: typeOf(obj) + filtered}, lw, obj, resync, indexers)
 	}
 }
 
-// newInformer makes an informer of all objects.
+// newInformer returns an informer of all objects.
 func (b *budget) newInformer(
 	lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
 	return b.newInformerOf("")(lw, obj, resync, indexers)
 }
 
-func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the stock.
+func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the informer.
 	s *Informer, lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
-	s.SharedIndexInformer = toolscache.NewSharedIndexInformer(s.counting(lw), obj, resync, indexers)
+	s.SharedIndexInformer = toolscache.NewSharedIndexInformer(s.observe(lw), obj, resync, indexers)
 	b.mu.Lock()
-	b.stocks = append(b.stocks, s)
+	b.informers = append(b.informers, s)
 	b.mu.Unlock()
 	return s
 }
 
-// spend takes note of objects that have arrived. It does not return before the end of the cache if they
-// are too many: nothing more may come in, also while the rest of the app takes its time to end.
+// spend counts objects that have arrived. If they are too many, it does not return before the end of the cache: nothing
+// more may enter, also while the rest of the app takes its time to end.
 func (b *budget) spend(objects, bytes int64) {
 	if !b.dirty.Load() && b.dirty.CompareAndSwap(false, true) {
 		b.schedule()
 	}
 	nowObjects, nowBytes := b.objects.Add(objects), b.bytes.Add(bytes)
-	if nowObjects <= b.countObjects.Load() && nowBytes <= b.countBytes.Load() {
+	if nowObjects <= b.measureAboveObjects.Load() && nowBytes <= b.measureAboveBytes.Load() {
 		return
 	}
-	if over := b.recount(); over != nil {
+	if over := b.remeasure(); over != nil {
 		b.options.Fail(over)
 		<-b.ended
 	}
 }
 
-// isLarge reports whether the app has taken in so much that its objects are weighed one by one.
+// isLarge reports whether the app has received so much that the size of each of its objects is estimated.
 func (b *budget) isLarge() bool { return b.options.Meter.Taken.Load() > b.maxBytes/meter.Growth }
 
-// recount replaces the upper bounds by what is held, and returns an error if that is too much.
-func (b *budget) recount() error {
-	b.counting.Lock()
-	defer b.counting.Unlock()
-	if b.objects.Load() <= b.countObjects.Load() && b.bytes.Load() <= b.countBytes.Load() {
-		return nil // somebody else has counted meanwhile
+// remeasure replaces the upper bounds by the measured amount, and returns an error if that is too much.
+func (b *budget) remeasure() error {
+	b.measuring.Lock()
+	defer b.measuring.Unlock()
+	if b.objects.Load() <= b.measureAboveObjects.Load() && b.bytes.Load() <= b.measureAboveBytes.Load() {
+		return nil // another goroutine has measured meanwhile
 	}
-	sum := b.count()
+	sum := b.measure()
 	b.objects.Store(sum.Objects)
 	b.bytes.Store(sum.Bytes)
-	b.countObjects.Store(max(b.maxObjects, sum.Objects+b.maxObjects/100))
-	b.countBytes.Store(max(b.maxBytes, sum.Bytes+b.maxBytes/100))
-	b.lookAgain()
+	b.measureAboveObjects.Store(max(b.maxObjects, sum.Objects+b.maxObjects/100))
+	b.measureAboveBytes.Store(max(b.maxBytes, sum.Bytes+b.maxBytes/100))
+	b.remeasureSoon()
 	return b.exceeded(sum)
 }
 
-// lookAgainAfter is when another count follows one that found nothing wrong: what had arrived and was not
-// stored yet was in neither figure.
-const lookAgainAfter = time.Second
+// remeasureAfter is the time from a measurement that found nothing wrong to another one: the first does not include
+// objects that have arrived and are not stored yet.
+const remeasureAfter = time.Second
 
-func (b *budget) lookAgain() {
+func (b *budget) remeasureSoon() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.options.Context.Err() == nil {
-		b.timer.Reset(lookAgainAfter)
+		b.timer.Reset(remeasureAfter)
 	}
 }
 
-// exceeded returns an error if the sum is too much.
+// exceeded returns an error if an amount is over the budget.
 func (b *budget) exceeded(sum Amount) error {
 	switch {
 	case sum.Objects > b.maxObjects:
-		return b.over(fmt.Sprintf("%d objects", b.maxObjects), "--max-objects-per-cluster",
+		return b.overBudget(fmt.Sprintf("%d objects", b.maxObjects), "--max-objects-per-cluster",
 			func(t Amount) int64 { return t.Objects })
 	case sum.Bytes > b.maxBytes:
-		return b.over(fmt.Sprintf("%d MiB", b.maxBytes>>20), "--max-cache-bytes-per-cluster",
+		return b.overBudget(fmt.Sprintf("%d MiB", b.maxBytes>>20), "--max-cache-bytes-per-cluster",
 			func(t Amount) int64 { return t.Bytes })
 	}
 	return nil
 }
 
-// Amount is an amount of objects.
+// Amount is a number of objects and their estimated size.
 type Amount struct{ Objects, Bytes int64 }
 
 func (t Amount) Plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
 
-// count counts what every informer holds.
-func (b *budget) count() Amount {
+// measure adds up the objects of all informers.
+func (b *budget) measure() Amount {
 	var sum Amount
 	for _, s := range b.inUse() {
-		sum = sum.Plus(s.count())
+		sum = sum.Plus(s.measure())
 	}
 	return sum
 }
 
-// inUse returns the stocks of the informers that have not been removed.
+// inUse returns the informers that have not been removed.
 func (b *budget) inUse() []*Informer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stocks = slices.DeleteFunc(b.stocks, func(s *Informer) bool { return s.IsStopped() })
-	return slices.Clone(b.stocks)
+	b.informers = slices.DeleteFunc(b.informers, func(s *Informer) bool { return s.IsStopped() })
+	return slices.Clone(b.informers)
 }
 
-// byKind returns the figures of the last count, added up by kind.
+// byKind returns the amounts of the last measurement, added up by kind.
 func (b *budget) byKind() map[string]Amount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	kinds := map[string]Amount{}
-	for _, s := range b.stocks {
-		if last := s.last.Load(); last != nil {
+	for _, s := range b.informers {
+		if last := s.measured.Load(); last != nil {
 			kinds[s.kind] = kinds[s.kind].Plus(*last)
 		}
 	}
 	return kinds
 }
 
-// over says that the limit is exceeded, and what to do. The text stays the same as long as the
-// problem does.
-func (b *budget) over(limit, flag string, amount func(Amount) int64) error {
+// overBudget returns the error for an exceeded limit, with advice. Its text stays the same as long as the problem does.
+func (b *budget) overBudget(limit, flag string, amount func(Amount) int64) error {
 	kinds := b.byKind()
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(kinds)), func(x, y string) int {
 		return cmp.Compare(amount(kinds[x]), amount(kinds[y]))
@@ -232,15 +231,15 @@ func (b *budget) over(limit, flag string, amount func(Amount) int64) error {
 	return over
 }
 
-// OverBudgetError says that the cache of an app would hold more than its budget.
+// OverBudgetError is the error of an app whose cache exceeds its budget.
 type OverBudgetError struct {
-	// Module is a module that watches the objects of which there are most; empty if there is none.
+	// Module is a module that watches the most numerous objects; empty if there is none.
 	Module string
 
 	text string
 }
 
-// Error says which limit is exceeded, and what to do.
+// Error returns the limit that is exceeded, and advice.
 func (e *OverBudgetError) Error() string { return e.text }
 
 // roughly rounds to the first digit.
@@ -252,37 +251,37 @@ func roughly(n int64) int64 {
 	return n / unit * unit
 }
 
-// schedule has the figures for metrics taken before long.
+// schedule starts the timer of the next refresh.
 func (b *budget) schedule() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.options.Context.Err() != nil {
 		return
 	}
-	if slices.ContainsFunc(b.stocks, func(s *Informer) bool { return s.last.Load() == nil }) {
-		b.counts = 0
+	if slices.ContainsFunc(b.informers, func(s *Informer) bool { return s.measured.Load() == nil }) {
+		b.refreshes = 0
 	}
-	b.timer.Reset(min(refreshAfter(b.counts), b.options.Limits.Refresh))
-	b.counts = min(b.counts+1, maxCounts)
+	b.timer.Reset(min(refreshAfter(b.refreshes), b.options.Limits.Refresh))
+	b.refreshes = min(b.refreshes+1, maxRefreshes)
 }
 
-// maxCounts is as many as make a difference.
-const maxCounts = 10
+// maxRefreshes is the number of refreshes after which the interval is constant.
+const maxRefreshes = 10
 
-// refreshAfter returns when the figures are taken, which have been taken so often before.
+// refreshAfter returns the interval that follows a number of refreshes.
 func refreshAfter(counts int) time.Duration { return min(firstRefresh<<counts, refreshEvery) }
 
-// refresh takes the figures for metrics, and ends the app if they are too much. It runs in a goroutine of its own: where
-// an indexer of a module hangs, only this waits for it, not whoever asks for the metrics of the hub.
+// refresh measures the stores for metrics, and fails the app if the amount is over the budget. It runs in a goroutine
+// of its own: if an indexer of a module hangs, only refresh waits for it, and not a scrape of the hub's metrics.
 func (b *budget) refresh() {
 	if b.options.Context.Err() != nil {
 		return
 	}
 	b.dirty.Store(false)
 	b.options.Arrived()
-	b.counting.Lock()
-	defer b.counting.Unlock()
-	if over := b.exceeded(b.count()); over != nil {
+	b.measuring.Lock()
+	defer b.measuring.Unlock()
+	if over := b.exceeded(b.measure()); over != nil {
 		b.options.Fail(over)
 	}
 }

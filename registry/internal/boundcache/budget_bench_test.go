@@ -47,7 +47,7 @@ func BenchmarkStock(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				one.begin(true)
-				if _, err := one.take(obj); err != nil {
+				if _, err := one.receive(obj); err != nil {
 					b.Fatal(err)
 				}
 			}

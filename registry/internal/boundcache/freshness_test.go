@@ -81,7 +81,7 @@ func TestFreshness(t *testing.T) {
 		}, 300, 180, causeSilent},
 		"silent again": {func(f *freshness) {
 			f.watching("1", at(0))
-			f.heard = true
+			f.received = true
 			f.fellSilent(at(600))
 			f.ended("1", at(600))
 			f.watching("1", at(601))
@@ -93,7 +93,7 @@ func TestFreshness(t *testing.T) {
 			f.fellSilent(at(180))
 			f.ended("1", at(180))
 			f.watching("1", at(181))
-			f.heard = true
+			f.received = true
 		}, 182, -1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

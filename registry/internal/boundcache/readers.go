@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reader is a module and a type of objects that it reads from the cache.
+// reader is a module and a type of objects that the module reads from the cache.
 type reader struct {
 	module string
 	of     reflect.Type
-	kind   schema.GroupVersionKind // only where the type is that of all kinds
+	kind   schema.GroupVersionKind // only if the Go type does not determine it
 }
 
 func readerOf(module string, obj runtime.Object) reader {
@@ -29,7 +29,7 @@ func readerOf(module string, obj runtime.Object) reader {
 	return r
 }
 
-// readers are those that are known. Each read from the cache asks, so that the answer needs no lock and no memory.
+// readers is the set of known readers. Each read from the cache looks it up, so the lookup takes no lock and no memory.
 type readers struct {
 	known atomic.Pointer[map[reader]struct{}]
 	mu    sync.Mutex // held while known is replaced

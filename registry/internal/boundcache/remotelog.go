@@ -11,26 +11,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many lines an informer may log.
+// Limits of the log lines of an informer.
 const (
 	informerLogEvery = 10 * time.Second
 	informerLogBurst = 5
 )
 
-// RunWithContext runs the informer. What client-go logs in it is about the remote's answers, often in
-// the remote's own words and as often as the remote likes: a thousand lines a second, or a megabyte in
-// one. So it is bounded, and says which remote it is about.
-func (s *Informer) RunWithContext(ctx context.Context) {
+// RunWithContext runs the informer. The log lines of client-go are about the responses of the remote, often in its
+// words and as often as the remote likes: a thousand lines a second, or a megabyte in one line. So the informer limits
+// them, and adds the name of the remote.
+func (i *Informer) RunWithContext(ctx context.Context) {
 	sink := &remoteSink{
-		inner: s.budget.options.Log.WithName("informer").WithValues("kind", s.kind).GetSink(),
+		inner: i.budget.options.Log.WithName("informer").WithValues("kind", i.kind).GetSink(),
 		limit: rate.NewLimiter(rate.Every(informerLogEvery), informerLogBurst),
-		clean: s.budget.options.Sanitize,
+		clean: i.budget.options.Sanitize,
 	}
-	s.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))
+	i.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))
 }
 
-// remoteSink logs what a remote says: a few lines of it, cut and without what does something to a
-// terminal.
+// remoteSink logs texts of a remote: a limited number of lines, shortened and without control characters.
 type remoteSink struct {
 	inner logr.LogSink
 	limit *rate.Limiter
@@ -39,14 +38,14 @@ type remoteSink struct {
 
 var _ logr.LogSink = (*remoteSink)(nil)
 
-// Init is not passed on: the inner sink was initialised when it was made.
+// Init does nothing: the inner sink was initialized when it was made.
 func (s *remoteSink) Init(logr.RuntimeInfo) {}
 
-// Enabled reports whether a line of that level may be logged at all.
+// Enabled reports whether lines of a level are logged.
 func (s *remoteSink) Enabled(level int) bool { return s.inner != nil && s.inner.Enabled(level) }
 
-// Info logs a line at the level of debugging at least, unless there were too many: what is wrong with a remote is said
-// in its Info, and is no failure of the hub.
+// Info logs a line at the debugging level or above, unless the limit is exceeded: the status of the remote shows what
+// is wrong with it, and it is no failure of the hub.
 func (s *remoteSink) Info(level int, msg string, values ...any) {
 	const debugging = 1
 	if level = max(level, debugging); s.Enabled(level) && s.limit.Allow() {
@@ -78,8 +77,8 @@ func (s *remoteSink) WithName(name string) logr.LogSink {
 	return &remoteSink{inner: s.inner.WithName(name), limit: s.limit, clean: s.clean}
 }
 
-// cleanAll returns keys and values as short texts. Of an error that is its class: client-go quotes events that it cannot
-// decode.
+// cleanAll returns keys and values as short texts. Errors are replaced by their class, because client-go quotes events
+// that it cannot decode.
 func (s *remoteSink) cleanAll(values []any) []any {
 	cleaned := make([]any, len(values))
 	for i, v := range values {

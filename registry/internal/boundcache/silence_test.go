@@ -40,7 +40,7 @@ func TestStock_Silence(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				s := someStock(t, ctx)
+				s := newTestInformer(t, ctx)
 				watchFor(t, s, c.minutes)
 				s.watchEnded()
 				since, cause := blockedNow(s)
@@ -88,11 +88,11 @@ func watchFor(t *testing.T, s *Informer, minutes []string) {
 func blockedNow(s *Informer) (time.Time, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.follows.blocked(time.Now())
+	return s.freshness.blocked(time.Now())
 }
 
-// someStock returns an informer that does not run, of an app that lasts as long as ctx.
-func someStock(t *testing.T, ctx context.Context) *Informer { //nolint:revive // context-as-argument: the test comes first.
+// newTestInformer returns an informer that does not run, of an app that lasts as long as ctx.
+func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:revive // context-as-argument: the test comes first.
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

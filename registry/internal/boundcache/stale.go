@@ -18,39 +18,39 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// What is in this file shows informers that have lost touch with their remote after the app has started. Informers
-// report errors to nobody who would know the time: each retries on its own, and reads from its store go on.
+// This file finds informers that have lost contact with their remote after the app has started. Informers report errors
+// to no caller that knows the time: each one retries, and reads from its store continue.
 
-// note changes what is known of the informer's freshness, and has it looked at when it matters.
-func (s *Informer) note(change func(f *freshness, now time.Time)) {
+// note changes the freshness of the informer, and schedules a check if the informer is blocked.
+func (i *Informer) note(change func(f *freshness, now time.Time)) {
 	now := time.Now()
-	s.mu.Lock()
-	before, _ := s.follows.blocked(now)
-	change(&s.follows, now)
-	after, _ := s.follows.blocked(now)
-	s.mu.Unlock()
+	i.mu.Lock()
+	before, _ := i.freshness.blocked(now)
+	change(&i.freshness, now)
+	after, _ := i.freshness.blocked(now)
+	i.mu.Unlock()
 	if !before.IsZero() || !after.IsZero() {
-		s.budget.lookAtInformers()
+		i.budget.checkStale()
 	}
 }
 
-// listed notes the outcome of a list. The end of the informer is none.
-func (s *Informer) listed(ctx context.Context, err error) {
+// listed notes the outcome of a list. The end of the informer is no outcome.
+func (i *Informer) listed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.note(func(f *freshness, now time.Time) { f.listed(causeOf(err), now) })
+	i.note(func(f *freshness, now time.Time) { f.listed(causeOf(err), now) })
 }
 
-// refused notes that a watch was not accepted, and returns what to tell the reflector.
+// refused notes that the API server has refused a watch, and returns the error for the reflector.
 //
-// A reflector that is told of an expired version by a request for the newest one asks again at once, without end. It
-// is told something else, lists, and then waits before it tries again.
-func (s *Informer) refused(ctx context.Context, err error, newest bool) error {
+// If the version of a streamed list from the newest version has expired, a reflector repeats the request at once,
+// without end. With another error it lists, and then waits before it retries.
+func (i *Informer) refused(ctx context.Context, err error, newest bool) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	s.note(func(f *freshness, now time.Time) { f.refused(causeOf(err), now) })
+	i.note(func(f *freshness, now time.Time) { f.refused(causeOf(err), now) })
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 	if newest && (expired || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)) {
 		return errNotStreamed
@@ -58,67 +58,67 @@ func (s *Informer) refused(ctx context.Context, err error, newest bool) error {
 	return err
 }
 
-// errNotStreamed makes a reflector list in place of streaming a list.
+// errNotStreamed makes a reflector list instead of streaming a list.
 var errNotStreamed = errors.New("the API server cannot stream the objects")
 
-// maxVain is how many streamed lists in a row may end at once before the informer lists in another way.
-const maxVain = 3
+// maxEmptyStreams is how many streamed lists in a row may end at once before the informer lists without streaming.
+const maxEmptyStreams = 3
 
-// mayStream returns an error if a list had better not be streamed from the newest version: a reflector whose stream
-// ends at once with an event of an expired version begins the next one at once, too.
-func (s *Informer) mayStream(version string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if version == "" && s.vain >= maxVain {
-		s.vain = 0
+// mayStream returns an error if the informer should not stream a list from the newest version: a reflector whose stream
+// ends at once with an event of an expired version repeats it at once, too.
+func (i *Informer) mayStream(version string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if version == "" && i.emptyStreams >= maxEmptyStreams {
+		i.emptyStreams = 0
 		return errNotStreamed
 	}
 	return nil
 }
 
-// watching notes that a watch was accepted.
-func (s *Informer) watching() {
-	version := s.LastSyncResourceVersion()
-	s.note(func(f *freshness, now time.Time) { f.watching(version, now) })
+// watching notes that the API server has accepted a watch.
+func (i *Informer) watching() {
+	version := i.LastSyncResourceVersion()
+	i.note(func(f *freshness, now time.Time) { f.watching(version, now) })
 }
 
 // watchEnded notes that the watch has ended.
-func (s *Informer) watchEnded() {
-	version := s.LastSyncResourceVersion()
-	s.note(func(f *freshness, now time.Time) {
-		s.vain++
+func (i *Informer) watchEnded() {
+	version := i.LastSyncResourceVersion()
+	i.note(func(f *freshness, now time.Time) {
+		i.emptyStreams++
 		if f.version != version || f.follows(now) {
-			s.vain = 0
+			i.emptyStreams = 0
 		}
 		f.ended(version, now)
 	})
 }
 
-// Silent implements transport.WatchObserver. An API server without a watch cache for the kind sends no bookmarks, as kube-apiserver
-// for Events: its silence means nothing.
-func (s *Informer) Silent() {
-	if s.bookmarks.Load() {
-		s.note((*freshness).fellSilent)
+// Silent implements transport.WatchObserver. An API server without a watch cache for the kind sends no bookmarks, such
+// as kube-apiserver for Events: its silence means nothing.
+func (i *Informer) Silent() {
+	if i.bookmarks.Load() {
+		i.note((*freshness).fellSilent)
 	}
 }
 
 // AwaitsBookmarks implements transport.WatchObserver.
-func (s *Informer) AwaitsBookmarks() bool { return !s.bookmarks.Load() }
+func (i *Informer) AwaitsBookmarks() bool { return !i.bookmarks.Load() }
 
 // SendsBookmarks implements transport.WatchObserver.
-func (s *Informer) SendsBookmarks() { s.bookmarks.Store(true) }
+func (i *Informer) SendsBookmarks() { i.bookmarks.Store(true) }
 
 // Received implements transport.WatchObserver.
-func (s *Informer) Received() {
-	s.mu.Lock()
-	first := !s.follows.heard
-	s.mu.Unlock()
+func (i *Informer) Received() {
+	i.mu.Lock()
+	first := !i.freshness.received
+	i.mu.Unlock()
 	if first {
-		s.note(func(f *freshness, _ time.Time) { f.heard = true })
+		i.note(func(f *freshness, _ time.Time) { f.received = true })
 	}
 }
 
-// causeOf says in fixed words why a list or watch failed; it is empty for a nil error.
+// causeOf returns a fixed text that explains why a list or watch failed; empty for a nil error.
 func causeOf(err error) string {
 	var panicked *panics.Error
 	var explained *explainedError
@@ -131,32 +131,32 @@ func causeOf(err error) string {
 	case errors.As(err, &panicked):
 		return "The hub cannot decode the response of the API server."
 	case apierrors.IsForbidden(err):
-		return "The credentials lack the right to list and watch (status 403); grant it in the remote cluster."
+		return "The credentials lack the permission to list and watch (status 403); grant it in the remote cluster."
 	case apierrors.IsNotFound(err):
-		return "The API server does not serve them in this version any more (status 404); look at the CRD or the API service."
+		return "The API server no longer serves them in this version (status 404); check the CRD or the API service."
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return "The API server refuses the resource version as expired (status 410); look at its log, and at proxies in between."
+		return "The API server refuses the resource version as expired (status 410); check its log, and proxies in between."
 	}
 	_, message := kubeconfig.Classify(err)
 	return message
 }
 
-// InformerStatus is what is known of an informer of an app.
+// InformerStatus is the status of an informer of an app.
 type InformerStatus struct {
 	Kind    string
-	Modules []string // that started it or read from it, sorted
-	synced  bool     // it had all initial objects once
+	Modules []string // the modules that use it, sorted
+	synced  bool     // it has received its initial objects
 	Since   time.Time
-	Cause   string // why it has been unable to list and watch since then; empty if it is not known to be
+	Cause   string // why it has been unable to list and watch since then; empty if it can
 }
 
-// informers returns what is known of the informers, in the order of their kinds.
-func (b *budget) informers(now time.Time) []InformerStatus {
+// statuses returns the status of each informer, in the order of their kinds.
+func (b *budget) statuses(now time.Time) []InformerStatus {
 	var all []InformerStatus
 	for _, s := range b.inUse() {
 		one := InformerStatus{Kind: s.kind, synced: s.HasSynced()}
 		s.mu.Lock()
-		one.Since, one.Cause = s.follows.blocked(now)
+		one.Since, one.Cause = s.freshness.blocked(now)
 		s.mu.Unlock()
 		all = append(all, one)
 	}
@@ -174,10 +174,9 @@ func (i InformerStatus) isStale(now time.Time, l Limits) bool {
 	return i.Cause != "" && now.Sub(i.Since) >= l.StaleAfter
 }
 
-// lagsFor returns the first informer of a module that is not synced or Stale, and whether there is one: what its store
-// lacks may be there.
+// lagsFor returns the first informer of a module that is not synced or stale, and whether there is one.
 func (b *budget) lagsFor(module string, now time.Time) (InformerStatus, bool) {
-	for _, one := range b.informers(now) {
+	for _, one := range b.statuses(now) {
 		if slices.Contains(one.Modules, module) && (!one.synced || one.isStale(now, b.options.Limits)) {
 			return one, true
 		}
@@ -185,10 +184,10 @@ func (b *budget) lagsFor(module string, now time.Time) (InformerStatus, bool) {
 	return InformerStatus{}, false
 }
 
-// stale returns the informers that are Stale, one for each kind: that which has been blocked for longest.
+// stale returns the stale informers, the longest blocked one of each kind.
 func (b *budget) stale(now time.Time) []InformerStatus {
 	kinds := map[string]InformerStatus{}
-	for _, one := range b.informers(now) {
+	for _, one := range b.statuses(now) {
 		worst, known := kinds[one.Kind]
 		if one.isStale(now, b.options.Limits) && (!known || one.Since.Before(worst.Since)) {
 			kinds[one.Kind] = one
@@ -197,27 +196,26 @@ func (b *budget) stale(now time.Time) []InformerStatus {
 	return slices.SortedFunc(maps.Values(kinds), func(x, y InformerStatus) int { return cmp.Compare(x.Kind, y.Kind) })
 }
 
-// lookAtInformers tells the actor that an informer may have become Stale, or is no longer, now and whenever that may
-// change by the passing of time.
-func (b *budget) lookAtInformers() {
+// checkStale calls Options.Stale, now and whenever an informer may become stale or recover by the passing of time.
+func (b *budget) checkStale() {
 	now := time.Now()
 	var next time.Time
 	for _, s := range b.inUse() {
 		s.mu.Lock()
-		if at := s.follows.next(now, b.options.Limits); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		if at := s.freshness.next(now, b.options.Limits); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 		s.mu.Unlock()
 	}
 	b.mu.Lock()
 	if b.options.Context.Err() == nil && !next.IsZero() {
-		b.looking.Reset(next.Sub(now))
+		b.staleTimer.Reset(next.Sub(now))
 	}
 	b.mu.Unlock()
 	b.options.Stale()
 }
 
-// Message says what is wrong with the informer.
+// Message returns a text that describes why the objects are stale.
 func (i InformerStatus) Message() string {
 	text := "the cached objects of " + i.Kind + " are stale: they cannot be listed and watched since " +
 		i.Since.UTC().Format(time.RFC3339)

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Filter selects objects of a kind for one module, and which parts of them. It is the CacheFilter of the registry, which
-// documents it.
+// Filter selects objects of a kind for one module, and transforms them. It has the fields of registry.CacheFilter,
+// which documents them.
 type Filter struct {
 	Object     client.Object
 	Labels     labels.Selector
@@ -31,7 +31,7 @@ type Filter struct {
 	Transform  func(client.Object)
 }
 
-// String names what the filter selects.
+// String returns a description of the selected objects.
 func (f Filter) String() string {
 	var parts []string
 	if f.Labels != nil && !f.Labels.Empty() {
@@ -49,13 +49,13 @@ func (f Filter) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// check reports what is wrong with the filter itself.
+// check returns an error if the filter itself is invalid.
 func (f Filter) check() error {
 	switch {
 	case f.Object == nil:
 		return errors.New("a cache filter has no Object: set an empty object of the kind")
 	case f.Labels != nil && !f.Labels.Empty() && f.Labels.String() == "", f.Fields != nil && !f.Fields.Empty() && f.Fields.String() == "":
-		return fmt.Errorf("the cache filter of %T selects nothing, which API servers take for all objects: name what it selects", f.Object)
+		return fmt.Errorf("the cache filter of %T selects nothing, which API servers take for all objects: select something", f.Object)
 	case slices.Contains(f.Namespaces, ""):
 		return fmt.Errorf("the cache filter of %T has a namespace without a name: leave out Namespaces for all of them", f.Object)
 	case f.String() == "":
@@ -64,7 +64,7 @@ func (f Filter) check() error {
 	return nil
 }
 
-// CheckFilters reports what is wrong with the filters of one module. The scheme may not know all kinds yet.
+// CheckFilters returns an error if the filters of a module are invalid. The scheme may not know all kinds yet.
 func CheckFilters(s *runtime.Scheme, all []Filter) error {
 	var problems []error
 	seen := map[string]bool{}
@@ -93,22 +93,22 @@ func nameOfKind(obj client.Object) string {
 	return typeOf(obj)
 }
 
-// filters are the filtered caches of an app by the module that reads from them, and by kind.
+// filters are the filtered caches of an app by module and kind.
 type filters map[string]map[schema.GroupVersionKind]*Cache
 
-// AddFilters makes the filtered caches of a module, before the cache starts. call calls a Transform. A cache is shared with
-// other modules whose filters are alike.
+// AddFilters makes the filtered caches of a module. It must be called before Start. call calls a Transform. Modules
+// with equal filters share a cache.
 func (c *Cache) AddFilters(module string, filters []Filter, call func(func())) error {
 	if err := CheckFilters(c.options.Scheme, filters); err != nil {
 		return err
 	}
 	for _, f := range filters {
 		err := c.filters.add(module, f, c.options.Scheme, func(key string) (one *Cache, err error) {
-			if one = c.alike[key]; one != nil && f.Transform == nil {
+			if one = c.shared[key]; one != nil && f.Transform == nil {
 				return one, nil
 			}
-			one, err = c.inner(f, call)
-			c.alike[key] = one
+			one, err = c.newFiltered(f, call)
+			c.shared[key] = one
 			return one, err
 		})
 		if err != nil {
@@ -118,7 +118,7 @@ func (c *Cache) AddFilters(module string, filters []Filter, call func(func())) e
 	return nil
 }
 
-// add adds a filter of a module. newCache returns a cache for what key names.
+// add adds the cache for a filter of a module. newCache returns the cache for a key.
 func (f filters) add(module string, one Filter, s *runtime.Scheme, newCache func(key string) (*Cache, error)) error {
 	kind, err := apiutil.GVKForObject(one.Object, s)
 	if err != nil {
@@ -149,7 +149,7 @@ func (f filters) all() iter.Seq[*Cache] {
 	}
 }
 
-// in returns o with the filter, within the namespaces that the Cluster has. call calls the Transform.
+// in returns o with the filter, within the namespaces of the Cluster. call calls the Transform.
 func (f Filter) in(o cache.Options, cluster []string, call func(func())) cache.Options {
 	o.DefaultLabelSelector, o.DefaultFieldSelector = f.Labels, f.Fields
 	if f.Transform != nil {
@@ -164,7 +164,7 @@ func (f Filter) in(o cache.Options, cluster []string, call func(func())) cache.O
 			o.DefaultNamespaces[namespace] = cache.Config{}
 		}
 	}
-	if len(o.DefaultNamespaces) == 0 { // No namespace at all would be taken for all of them.
+	if len(o.DefaultNamespaces) == 0 { // An empty map would mean all namespaces.
 		none := fields.OneTermEqualSelector("metadata.namespace", f.Namespaces[0])
 		o.DefaultNamespaces[cluster[0]] = cache.Config{FieldSelector: none}
 	}
@@ -181,7 +181,7 @@ func transformWith(transform func(client.Object), call func(func())) toolscache.
 	}
 }
 
-// kindIn returns the kind of an object or of the objects of a list.
+// kindIn returns the kind of an object, or of the objects of a list.
 func kindIn(s *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind, error) {
 	kind, err := apiutil.GVKForObject(obj, s)
 	if _, isList := obj.(client.ObjectList); isList {
@@ -193,19 +193,19 @@ func kindIn(s *runtime.Scheme, obj runtime.Object) (schema.GroupVersionKind, err
 // HasFilters reports whether a module has filters.
 func (c *Cache) HasFilters(module string) bool { return len(c.filters[module]) > 0 }
 
-// For returns the cache from which a module reads objects, which is c unless the module has a filter.
+// For returns the cache from which a module reads objects. It is c unless the module has a filter for the kind.
 func (c *Cache) For(module string, obj runtime.Object) *Cache {
 	if !c.HasFilters(module) {
 		return c
 	}
 	kind, err := kindIn(c.options.Scheme, obj)
 	if err != nil {
-		return c // which returns the same error
+		return c // a read from c returns the same error
 	}
 	return c.ForKind(module, kind)
 }
 
-// ForKind is seenBy for a kind.
+// ForKind is For with a kind.
 func (c *Cache) ForKind(module string, kind schema.GroupVersionKind) *Cache {
 	if one := c.filters[module][kind]; one != nil {
 		return one
@@ -213,8 +213,8 @@ func (c *Cache) ForKind(module string, kind schema.GroupVersionKind) *Cache {
 	return c
 }
 
-// ReaderFor returns a reader of what a module sees of the cache. It keeps nothing of the module but its name, because it
-// may outlive the life of the hub part that asked for it first.
+// ReaderFor returns a reader of the objects that a module sees. It keeps only the name of the module, because it may
+// outlive the life of the hub part that asked for it first.
 func (c *Cache) ReaderFor(module string) client.Reader { return filteredReader{c, module} }
 
 type filteredReader struct {

@@ -29,99 +29,101 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Cache is the cache of one app. It differs from controller-runtime's in three ways:
+// Cache is the cache of one app. It differs from controller-runtime's cache in these ways:
 //
-//   - WaitForCacheSync waits until the cache runs, not until every informer of it has synced.
-//     controller-runtime's controllers wait for their own sources besides; waiting for all of
-//     them would let one forbidden resource keep every other module of the app from starting.
-//   - It returns at the end of the app. A manager that is cancelled before its caches have synced
-//     otherwise spins for ever (controller-runtime#3440).
-//   - A read that has to wait for an informer is bounded, and after the end of the app every read
-//     answers ErrStopped instead of what was true then.
+//   - WaitForCacheSync waits until the cache runs, and not until each of its informers has synced. The controllers of
+//     controller-runtime also wait for their own sources. If they waited for all sources, one forbidden resource would
+//     keep every module of the app from starting.
+//   - WaitForCacheSync returns at the end of the app. A manager that is canceled before its caches have synced otherwise
+//     spins forever (controller-runtime#3440).
+//   - A read waits for an informer for a limited time. After the end of the app every read fails with the cause of the
+//     end, and does not return objects of the past.
+//   - The objects of all informers together have a budget, and informers that cannot list and watch are reported.
 //
-// It also has a budget for what it holds (see budget). It calls the handlers and indexers that it is given as
-// informers do: a panic of one ends the process. So an app hands out its cache with the code of each module contained.
+// Informers call handlers, indexers and transforms in goroutines of their own, where a panic ends the process. The
+// Cache does not contain them; its user does.
 type Cache struct {
 	cache.Cache
 	options Options
 	budget  *budget
 	readers readers
 
-	// inner makes a cache of what a filter selects, within the same budget.
-	inner    func(Filter, func(func())) (*Cache, error)
-	alike    map[string]*Cache // the filtered caches by kind and selection
-	filters  filters           // the caches of modules with filters
-	filtered string            // what a filtered cache selects, as a part of a sentence; empty for all objects
+	// newFiltered makes a cache of the objects that a filter selects, within the same budget.
+	newFiltered func(Filter, func(func())) (*Cache, error)
+	shared      map[string]*Cache // the filtered caches by kind and selection
+	filters     filters           // the caches of modules with filters
+	filtered    string            // describes the objects that the cache selects, as a part of a sentence; empty for all
 
-	indexed  sync.Map           // indexes by what indexOf calls them, also those of modules
-	indexing singleflight.Group // of the hub's own: adding one may ask the remote what it serves
+	indexed  sync.Map           // all indexes by their names, see indexOf
+	indexing singleflight.Group // of IndexOnce, because adding an index may send a request to the remote
 
 	once    sync.Once
 	running chan struct{}
 }
 
-// Options are what the cache of an app needs of the app.
+// Options connect a Cache with its app. All fields are required.
 type Options struct {
-	// Context ends with the app: nothing waits for the cache after that.
+	// Context is the life of the app. Reads fail after its end.
 	Context context.Context //nolint:containedctx // controller-runtime calls methods with contexts of its own.
 	Scheme  *runtime.Scheme
 	Log     logr.Logger
 	Limits  Limits
-	// Timeout is how long a read waits for an informer.
+	// Timeout limits how long a read waits for an informer.
 	Timeout time.Duration
-	// Meter counts what responses of the app become in memory.
+	// Meter estimates the memory for the responses of the app.
 	Meter *meter.Limiter
 
-	// Blocked is called with why the objects of a type cannot be had, and with the zero block when they can.
+	// Blocked is called with the reason why an informer of a type has no objects, and with the zero Block when it has
+	// them.
 	Blocked func(what string, why Block)
 	// Missed is called when the API server refuses to list or watch a type, or does not serve it.
 	Missed func()
-	// Stale is called when an informer may have become stale, or is no longer.
+	// Stale is called when an informer may have become stale, or may have recovered.
 	Stale func()
-	// Arrived is called in a goroutine of its own within Limits.Refresh after objects have arrived.
+	// Arrived is called after objects have arrived, in a goroutine of its own, within Limits.Refresh.
 	Arrived func()
-	// Fail ends the app, with an overBudgetError or the panic of a transform.
+	// Fail ends the app. The error is an *OverBudgetError or the panic of a transform.
 	Fail func(err error)
-	// Reader returns the module on whose behalf something is read; empty if that is not known.
+	// Reader returns the module on whose behalf a context reads; empty if it is not known.
 	Reader func(ctx context.Context) string
-	// Sanitize makes a text of the remote fit for the log.
+	// Sanitize makes a text of the remote safe for the log.
 	Sanitize func(text string) string
-	// Decode calls a function that sends a request and decodes the response, and removes from its error what the
-	// decoder quotes.
+	// Decode calls a function that sends a request and decodes the response. It removes from the error the parts of the
+	// response that decoders quote.
 	Decode func(ctx context.Context, what string, call func(context.Context) error) error
 }
 
-// Limits limit the cache of an app.
+// Limits are the limits of a Cache.
 type Limits struct {
 	// MaxObjects and MaxBytes are the budget.
 	MaxObjects, MaxBytes int64
-	// StaleAfter is for how long an informer may be unable to list and watch before it is stale. StaleTolerance is
-	// for how long after that callers tolerate it: Stale is called then, too.
+	// StaleAfter is how long an informer may be unable to list and watch before it is stale. StaleTolerance is how long
+	// its users tolerate that: Options.Stale is called at the end of that time, too.
 	StaleAfter, StaleTolerance time.Duration
-	// Refresh bounds the time from the arrival of objects to the next call of Arrived.
+	// Refresh is the longest time from the arrival of objects to the next call of Options.Arrived.
 	Refresh time.Duration
 }
 
-// Block says why the objects of a type cannot be had. The zero block says that they can.
+// Block is the reason why an informer has no objects of its type. The zero Block means that it has them.
 type Block struct {
-	Cause   Cause
+	Cause   BlockCause
 	Message string
 }
 
-// Cause is a kind of block. A larger one needs more of an operator.
-type Cause int
+// BlockCause is the class of a Block. The larger cause is the more important one to an operator.
+type BlockCause int
 
 const (
-	_ Cause = iota
-	// missing: the remote does not serve the type. Nothing is wrong, it may be installed.
+	_ BlockCause = iota
+	// Missing means that the remote does not serve the type. It may be installed later.
 	Missing
-	// failing: lists or watches fail in a way that may pass.
-	failing
-	// denied: the API server refuses to list or watch.
+	// Failing means that lists or watches fail for a reason that may pass.
+	Failing
+	// Denied means that the API server refuses to list or watch the type.
 	Denied
 )
 
-// New makes the cache of an app.
+// New returns the cache of an app. It sends no request.
 func New(config *rest.Config, o cache.Options, with Options) (*Cache, error) {
 	b := newBudget(with)
 	all, err := newCacheOf("", config, o, b)
@@ -129,8 +131,8 @@ func New(config *rest.Config, o cache.Options, with Options) (*Cache, error) {
 		return nil, err
 	}
 	namespaces := slices.Sorted(maps.Keys(o.DefaultNamespaces))
-	all.filters, all.alike = filters{}, map[string]*Cache{}
-	all.inner = func(f Filter, call func(func())) (*Cache, error) {
+	all.filters, all.shared = filters{}, map[string]*Cache{}
+	all.newFiltered = func(f Filter, call func(func())) (*Cache, error) {
 		return newCacheOf(" ("+f.String()+")", config, f.in(o, namespaces, call), b)
 	}
 	return all, nil
@@ -155,7 +157,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	defer cancel()
 	for one := range c.filters.all() {
 		one.begin()
-		running.Go(func() { _ = one.Cache.Start(ctx) }) // It returns at the end.
+		running.Go(func() { _ = one.Cache.Start(ctx) }) // It returns when ctx ends.
 	}
 	if c.begin() {
 		context.AfterFunc(ctx, func() { close(c.budget.ended) })
@@ -163,7 +165,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	return c.Cache.Start(ctx)
 }
 
-// begin notes that the cache runs, and reports whether it does so for the first time.
+// begin marks the cache as running, and reports whether it is the first call.
 func (c *Cache) begin() (first bool) {
 	c.once.Do(func() {
 		close(c.running)
@@ -172,8 +174,8 @@ func (c *Cache) begin() (first bool) {
 	return first
 }
 
-// WaitForCacheSync waits until the cache runs, and reports whether it does. At the end of the
-// app it reports that, too, to let the manager get on with stopping.
+// WaitForCacheSync waits until the cache runs, and reports whether it does. At the end of the app it returns true, so
+// that the manager continues to stop.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	select {
 	case <-c.running:
@@ -188,7 +190,7 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 // GetInformer returns the informer for the object's kind.
 func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformer(ctx, obj, notBlocking(opts)...)
-	c.note(c.TypeOf(obj), err)
+	c.noteNoMatch(c.TypeOf(obj), err)
 	if err != nil {
 		return nil, err
 	}
@@ -200,20 +202,20 @@ func (c *Cache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
 	informer, err := c.Cache.GetInformerForKind(ctx, gvk, notBlocking(opts)...)
-	c.note(c.TypeOfKind(gvk), err)
+	c.noteNoMatch(c.TypeOfKind(gvk), err)
 	if err != nil {
 		return nil, err
 	}
 	return informer, c.awaitSync(ctx, informer, opts)
 }
 
-// KindOf names the kind of an object for people.
+// KindOf returns the kind of an object as people write it, such as Deployment.apps.
 func (c *Cache) KindOf(obj runtime.Object) string { return kindOf(c.options.Scheme, obj) }
 
-// TypeOf names the type of an object in this cache, as Options.Blocked gets it.
+// TypeOf returns the name of the type of an object in this cache, as Options.Blocked receives it.
 func (c *Cache) TypeOf(obj runtime.Object) string { return typeOf(obj) + c.filtered }
 
-// TypeOfKind is what for a kind.
+// TypeOfKind is TypeOf for a kind.
 func (c *Cache) TypeOfKind(gvk schema.GroupVersionKind) string { return gvk.String() + c.filtered }
 
 // IndexField adds an index to the informer for the object's kind.
@@ -225,8 +227,8 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return nil
 }
 
-// IndexOnce adds an index to the informer for the object's kind, unless it is there. Several parts of the hub may want the
-// same index of a remote; the first one's is the one that they all get.
+// IndexOnce adds an index to the informer for the object's kind unless the index exists. Several parts of the hub may
+// want the same index of a remote; the first one adds it for all.
 func (c *Cache) IndexOnce(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	name := c.indexOf(obj, field)
 	_, err, _ := c.indexing.Do(name, func() (any, error) {
@@ -238,7 +240,7 @@ func (c *Cache) IndexOnce(ctx context.Context, obj client.Object, field string, 
 	return err
 }
 
-// indexOf names an index. Metadata have informers of their own.
+// indexOf returns the name of an index. Metadata-only objects have informers of their own.
 func (c *Cache) indexOf(obj client.Object, field string) string {
 	return fmt.Sprintf("%s of %T of %s", field, obj, c.KindOf(obj))
 }
@@ -247,8 +249,8 @@ func notBlocking(opts []cache.InformerGetOption) []cache.InformerGetOption {
 	return append(slices.Clone(opts), cache.BlockUntilSynced(false))
 }
 
-// awaitSync waits until an informer has its initial objects, unless opts say not to. controller-runtime
-// would look every 100 ms, which adds up when many apps start.
+// awaitSync waits until an informer has its initial objects, unless opts say otherwise. controller-runtime polls every
+// 100 ms, which adds up when many apps start.
 func (c *Cache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.InformerGetOption) error {
 	var o cache.InformerGetOptions
 	for _, one := range opts {
@@ -265,7 +267,7 @@ func (c *Cache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.In
 	}
 }
 
-func (c *Cache) note(what string, err error) {
+func (c *Cache) noteNoMatch(what string, err error) {
 	if meta.IsNoMatchError(err) {
 		c.options.Blocked(what, Block{Missing, "the remote does not serve the API: " + err.Error()})
 		return
@@ -275,7 +277,7 @@ func (c *Cache) note(what string, err error) {
 	}
 }
 
-// typeOf names the type of an object as client-go's reflectors do.
+// typeOf returns the type of an object as the reflectors of client-go write it.
 func typeOf(obj runtime.Object) string {
 	if _, unstructured := obj.(runtime.Unstructured); unstructured {
 		return obj.GetObjectKind().GroupVersionKind().String()
@@ -283,8 +285,8 @@ func typeOf(obj runtime.Object) string {
 	return fmt.Sprintf("%T", obj)
 }
 
-// kindOf names the kind of an object for people. It is the same for an object, for what the API
-// server sends of it, and for a list of such objects.
+// kindOf returns the kind of an object as people write it. It is the same for an object, for a response with the
+// object, and for a list of such objects.
 func kindOf(s *runtime.Scheme, obj runtime.Object) string {
 	gvk, err := apiutil.GVKForObject(obj, s)
 	if err != nil {
@@ -296,13 +298,13 @@ func kindOf(s *runtime.Scheme, obj runtime.Object) string {
 	return gvk.GroupKind().String()
 }
 
-// Get reads one object. It waits at most the app's request timeout for an informer to sync.
+// Get reads one object. It waits for an informer no longer than Options.Timeout.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	c.NoteReader(c.options.Reader(ctx), obj)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.Get(ctx, key, obj, opts...) })
 }
 
-// List reads objects. It waits at most the app's request timeout for an informer to sync.
+// List reads objects. It waits for an informer no longer than Options.Timeout.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	c.NoteReader(c.options.Reader(ctx), list)
 	return c.read(ctx, func(ctx context.Context) error { return c.Cache.List(ctx, list, opts...) })
@@ -324,7 +326,7 @@ func (c *Cache) read(ctx context.Context, read func(context.Context) error) erro
 	defer context.AfterFunc(c.options.Context, cancel)()
 	for {
 		err := read(ctx)
-		// Between WaitForCacheSync and the start of the inner cache lie a few instructions.
+		// The inner cache starts a few instructions after WaitForCacheSync has returned.
 		var early *cache.ErrCacheNotStarted
 		if !errors.As(err, &early) || !c.isRunning() {
 			return err
@@ -346,8 +348,8 @@ func (c *Cache) isRunning() bool {
 	}
 }
 
-// watchFailed is told by an informer that it could not list or watch. The informer goes on
-// trying; the app notes what is in its way, unless it is only that a watch came to its end.
+// watchFailed handles the error of a list or watch. The informer tries again; the app shows the Block, except at the
+// ordinary end of a watch.
 func (c *Cache) watchFailed(kind string, err error) {
 	what := kind + c.filtered
 	c.options.Log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err))
@@ -365,21 +367,21 @@ func (c *Cache) watchFailed(kind string, err error) {
 		c.options.Missed()
 	default:
 		_, message := kubeconfig.Classify(err)
-		c.options.Blocked(what, Block{failing, "cannot watch " + what + ": " + message})
+		c.options.Blocked(what, Block{Failing, "cannot watch " + what + ": " + message})
 	}
 }
 
-// NoteWatcher notes that a module watches a kind, to be able to name it when there are too many objects.
+// NoteWatcher notes that a module watches a kind, so that errors can name the module.
 func (c *Cache) NoteWatcher(kind, module string) { c.budget.watchedBy(kind, module) }
 
-// Held returns what the informers held at the last count, added up by kind.
+// Held returns the amounts of the last measurement by kind.
 func (c *Cache) Held() map[string]Amount { return c.budget.byKind() }
 
-// Stale returns the informers that are stale, one for each kind: that which has been blocked for longest.
+// Stale returns the stale informers, the longest blocked one of each kind.
 func (c *Cache) Stale(now time.Time) []InformerStatus { return c.budget.stale(now) }
 
-// LagsFor returns the first informer of a module that is not synced or stale, and whether there is one: what its store
-// lacks may be there.
+// LagsFor returns the first informer of a module that is not synced or stale, and whether there is one: objects that
+// its store lacks may exist.
 func (c *Cache) LagsFor(module string, now time.Time) (InformerStatus, bool) {
 	return c.budget.lagsFor(module, now)
 }

@@ -59,7 +59,7 @@ func TestStock_WeighsWhatALiarSends(t *testing.T) {
 			c.send(func(one *corev1.ConfigMap) {
 				in.Taken.Add(meter.Sizeof(one)) // as the meters do before it is decoded
 				fresh := stripManagedFields(one)
-				_, bytes := s.add(one, fresh)
+				_, bytes := s.count(one, fresh)
 				noticed += bytes
 				real += meter.Sizeof(one)
 			})
@@ -81,7 +81,7 @@ func TestRefreshAfter(t *testing.T) {
 			t.Errorf("after %d counts: %s, want %s", counts, got, want)
 		}
 	}
-	if refreshAfter(maxCounts) != refreshEvery {
+	if refreshAfter(maxRefreshes) != refreshEvery {
 		t.Error("there is no end of it")
 	}
 }
@@ -107,7 +107,7 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 		arrived := 0
 		go func() {
 			for range most + 5 {
-				if _, err := informer.take(&corev1.ConfigMap{}); err != nil {
+				if _, err := informer.receive(&corev1.ConfigMap{}); err != nil {
 					t.Error(err)
 				}
 				arrived++

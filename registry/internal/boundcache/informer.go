@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+)
+
+// Informer is an informer that measures the objects in its store, and observes its lists and watches (see freshness).
+//
+// Its transform receives every object on its way into the store. The transform counts the object and removes its
+// managedFields. A streamed object (WatchList) passes the transform twice: when it arrives, and when the whole list
+// enters the store. An object with managedFields passes for the first time. For objects that never had managedFields
+// the transform cannot tell, so they count half while they are streamed.
+type Informer struct {
+	toolscache.SharedIndexInformer
+	budget   *budget
+	kind     string
+	typeName string                   // as client-go writes it
+	inner    toolscache.TransformFunc // the transform of the cache; may be nil
+	measured atomic.Pointer[Amount]   // the last measurement; nil before the first
+	// bookmarks is set when the API server sends bookmarks of the kind, so that silence means that the watch is broken.
+	bookmarks atomic.Bool
+
+	mu           sync.Mutex // protects the fields; held for a few instructions
+	streaming    bool       // the list in progress, or the last one, was streamed
+	listVersion  string     // the resource version at its beginning
+	fresh, bare  Amount     // objects with and without managedFields since then
+	sample       Amount     // objects whose size was estimated
+	pagination   pagination // of the list in progress
+	freshness    freshness
+	emptyStreams int    // streamed lists in a row that ended without an object
+	explanation  string // of the last refusal for lack of permissions; may be empty
+}
+
+// SetTransform sets the transform of the cache, which follows the counting.
+func (i *Informer) SetTransform(f toolscache.TransformFunc) error {
+	i.inner = f
+	return i.SharedIndexInformer.SetTransform(i.receive)
+}
+
+// receive is the transform of the informer: it is called with every object on its way into the store.
+func (i *Informer) receive(obj any) (any, error) {
+	fresh := stripManagedFields(obj)
+	if i.inner != nil {
+		var err error
+		if obj, err = i.transform(obj); err != nil {
+			return nil, err
+		}
+	}
+	i.budget.spend(i.count(obj, fresh))
+	return obj, nil
+}
+
+// transform calls the transform of the cache. If it panics, the object is stored unchanged and the app ends. Transforms
+// come with the options of the cache, so there is no module to name.
+func (i *Informer) transform(obj any) (any, error) {
+	out := obj
+	err := panics.Catch(func() (err error) {
+		out, err = i.inner(obj)
+		return err
+	})
+	var panicked *panics.Error
+	if errors.As(err, &panicked) {
+		i.budget.options.Fail(fmt.Errorf("transform: %w", err))
+		return obj, nil
+	}
+	return out, err
+}
+
+// count counts an object, and returns by how much the upper bounds grow.
+func (i *Informer) count(obj any, fresh bool) (objects, bytes int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.arrived()
+	one := Amount{1, i.sizeOf(obj)}
+	if fresh {
+		i.fresh = i.fresh.Plus(one)
+	} else {
+		i.bare = i.bare.Plus(one)
+	}
+	now := i.arrived()
+	return now.Objects - before.Objects, now.Bytes - before.Bytes
+}
+
+// Objects whose size is estimated on their way into the store: the first ones, and a random sample of the others. An
+// estimate takes about as long as decoding, counting does not.
+const (
+	sampleAll   = 8
+	sampleOneIn = 32
+)
+
+// sizeOf returns the estimated size of an object, or the average size. In an app that has received a good part of its
+// budget each object is estimated: a remote that knows the sampling could send large objects among many small ones. The
+// caller holds the lock.
+func (i *Informer) sizeOf(obj any) int64 {
+	if i.sample.Objects >= sampleAll && rand.Uint32N(sampleOneIn) > 0 && !i.budget.isLarge() {
+		return i.sample.Bytes / i.sample.Objects
+	}
+	weight := meter.Sizeof(obj)
+	i.sample = i.sample.Plus(Amount{1, weight})
+	return weight
+}
+
+// arrived returns the amount that has arrived since the beginning of the last list. The caller holds the lock.
+func (i *Informer) arrived() Amount {
+	sum := i.fresh.Plus(i.bare)
+	if i.streaming {
+		return Amount{max(i.fresh.Objects, sum.Objects/2), max(i.fresh.Bytes, sum.Bytes/2)}
+	}
+	return sum
+}
+
+// observe returns a lister and watcher that reports the progress and the failures of requests to the informer.
+func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher {
+	inner := toolscache.ToListerWatcherWithContext(lw)
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (list runtime.Object, err error) {
+			if o.Continue == "" {
+				i.begin(false)
+			}
+			err = panics.Catch(func() (err error) {
+				return i.budget.options.Decode(transport.WithObserver(ctx, i), "list "+i.typeName, func(ctx context.Context) (err error) {
+					list, err = inner.ListWithContext(ctx, o)
+					return err
+				})
+			})
+			err = i.explained(err)
+			i.notePanic(err)
+			i.listed(ctx, err)
+			if err == nil {
+				i.budget.options.Blocked(i.typeName, Block{})
+				err = i.addPage(list, o.Continue != "")
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			streams := o.SendInitialEvents != nil && *o.SendInitialEvents
+			if streams {
+				if err := i.mayStream(o.ResourceVersion); err != nil {
+					return nil, err
+				}
+				i.begin(true)
+			}
+			w, err := inner.WatchWithContext(transport.WithObserver(ctx, i), o)
+			if err != nil {
+				return nil, i.refused(ctx, i.explained(err), streams && o.ResourceVersion == "")
+			}
+			i.budget.options.Blocked(i.typeName, Block{})
+			i.watching()
+			return &drainedWatch{Interface: w, ended: i.watchEnded}, nil
+		},
+	}
+}
+
+// notePanic logs the panic of a decoder. Only the response of the remote can make a decoder panic, so the app shows
+// that the remote cannot deliver these objects.
+func (i *Informer) notePanic(err error) {
+	var panicked *panics.Error
+	if errors.As(err, &panicked) {
+		i.budget.options.Log.Error(err, "Failed to decode a list", "kind", i.kind, "stack", string(panicked.Stack))
+	}
+}
+
+// begin notes the beginning of a list.
+func (i *Informer) begin(streaming bool) {
+	since := i.LastSyncResourceVersion()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.streaming, i.listVersion = streaming, since
+	i.fresh, i.bare = Amount{}, Amount{}
+}
+
+// listing reports whether a list has not reached the store yet.
+func (i *Informer) listing() bool {
+	if !i.HasSynced() {
+		return true
+	}
+	i.mu.Lock()
+	since := i.listVersion
+	i.mu.Unlock()
+	return i.LastSyncResourceVersion() == since
+}
+
+// sampleStored is the number of stored objects whose size a measurement estimates, unless the app is large.
+const sampleStored = 256
+
+// measure measures the objects of the informer.
+func (i *Informer) measure() Amount {
+	listing, stored := i.listing(), i.GetStore().List()
+	sum, sample := Amount{Objects: int64(len(stored))}, len(stored)
+	if !i.budget.isLarge() {
+		sample = min(sample, sampleStored)
+	}
+	if sample > 0 {
+		sum.Bytes = meter.Sizeof(stored[:sample]...) * sum.Objects / int64(sample) // a store lists in random order
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if listing {
+		arrived := i.arrived()
+		sum = Amount{max(sum.Objects, arrived.Objects), max(sum.Bytes, arrived.Bytes)}
+	}
+	i.measured.Store(&sum)
+	return sum
+}
+
+// stripManagedFields removes the managedFields of an object, and reports whether it had any. They are a third of an
+// object, and readers of a cache do not use them.
+func stripManagedFields(obj any) bool {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		metadata, _ := o.Object["metadata"].(map[string]any)
+		_, had := metadata["managedFields"]
+		delete(metadata, "managedFields")
+		return had
+	case metav1.Object:
+		if len(o.GetManagedFields()) == 0 {
+			return false // setting them would write to an object of the store that others read
+		}
+		o.SetManagedFields(nil)
+		return true
+	}
+	return false
+}
+
+// Users returns the modules that use the informer.
+func (i *Informer) Users() []string {
+	i.budget.mu.Lock()
+	defer i.budget.mu.Unlock()
+	return slices.Clone(i.budget.watchers[i.kind])
+}
+
+// Explain sets the explanation why the current request lacks a permission; empty if it is not known.
+func (i *Informer) Explain(why string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.explanation = why
+}
+
+// explained returns the error of a list or watch. If the request lacked a permission, the error has the explanation.
+func (i *Informer) explained(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.explanation == "" {
+		return err
+	}
+	return &explainedError{i.explanation, err}
+}
+
+// explainedError is the refusal of a list or watch, with its explanation.
+type explainedError struct {
+	why     string
+	refusal error
+}
+
+func (e *explainedError) Error() string { return e.why }
+
+// Unwrap returns the refusal.
+func (e *explainedError) Unwrap() error { return e.refusal }

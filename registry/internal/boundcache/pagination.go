@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundcache
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
+)
+
+// pagination adds up the pages of one list. client-go keeps all pages until it has the last one, and only then passes
+// on their objects to the transform, which counts them. Without pagination a remote with endless pages would fill the
+// hub's memory.
+type pagination struct {
+	count int
+	Amount
+}
+
+// maxPages is the largest number of pages of a list. With 500 objects each they exceed any budget.
+const maxPages = 5000
+
+var errEndless = errors.New("the list does not end: the API server always has another page")
+
+// addPage counts a page. It fails the app and returns an error if the list exceeds the budget.
+func (i *Informer) addPage(page runtime.Object, more bool) error {
+	sum := Amount{Objects: int64(meta.LenList(page))}
+	if more || i.budget.isLarge() { // the transform counts the objects of the first page, too; see Informer.receive
+		_ = meta.EachListItem(page, func(obj runtime.Object) error { // It never fails for a list.
+			sum.Bytes += meter.Sizeof(obj)
+			return nil
+		})
+	}
+	i.mu.Lock()
+	if !more {
+		i.pagination = pagination{}
+	}
+	i.pagination.count++
+	i.pagination.Amount = i.pagination.Plus(sum)
+	now := i.pagination
+	i.mu.Unlock()
+	if now.count > maxPages {
+		return fmt.Errorf("%w; %d so far", errEndless, now.count)
+	}
+	if now.count == 1 {
+		return nil // the transform counts its objects; see Informer.receive
+	}
+	i.measured.Store(&now.Amount)
+	over := i.budget.exceeded(now.Amount)
+	if over == nil {
+		return nil
+	}
+	i.budget.options.Fail(over)
+	return over
+}
