@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -18,6 +19,13 @@ const (
 	yes     = metav1.ConditionTrue
 	no      = metav1.ConditionFalse
 	unclear = metav1.ConditionUnknown
+)
+
+const (
+	// maxRestarts is the number of restarts from which on an app makes its Cluster Stalled.
+	maxRestarts = 5
+	// messagePaused is the message of the conditions of a paused Cluster.
+	messagePaused = "The Cluster is paused; set spec.state to Active to start it"
 )
 
 // outcome is a drawn state and the conditions that it leads to, by type.
@@ -66,12 +74,12 @@ func (o outcome) firstOpen() metav1.Condition {
 // agreements are what is true of the conditions of every Cluster, whatever the registry and the Secret come to.
 var agreements = map[string]func(outcome) bool{
 	"what is Ready has nothing open, and the other way round": func(o outcome) bool {
-		stopped := paused(o.cluster) || !o.cluster.DeletionTimestamp.IsZero()
+		stopped := clusterstatus.IsPaused(o.cluster) || !o.cluster.DeletionTimestamp.IsZero()
 		return stopped && !o.is(hubv1.ConditionReady, yes) || !stopped && o.is(hubv1.ConditionReady, yes) == (o.firstOpen().Status == "")
 	},
 	"Ready says what the first open condition says": func(o outcome) bool {
 		ready, open := o.conditions[hubv1.ConditionReady], o.firstOpen()
-		return open.Status == "" || paused(o.cluster) || !o.cluster.DeletionTimestamp.IsZero() ||
+		return open.Status == "" || clusterstatus.IsPaused(o.cluster) || !o.cluster.DeletionTimestamp.IsZero() ||
 			ready.Status == open.Status && ready.Reason == open.Reason && ready.Message == open.Message
 	},
 	"what cannot be reached is not confirmed": func(o outcome) bool {
@@ -88,7 +96,7 @@ var agreements = map[string]func(outcome) bool{
 	},
 	"what is paused is neither reached nor runs": func(o outcome) bool {
 		reachable, modules := o.conditions[hubv1.ConditionReachable], o.conditions[hubv1.ConditionModulesReady]
-		return !paused(o.cluster) || reachable.Reason == hubv1.ReasonPaused && modules.Reason == hubv1.ReasonPaused &&
+		return !clusterstatus.IsPaused(o.cluster) || reachable.Reason == hubv1.ReasonPaused && modules.Reason == hubv1.ReasonPaused &&
 			reachable.Status == unclear && modules.Status == unclear && modules.Message == messagePaused
 	},
 	"tools wait, or give up, or are done": func(o outcome) bool {
@@ -156,9 +164,9 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 	if rapid.Bool().Draw(t, "deleted") {
 		cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}
-	found := credentials{verdict: verdict{valid: draw("credentials", facet(yes, hubv1.ReasonValid), facet(yes, hubv1.ReasonExpiringSoon),
+	found := credentials{Credentials: clusterstatus.Credentials{Valid: draw("credentials", facet(yes, hubv1.ReasonValid), facet(yes, hubv1.ReasonExpiringSoon),
 		facet(no, hubv1.ReasonSecretNotFound), facet(no, hubv1.ReasonInvalidKubeconfig), facet(no, hubv1.ReasonExpired))}}
-	found.status.Fingerprint = "new"
+	found.Reported.Fingerprint = "new"
 	info := registry.Info{
 		Name: "a",
 		State: rapid.SampledFrom([]registry.State{
@@ -171,7 +179,7 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 		NewServer:      draw("new server", none, facet(no, hubv1.ReasonTLSFailed), facet(no, hubv1.ReasonUnauthorized)),
 		NewCredential:  draw("new credential", none, facet(no, hubv1.ReasonNotInUse), facet(unclear, hubv1.ReasonNotInUse)),
 		CredentialName: rapid.SampledFrom([]string{"", "old", "new"}).Draw(t, "credential in use"),
-		Restarts:       rapid.IntRange(0, crashLoop).Draw(t, "restarts"),
+		Restarts:       rapid.IntRange(0, maxRestarts).Draw(t, "restarts"),
 	}
 	return cluster, found, info
 }
@@ -179,7 +187,7 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 func outcomeOf(cluster *hubv1.Cluster, found credentials, info registry.Info) outcome {
 	o := outcome{cluster: cluster, conditions: map[string]metav1.Condition{}}
 	found, o.info = remote{info: info}.inUse(found, cluster, client.ObjectKey{Namespace: "ns", Name: "a"})
-	for _, one := range conditionsOf(cluster, stepsOf(cluster, found.verdict, o.info)) {
+	for _, one := range clusterstatus.Of(cluster, found.Credentials, o.info).Conditions {
 		o.conditions[one.Type] = one
 	}
 	return o

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -20,8 +21,8 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Susp
 		Endpoint:   found.connection.Endpoint,
 		Credential: found.connection.Credential,
 
-		CredentialName:   found.status.Fingerprint,
-		AcceptCredential: accepts(cluster, found.status.Fingerprint),
+		CredentialName:   found.Reported.Fingerprint,
+		AcceptCredential: accepts(cluster, found.Reported.Fingerprint),
 
 		Labels:      cluster.Labels,
 		Annotations: cluster.Annotations,
@@ -32,7 +33,7 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Susp
 		Suspicion: suspicion,
 		Since:     cluster.CreationTimestamp.Time,
 		AllowHub:  cluster.Annotations[hubv1.AnnotationAllowHub] == hubv1.AnnotationAllowHubValue,
-		Paused:    paused(cluster),
+		Paused:    clusterstatus.IsPaused(cluster),
 		Probe: registry.Probe{
 			Period:           seconds(spec.Probe.PeriodSeconds),
 			Timeout:          seconds(spec.Probe.TimeoutSeconds),
@@ -71,7 +72,5 @@ func isOf(info registry.Info, cluster *hubv1.Cluster) bool {
 func shows(info registry.Info, config registry.Config) bool {
 	return info.Revision == config.Revision
 }
-
-func paused(cluster *hubv1.Cluster) bool { return cluster.Spec.State == hubv1.ClusterPaused }
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }

@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // credentials are what a Cluster's Secret comes to.
 type credentials struct {
-	verdict
+	clusterstatus.Credentials
 	// version is that of the Secret.
 	version string
 	// connection is set only if the Secret was understood.
@@ -93,7 +94,7 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 	var secret corev1.Secret
 	err := r.secrets.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
-		return reading{refusal: refused(hubv1.ReasonSecretNotFound, fmt.Sprintf(messageNotFound, key)).valid}, nil
+		return reading{refusal: refused(hubv1.ReasonSecretNotFound, fmt.Sprintf(messageNotFound, key)).Valid}, nil
 	}
 	if err != nil {
 		return reading{}, fmt.Errorf("read Secret %s: %w", key, err)
@@ -103,7 +104,7 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 	options.Now = func() time.Time { return time.Time{} }
 	connection, err := kubeconfig.Parse(secret.Data, options, r.settings.Policy)
 	if err != nil {
-		refusal := refused(reasonOf(err), fmt.Sprintf(messageRefused, key, err)).valid
+		refusal := refused(reasonOf(err), fmt.Sprintf(messageRefused, key, err)).Valid
 		return reading{refusal: refusal, version: secret.ResourceVersion}, nil
 	}
 	return reading{connection: connection, version: secret.ResourceVersion}, nil
@@ -118,25 +119,25 @@ func (r *reconciler) verdict(name string) (accepted, rejected bool) {
 // assess says what a reading is worth now.
 func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) credentials {
 	if of.refusal != (registry.Facet{}) {
-		return credentials{verdict: verdict{valid: of.refusal}, version: of.version}
+		return credentials{Credentials: clusterstatus.Credentials{Valid: of.refusal}, version: of.version}
 	}
 	life := of.connection.Credential
 	found := judge(life.Expires(), warningOf(life.Issued(), life.Expires()), now, secret)
 	found.connection, found.version = of.connection, of.version
-	found.status = describe(of.connection.Credential, r.settings.HubID)
+	found.Reported = describe(of.connection.Credential, r.settings.HubID)
 	return found
 }
 
 // accepting returns the credentials with those that have expired accepted, if the operator demands them: the clock of the
 // hub may be wrong, and the remote decides then.
 func (c credentials) accepting(cluster *hubv1.Cluster) credentials {
-	if c.valid.Reason != hubv1.ReasonExpired {
+	if c.Valid.Reason != hubv1.ReasonExpired {
 		return c
 	}
-	if accepts(cluster, c.status.Fingerprint) {
-		c.valid.Status, c.valid.Message = metav1.ConditionTrue, c.valid.Message+messageDemanded
+	if accepts(cluster, c.Reported.Fingerprint) {
+		c.Valid.Status, c.Valid.Message = metav1.ConditionTrue, c.Valid.Message+messageDemanded
 	} else {
-		c.valid.Message += fmt.Sprintf(messageDemand, c.status.Fingerprint)
+		c.Valid.Message += fmt.Sprintf(messageDemand, c.Reported.Fingerprint)
 	}
 	return c
 }
@@ -180,13 +181,13 @@ func warningOf(issued, expires time.Time) time.Time {
 
 func accepted(reason, message string, until time.Time) credentials {
 	return credentials{
-		verdict: verdict{valid: registry.Facet{Status: metav1.ConditionTrue, Reason: reason, Message: message}},
-		changes: until,
+		Credentials: clusterstatus.Credentials{Valid: registry.Facet{Status: metav1.ConditionTrue, Reason: reason, Message: message}},
+		changes:     until,
 	}
 }
 
 func refused(reason, message string) credentials {
-	return credentials{verdict: verdict{valid: registry.Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}}}
+	return credentials{Credentials: clusterstatus.Credentials{Valid: registry.Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}}}
 }
 
 // describe says of a credential what may be known of it.

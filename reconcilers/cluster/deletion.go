@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -46,7 +47,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		info, _ := r.remotes.Info(registry.ClusterName(cluster.Name))
-		return ctrl.Result{}, r.report(ctx, cluster, statusOf(cluster, asReported(cluster), info))
+		return ctrl.Result{}, r.report(ctx, cluster, clusterstatus.Of(cluster, clusterstatus.LastReported(cluster), info))
 	}
 	end, err := endOf(removing)
 	if removing == nil && cluster.Annotations[hubv1.AnnotationID] != "" {
@@ -75,11 +76,11 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 // never was an app, or can be none.
 func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	_, known := r.remotes.Info(registry.ClusterName(cluster.Name))
-	if known || r.removals.has(cluster.Name) || cluster.Annotations[hubv1.AnnotationID] == "" || paused(cluster) {
+	if known || r.removals.has(cluster.Name) || cluster.Annotations[hubv1.AnnotationID] == "" || clusterstatus.IsPaused(cluster) {
 		return nil
 	}
 	found, err := r.readCredentials(ctx, cluster)
-	if err != nil || !found.usable() {
+	if err != nil || !found.Usable() {
 		return err
 	}
 	_, err = r.ensure(ctx, cluster, found)

@@ -26,6 +26,7 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/config"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 )
@@ -193,7 +194,7 @@ func (s *skew) expectRefused(name string, want ...string) {
 		if err := s.direct.Create(s.t.Context(), one); client.IgnoreAlreadyExists(err) != nil {
 			return err
 		}
-		desired := hubac.Cluster(name).WithStatus(applied(whole()).WithInventory(inventory()))
+		desired := hubac.Cluster(name).WithStatus(clusterstatus.ApplyConfiguration(whole()).WithInventory(inventory()))
 		err := s.direct.Status().Apply(s.t.Context(), desired, client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll)
 		if err == nil {
 			return fmt.Errorf("nothing is refused, want %q", want)

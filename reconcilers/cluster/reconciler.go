@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
@@ -111,7 +112,7 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	inUse, info := runs.inUse(found, cluster, r.secretOf(cluster))
-	status := statusOf(cluster, inUse.verdict, info)
+	status := clusterstatus.Of(cluster, inUse.Credentials, info)
 	if wait := settles(status, info, time.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -144,7 +145,7 @@ type remote struct {
 // good credentials, unless it is to be paused, which needs none.
 func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials) (remote, error) {
 	name := registry.ClusterName(cluster.Name)
-	if !found.usable() && !paused(cluster) {
+	if !found.Usable() && !clusterstatus.IsPaused(cluster) {
 		info, _ := r.remotes.Info(name)
 		return remote{info: r.remarkOn(info, registry.Suspicion{}), current: true}, nil
 	}
@@ -168,19 +169,19 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 // good ones stay: a new server does not answer yet, or the remote has not accepted the new credentials yet.
 func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Info) {
 	info := has.info
-	if !found.usable() {
+	if !found.Usable() {
 		return found, info
 	}
-	wanted := found.status.Fingerprint
+	wanted := found.Reported.Fingerprint
 	if info.CredentialName != "" && info.CredentialName != wanted || info.NewServer != (registry.Facet{}) {
-		found.status = cluster.Status.Credentials
+		found.Reported = cluster.Status.Credentials
 	}
 	switch {
 	case info.NewServer != (registry.Facet{}):
 		info.Reachable = info.NewServer
 	case info.NewCredential != (registry.Facet{}):
-		found.valid = info.NewCredential
-		found.valid.Message = fmt.Sprintf(messageNotInUse, secret, info.NewCredential.Message, wanted)
+		found.Valid = info.NewCredential
+		found.Valid.Message = fmt.Sprintf(messageNotInUse, secret, info.NewCredential.Message, wanted)
 	}
 	return found, info
 }

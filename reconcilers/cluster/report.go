@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
@@ -63,7 +64,7 @@ func settles(status hubv1.ClusterStatus, info registry.Info, now time.Time) time
 // returns a conflict if the Cluster is not the newest one.
 func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
 	all := status
-	before, err := oldcrd.Known(&r.writer, ours(cluster.Status))
+	before, err := oldcrd.Known(&r.writer, clusterstatus.Ours(cluster.Status))
 	if err != nil {
 		return fmt.Errorf("compare the status: %w", err)
 	}
@@ -73,7 +74,7 @@ func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status 
 	if equality.Semantic.DeepEqual(before, status) {
 		return nil
 	}
-	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(applied(all))
+	desired := hubac.Cluster(cluster.Name).WithResourceVersion(cluster.ResourceVersion).WithStatus(clusterstatus.ApplyConfiguration(all))
 	dropped, err := r.writer.Apply(ctx, r.Status(), desired, client.FieldOwner(hubcontroller.FieldManager), client.ForceOwnership)
 	if len(dropped) > 0 {
 		log.FromContext(ctx).Info("The CRD is older than the hub; the status leaves out the fields that it lacks. "+

@@ -52,7 +52,7 @@ func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) journa
 	return journal.Attempt{
 		UID:    cluster.UID,
 		Spec:   journal.Digest(strconv.FormatInt(cluster.Generation, 10), cluster.Annotations[hubv1.AnnotationRetry]),
-		Secret: journal.Digest(r.settings.HubID, found.connection.Endpoint.Fingerprint(), found.status.Fingerprint),
+		Secret: journal.Digest(r.settings.HubID, found.connection.Endpoint.Fingerprint(), found.Reported.Fingerprint),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestTransitions_OfDetails(t *testing.T) {
 	t.Parallel()
 	status := func(change func(*registry.Info), modules ...hubv1.ModuleStatus) hubv1.ClusterStatus {
-		one := statusOf(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, good.verdict, but(allWell, change))
+		one := clusterstatus.Of(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, good.Credentials, but(allWell, change))
 		one.Modules = modules
 		return one
 	}

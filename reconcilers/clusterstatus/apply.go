@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package clusterstatus
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,9 +10,9 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// applied returns a status as what server-side apply takes: what is not set is not in it, so that
+// ApplyConfiguration returns a status as what server-side apply takes: what is not set is not in it, so that
 // the API server removes what we set before.
-func applied(status hubv1.ClusterStatus) *hubac.ClusterStatusApplyConfiguration {
+func ApplyConfiguration(status hubv1.ClusterStatus) *hubac.ClusterStatusApplyConfiguration {
 	a := hubac.ClusterStatus().WithObservedGeneration(status.ObservedGeneration)
 	for _, c := range status.Conditions {
 		a.WithConditions(appliedCondition(c))

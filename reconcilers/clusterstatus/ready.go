@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package clusterstatus
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,8 +44,8 @@ func summaryOf(cluster *hubv1.Cluster, s steps) registry.Facet {
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return unknown(hubv1.ReasonStopping, messageStopping)
-	case isPaused(cluster):
-		return pausedFacet()
+	case IsPaused(cluster):
+		return pausedCondition()
 	}
 	return s.ready()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package clusterstatus
 
 import (
 	"fmt"
@@ -37,17 +37,17 @@ const (
 
 // stepsOf puts together what is known of the Secret and of the remote. The zero Info stands for a
 // remote that the registry does not know.
-func stepsOf(cluster *hubv1.Cluster, found verdict, info registry.Info) steps {
+func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Info) steps {
 	s := steps{
-		credentials: found.valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
+		credentials: found.Valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
 		authorized: info.Authorized,
 	}
 	if refusedAtDial(info.Reachable) {
 		s.credentials, s.reachable = info.Reachable, registry.Facet{}
 	}
 	switch {
-	case isPaused(cluster):
-		s.reachable, s.modules = pausedFacet(), pausedFacet()
+	case IsPaused(cluster):
+		s.reachable, s.modules = pausedCondition(), pausedCondition()
 	case info.State == registry.StatePaused: // It goes on when there are good credentials.
 		s.reachable, s.modules = registry.Facet{}, registry.Facet{}
 	}
@@ -59,7 +59,7 @@ func stepsOf(cluster *hubv1.Cluster, found verdict, info registry.Info) steps {
 			s.modules.Message += messageObserved
 		}
 	}
-	s.hopeless, s.lastGood = isHopeless(info), keepsLastGood(s.credentials.Reason, found.status.Fingerprint, info)
+	s.hopeless, s.lastGood = isHopeless(info), keepsLastGood(s.credentials.Reason, found.Reported.Fingerprint, info)
 	if s.lastGood && s.credentials.Reason == hubv1.ReasonExpired && s.credentials.Status == metav1.ConditionFalse {
 		s.credentials.Message += messageLastGood
 	}
@@ -180,9 +180,10 @@ func countRunning(modules []registry.ModuleInfo) int {
 	return n
 }
 
-func isPaused(cluster *hubv1.Cluster) bool { return cluster.Spec.State == hubv1.ClusterPaused }
+// IsPaused reports whether the Cluster is to be paused.
+func IsPaused(cluster *hubv1.Cluster) bool { return cluster.Spec.State == hubv1.ClusterPaused }
 
-func pausedFacet() registry.Facet { return unknown(hubv1.ReasonPaused, messagePaused) }
+func pausedCondition() registry.Facet { return unknown(hubv1.ReasonPaused, messagePaused) }
 
 func unknown(reason, message string) registry.Facet {
 	return registry.Facet{Status: metav1.ConditionUnknown, Reason: reason, Message: message}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package clusterstatus
 
 import (
 	"cmp"
@@ -15,18 +15,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// verdict is what is known of the credentials in a Cluster's Secret.
-type verdict struct {
-	// valid is the condition CredentialsValid.
-	valid registry.Facet
-	// status is set only if the Secret was understood.
-	status hubv1.CredentialsStatus
+// Credentials is what is known of the credentials in a Cluster's Secret.
+type Credentials struct {
+	// Valid is the condition CredentialsValid.
+	Valid registry.Facet
+	// Reported is set only if the Secret was understood.
+	Reported hubv1.CredentialsStatus
 }
 
-func (c verdict) usable() bool { return c.valid.Status == metav1.ConditionTrue }
+// Usable reports whether the credentials can be used.
+func (c Credentials) Usable() bool { return c.Valid.Status == metav1.ConditionTrue }
 
-// statusOf returns the part of the status that this package is responsible for.
-func statusOf(cluster *hubv1.Cluster, found verdict, info registry.Info) hubv1.ClusterStatus {
+// Of returns the part of the status that this package is responsible for.
+func Of(cluster *hubv1.Cluster, found Credentials, info registry.Info) hubv1.ClusterStatus {
 	before := &cluster.Status
 	status := hubv1.ClusterStatus{
 		Conditions:         conditionsOf(cluster, stepsOf(cluster, found, info)),
@@ -34,10 +35,10 @@ func statusOf(cluster *hubv1.Cluster, found verdict, info registry.Info) hubv1.C
 		ID:                 cmp.Or(cluster.Annotations[hubv1.AnnotationID], info.ID),
 		Server:             cut(info.Server, hubv1.MaxServerLength),
 		Version:            cmp.Or(info.Version, before.Version), // that of the last contact
-		Credentials:        found.status,
+		Credentials:        found.Reported,
 		Modules:            modulesOf(info.Modules),
 	}
-	if inUse := info.Name != "" && !isPaused(cluster); inUse && !found.usable() {
+	if inUse := info.Name != "" && !IsPaused(cluster); inUse && !found.Usable() {
 		status.Credentials = before.Credentials // The app goes on with its last good ones.
 	}
 	if len(info.Modules) > 0 {
@@ -46,11 +47,11 @@ func statusOf(cluster *hubv1.Cluster, found verdict, info registry.Info) hubv1.C
 	return status
 }
 
-// asReported returns what status says of the Secret, for a report that is not about it.
-func asReported(cluster *hubv1.Cluster) verdict {
-	found := verdict{valid: unknown(hubv1.ReasonPending, messageWaiting), status: cluster.Status.Credentials}
+// LastReported returns what status says of the Secret, for a report that is not about it.
+func LastReported(cluster *hubv1.Cluster) Credentials {
+	found := Credentials{Valid: unknown(hubv1.ReasonPending, messageWaiting), Reported: cluster.Status.Credentials}
 	if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionCredentialsValid); c != nil {
-		found.valid = registry.Facet{Status: c.Status, Reason: c.Reason, Message: c.Message}
+		found.Valid = registry.Facet{Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
 	return found
 }
@@ -98,8 +99,8 @@ func runs(c registry.ControllerInfo) int {
 	return 0
 }
 
-// ours returns the part of a status that statusOf is responsible for, in the same form.
-func ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
+// Ours returns the part of a status that statusOf is responsible for, in the same form.
+func Ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 	all := status.Conditions
 	status.Inventory, status.Conditions = hubv1.InventoryStatus{}, nil
 	for _, kind := range ourTypes() {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstatus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 40_000)
+	info := but(allWell, func(i *registry.Info) {
+		i.Server, i.App.Status, i.App.Message, i.Modules = long, metav1.ConditionFalse, long, nil
+		for range 2 * hubv1.MaxModules {
+			i.Modules = append(i.Modules, registry.ModuleInfo{Name: "a", Reason: long, Message: long})
+		}
+	})
+	status := Of(&hubv1.Cluster{}, good, info)
+	if len(status.Modules) != hubv1.MaxModules || len([]rune(status.Modules[0].Message)) != hubv1.MaxModuleMessageLength ||
+		len([]rune(status.Modules[0].Reason)) != hubv1.MaxModuleReasonLength || len([]rune(status.Server)) != hubv1.MaxServerLength {
+		t.Errorf("too long: %d modules", len(status.Modules))
+	}
+	message := meta.FindStatusCondition(status.Conditions, hubv1.ConditionModulesReady).Message
+	if n := len([]rune(message)); n != hubv1.MaxConditionMessageLength {
+		t.Errorf("a message of %d characters", n)
+	}
+}
+
+func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 1000)
+	var all []registry.ControllerInfo
+	for i := range 2 * hubv1.MaxControllers {
+		one := registry.ControllerInfo{Name: fmt.Sprint("runs-", i), State: registry.ModuleRunning}
+		if i%8 == 7 {
+			one = registry.ControllerInfo{Name: fmt.Sprint("waits-", i, long), State: registry.ModuleWaiting, Reason: long, Message: long}
+		}
+		all = append(all, one)
+	}
+	got := controllersOf(all)
+	var names []string
+	for _, c := range got {
+		name, _, _ := strings.Cut(c.Name, "ä")
+		names = append(names, name)
+		if len([]rune(c.Name)) > hubv1.MaxControllerNameLength || len([]rune(c.Reason)) > hubv1.MaxModuleReasonLength ||
+			len([]rune(c.Message)) > hubv1.MaxControllerMessageLength {
+			t.Errorf("too long: %+v", c)
+		}
+	}
+	want := []string{"waits-7", "waits-15", "waits-23", "waits-31"}
+	for i := range hubv1.MaxControllers - len(want) + 1 {
+		if i != 7 {
+			want = append(want, fmt.Sprint("runs-", i))
+		}
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	if all[0].Name != "runs-0" {
+		t.Error("what the registry knows was sorted")
+	}
+}
+
+// The message of a Stale app says what is stale, in place of how many modules run, and is that of Ready too.
+func TestStatusOf_SaysWhatIsStale(t *testing.T) {
+	t.Parallel()
+	const message = `module "one": the cached objects of ConfigMap are stale`
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		info := but(allWell, func(i *registry.Info) {
+			i.App = registry.Facet{Status: status, Reason: hubv1.ReasonStale, Message: message}
+		})
+		conditions := Of(&hubv1.Cluster{}, good, info).Conditions
+		modules := meta.FindStatusCondition(conditions, hubv1.ConditionModulesReady)
+		ready := meta.FindStatusCondition(conditions, hubv1.ConditionReady)
+		if modules.Status != status || modules.Reason != hubv1.ReasonStale || modules.Message != message {
+			t.Errorf("%+v", modules)
+		}
+		if ready.Status != status || ready.Message != message {
+			t.Errorf("%+v", ready)
+		}
+	}
+}
