@@ -17,7 +17,8 @@ import (
 // A journal is no guard: an app whose Begin fails is started all the same.
 type Journal interface {
 	// Begin notes that the app of name is about to start. It returns when the note would survive a
-	// crash, and with an error when that cannot be had before ctx ends.
+	// crash, and with an error when that cannot be had before ctx ends. The journal logs its failures
+	// for operators; the registry logs the error of each app for debugging only.
 	Begin(ctx context.Context, name ClusterName) error
 	// End notes that the app has proven itself, or has ended in good order. It does not block.
 	End(name ClusterName)
@@ -46,7 +47,8 @@ func (j *journal) begin(ctx context.Context, name ClusterName, log logr.Logger) 
 	ctx, cancel := context.WithTimeout(ctx, journalPatience)
 	defer cancel()
 	if err := j.inner.Begin(ctx, name); err != nil {
-		log.Info("Could not note that the app is about to start; it starts all the same", "error", err.Error())
+		// V(1): a journal that cannot be written logs its error once, and each start gets the same error.
+		log.V(1).Info("The app starts without an entry in the journal", "error", err.Error())
 	}
 	return sync.OnceFunc(func() { j.end(name) })
 }

@@ -72,12 +72,14 @@ func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.settings.Namespace, Name: cluster.Spec.KubeconfigSecretRef.Name}
 }
 
-// readCredentials reads and judges the Secret that the Cluster names. An error means that the
-// Secret could not be read; whatever is wrong with the Secret is in the result.
-func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster) (credentials, error) {
+// readCredentials reads and judges the Secret that the Cluster names; info says whether the remote accepts the
+// credentials that were read last. An error means that the Secret could not be read; whatever is wrong with the Secret
+// is in the result.
+func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Info) (credentials, error) {
 	key := r.secretOf(cluster)
 	q := question{cluster: cluster.Name, from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
-	q.accepted, q.rejected = r.verdict(cluster.Name)
+	q.accepted = info.Reachable.Status == metav1.ConditionTrue
+	q.rejected = info.Reachable.Reason == hubv1.ReasonUnauthorized
 	known, later, ok := r.memory.recall(q)
 	if !ok {
 		var err error
@@ -108,12 +110,6 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 		return reading{refusal: refusal, version: secret.ResourceVersion}, nil
 	}
 	return reading{connection: connection, version: secret.ResourceVersion}, nil
-}
-
-// verdict reports what the remote thinks of the credentials.
-func (r *reconciler) verdict(name string) (accepted, rejected bool) {
-	info, _ := r.remotes.Info(registry.ClusterName(name))
-	return info.Reachable.Status == metav1.ConditionTrue, info.Reachable.Reason == hubv1.ReasonUnauthorized
 }
 
 // assess says what a reading is worth now.

@@ -75,11 +75,11 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 // no cleanup steps to run. It does nothing if this process has begun the removal, or where there
 // never was an app, or can be none.
 func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
-	_, known := r.remotes.Info(registry.ClusterName(cluster.Name))
+	info, known := r.remotes.Info(registry.ClusterName(cluster.Name))
 	if known || r.removals.has(cluster.Name) || cluster.Annotations[hubv1.AnnotationID] == "" || clusterstatus.IsPaused(cluster) {
 		return nil
 	}
-	found, err := r.readCredentials(ctx, cluster)
+	found, err := r.readCredentials(ctx, cluster, info)
 	if err != nil || !found.Usable() {
 		return err
 	}
@@ -87,20 +87,20 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	return err
 }
 
-// isClear reports whether nothing is left of an earlier Cluster of the same name, and sees to it
-// otherwise. It may be left if somebody took our finalizer away, or if the earlier one was deleted in
-// the moment in which the finalizer was added.
-func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) bool {
+// isClear reports whether nothing is left of an earlier Cluster of the same name, and removes its remote
+// otherwise. It returns the snapshot of the remote. A remote of an earlier Cluster is left if another writer
+// removed our finalizer, or if the earlier Cluster was deleted while the finalizer was being added.
+func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Info, clear bool) {
 	if r.removals.isUnderWay(cluster.Name) {
-		return false
+		return registry.Info{}, false
 	}
 	r.removals.forget(cluster.Name)
 	info, known := r.remotes.Info(registry.ClusterName(cluster.Name))
 	if !known || isOf(info, cluster) {
-		return true
+		return info, true
 	}
 	r.removals.remove(ctx, cluster.Name)
-	return false
+	return info, false
 }
 
 // clear forgets a Cluster that is gone. Its remote is removed first, if somebody else took our

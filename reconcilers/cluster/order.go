@@ -10,11 +10,16 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// order has a hub that starts look at the Clusters that it knows before it looks at new ones: those
-// were Ready before, and of two Clusters for one remote it is known which one has it.
+// order makes a hub that starts reconcile the Clusters that it knows before it reconciles new ones. The known Clusters
+// were Ready before, and of two Clusters for one remote the known Cluster has the remote.
 //
-// Known is a Cluster with a recorded identity. To look at one is to post it to the registry, which
-// waits for nobody, so that new ones are not held up for longer than the caches took to fill.
+// A Cluster is known if its identity is recorded. A reconcile of a Cluster posts it to the registry, which does not
+// wait, so that new Clusters wait no longer than the caches took to fill.
+//
+// The ranks of the registry's start queue do not replace this order, and this order does not replace the ranks. The ranks
+// order requests that wait for a slot: while slots are free, a new Cluster that is posted first starts first, and a
+// second Cluster for the remote of a known Cluster would run there until the known Cluster is posted. This order decides
+// what is posted first, and holds for seconds after the start; the ranks also order retries and suspects.
 type order struct {
 	mu    sync.Mutex // protects known; held for map operations only
 	known map[string]struct{}

@@ -73,14 +73,17 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 		return ctrl.Result{}, fmt.Errorf("read the Cluster: %w", err)
 	case !cluster.DeletionTimestamp.IsZero():
 		return r.finish(ctx, &cluster)
-	case !r.isClear(ctx, &cluster):
-		return ctrl.Result{}, nil // The end of the removal brings it back.
+	}
+	info, isClear := r.isClear(ctx, &cluster)
+	switch {
+	case !isClear:
+		return ctrl.Result{}, nil // The end of the removal triggers the next reconcile.
 	case !controllerutil.ContainsFinalizer(&cluster, hubv1.FinalizerCluster):
 		return ctrl.Result{}, r.addFinalizer(ctx, &cluster)
 	case r.order.mustWait(&cluster):
 		return ctrl.Result{RequeueAfter: orderRetry}, nil
 	}
-	return r.follow(ctx, &cluster)
+	return r.follow(ctx, &cluster, info)
 }
 
 // orderRetry is how soon a new Cluster asks again whether the known ones have been looked at.
@@ -93,14 +96,16 @@ func (r *reconciler) cachedClusters(ctx context.Context) ([]hubv1.Cluster, error
 	return all.Items, err
 }
 
-// follow posts what the Cluster and its Secret say, and reports what runs.
-func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
-	// Before anything that can fail: an annotation may say that what runs is to change nothing any more.
+// follow posts the desired state that the Cluster and its Secret describe, and reports the state of the remote. last is
+// the snapshot of the remote from before that.
+func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last registry.Info) (ctrl.Result, error) {
+	// Ensure posts the labels again, but only with usable credentials and after the Secret was read. An annotation that
+	// puts the running app into observe mode must not wait for either.
 	err := r.remotes.Relabel(registry.ClusterName(cluster.Name), cluster.Labels, cluster.Annotations)
 	if err != nil && !errors.Is(err, registry.ErrNotFound) {
 		return ctrl.Result{}, fmt.Errorf("post the labels: %w", err)
 	}
-	found, err := r.readCredentials(ctx, cluster)
+	found, err := r.readCredentials(ctx, cluster, last)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
