@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
+	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 )
 
 // Prefix begins the name of the finalizer that a reconciler of this package gives its objects, which ends with
@@ -58,24 +58,23 @@ type Options[O client.Object] struct {
 	// Order is the order of the condition types for a reconciler. Types that are not in it come after those
 	// that are. Default: the order of the factories; with Module, by condition type and name.
 	Order []string
-	// Concurrency is how many objects are worked on at once, by AddTo and Module. Default: 8.
-	Concurrency int
-	// Timeout bounds one reconcile with its tasks, with AddTo and Module. Default: the manager's, or 5 minutes.
-	Timeout time.Duration
-	// Build is called by AddTo and Module to add watches to the controller, such as Owns for what providers
-	// create. Default: the objects alone are watched.
-	Build func(*ctrl.Builder)
+	// ControllerOptions configure the controller that AddTo and Module add. Timeout bounds one reconcile with its
+	// tasks, and is 5 minutes if the manager has no timeout. Build is for watches such as Owns for what providers
+	// create.
+	ControllerOptions
 }
+
+// ControllerOptions configure the controller of a reconciler.
+type ControllerOptions = assembly.Options
 
 // Defaults of Options.
 const (
-	defaultTTL         = 30 * time.Second
-	maxTTL             = time.Hour
-	defaultTimeout     = 5 * time.Minute
-	defaultConcurrency = 8
-	maxName            = 32
-	maxHolder          = 200
-	maxManager         = 64 // of a condition type in a field manager
+	defaultTTL     = 30 * time.Second
+	maxTTL         = time.Hour
+	defaultTimeout = 5 * time.Minute
+	maxName        = 32
+	maxHolder      = 200
+	maxManager     = 64 // of a condition type in a field manager
 )
 
 // withDefaults returns the options to work with, or ErrInvalidConfig.
@@ -102,9 +101,6 @@ func (o Options[O]) withDefaults() (Options[O], error) {
 	}
 	if o.Classify == nil {
 		o.Classify = classify
-	}
-	if o.Concurrency <= 0 {
-		o.Concurrency = defaultConcurrency
 	}
 	return o, nil
 }

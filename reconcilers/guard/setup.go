@@ -44,7 +44,7 @@ func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory
 	}
 	o = h.options
 	return assembly.Controller{
-		Name: o.Name, Concurrency: o.Concurrency, Timeout: o.Timeout, DefaultTimeout: defaultTimeout,
-		RetryBase: retryBase, Predicates: []predicate.Predicate{h.Predicate()}, Build: o.Build,
+		Options: o.ControllerOptions, Name: o.Name, DefaultTimeout: defaultTimeout,
+		RetryBase: retryBase, Predicates: []predicate.Predicate{h.Predicate()},
 	}.AddTo(mgr, object.New[O](), r)
 }

@@ -51,7 +51,7 @@ func TestInvalidConfig(t *testing.T) {
 		"a pipeline without a name":  newReconciler(pipeline.Options[*Widget]{}),
 		"a name that is no label":    newReconciler(pipeline.Options[*Widget]{Name: "A/b"}),
 		"a negative resync":          newReconciler(pipeline.Options[*Widget]{Name: name, Resync: -time.Second}),
-		"a negative timeout":         newReconciler(pipeline.Options[*Widget]{Name: name, Timeout: -time.Second}),
+		"a negative timeout":         newReconciler(pipeline.Options[*Widget]{Name: name, ControllerOptions: pipeline.ControllerOptions{Timeout: -time.Second}}),
 		"no router":                  failure(pipeline.NewReconciler(s, nil, pipeline.Options[*Widget]{Name: name})),
 		"a kind nobody knows":        strange[*unknown](s),
 		"a type that is not one":     strange[client.Object](s),

@@ -245,7 +245,7 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.start(pipeline.Options[*Widget]{Concurrency: 3, Timeout: time.Second}, every(&part{
+	s.start(pipeline.Options[*Widget]{ControllerOptions: pipeline.ControllerOptions{Concurrency: 3, Timeout: time.Second}}, every(&part{
 		name: "p", journal: &sitetest.Journal{}, created: func(ctx context.Context, w *Widget) error {
 			if w.Name == "fast" {
 				return nil

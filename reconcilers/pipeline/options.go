@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/events"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 )
 
 // Prefix begins the name of the finalizer of a pipeline, which ends with Options.Name. The same name is
@@ -50,21 +51,19 @@ type Options[O client.Object] struct {
 	// PauseAnnotations are further annotations that pause an object when their value is "true".
 	PauseAnnotations []string
 
-	// Concurrency is how many objects are worked on at once, by AddTo and Module. One object is worked
-	// on by one at a time, whatever it is. Default: 8.
-	Concurrency int
-	// Timeout bounds one pass, with AddTo and Module. Default: the manager's, or 1 minute.
-	Timeout time.Duration
-	// Build is called by AddTo and Module to add watches and predicates to the controller. An event that a
-	// predicate drops is caught up with after Resync only. Default: the objects alone are watched.
-	Build func(*ctrl.Builder)
+	// ControllerOptions configure the controller that AddTo and Module add. Timeout bounds one pass, and is 1 minute
+	// if the manager has no timeout. If a predicate that Build adds drops an event, the object is reconciled after
+	// Resync.
+	ControllerOptions
 }
+
+// ControllerOptions configure the controller of a pipeline.
+type ControllerOptions = assembly.Options
 
 // Defaults of Options.
 const (
-	defaultResync      = 5 * time.Minute
-	defaultConcurrency = 8
-	defaultTimeout     = time.Minute
+	defaultResync  = 5 * time.Minute
+	defaultTimeout = time.Minute
 )
 
 // withDefaults returns the options to work with, or ErrInvalidConfig.
@@ -84,9 +83,6 @@ func (o Options[O]) withDefaults() (Options[O], error) {
 	}
 	if o.Resync == 0 {
 		o.Resync = defaultResync
-	}
-	if o.Concurrency <= 0 {
-		o.Concurrency = defaultConcurrency
 	}
 	o.PauseAnnotations = slices.Concat(o.PauseAnnotations,
 		[]string{PausedAnnotation, "cluster.x-k8s.io/paused", "operatorkit.giantswarm.io/paused"})

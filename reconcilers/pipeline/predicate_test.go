@@ -24,7 +24,7 @@ func TestPredicate_OnePassIsEnough(t *testing.T) {
 	t.Parallel()
 	for what, add := range map[string]func(ctrl.Manager, pipeline.Set[*Widget]) error{
 		"AddTo": func(mgr ctrl.Manager, set pipeline.Set[*Widget]) error {
-			return pipeline.AddTo(mgr, router(t, set), named(pipeline.Options[*Widget]{Concurrency: 1}))
+			return pipeline.AddTo(mgr, router(t, set), named(pipeline.Options[*Widget]{ControllerOptions: pipeline.ControllerOptions{Concurrency: 1}}))
 		},
 		"NewReconciler": func(mgr ctrl.Manager, set pipeline.Set[*Widget]) error {
 			r, err := pipeline.NewReconciler(mgr.GetClient(), router(t, set), named(pipeline.Options[*Widget]{}))

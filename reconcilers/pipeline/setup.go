@@ -37,7 +37,7 @@ func AddTo[O client.Object](mgr ctrl.Manager, router *Router[O], o Options[O]) e
 		return err
 	}
 	return assembly.Controller{
-		Name: o.Name, Concurrency: o.Concurrency, Timeout: o.Timeout, DefaultTimeout: defaultTimeout,
-		RetryBase: retryBase, Predicates: []predicate.Predicate{r.Predicate()}, Build: o.Build,
+		Options: o.ControllerOptions, Name: o.Name, DefaultTimeout: defaultTimeout,
+		RetryBase: retryBase, Predicates: []predicate.Predicate{r.Predicate()},
 	}.AddTo(mgr, object.New[O](), r)
 }

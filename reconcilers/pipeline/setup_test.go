@@ -18,9 +18,9 @@ import (
 func TestAddTo_Build(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.start(pipeline.Options[*Widget]{Build: func(b *ctrl.Builder) {
+	s.start(pipeline.Options[*Widget]{ControllerOptions: pipeline.ControllerOptions{Build: func(b *ctrl.Builder) {
 		b.WithEventFilter(predicate.GenerationChangedPredicate{})
-	}}, every(&part{name: "p", journal: &sitetest.Journal{}}))
+	}}}, every(&part{name: "p", journal: &sitetest.Journal{}}))
 	s.newWidget("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	s.remove("w")

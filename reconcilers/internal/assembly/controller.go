@@ -21,24 +21,34 @@ import (
 // retryMax is the longest pause between two tries of an object whose reconcile returns errors.
 const retryMax = 5 * time.Minute
 
-// Controller says how to build a controller for one kind of objects. All fields are needed but Timeout, Build and
-// Predicates.
-type Controller struct {
-	// Name names the controller.
-	Name string
-	// Concurrency is how many objects are worked on at once.
+// defaultConcurrency is how many objects a controller reconciles at once.
+const defaultConcurrency = 8
+
+// Options configure the controller that AddTo and Module add to a manager. All fields are optional.
+type Options struct {
+	// Concurrency is how many objects the controller reconciles at once. It reconciles each object in one worker at a
+	// time. Default: 8.
 	Concurrency int
-	// Timeout bounds one reconcile. Default: the manager's, or DefaultTimeout.
-	Timeout, DefaultTimeout time.Duration
-	// RetryBase is the pause after the first error of an object. It doubles with each further one.
-	RetryBase time.Duration
-	// Predicates are for the events of the objects.
-	Predicates []predicate.Predicate
-	// Build adds watches and predicates. Default: none.
+	// Timeout bounds one reconcile. Default: the manager's timeout, or the default of the package.
+	Timeout time.Duration
+	// Build adds watches and predicates to the controller. Default: the controller watches the objects only.
 	Build func(*ctrl.Builder)
 }
 
-// AddTo adds the controller to a manager. obj is an empty object of the kind. It contacts nobody.
+// Controller is what a controller for one kind of objects is built from. All fields but Options are required.
+type Controller struct {
+	Options
+	// Name names the controller.
+	Name string
+	// DefaultTimeout bounds one reconcile if neither the options nor the manager have a timeout.
+	DefaultTimeout time.Duration
+	// RetryBase is the pause after the first error of an object. It doubles with each further error.
+	RetryBase time.Duration
+	// Predicates filter the events of the objects.
+	Predicates []predicate.Predicate
+}
+
+// AddTo adds the controller to a manager. obj is an empty object of the kind. It sends no requests.
 func (c Controller) AddTo(mgr ctrl.Manager, obj client.Object, r reconcile.Reconciler) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(c.Name).WithOptions(c.options(mgr)).
 		For(obj, builder.WithPredicates(c.Predicates...))
@@ -54,9 +64,9 @@ func (c Controller) AddTo(mgr ctrl.Manager, obj client.Object, r reconcile.Recon
 func (c Controller) options(mgr ctrl.Manager) controller.Options {
 	yes := true
 	return controller.Options{
-		MaxConcurrentReconciles: c.Concurrency,
+		MaxConcurrentReconciles: cmp.Or(max(c.Concurrency, 0), defaultConcurrency),
 		ReconciliationTimeout:   cmp.Or(c.Timeout, mgr.GetControllerOptions().ReconciliationTimeout, c.DefaultTimeout),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](c.RetryBase, retryMax),
-		SkipNameValidation:      &yes, // A name is never given back, and an App may be built anew.
+		SkipNameValidation:      &yes, // A name is never released, and an App may be built again.
 	}
 }
