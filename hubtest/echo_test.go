@@ -45,8 +45,8 @@ func listen(p registry.Remote) error {
 		heard := corev1ac.ConfigMap("echo-"+string(p.Name), "default").WithData(shout.Data)
 		return ctrl.Result{}, p.HubClient.Apply(ctx, heard, client.FieldOwner("echo"), client.ForceOwnership)
 	})
-	return ctrl.NewControllerManagedBy(p.Manager).Named("echo").For(&corev1.ConfigMap{}).
-		Complete(registry.Supervise(p.Manager, r))
+	return registry.ControllerManagedBy(p.Manager).Named("echo").For(&corev1.ConfigMap{}).
+		Complete(r)
 }
 
 func configMap(name string) *corev1.ConfigMap {

@@ -69,6 +69,6 @@ func polishAll(p registry.Remote) error {
 		w := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}
 		return ctrl.Result{}, p.Client.Patch(ctx, w, label)
 	})
-	return ctrl.NewControllerManagedBy(p.Manager).Named("polish").For(&Widget{}).
-		Complete(registry.Supervise(p.Manager, r))
+	return registry.ControllerManagedBy(p.Manager).Named("polish").For(&Widget{}).
+		Complete(r)
 }

@@ -170,7 +170,7 @@ func (m *moduleManager) Add(r manager.Runnable) error {
 	}
 	if w, ok := r.(warmer); ok {
 		tracker := m.guard.life.tracker
-		known := tracker.controllerAdded(m.guard.module, r)
+		known := tracker.controllerAdded(m.guard.module, r, hasSupervisor(r))
 		if m.part != nil {
 			m.part.watchProgress(r, known.name)
 		}
@@ -256,9 +256,17 @@ func (c *containedController) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(c.guard.life.permission.ctx, cancel)
 	c.known.begin()
+	c.guard.warnOfUnsupervised()
 	err := c.run(context.WithValue(ctx, watcherKey{}, c.known), c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
 		c.guard.life.tracker.controllerSynced(c.guard.module, c.known)
 	}
 	return err
+}
+
+// warnOfUnsupervised logs, once, which controllers of the module are not supervised.
+func (g *guard) warnOfUnsupervised() {
+	if names := g.life.tracker.takeUnsupervised(g.module); len(names) > 0 {
+		g.log.Info("Controllers are not supervised; build them with registry.ControllerManagedBy", "controllers", names)
+	}
 }

@@ -32,7 +32,8 @@ const unnamed = "controller"
 // watcher is one controller of a module: which kinds it watches, and of which of them it has not been told all
 // initial objects yet.
 type watcher struct {
-	name string
+	name       string
+	supervised bool
 
 	mu     sync.Mutex // protects the fields; held for no longer than a look at a handle
 	begun  bool       // its sources were started

@@ -210,8 +210,8 @@ The table of functions_test.go lists every place where a function of a module is
 
 A panic in code of a module ends its app, or its hub part, and nothing else, in whichever goroutine it is called:
 constructors, hooks, runnables, Reconcile, event handlers, predicates, map functions, indexers and
-collectors. A reconciler that does nothing but panic or never returns is found if it went through
-Supervise. What an app's cache may hold is bounded by Limits.
+collectors. A reconciler that does nothing but panic or never returns is found if its controller is
+supervised, as those of ControllerManagedBy are. What an app's cache may hold is bounded by Limits.
 
 What ends the process is a panic in a goroutine that a module starts itself, also with
 time.AfterFunc; in a source of its own (source.Func, and the handler and predicates of a

@@ -32,10 +32,10 @@ func ExampleRegistry_WithClient() {
 }
 
 // A module is a few lines of ordinary controller-runtime code. It runs in the app of every
-// remote: Manager and Client are the remote's, Hub is the client for the hub.
+// remote: Manager and Client are the remote's, HubClient is the client for the hub.
 func ExampleNewModule() {
 	setUp := func(p registry.Remote) error {
-		return ctrl.NewControllerManagedBy(p.Manager).For(&corev1.Node{}).Complete(
+		return registry.ControllerManagedBy(p.Manager).For(&corev1.Node{}).Complete(
 			reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 				p.Logger.Info("Saw a node", "name", r.Name)
 				return ctrl.Result{}, nil
@@ -52,7 +52,7 @@ func ExampleNewModule() {
 // A controller on the hub is called whenever something happens to a remote.
 func ExampleSource() {
 	setUp := func(mgr ctrl.Manager, r *registry.Registry, reconciler reconcile.Reconciler) error {
-		return ctrl.NewControllerManagedBy(mgr).Named("remotes").
+		return registry.ControllerManagedBy(mgr).Named("remotes").
 			WatchesRawSource(registry.Source(r, func(e registry.Event) []ctrl.Request {
 				return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: string(e.Name)}}}
 			})).
@@ -127,7 +127,7 @@ func ExampleCacheFilter() {
 			},
 		}},
 		Remote: fx.Invoke(func(p registry.Remote) error {
-			return ctrl.NewControllerManagedBy(p.Manager).Named("certificates").For(&corev1.Secret{}).Complete(
+			return registry.ControllerManagedBy(p.Manager).Named("certificates").For(&corev1.Secret{}).Complete(
 				reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 					var secret corev1.Secret // without its private key; p.APIReader has the whole one
 					return ctrl.Result{}, client.IgnoreNotFound(p.Client.Get(ctx, r.NamespacedName, &secret))

@@ -121,8 +121,8 @@ func hubPartFaults(ctx context.Context) map[string]struct {
 			return m.GetFieldIndexer().IndexField(ctx, &corev1.Namespace{}, "x", func(client.Object) []string { panic("boom") })
 		}), "index x: panic: boom"},
 		"supervised reconciler": {fx.Invoke(func(m ctrl.Manager) error {
-			return ctrl.NewControllerManagedBy(m).Named("faulty").For(&corev1.Namespace{}).Complete(registry.Supervise(m, reconcile.Func(
-				func(context.Context, ctrl.Request) (ctrl.Result, error) { panic("boom") })))
+			return registry.ControllerManagedBy(m).Named("faulty").For(&corev1.Namespace{}).Complete(reconcile.Func(
+				func(context.Context, ctrl.Request) (ctrl.Result, error) { panic("boom") }))
 		}), "does nothing but panic"},
 		"webhook server": {fx.Invoke(func(m ctrl.Manager) { // it has no certificate
 			m.GetWebhookServer().Register("/hook", http.NotFoundHandler())

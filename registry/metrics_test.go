@@ -22,8 +22,8 @@ import (
 func watcher() registry.Module {
 	return registry.NewModule("watcher", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
-		return ctrl.NewControllerManagedBy(p.Manager).Named("watcher").For(&corev1.Namespace{}).
-			Complete(registry.Supervise(p.Manager, nothing))
+		return registry.ControllerManagedBy(p.Manager).Named("watcher").For(&corev1.Namespace{}).
+			Complete(nothing)
 	})})
 }
 

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
@@ -30,14 +32,20 @@ import (
 // manager is the Manager that the module was given, and the app's name for the module. With any other
 // manager, as in a test of the reconciler alone, Supervise returns r.
 //
-//	ctrl.NewControllerManagedBy(p.Manager).For(&corev1.Pod{}).Complete(registry.Supervise(p.Manager, r))
+// The controllers of ControllerManagedBy and of the package watch are supervised. Supervise is for controllers that
+// another builder or controller.New makes:
 //
-// A controller without it is safe for others, too: a panic is recovered, and the context of a call ends
-// at its timeout. Only nobody notices that it does not work. There is no way to supervise a reconciler
-// unasked, because controller-runtime hands out no controller's reconciler.
+//	mcbuilder.ControllerManagedBy(m).For(&corev1.Pod{}).Complete(registry.Supervise(m.GetLocalManager(), r))
+//
+// A controller without supervision is safe for others, too: a panic is recovered, and the context of a call ends
+// at its timeout. Only the hub does not notice that the controller does not work, so the start of the app logs the name
+// of the controller.
 func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	m, ok := manager.(*moduleManager)
 	if !ok {
+		return r
+	}
+	if _, already := r.(answerable); already {
 		return r
 	}
 	return &supervised[request]{inner: r, guard: m.guard}
@@ -47,6 +55,26 @@ type supervised[request comparable] struct {
 	inner   reconcile.TypedReconciler[request]
 	guard   *guard
 	breaker breaker
+}
+
+// answerable is what supervised reconcilers have in common, whatever their requests are.
+type answerable interface{ isSupervised() }
+
+func (s *supervised[request]) isSupervised() {}
+
+// hasSupervisor reports whether the reconciler of a controller is supervised. controller-runtime keeps the reconciler in a
+// field of a type that has no exported name; a controller without that field counts as supervised.
+func hasSupervisor(controller manager.Runnable) bool {
+	v := reflect.Indirect(reflect.ValueOf(controller))
+	if v.Kind() != reflect.Struct {
+		return true
+	}
+	field, ok := v.Type().FieldByName("Do")
+	if !ok || len(field.Index) != 1 || !field.IsExported() {
+		return true
+	}
+	_, supervised := v.FieldByIndex(field.Index).Interface().(answerable)
+	return supervised
 }
 
 // Reconcile calls the reconciler.

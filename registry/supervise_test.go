@@ -25,8 +25,8 @@ import (
 // reconciling sets up a supervised controller of ConfigMaps.
 func reconciling(p registry.Remote, do func(context.Context, ctrl.Request) error) error {
 	r := reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, do(ctx, r) })
-	return ctrl.NewControllerManagedBy(p.Manager).Named("broken").For(&corev1.ConfigMap{}).
-		Complete(registry.Supervise(p.Manager, r))
+	return registry.ControllerManagedBy(p.Manager).Named("broken").For(&corev1.ConfigMap{}).
+		Complete(r)
 }
 
 // A controller that does nothing but panic fails its module; it does not go on looking healthy.
@@ -179,7 +179,7 @@ func TestContain_StuckHandler(t *testing.T) {
 	stop()
 }
 
-// Without Supervise, the panics of a Reconcile are recovered and counted, and nothing else.
+// Without supervision, the panics of a Reconcile are recovered and counted, and nothing else.
 func TestSupervise_Not(t *testing.T) {
 	t.Parallel()
 	w := newWard(t, func(w *ward, p registry.Remote) error {

@@ -32,6 +32,7 @@ type tracker struct {
 type progress struct {
 	pending     int // controllers that wait for their initial objects
 	controllers []*watcher
+	reported    bool // the names of the controllers without supervision were asked for
 	failed      *moduleError
 }
 
@@ -69,8 +70,8 @@ func (t *tracker) update(change func()) {
 }
 
 // controllerAdded takes note of a controller, and returns what it has to be told of.
-func (t *tracker) controllerAdded(module string, r manager.Runnable) *watcher {
-	w := &watcher{}
+func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *watcher {
+	w := &watcher{supervised: supervised}
 	t.update(func() {
 		p := t.modules[module]
 		w.name = uniqueName(r, p.controllers)
@@ -83,6 +84,24 @@ func (t *tracker) controllerAdded(module string, r manager.Runnable) *watcher {
 func (t *tracker) controllerSynced(module string, w *watcher) {
 	w.sync()
 	t.update(func() { t.modules[module].pending-- })
+}
+
+// takeUnsupervised returns the names of the module's controllers that are not supervised, the first time.
+func (t *tracker) takeUnsupervised(module string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.modules[module]
+	if p.reported {
+		return nil
+	}
+	p.reported = true
+	var names []string
+	for _, w := range p.controllers {
+		if !w.supervised {
+			names = append(names, w.name)
+		}
+	}
+	return names
 }
 
 func (t *tracker) managerStarted() { t.update(func() { t.started = true }) }

@@ -36,8 +36,8 @@ func talker() registry.Module {
 		Remote: fx.Invoke(func(r registry.Remote) error {
 			r.Logger.Info(saidByLogger)
 			r.Manager.GetLogger().Info(saidByLogger)
-			return ctrl.NewControllerManagedBy(r.Manager).Named("talker").For(&corev1.ConfigMap{}).
-				Complete(registry.Supervise(r.Manager, &talking{remote: r.Client}))
+			return registry.ControllerManagedBy(r.Manager).Named("talker").For(&corev1.ConfigMap{}).
+				Complete(&talking{remote: r.Client})
 		}),
 		Hub: fx.Invoke(func(mgr ctrl.Manager, remotes *registry.Registry) error {
 			return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {

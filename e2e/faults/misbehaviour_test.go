@@ -90,13 +90,13 @@ func (m *misbehaviour) panics(p registry.Remote) error {
 }
 
 func (m *misbehaviour) loops(p registry.Remote) error {
-	return ctrl.NewControllerManagedBy(p.Manager).Named(looping).For(&corev1.ConfigMap{}).
-		Complete(registry.Supervise(p.Manager, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+	return registry.ControllerManagedBy(p.Manager).Named(looping).For(&corev1.ConfigMap{}).
+		Complete(reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			if m.isOn(p.Name) {
 				return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 			}
 			return ctrl.Result{}, nil
-		})))
+		}))
 }
 
 // widgetKind is the kind that the module widgets watches.

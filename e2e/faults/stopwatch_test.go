@@ -64,8 +64,8 @@ func (w *stopwatch) module() registry.Module {
 }
 
 func (w *stopwatch) setUp(p registry.Remote) error {
-	return ctrl.NewControllerManagedBy(p.Manager).Named(stopwatchName).For(&corev1.ConfigMap{}).
-		Complete(registry.Supervise(p.Manager, reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+	return registry.ControllerManagedBy(p.Manager).Named(stopwatchName).For(&corev1.ConfigMap{}).
+		Complete(reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			defer w.enter(p.Name, p.Status.Epoch, r.NamespacedName)()
 			if r.Name != stopwatchName {
 				return ctrl.Result{}, nil
@@ -80,7 +80,7 @@ func (w *stopwatch) setUp(p registry.Remote) error {
 			}
 			w.saw(p.Name, number, time.Now())
 			return ctrl.Result{}, nil
-		})))
+		}))
 }
 
 func (w *stopwatch) enter(cluster registry.ClusterName, epoch int64, object types.NamespacedName) (leave func()) {

@@ -192,8 +192,8 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 		name := registry.ClusterName(unique("erring"))
 		var calls atomic.Int64
 		s.set(t, name, script{build: func(p registry.Remote) error {
-			return ctrl.NewControllerManagedBy(p.Manager).Named("erring").For(&corev1.ConfigMap{}).
-				Complete(registry.Supervise(p.Manager, reconcile.Func(func(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
+			return registry.ControllerManagedBy(p.Manager).Named("erring").For(&corev1.ConfigMap{}).
+				Complete(reconcile.Func(func(ctx context.Context, q ctrl.Request) (ctrl.Result, error) {
 					if q.Name != string(name) {
 						return ctrl.Result{}, nil
 					}
@@ -205,7 +205,7 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 						return ctrl.Result{}, p.Client.Get(ctx, q.NamespacedName, nothing)
 					}
 					return ctrl.Result{}, nil
-				})))
+				}))
 		}})
 		spawn(t, r, name, admin(t, one))
 		aside := newBystander(t, r, one, name) // the other module of the same app

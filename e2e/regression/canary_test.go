@@ -53,8 +53,8 @@ func talker() registry.Module {
 			p.Logger.Info("Created a ConfigMap", "echo", made.Data["echo"])
 			return ctrl.Result{}, nil
 		}
-		return ctrl.NewControllerManagedBy(p.Manager).Named("talker").For(&corev1.ConfigMap{}).
-			Complete(registry.Supervise(p.Manager, reconcile.Func(write)))
+		return registry.ControllerManagedBy(p.Manager).Named("talker").For(&corev1.ConfigMap{}).
+			Complete(reconcile.Func(write))
 	})})
 }
 

@@ -46,8 +46,8 @@ func setUpMarker(p registry.Remote) error {
 		return err
 	}
 	// The name of the controller is the same in all remotes, as in any module.
-	return ctrl.NewControllerManagedBy(p.Manager).Named(markerName).For(&corev1.ConfigMap{}).
-		Complete(registry.Supervise(p.Manager, &markerReconciler{name: string(p.Name), remote: p.Client, marks: marks}))
+	return registry.ControllerManagedBy(p.Manager).Named(markerName).For(&corev1.ConfigMap{}).
+		Complete(&markerReconciler{name: string(p.Name), remote: p.Client, marks: marks})
 }
 
 type markerReconciler struct {

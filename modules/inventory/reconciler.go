@@ -28,11 +28,11 @@ const Interval = 10 * time.Second
 // Setup adds the reconciler to the app's manager.
 func Setup(p Params) error {
 	r := &reconciler{cluster: client.ObjectKey{Name: string(p.Name)}, remote: p.Client, hub: p.HubClient}
-	return ctrl.NewControllerManagedBy(p.Manager).
+	return registry.ControllerManagedBy(p.Manager).
 		Named("inventory").
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.request), builder.WithPredicates(relevant())).
 		WatchesRawSource(registry.InitialRequest(ctrl.Request{NamespacedName: r.cluster})).
-		Complete(registry.Supervise(p.Manager, r))
+		Complete(r)
 }
 
 // reconciler keeps the inventory of one remote.

@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // numbers is an external system, for the examples: a telephone company that gives each caller a new number.
@@ -123,11 +124,11 @@ func ExampleHost_Controller() {
 			}
 			return reconcile.Result{}, controller.Guard(ctx, "send the invoice", send)
 		}
-		return ctrl.NewControllerManagedBy(mgr).Named("invoices").
+		return registry.ControllerManagedBy(mgr).Named("invoices").
 			For(&hubv1.Cluster{}, builder.WithPredicates(host.Predicate())). // or a failed Guard is tried again at once
 			Complete(reconcile.AsReconciler(mgr.GetClient(), invoiceFunc(invoice)))
 	}
-	_ = setup // In an app the reconciler goes through registry.Supervise, too.
+	_ = setup
 }
 
 type invoiceFunc func(context.Context, *hubv1.Cluster) (reconcile.Result, error)

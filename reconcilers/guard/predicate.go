@@ -24,7 +24,7 @@ import (
 // hears of the conditions of the other. A controller that waits for the condition of another one has a Host of its own,
 // with another Options.Name.
 //
-//	ctrl.NewControllerManagedBy(mgr).For(&v1.Tunnel{}, builder.WithPredicates(host.Predicate()))
+//	registry.ControllerManagedBy(mgr).For(&v1.Tunnel{}, builder.WithPredicates(host.Predicate()))
 func (h *Host[O]) Predicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(O)

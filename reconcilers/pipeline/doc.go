@@ -41,7 +41,7 @@ either, unless it has our finalizer; then it keeps it, is Stalled, and waits for
 
 An error ends the pass and goes to the controller's queue, which backs off for each object by itself. A
 reconcile.TerminalError is not tried again before somebody changes the object. A panic ends the pass, too,
-and goes on to whoever recovers: controller-runtime, or registry.Supervise, which counts it.
+and goes on to whoever recovers: controller-runtime, or a supervised controller, which counts it.
 
 Resources say how the pass goes on with the Flow in their context:
 

@@ -107,9 +107,9 @@ func ExampleNewReconciler() {
 		if err != nil {
 			return err
 		}
-		return ctrl.NewControllerManagedBy(mgr).Named("dns").
+		return registry.ControllerManagedBy(mgr).Named("dns").
 			For(&hubv1.Cluster{}, builder.WithPredicates(r.Predicate())). // or each report begins another pass
-			Complete(registry.Supervise(mgr, r))
+			Complete(r)
 	}
 	_ = setup
 }

@@ -38,7 +38,8 @@ type Builder struct {
 	errs     []error
 }
 
-// ControllerManagedBy returns a builder of a controller that the hub's manager runs.
+// ControllerManagedBy returns a builder of a controller that the hub's manager runs. In a hub part the controller is
+// supervised: see registry.Supervise.
 //
 //	watch.ControllerManagedBy(mgr, remotes).
 //		For(&appsv1.Deployment{}).
@@ -140,7 +141,7 @@ func (b *Builder) Build(r reconcile.TypedReconciler[Request]) (controller.TypedC
 		return nil, fmt.Errorf("build controller %q: %w", b.name, err)
 	}
 	guarded := &reconciler{inner: r, registry: b.registry, selects: b.selects, parked: map[registry.ClusterName]map[Request]bool{}}
-	b.options.Reconciler = guarded
+	b.options.Reconciler = registry.Supervise(b.manager, guarded)
 	b.sources = append(b.sources, guarded.returns())
 	if b.options.NewQueue == nil {
 		b.options.NewQueue = NewQueue(nil)

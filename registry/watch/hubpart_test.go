@@ -17,13 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// A panic of a function of Options ends the hub part that has it, and nothing else.
+// A panic of a function of Options, and a reconciler that only panics, end the hub part that has it, and nothing else.
 func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	t.Parallel()
 	faulty := map[string]watch.Options[client.Object]{
@@ -34,7 +35,7 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 		"map":   {Map: func(context.Context, registry.ClusterName, client.Object) []watch.Request { panic("boom") }},
 		"index": {Indexes: []watch.Index{{Field: "x", Extract: func(client.Object) []string { panic("boom") }}}},
 	}
-	watching := func(o watch.Options[client.Object], r *record) fx.Option {
+	watching := func(o watch.Options[client.Object], r reconcile.TypedReconciler[watch.Request]) fx.Option {
 		return fx.Invoke(func(m ctrl.Manager, remotes *registry.Registry) error {
 			return watch.ControllerManagedBy(m, remotes).Named("test").WatchesRemote(&corev1.Namespace{}, o).Complete(r)
 		})
@@ -46,6 +47,9 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	for name, o := range faulty {
 		modules = append(modules, registry.NewModule(name, registry.ModuleOptions{Hub: watching(o, &record{})}).Option())
 	}
+	faulty["reconciler"] = watch.Options[client.Object]{}
+	modules = append(modules, registry.NewModule("reconciler", registry.ModuleOptions{Hub: watching(faulty["reconciler"],
+		reconcile.TypedFunc[watch.Request](func(context.Context, watch.Request) (ctrl.Result, error) { panic("boom") }))}).Option())
 	remotes := runHub(t, modules...)
 	if err := remotes.Ensure("one", configFor(t, fleettest.Cluster(t, "one").Kubeconfig())); err != nil {
 		t.Fatal(err)

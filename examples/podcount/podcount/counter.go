@@ -23,11 +23,11 @@ import (
 // offer: what has no name belongs to the remote, what belongs to the hub says so.
 func CountPods(p registry.Remote) error {
 	c := &counter{remote: p.Client, hub: p.HubClient, report: "podcount-" + string(p.Name), cluster: p.Status.Owner}
-	return ctrl.NewControllerManagedBy(p.Manager).
+	return registry.ControllerManagedBy(p.Manager).
 		Named("podcount").
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(c.request)).
 		WatchesRawSource(registry.InitialRequest(c.only())). // also where no Pod is
-		Complete(registry.Supervise(p.Manager, c))
+		Complete(c)
 }
 
 // counter counts the Pods of one remote.

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -28,7 +27,7 @@ const owner = client.FieldOwner("podcount")
 // way to the remotes is the registry.
 func Greet(hub ctrl.Manager, remotes *registry.Registry) error {
 	g := &greeter{hub: hub.GetClient(), remotes: remotes}
-	return builder.TypedControllerManagedBy[registry.ClusterName](hub).
+	return registry.TypedControllerManagedBy[registry.ClusterName](hub).
 		Named("greeter").
 		Watches(&corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(g.everyRemote)).
 		WatchesRawSource(registry.Source(remotes, readyRemote)).

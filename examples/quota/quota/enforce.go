@@ -28,11 +28,11 @@ const (
 // Enforce adds the reconciler to a remote's app. In there, Manager and Client are the remote's.
 func Enforce(p registry.Remote, config Config) error {
 	e := &enforcer{remote: p.Client, pods: config.Pods}
-	return ctrl.NewControllerManagedBy(p.Manager).
+	return registry.ControllerManagedBy(p.Manager).
 		Named("quota").
 		For(&corev1.Namespace{}).
 		Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(itsNamespace)).
-		Complete(registry.Supervise(p.Manager, e))
+		Complete(e)
 }
 
 // itsNamespace returns the request for the Namespace that a ResourceQuota is in.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// ControllerManagedBy returns a builder for a controller of a module, in a remote part or in a hub part. It builds what
+// controller-runtime's builder builds, and the controller is supervised: see Supervise. manager is the Manager that the
+// module was given.
+//
+//	registry.ControllerManagedBy(p.Manager).For(&corev1.Pod{}).Complete(r)
+func ControllerManagedBy(manager ctrl.Manager) *ControllerBuilder[ctrl.Request] {
+	return TypedControllerManagedBy[ctrl.Request](manager)
+}
+
+// TypedControllerManagedBy is ControllerManagedBy for requests of another type than ctrl.Request.
+func TypedControllerManagedBy[request comparable](manager ctrl.Manager) *ControllerBuilder[request] {
+	return &ControllerBuilder[request]{manager: manager, inner: builder.TypedControllerManagedBy[request](manager)}
+}
+
+// ControllerBuilder builds a supervised controller. Its methods are those of controller-runtime's builder.
+type ControllerBuilder[request comparable] struct {
+	manager ctrl.Manager
+	inner   *builder.TypedBuilder[request]
+}
+
+// For reconciles the objects of a kind.
+func (b *ControllerBuilder[request]) For(object client.Object, o ...builder.ForOption) *ControllerBuilder[request] {
+	b.inner.For(object, o...)
+	return b
+}
+
+// Owns reconciles the owners of the objects of a kind, which are of the kind of For.
+func (b *ControllerBuilder[request]) Owns(object client.Object, o ...builder.OwnsOption) *ControllerBuilder[request] {
+	b.inner.Owns(object, o...)
+	return b
+}
+
+// Watches reconciles the requests that a handler makes of the objects of a kind.
+func (b *ControllerBuilder[request]) Watches(
+	object client.Object, h handler.TypedEventHandler[client.Object, request], o ...builder.WatchesOption,
+) *ControllerBuilder[request] {
+	b.inner.Watches(object, h, o...)
+	return b
+}
+
+// WatchesMetadata is Watches with the metadata of the objects only.
+func (b *ControllerBuilder[request]) WatchesMetadata(
+	object client.Object, h handler.TypedEventHandler[client.Object, request], o ...builder.WatchesOption,
+) *ControllerBuilder[request] {
+	b.inner.WatchesMetadata(object, h, o...)
+	return b
+}
+
+// WatchesRawSource reconciles the requests of a source. The predicates of WithEventFilter do not apply to it.
+func (b *ControllerBuilder[request]) WatchesRawSource(s source.TypedSource[request]) *ControllerBuilder[request] {
+	b.inner.WatchesRawSource(s)
+	return b
+}
+
+// Named names the controller. Default: the kind of For, in lower case.
+func (b *ControllerBuilder[request]) Named(name string) *ControllerBuilder[request] {
+	b.inner.Named(name)
+	return b
+}
+
+// WithEventFilter adds a predicate for the objects of For, Owns, Watches and WatchesMetadata.
+func (b *ControllerBuilder[request]) WithEventFilter(p predicate.Predicate) *ControllerBuilder[request] {
+	b.inner.WithEventFilter(p)
+	return b
+}
+
+// WithOptions sets the options of the controller.
+func (b *ControllerBuilder[request]) WithOptions(o controller.TypedOptions[request]) *ControllerBuilder[request] {
+	b.inner.WithOptions(o)
+	return b
+}
+
+// WithLogConstructor sets the function that returns the logger for a request.
+func (b *ControllerBuilder[request]) WithLogConstructor(log func(*request) logr.Logger) *ControllerBuilder[request] {
+	b.inner.WithLogConstructor(log)
+	return b
+}
+
+// Complete builds the controller and adds it to the manager.
+func (b *ControllerBuilder[request]) Complete(r reconcile.TypedReconciler[request]) error {
+	_, err := b.Build(r)
+	return err
+}
+
+// Build is like Complete, and returns the controller.
+func (b *ControllerBuilder[request]) Build(r reconcile.TypedReconciler[request]) (controller.TypedController[request], error) {
+	if r != nil {
+		r = Supervise(b.manager, r)
+	}
+	return b.inner.Build(r)
+}
