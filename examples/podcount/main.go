@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command podcount is a hub of one's own: the stock modules, and one more.
+// Command podcount is a custom hub: the stock modules, and the module podcount.
 package main
 
 import (

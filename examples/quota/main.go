@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command quota is the hub of the module guide: the stock modules, and the one that the guide writes.
+// Command quota is the hub of the module guide: the stock modules, and the module of the guide.
 package main
 
 import (

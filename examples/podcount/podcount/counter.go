@@ -19,8 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// CountPods adds the counter to a remote's app. A registry.Remote is everything that an app has to
-// offer: what has no name belongs to the remote, what belongs to the hub says so.
+// CountPods adds the counter to a remote's app. A registry.Remote has everything that an app offers: unnamed
+// dependencies belong to the remote, the others name the hub.
 func CountPods(p registry.Remote) error {
 	c := &counter{remote: p.Client, hub: p.HubClient, report: "podcount-" + string(p.Name), cluster: p.Status.Owner}
 	return registry.ControllerManagedBy(p.Manager).
@@ -37,10 +37,10 @@ type counter struct {
 	report string        // the ConfigMap in the hub
 
 	cluster metav1.OwnerReference // whose end the report does not outlive
-	last    map[string]string     // what was reported last
+	last    map[string]string     // the counts of the last report
 }
 
-// only is the request that every event comes to: there is one thing to do.
+// only returns the one request that every event makes.
 func (c *counter) only() ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Name: c.report}}
 }
@@ -49,7 +49,7 @@ func (c *counter) request(context.Context, client.Object) []ctrl.Request {
 	return []ctrl.Request{c.only()}
 }
 
-// Reconcile counts the Pods, and reports if the result is another one than before.
+// Reconcile counts the Pods, and reports a changed result.
 func (c *counter) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var pods corev1.PodList
 	if err := c.remote.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {

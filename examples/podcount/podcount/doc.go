@@ -2,16 +2,14 @@
 
 // Package podcount is an example of a module that works in both directions.
 //
-// Its remote part runs in every remote: it counts the Pods of each namespace and writes the result
-// to a ConfigMap in the hub (counter.go). Its hub part runs once: it copies a greeting from a
-// ConfigMap in the hub into every remote (greeter.go). What the module is stands in fx.go; the rest
-// is ordinary controller-runtime code.
+// Its remote part runs in every remote: it counts the Pods of each namespace and writes the result to a ConfigMap in
+// the hub (counter.go). Its hub part runs once: it copies a greeting from a ConfigMap in the hub into every remote
+// (greeter.go). fx.go declares the module; the rest is ordinary controller-runtime code.
 //
 // # Considerations
 //
-// Both directions are level-based: what happened is never asked, only how things are. So a remote
-// that was away for a day, a restarted hub and a changed greeting need no code of their own.
+// Both directions are level-based: they depend on the current state, not on past events. So a remote that was away for
+// a day, a restarted hub and a changed greeting need no special code.
 //
-// The greeting goes to one remote per request. A remote that fails is tried again by itself and
-// makes no other one wait.
+// The greeting goes to one remote per request. A failing remote is retried separately and delays no other remote.
 package podcount

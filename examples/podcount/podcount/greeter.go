@@ -23,8 +23,8 @@ const greeting = "greeting"
 // owner is the field manager of everything that this module writes.
 const owner = client.FieldOwner("podcount")
 
-// Greet adds the greeter to the hub. In the hub's App, what has no name belongs to the hub, and the
-// way to the remotes is the registry.
+// Greet adds the greeter to the hub. In the hub's App, unnamed dependencies belong to the hub, and the registry leads
+// to the remotes.
 func Greet(hub ctrl.Manager, remotes *registry.Registry) error {
 	g := &greeter{hub: hub.GetClient(), remotes: remotes}
 	return registry.TypedControllerManagedBy[registry.ClusterName](hub).
@@ -34,13 +34,13 @@ func Greet(hub ctrl.Manager, remotes *registry.Registry) error {
 		Complete(g)
 }
 
-// greeter takes the greeting to the remotes. A request is the name of one of them.
+// greeter copies the greeting to the remotes. A request is the name of a remote.
 type greeter struct {
 	hub     client.Reader
 	remotes *registry.Registry
 }
 
-// everyRemote asks for all remotes when the greeting has changed.
+// everyRemote makes a request for each remote when the greeting has changed.
 func (g *greeter) everyRemote(_ context.Context, changed client.Object) []registry.ClusterName {
 	if changed.GetNamespace() != metav1.NamespaceDefault || changed.GetName() != greeting {
 		return nil
@@ -52,7 +52,7 @@ func (g *greeter) everyRemote(_ context.Context, changed client.Object) []regist
 	return all
 }
 
-// readyRemote asks for a remote that has just become ready.
+// readyRemote makes a request for a remote that has just become ready.
 func readyRemote(e registry.Event) []registry.ClusterName {
 	if e.Kind != registry.EventReady {
 		return nil
@@ -60,7 +60,7 @@ func readyRemote(e registry.Event) []registry.ClusterName {
 	return []registry.ClusterName{e.Name}
 }
 
-// Reconcile makes the greeting in one remote that of the hub.
+// Reconcile copies the greeting of the hub to one remote.
 func (g *greeter) Reconcile(ctx context.Context, name registry.ClusterName) (ctrl.Result, error) {
 	var source corev1.ConfigMap
 	err := g.hub.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: greeting}, &source)

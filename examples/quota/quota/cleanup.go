@@ -11,7 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Cleanup deletes what the module has made in a remote, when its Cluster is deleted.
+// Cleanup deletes the objects of the module in a remote, when its Cluster is deleted.
 func Cleanup(remote client.Client) registry.CleanupStep {
 	return registry.CleanupStep{Name: "quota/resourcequotas", Run: func(ctx context.Context) error {
 		var all corev1.ResourceQuotaList

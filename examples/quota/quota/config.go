@@ -4,13 +4,13 @@ package quota
 
 import "errors"
 
-// Config is what an operator may say about the module.
+// Config is the configuration of the module by an operator.
 type Config struct {
 	// Pods is how many Pods a Namespace may have.
 	Pods int64 `json:"pods"`
 }
 
-// Defaults returns what holds where the operator says nothing.
+// Defaults returns the values of fields that the operator does not set.
 func Defaults() Config { return Config{Pods: 100} }
 
 // Validate is called when the hub starts.

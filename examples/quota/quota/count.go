@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// Count adds a controller to the hub that watches the ResourceQuotas in all remotes. In the hub's App, what has
-// no name belongs to the hub, and the way to the remotes is the registry.
+// Count adds a controller to the hub that watches the ResourceQuotas in all remotes. In the hub's App, unnamed
+// dependencies belong to the hub, and the registry leads to the remotes.
 func Count(hub ctrl.Manager, remotes *registry.Registry) error {
 	return watch.ControllerManagedBy(hub, remotes).
 		Named("quota-count").
@@ -27,7 +27,7 @@ func Count(hub ctrl.Manager, remotes *registry.Registry) error {
 		Complete(&accountant{hub: hub.GetClient(), remotes: remotes})
 }
 
-// oneForAll makes the same request of every object of a remote: there is one thing to do for it.
+// oneForAll maps every object of a remote to the same request, because they are counted together.
 func oneForAll(_ context.Context, cluster registry.ClusterName, _ client.Object) []watch.Request {
 	return []watch.Request{{Cluster: cluster, NamespacedName: types.NamespacedName{Name: name}}}
 }
@@ -38,8 +38,8 @@ type accountant struct {
 	remotes *registry.Registry
 }
 
-// Reconcile counts those of one remote. WithClient lends out the client of its app, which reads from a cache; it
-// never waits for a remote that is away.
+// Reconcile counts the ResourceQuotas of one remote. WithClient lends out the client of its app, which reads from a
+// cache; it never waits for an unreachable remote.
 func (a *accountant) Reconcile(ctx context.Context, r watch.Request) (ctrl.Result, error) {
 	var all corev1.ResourceQuotaList
 	err := a.remotes.WithClient(ctx, r.Cluster, func(ctx context.Context, remote client.Client) error {

@@ -22,7 +22,7 @@ var Module = registry.NewModule("quota", registry.ModuleOptions{
 	Hub:    fx.Invoke(Count), // in the hub
 	Config: registry.ConfigOf(Defaults),
 	Select: registry.Selector{MinVersion: "1.30"},
-	CacheFilters: []registry.CacheFilter{ // what others made does not exist for the module
+	CacheFilters: []registry.CacheFilter{ // the module sees only its own objects
 		{Object: &corev1.ResourceQuota{}, Labels: labels.SelectorFromSet(labels.Set{managed: "true"})},
 	},
 	Rules: []rbacv1.PolicyRule{
