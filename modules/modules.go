@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package modules is the list of the modules that are compiled into the stock hub. Each has a
-// folder of its own; modules/inventory is the one to start from when writing another.
+// Package modules is the list of the modules that are compiled into the stock hub. Each has its own folder;
+// modules/inventory is the model for new modules.
 //
 // A hub of your own takes all of them, some, or none:
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Config is what an operator says about the module.
+// Config is the configuration of the module by an operator.
 type Config struct {
 	// Server is the address of the primary server of the zone, as host or host:port. Default: none, and the
 	// module does nothing.
@@ -33,9 +33,9 @@ type Config struct {
 	LockSeconds int32 `json:"lockSeconds,omitempty"`
 }
 
-// Key says which TSIG key to use, and where it is.
+// Key is the TSIG key and its place.
 type Key struct {
-	// Name of the key, as the server knows it.
+	// Name of the key in the configuration of the server.
 	Name string `json:"name,omitempty"`
 	// Algorithm is hmac-sha224, hmac-sha256, hmac-sha384 or hmac-sha512. Default: hmac-sha256.
 	Algorithm string `json:"algorithm,omitempty"`
@@ -51,7 +51,7 @@ type SecretRef struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Defaults returns what holds where the operator says nothing.
+// Defaults returns the values of fields that the operator does not set.
 func Defaults() Config {
 	return Config{
 		TTLSeconds: 300, TimeoutSeconds: 5, LockSeconds: 30,
@@ -75,7 +75,7 @@ func (c Config) Validate() error {
 	refuse(err != nil || host == "", "server: use host or host:port, and brackets for an IPv6 address with a port")
 	refuse(c.Zone == "" || !isDomain || len(bare(c.Zone)) > maxZone,
 		fmt.Sprintf("zone: use the name of the zone, such as clusters.example.com, of at most %d characters", maxZone))
-	refuse(c.Key.Name == "", "key.name: use the name that the server knows the key by")
+	refuse(c.Key.Name == "", "key.name: use the name of the key in the configuration of the server")
 	refuse(algorithms()[c.Key.Algorithm] == "",
 		"key.algorithm: use one of "+strings.Join(slices.Sorted(maps.Keys(algorithms())), ", "))
 	refuse(c.Key.SecretRef.Name == "", "key.secretRef.name: use the name of a Secret in the credentials namespace")
@@ -89,7 +89,7 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// algorithms are those that are good enough, by the names that operators write.
+// algorithms are the allowed algorithms, by the names that operators write.
 func algorithms() map[string]string {
 	return map[string]string{
 		"hmac-sha224": dns.HmacSHA224, "hmac-sha256": dns.HmacSHA256,

@@ -2,16 +2,16 @@
 
 /*
 Package dns is a hub module: it gives the API endpoint of every Cluster a record in an external DNS server, which
-takes dynamic updates (RFC 2136) that are signed with a TSIG key.
+accepts dynamic updates (RFC 2136) that are signed with a TSIG key.
 
 	edge.clusters.example.com.             300 IN A   192.0.2.10
 	_clusterfx.edge.clusters.example.com.  300 IN TXT "clusterfx/1 hub=<id> cluster=<uid> attempt=<id>"
 
-The name is that of the Cluster in the zone. It leads to the host of status.server: an A or AAAA record for an
-address, a CNAME for a name. The second record is the mark; it says whose the first one is. A name with a CNAME can
-have nothing else, so the mark has a name of its own, which is that of no Cluster.
+The name is the name of the Cluster in the zone. It leads to the host of status.server: an A or AAAA record for an
+address, a CNAME for a name. The second record is the mark, which identifies the owner of the first record. A name with
+a CNAME can have no other records, so the mark has a separate name, which no Cluster can have.
 
-It is also an example of how package pipeline and package guard go together.
+It is also an example of how package pipeline and package guard work together.
 
 # Usage
 
@@ -29,8 +29,8 @@ The rest is in the file of hub run --config. Without a server the module does no
 	    key: {name: clusterfx, algorithm: hmac-sha256, secretRef: {name: dns-key, key: secret}}
 	    ttlSeconds: 300
 
-Of this all but server, zone, key.name and secretRef.name may be left out. For BIND, with which the module is tested,
-too, the other half is:
+Only server, zone, key.name and secretRef.name are required. The matching configuration of BIND, with which the module
+is tested, is:
 
 	key "clusterfx" {
 		algorithm hmac-sha256;
@@ -42,30 +42,30 @@ too, the other half is:
 		update-policy { grant clusterfx zonesub A AAAA CNAME TXT; };
 	};
 
-The condition DNSReady of a Cluster says how things are; besides it, DNSReconciling or DNSStalled is True while that is
-so. The hub's own Ready does not depend on any of them. The reasons are in reasons.go, and in package pipeline.
+The condition DNSReady of a Cluster reports the state of its record; DNSReconciling or DNSStalled is True in addition
+while it applies. The hub's own Ready does not depend on these conditions. The reasons are in reasons.go, and in package
+pipeline.
 
-The finalizer pipeline.clusterfx.dev/dns keeps a Cluster until its record is gone. A Cluster whose record cannot be
-deleted, since the server has gone for good, is let go by removing that finalizer. To take the module out of use, delete
-the finalizer from all Clusters after its configuration is gone. Records of another zone or server that was configured
-before stay where they are.
+The finalizer pipeline.clusterfx.dev/dns keeps a Cluster until its record is gone. To release a Cluster whose record
+cannot be deleted because the server is gone permanently, remove that finalizer. To stop using the module, remove its
+configuration first, and then the finalizer from all Clusters. Records in a previously configured zone or server stay.
 
-# What is not touched
+# Foreign records
 
-A record is changed or deleted only if the mark has the id of this hub and the UID of this Cluster, and is created
-only if there is nothing of its name, nor of the mark's. The server makes sure of both, with prerequisites in the
-same request, so that nobody can be faster. All else is NameTaken, and is looked at again with growing pauses: a
-record without a mark, one of another hub, and one of an earlier Cluster of the same name that was let go without
-its record. What others add to a name that is ours stays, if it is of another type.
+A record is changed or deleted only if the mark has the id of this hub and the UID of this Cluster, and is created only
+if there is nothing of its name, nor of the mark's. The server ensures both atomically, with prerequisites in the same
+request. All other records are NameTaken, and are checked again with backoff: a record without a mark, a record of
+another hub, and a record of an earlier Cluster of the same name that was released without its record. Foreign records
+of other types at a name of this hub stay.
 
-Nothing of the Cluster is written but the conditions and the finalizer.
+The module writes only the conditions and the finalizer of a Cluster.
 
 # Exactly once
 
-The pipeline looks at the zone, compares, and decides; it would do so with any system that can be asked what it
-has. Between looking and acting a hub may be killed, and its request may come late. So all changes are made under a
-lock (package guard), which is kept in a Lease in the credentials namespace. A hub that was killed has the lock for
-another LockSeconds, in which nobody else changes anything: by then what it has sent has been done, or is lost.
+The pipeline reads the zone, compares, and decides, as it does with any system whose state can be read. A hub may be
+killed between reading and writing, and its request may arrive late. So all changes are made under a lock (package
+guard), which is a Lease in the credentials namespace. A killed hub holds the lock for another LockSeconds, in which no
+other hub changes records: by then its requests have been executed, or are lost.
 
 	killed                             what the next hub sees    what it does
 	before the request was sent        no mark                   waits for the lock, and creates the record
@@ -74,29 +74,29 @@ another LockSeconds, in which nobody else changes anything: by then what it has 
 	before it knew of the answer       the mark                  nothing: the record is there
 	while it deleted                   the mark, or none         waits for the lock, and deletes what is there
 
-The id of the attempt is the same for all who have gone on with it, and is in the mark. A record that somebody has
-deleted from the zone is made anew, by another attempt.
+The id of the attempt stays the same for every hub that continues the attempt, and is in the mark. A record that was
+deleted from the zone is created again, by another attempt.
 
-# Rights
+# Permissions
 
 	clusters.clusterfx.dev         get, list, watch, patch
 	clusters.clusterfx.dev/status  patch
 	leases.coordination.k8s.io     get, create, update, delete
 
-Besides these the module uses what every hub has in the credentials namespace: get on the Secret, and events.
+The module also uses permissions that every hub has in the credentials namespace: get on the Secret, and events.
 
 # Considerations
 
-A request that the server itself holds back for longer than LockSeconds, and does only then, may make a record for a
-Cluster that has gone. Its mark says so.
+A request that the server itself delays for longer than LockSeconds may create a record for a Cluster that is gone. Its
+mark identifies that Cluster.
 
 The Secret is read for each session with the server, and past any cache. A new key is used at once. Neither it nor any
 part of it is in an error, a log line or a condition.
 
-Every answer must be signed, too, before anything is done because of it; one that says no is believed without.
-Requests go over TCP, which cannot be answered by somebody who sees nothing of it, and has room for signatures.
+Every response must be signed before the module acts on it; a negative response needs no signature. Requests use TCP,
+which an attacker off the path cannot spoof, and which has room for signatures.
 
-The zone is looked at again after each change of the Cluster, and every five minutes. What others have changed is put
-right then. A server ignores a CNAME, without a word, where there are other records. So each change is read back.
+The module reads the zone again after each change of the Cluster, and every five minutes, and corrects foreign changes.
+A server silently ignores a CNAME at a name with other records. So the module reads each change back.
 */
 package dns

@@ -13,17 +13,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Params are what Setup needs of the hub's App.
+// Params are the dependencies of Setup in the hub's App.
 type Params struct {
 	fx.In
 
 	// Manager is the hub's.
 	Manager ctrl.Manager
-	// Config says where the records go.
+	// Config names the server and the zone of the records.
 	Config Config
 	// Registry has the id of the hub, which is in the mark of each record.
 	Registry registry.Options `optional:"true"`
-	// Cluster has the credentials namespace. Default: that of the zero value.
+	// Cluster has the credentials namespace. Default: the namespace of the zero value.
 	Cluster cluster.Settings `optional:"true"`
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// lockType is what the lock of a Cluster's record is called. It is in no status.
+// lockType is the type of the lock of a Cluster's record. It appears in no status.
 const lockType = "Record"
 
-// locks are those of the records, one for each Cluster.
+// locks are the locks of the records, one for each Cluster.
 type locks struct {
 	host *guard.Host[*hubv1.Cluster]
 }
 
-// hold runs a task while it holds the lock of the Cluster's record. The error is that of the task, or says why
+// hold runs a task while it holds the lock of the Cluster's record. The error is the task's error, or explains why
 // there was no lock.
 func (l locks) hold(
 	ctx context.Context, c *hubv1.Cluster, intent string, task func(context.Context, guard.Attempt) error,

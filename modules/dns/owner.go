@@ -25,7 +25,7 @@ func (o owner) String() string { return fmt.Sprintf(markFormat, o.hub, o.cluster
 // isOf reports whether it is that hub's record of that Cluster, whichever attempt made it.
 func (o owner) isOf(hub string, cluster types.UID) bool { return o.hub == hub && o.cluster == cluster }
 
-// at returns the mark as what stands in a message.
+// at returns the mark as a resource record of a message.
 func (o owner) at(name string, ttl uint32) dns.RR {
 	return &dns.TXT{
 		Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: ttl},

@@ -21,13 +21,13 @@ type record struct {
 	ttl   uint32
 }
 
-// recordKinds are the types of what we write, apart from marks.
+// recordKinds are the types of the records that the module writes, apart from marks.
 func recordKinds() []uint16 { return []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeCNAME} }
 
-// recordOf returns the record of a remote at that URL. There is none for an empty URL.
+// recordOf returns the record of a remote at that URL. An empty URL has no record.
 func recordOf(server string, ttl uint32) (*record, error) {
 	if server == "" {
-		return nil, nil //nolint:nilnil // no record is what there is to be
+		return nil, nil //nolint:nilnil // the desired state is no record
 	}
 	parsed, err := url.Parse(server)
 	if err != nil || parsed.Hostname() == "" {
@@ -47,7 +47,7 @@ func recordOf(server string, ttl uint32) (*record, error) {
 	return &record{dns.TypeAAAA, address.String(), ttl}, nil
 }
 
-// at returns the record as what stands in a message.
+// at returns the record as a resource record of a message.
 func (r record) at(name string) dns.RR {
 	header := dns.RR_Header{Name: name, Rrtype: r.kind, Class: dns.ClassINET, Ttl: r.ttl}
 	switch r.kind {
@@ -59,7 +59,7 @@ func (r record) at(name string) dns.RR {
 	return &dns.CNAME{Hdr: header, Target: r.value}
 }
 
-// read returns the record that stands in a message, and false for one of another type.
+// read returns the record of a message, and false for a record of another type.
 func read(rr dns.RR) (record, bool) {
 	r := record{kind: rr.Header().Rrtype, ttl: rr.Header().Ttl}
 	switch rr := rr.(type) {
@@ -75,13 +75,13 @@ func read(rr dns.RR) (record, bool) {
 	return r, true
 }
 
-// String is for people.
+// String returns the record for messages to people.
 func (r record) String() string {
 	return fmt.Sprintf("%s %s", dns.TypeToString[r.kind], strings.TrimSuffix(r.value, "."))
 }
 
-// place is where the record of a Cluster is, and the mark that says whose it is. A name with a CNAME can have
-// nothing else, so the mark has a name of its own, which is that of no Cluster.
+// place has the names of a Cluster's record and of the mark that identifies its owner. A name with a CNAME can have no
+// other records, so the mark has a separate name, which no Cluster can have.
 type place struct{ name, mark string }
 
 // markLabel is put before the name of a record.

@@ -31,16 +31,16 @@ func (r *records) GetCurrentState(ctx context.Context, c *hubv1.Cluster) (state,
 	return r.look(ctx, c, placeOf(c, r.zone.name))
 }
 
-// GetDesiredState returns the record for the server that the hub uses, or none as long as that is not known.
+// GetDesiredState returns the record for the server that the hub uses, or no record while that server is unknown.
 func (r *records) GetDesiredState(_ context.Context, c *hubv1.Cluster) (state, error) {
 	wanted, err := recordOf(c.Status.Server, r.ttl)
 	if err != nil || wanted == nil || !c.DeletionTimestamp.IsZero() {
-		return state{}, nil //nolint:nilerr // NewUpdatePatch says so; a deletion does not need to know
+		return state{}, nil //nolint:nilerr // NewUpdatePatch reports the error; a deletion does not need the record
 	}
 	return state{records: []record{*wanted}}, nil
 }
 
-// NewUpdatePatch compares. What is not ours is an error.
+// NewUpdatePatch compares. A foreign record is an error.
 func (r *records) NewUpdatePatch(
 	ctx context.Context, c *hubv1.Cluster, current, desired state,
 ) (*pipeline.Patch[record], error) {
@@ -86,8 +86,8 @@ func (*records) NewDeletePatch(context.Context, *hubv1.Cluster, state, state) (*
 	return patch, nil
 }
 
-// ApplyCreateChange creates the record exactly once: under the lock, and with the id of the attempt in the
-// mark, by which a later run of the same attempt finds what an earlier one has done.
+// ApplyCreateChange creates the record exactly once: under the lock, and with the id of the attempt in the mark, by
+// which a later run of the same attempt finds the record of an earlier run.
 func (r *records) ApplyCreateChange(ctx context.Context, c *hubv1.Cluster, wanted record) error {
 	at := placeOf(c, r.zone.name)
 	return r.locks.hold(ctx, c, "create "+wanted.String(), func(ctx context.Context, a guard.Attempt) error {
@@ -110,7 +110,7 @@ func (r *records) ApplyCreateChange(ctx context.Context, c *hubv1.Cluster, wante
 	})
 }
 
-// settle finds out who was faster in creating a name. It may have been a request of ours that came late.
+// settle determines who created a name first. It may have been a delayed request of this hub.
 func (r *records) settle(ctx context.Context, s *session, c *hubv1.Cluster) error {
 	at := placeOf(c, r.zone.name)
 	found, err := s.owner(ctx, at)
@@ -120,7 +120,7 @@ func (r *records) settle(ctx context.Context, s *session, c *hubv1.Cluster) erro
 	return taken(c, r.zone.name)
 }
 
-// ApplyUpdateChange makes the record what it should be, if it is still ours.
+// ApplyUpdateChange writes the desired record, if this hub still owns it.
 func (r *records) ApplyUpdateChange(ctx context.Context, c *hubv1.Cluster, wanted record) error {
 	at := placeOf(c, r.zone.name)
 	return r.locks.hold(ctx, c, "change it to "+wanted.String(), func(ctx context.Context, _ guard.Attempt) error {
@@ -140,7 +140,7 @@ func (r *records) ApplyUpdateChange(ctx context.Context, c *hubv1.Cluster, wante
 	})
 }
 
-// ApplyDeleteChange removes the record if it is ours, and then what the lock was kept in.
+// ApplyDeleteChange removes the record if this hub owns it, and then the Lease of the lock.
 func (r *records) ApplyDeleteChange(ctx context.Context, c *hubv1.Cluster, _ record) error {
 	at := placeOf(c, r.zone.name)
 	err := r.locks.hold(ctx, c, "delete it", func(ctx context.Context, _ guard.Attempt) error {
@@ -158,7 +158,7 @@ func (r *records) ApplyDeleteChange(ctx context.Context, c *hubv1.Cluster, _ rec
 	return r.locks.forget(ctx, c)
 }
 
-// look reads what there is at a place.
+// look reads the records at a place.
 func (r *records) look(ctx context.Context, c *hubv1.Cluster, at place) (found state, err error) {
 	err = r.zone.do(ctx, func(s *session) error {
 		if found.owner, err = s.owner(ctx, at); err != nil || found.owner == nil || !found.owner.isOf(r.hub, c.UID) {
@@ -189,5 +189,5 @@ func taken(c *hubv1.Cluster, zone string) error {
 	)}
 }
 
-// bare returns a domain name as people write it.
+// bare returns a domain name without the final dot, as people write it.
 func bare(name string) string { return strings.TrimSuffix(name, ".") }

@@ -51,7 +51,7 @@ func (z zone) do(ctx context.Context, f func(*session) error) error {
 	c := &dns.Client{Net: "tcp", Timeout: z.timeout, TsigSecret: map[string]string{z.keyName: key}}
 	conn, err := c.DialContext(ctx, z.address)
 	if err != nil {
-		return z.unreachable("does not answer", err)
+		return z.unreachable("does not respond", err)
 	}
 	hangUp := func() { _ = conn.Close() } // There is nothing left to say on it.
 	defer hangUp()
@@ -60,11 +60,10 @@ func (z zone) do(ctx context.Context, f func(*session) error) error {
 	return f(&session{z, c, conn.Conn})
 }
 
-// exchange sends a signed request and returns the answer, which is signed, too. What its code means is up to the
-// caller.
+// exchange sends a signed request and returns the response, which is also signed. The caller interprets its code.
 func (s *session) exchange(ctx context.Context, request *dns.Msg) (*dns.Msg, error) {
 	request.SetTsig(s.keyName, s.algorithm, fudge, time.Now().Unix())
-	// A dns.Conn signs its second request as if it were an answer to the first one.
+	// A dns.Conn signs its second request as if it were a response to the first request.
 	once := &dns.Conn{Conn: s.conn}
 	answer, _, err := s.client.ExchangeWithConnContext(ctx, request, once)
 	if ctx.Err() != nil {
@@ -75,15 +74,15 @@ func (s *session) exchange(ctx context.Context, request *dns.Msg) (*dns.Msg, err
 	}
 	switch {
 	case errors.Is(err, dns.ErrSig), errors.Is(err, dns.ErrKey), errors.Is(err, dns.ErrTime), errors.Is(err, dns.ErrSecret):
-		return nil, s.unreachable("gives an answer whose signature is wrong", err)
+		return nil, s.unreachable("sends a response with a wrong signature", err)
 	case err != nil:
-		return nil, s.unreachable("does not answer", err)
+		return nil, s.unreachable("does not respond", err)
 	case answer.IsTsig() != nil:
 		return answer, nil
 	case answer.Rcode == dns.RcodeRefused, answer.Rcode == dns.RcodeServerFailure, answer.Rcode == dns.RcodeNotImplemented:
-		return nil, s.refused(answer) // Only an answer that lets us act must be beyond doubt.
+		return nil, s.refused(answer) // Only a response that leads to a change must be verified.
 	}
-	return nil, s.unreachable("gives an answer that is not signed; it must know the key", nil)
+	return nil, s.unreachable("sends a response that is not signed; it must have the key", nil)
 }
 
 func (z zone) unreachable(what string, err error) error {
@@ -92,18 +91,18 @@ func (z zone) unreachable(what string, err error) error {
 	}
 }
 
-// refused returns the error for an answer that says no.
+// refused returns the error for a negative response.
 func (z zone) refused(answer *dns.Msg) error {
 	code := dns.RcodeToString[answer.Rcode]
 	if t := answer.IsTsig(); t != nil && t.Error != 0 {
 		code += "/" + tsigErrors(t.Error)
 	}
 	return &pipeline.ReasonError{Reason: ReasonRefused, Message: fmt.Sprintf(
-		"The DNS server %s answers %s; the key must be known to it and allowed to update zone %s", z.address, code, z.name,
+		"The DNS server %s responds with %s; it must have the key and allow it to update zone %s", z.address, code, z.name,
 	)}
 }
 
-// tsigErrors names what a server may find wrong with a signature. As plain codes the numbers mean something else.
+// tsigErrors names the errors of signatures. As plain response codes the numbers have another meaning.
 func tsigErrors(code uint16) string {
 	switch code {
 	case dns.RcodeBadSig:

@@ -15,20 +15,20 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// name is that of the module, its pipeline and its guard.
+// name is the name of the module, its pipeline and its guard.
 const name = "dns"
 
 // ConditionPrefix begins the types of the conditions: DNSReady, and DNSReconciling and DNSStalled while they
 // are True.
 const ConditionPrefix = "DNS"
 
-// Setup adds the controller to the hub's manager. Without a server it does nothing. It contacts nobody.
+// Setup adds the controller to the hub's manager. Without a server it does nothing. It makes no requests.
 func Setup(p Params) error {
 	if p.Config.Server == "" {
 		return nil
 	}
 	if p.Registry.HubID == "" {
-		return errors.New("the module dns needs the hub's id, to tell its records from those of other hubs; give registry.Options one")
+		return errors.New("the module dns needs the hub's id, to distinguish its records from the records of other hubs; set it in registry.Options")
 	}
 	namespace := cmp.Or(p.Cluster.Namespace, hubv1.DefaultNamespace)
 	host, err := guard.NewHost(p.Manager.GetClient(), p.Manager.GetAPIReader(), guard.Options[*hubv1.Cluster]{

@@ -11,19 +11,19 @@ import (
 )
 
 var (
-	// errExists says that the name or its mark has records, so that nothing was created.
+	// errExists means that the name or its mark has records, so that nothing was created.
 	errExists = errors.New("the name is in use")
-	// errChanged says that the mark is not the one that a change was decided on with, so that nothing was changed.
+	// errChanged means that the mark differs from the mark on which the change was based, so that nothing was changed.
 	errChanged = errors.New("the mark has changed")
 )
 
-// state is what a zone has at a place.
+// state has the records of a zone at a place.
 type state struct {
 	owner   *owner   // nil without a mark
 	records []record // read only for a mark of ours
 }
 
-// is reports whether there is this record and no other one.
+// is reports whether there is this record and no other record.
 func (s state) is(r record) bool { return len(s.records) == 1 && s.records[0] == r }
 
 // owner reads the mark at a place.
@@ -80,8 +80,8 @@ func (s *session) query(ctx context.Context, name string, kind uint16) ([]dns.RR
 	return found, nil
 }
 
-// create makes a record with its mark, if there is nothing of either name; else the error is errExists. The
-// server looks and acts in one.
+// create makes a record with its mark, if neither name has records; else the error is errExists. The server checks and
+// acts in one step.
 func (s *session) create(ctx context.Context, at place, r record, o owner) error {
 	request := new(dns.Msg).SetUpdate(s.name)
 	target, mark := r.at(at.name), o.at(at.mark, r.ttl)
@@ -90,15 +90,16 @@ func (s *session) create(ctx context.Context, at place, r record, o owner) error
 	return s.update(ctx, request)
 }
 
-// replace makes the record the only one of its name, if the mark is as it was read; else the error is errChanged.
+// replace makes the record the only record of its name, if the mark has not changed since it was read; else the error
+// is errChanged.
 func (s *session) replace(ctx context.Context, at place, r record, o owner) error {
 	request := s.change(at, o)
 	request.Insert([]dns.RR{r.at(at.name)})
 	return s.update(ctx, request)
 }
 
-// remove removes record and mark, if the mark is as it was read; else the error is errChanged. What others
-// have added to the name, of other types, stays.
+// remove removes record and mark, if the mark has not changed since it was read; else the error is errChanged. Foreign
+// records of other types at the name stay.
 func (s *session) remove(ctx context.Context, at place, o owner) error {
 	request := s.change(at, o)
 	request.RemoveRRset([]dns.RR{o.at(at.mark, 0)})

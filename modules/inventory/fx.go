@@ -10,14 +10,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Params are what Setup needs. Remote holds everything that an app provides.
+// Params are the dependencies of Setup. Remote has everything that an app provides.
 type Params struct {
 	registry.Remote
 }
 
 // Module is the module.
 var Module = registry.NewModule("inventory", registry.ModuleOptions{
-	Description: "Reports the number of Nodes and what they offer to Pods in the status of the Cluster.",
+	Description: "Reports the number of Nodes and their allocatable resources in the status of the Cluster.",
 	Remote:      fx.Invoke(Setup),
 	Rules:       []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}}},
 	HubRules: []rbacv1.PolicyRule{

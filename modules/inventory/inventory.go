@@ -12,7 +12,7 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// inventory is what is counted: of a remote, or of a single Node.
+// inventory has the counts of a remote, or of a single Node.
 type inventory struct {
 	nodes, readyNodes int32
 	cpu, memory       resource.Quantity
@@ -54,7 +54,7 @@ func (i inventory) equals(other inventory) bool {
 		i.cpu.Cmp(other.cpu) == 0 && i.memory.Cmp(other.memory) == 0
 }
 
-// isReported reports whether a status says the same.
+// isReported reports whether a status has the same counts.
 func (i inventory) isReported(status hubv1.InventoryStatus) bool {
 	reported := status.Allocatable
 	if status.Nodes == nil || status.ReadyNodes == nil || reported.CPU == nil || reported.Memory == nil {
@@ -66,7 +66,7 @@ func (i inventory) isReported(status hubv1.InventoryStatus) bool {
 	})
 }
 
-// applied returns the inventory as what server-side apply takes.
+// applied returns the inventory as an apply configuration.
 func (i inventory) applied() *hubac.InventoryStatusApplyConfiguration {
 	return hubac.InventoryStatus().
 		WithNodes(i.nodes).

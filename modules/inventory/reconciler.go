@@ -44,12 +44,12 @@ type reconciler struct {
 	written time.Time     // when the inventory was last written; there is one request, so one at a time
 }
 
-// request is what every event comes to.
+// request is the request of every event.
 func (r *reconciler) request(context.Context, client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: r.cluster}}
 }
 
-// Reconcile counts, and reports what has changed.
+// Reconcile counts, and reports a changed count.
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if wait := Interval - time.Since(r.written); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil

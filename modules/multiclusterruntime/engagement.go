@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// engagement is one epoch of one remote that controllers are told of. It ends with the epoch, or with cancel.
+// engagement is one epoch of one remote, of which the controllers are notified. It ends with the epoch, or with cancel.
 type engagement struct {
 	provider *Provider
 	aware    multicluster.Aware
@@ -29,7 +29,7 @@ type engagement struct {
 	log      logr.Logger
 	ctx      context.Context //nolint:containedctx // An engagement is a lifetime.
 	cancel   context.CancelFunc
-	after    <-chan struct{} // closed when the engagement before has ended; nil if there was none
+	after    <-chan struct{} // closed when the previous engagement has ended; nil without one
 	done     chan struct{}
 	again    chan struct{} // capacity 1; something is left to be done
 	current  atomic.Pointer[remote]
@@ -46,7 +46,7 @@ func newEngagement(ctx context.Context, p *Provider, info registry.Info) *engage
 	return e
 }
 
-// isFor reports whether the engagement is one of that epoch, and goes on.
+// isFor reports whether the engagement belongs to that epoch, and has not ended.
 func (e *engagement) isFor(epoch int64) bool { return e.epoch == epoch && e.ctx.Err() == nil }
 
 // retries are the times between tries.
@@ -60,19 +60,19 @@ func (e *engagement) run() {
 	defer close(e.done)
 	defer e.cancel()
 	if e.after != nil {
-		<-e.after // An Engage that returns late must not take the place of the one that follows it.
+		<-e.after // An Engage that returns late must not replace its successor.
 	}
 	for pause := retries(); e.ctx.Err() == nil; {
 		err := e.provider.registry.WithCluster(e.ctx, e.name, e.hold)
 		if err == nil || errors.Is(err, registry.ErrNotReady) || errors.Is(err, registry.ErrNotFound) {
-			return // an event says when there is something to do again
+			return // an event follows when there is work again
 		}
 		e.report(err)
 		e.wait(e.ctx, pause.Step())
 	}
 }
 
-// wait returns after a time, when there is something to do, or when ctx ends. No time is for ever.
+// wait returns after a time, when there is work, or when ctx ends. A zero time is unlimited.
 func (e *engagement) wait(ctx context.Context, atMost time.Duration) {
 	var over <-chan time.Time
 	if atMost > 0 {
@@ -85,10 +85,10 @@ func (e *engagement) wait(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// report logs what is tried again.
+// report logs the error of a retried operation.
 func (e *engagement) report(err error) {
 	if meta.IsNoMatchError(err) {
-		e.log.V(1).Info("The remote does not serve a kind; it is asked again", "error", err.Error())
+		e.log.V(1).Info("The remote does not serve a kind; the hub retries", "error", err.Error())
 		return
 	}
 	var panicked *panicError
@@ -115,8 +115,8 @@ func (e *engagement) hold(ctx context.Context, c cluster.Cluster) error {
 	return nil
 }
 
-// engage adds what indexes are missing, and tells the manager of the remote. It can be called again: those
-// that know of the remote already do nothing.
+// engage adds the missing indexes, and engages the remote with the manager. It can be called again: controllers that
+// have the remote already do nothing.
 func (e *engagement) engage(one *remote) error {
 	missing := e.index(one.ctx, one.cache)
 	if missing != nil && !meta.IsNoMatchError(missing) {
@@ -129,7 +129,7 @@ func (e *engagement) engage(one *remote) error {
 	return err
 }
 
-// tell calls Engage. Code of controllers runs in it, such as cluster filters and makers of handlers.
+// tell calls Engage. Code of controllers runs in it, such as cluster filters and constructors of handlers.
 func (e *engagement) tell(one *remote) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -139,8 +139,8 @@ func (e *engagement) tell(one *remote) (err error) {
 	return e.aware.Engage(one.ctx, multicluster.ClusterName(e.name), one)
 }
 
-// index adds all indexes, and says why some could not be added. The error of a kind that is not served comes
-// only if there is no other.
+// index adds all indexes, and returns why some could not be added. It returns the error of a kind that is not served
+// only without another error.
 func (e *engagement) index(ctx context.Context, objects client.FieldIndexer) error {
 	var unserved error
 	for _, one := range e.provider.allIndexes() {
@@ -156,7 +156,7 @@ func (e *engagement) index(ctx context.Context, objects client.FieldIndexer) err
 	return unserved
 }
 
-// indexNow adds indexes to a remote that is engaged already. What fails is left to the engagement.
+// indexNow adds indexes to a remote that is already engaged. The engagement retries failures.
 func (e *engagement) indexNow(ctx context.Context) {
 	one := e.current.Load()
 	if one == nil || e.index(ctx, one.cache) == nil {
@@ -174,5 +174,5 @@ type panicError struct {
 	stack string
 }
 
-// Error returns what the panic was called with.
+// Error returns the value of the panic.
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

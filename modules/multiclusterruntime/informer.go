@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// lateInformer stands for an informer of a remote's app. It is there at once, keeps the handlers that it is
-// given, and hands them on when the remote serves the kind. None of its methods waits for the remote.
+// lateInformer represents an informer of a remote's app. It is available at once, keeps its handlers, and adds them to
+// the informer when the remote serves the kind. None of its methods waits for the remote.
 type lateInformer struct {
 	remote *remote
 	open   func(context.Context) (cache.Informer, error)
@@ -105,7 +105,7 @@ func (i *lateInformer) AddEventHandlerWithOptions(
 	return r, nil
 }
 
-// serve has the handler registered until it is removed or the remote is not engaged any more.
+// serve keeps the handler registered until it is removed or the engagement of the remote ends.
 func (i *lateInformer) serve(r *registration, h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) {
 	defer r.cancel()
 	select {
@@ -115,7 +115,7 @@ func (i *lateInformer) serve(r *registration, h toolscache.ResourceEventHandler,
 	}
 	handle, err := i.inner.AddEventHandlerWithOptions(h, o)
 	if err != nil { // The informer has ended, and with it the epoch.
-		i.remote.engagement.log.V(1).Info("A handler came too late", "error", err.Error())
+		i.remote.engagement.log.V(1).Info("Ignored a handler that was added too late", "error", err.Error())
 		return
 	}
 	pass(r.ctx, handle.HasSyncedChecker(), r.synced)
@@ -139,7 +139,7 @@ func (i *lateInformer) AddIndexers(toolscache.Indexers) error { return errLateIn
 // HasSynced reports whether the informer has its initial objects.
 func (i *lateInformer) HasSynced() bool { return isClosed(i.synced) }
 
-// HasSyncedChecker tells when the informer has its initial objects.
+// HasSyncedChecker reports when the informer has its initial objects.
 func (i *lateInformer) HasSyncedChecker() toolscache.DoneChecker {
 	return checker{"late informer", i.synced}
 }
@@ -147,10 +147,10 @@ func (i *lateInformer) HasSyncedChecker() toolscache.DoneChecker {
 // IsStopped reports whether the epoch has ended.
 func (i *lateInformer) IsStopped() bool { return i.remote.ctx.Err() != nil }
 
-// HasSynced reports whether the handler was told of the initial objects.
+// HasSynced reports whether the handler has received the initial objects.
 func (r *registration) HasSynced() bool { return isClosed(r.synced) }
 
-// HasSyncedChecker tells when the handler was told of the initial objects.
+// HasSyncedChecker reports when the handler has received the initial objects.
 func (r *registration) HasSyncedChecker() toolscache.DoneChecker {
 	return checker{"handler of a late informer", r.synced}
 }
@@ -161,7 +161,7 @@ type checker struct {
 	done <-chan struct{}
 }
 
-// Name says what is waited for.
+// Name returns the name of the awaited informer.
 func (c checker) Name() string { return c.name }
 
 // Done returns the channel.

@@ -22,20 +22,20 @@ import (
 
 // Options say which remotes a Provider gives to controllers. The zero value gives all of them.
 type Options struct {
-	// Select picks remotes. It is asked again when a remote changes, must return at once, and must not call
-	// the Provider. Nil means all. See registry.MatchLabels.
+	// Select picks remotes. It is called again when a remote changes, must return at once, and must not call the
+	// Provider. Nil means all. See registry.MatchLabels.
 	Select func(registry.Info) bool
-	// Log receives what goes wrong with single remotes. Default: the manager's logger with New, and none with
+	// Log receives the errors of single remotes. Default: the manager's logger with New, and no logger with
 	// NewProvider.
 	Log logr.Logger
 }
 
-// New returns a multicluster manager in front of the hub's manager, with the registry's remotes as its
-// clusters. Whoever runs the hub's manager runs the controllers that are added to this one; its Start need
-// not be called, and does no harm. Add controllers before the hub's manager starts: multicluster-runtime
-// tells those that come later only of remotes that become Ready after that.
+// New returns a multicluster manager in front of the hub's manager, with the registry's remotes as its clusters. The
+// hub's manager runs the controllers that are added to this manager; calling its Start is unnecessary and harmless. Add
+// controllers before the hub's manager starts: multicluster-runtime notifies later controllers only of remotes that
+// become Ready after that.
 //
-// It fails if the hub's manager takes no more runnables. It contacts nobody and does not block.
+// It fails if the hub's manager accepts no more runnables. It makes no requests and does not block.
 func New(mgr ctrl.Manager, r *registry.Registry, o Options) (mcmanager.Manager, error) {
 	if o.Log.IsZero() {
 		o.Log = mgr.GetLogger().WithName("multiclusterruntime")
@@ -52,9 +52,8 @@ func New(mgr ctrl.Manager, r *registry.Registry, o Options) (mcmanager.Manager, 
 	return m, nil
 }
 
-// Provider gives the remotes of a registry to the controllers of multicluster-runtime. Most hubs get it from
-// New; a program that makes its multicluster manager by itself makes the provider with NewProvider, and the
-// manager starts it.
+// Provider gives the remotes of a registry to the controllers of multicluster-runtime. Most hubs get it from New; a
+// program that makes its own multicluster manager makes the provider with NewProvider, and the manager starts it.
 type Provider struct {
 	registry *registry.Registry
 	options  Options
@@ -79,21 +78,20 @@ type index struct {
 	extract client.IndexerFunc
 }
 
-// NewProvider returns a provider of the remotes of a registry, which somebody else runs. It gives none before
-// Start.
+// NewProvider returns a provider of the remotes of a registry, which the caller runs. It has no remotes before Start.
 func NewProvider(r *registry.Registry, o Options) *Provider {
 	return &Provider{registry: r, options: o, engaged: map[registry.ClusterName]*engagement{}}
 }
 
-// errOther says that Start was called for two managers.
-var errOther = errors.New("the provider runs for another manager already: make one for each")
+// errOther means that Start was called for two managers.
+var errOther = errors.New("the provider already runs for another manager: make a provider for each manager")
 
-// Start tells aware of every remote that is Ready, each in a goroutine of its own, until ctx ends; then it
-// waits until the last call of Engage has returned. A second Start for the same aware only waits for ctx.
+// Start engages every Ready remote with aware, each in a separate goroutine, until ctx ends; then it waits until the
+// last call of Engage has returned. A second Start for the same aware only waits for ctx.
 //
-// Engage is called once for each epoch of a remote, after the end of the call for the epoch before, and
-// again with growing pauses of up to half a minute when it fails. The context that it gets ends when the
-// remote is not Ready any more, is not selected any more, leaves, or gets another epoch.
+// Engage is called once for each epoch of a remote, after the call for the previous epoch has ended, and again with
+// backoff of up to half a minute when it fails. Its context ends when the remote is no longer Ready or selected,
+// leaves, or gets another epoch.
 func (p *Provider) Start(ctx context.Context, aware multicluster.Aware) error {
 	first, err := p.begin(aware)
 	if err != nil {
@@ -123,7 +121,7 @@ func (p *Provider) begin(aware multicluster.Aware) (first bool, err error) {
 	return true, nil
 }
 
-// end waits until nothing of the provider runs any more.
+// end waits until all goroutines of the provider have ended.
 func (p *Provider) end() {
 	p.mu.Lock()
 	p.ended = true
@@ -131,8 +129,7 @@ func (p *Provider) end() {
 	p.running.Wait()
 }
 
-// take compares a remote with what is engaged of it. It is called in one goroutine, one event after the
-// other, after begin.
+// take compares a remote with its engagement. It is called in one goroutine, one event at a time, after begin.
 func (p *Provider) take(ctx context.Context, e registry.Event) {
 	info, known := p.registry.Info(e.Name)
 	wanted := known && info.State != registry.StateStopped && (p.options.Select == nil || p.options.Select(info))
@@ -154,7 +151,7 @@ func (p *Provider) take(ctx context.Context, e registry.Event) {
 	}
 }
 
-// forget removes an engagement that has ended, unless another one has taken its place.
+// forget removes an engagement that has ended, unless another engagement has replaced it.
 func (p *Provider) forget(e *engagement) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,13 +160,12 @@ func (p *Provider) forget(e *engagement) {
 	}
 }
 
-// Get returns the remote of that name if it is engaged. It never waits. For every other name it returns an
-// error that matches multicluster.ErrClusterNotFound, on which the builder's controllers drop a request: when
-// the remote is Ready, all of its objects make requests anew. Where the remote is known the error matches
-// registry.ErrNotReady besides, and registry.ErrNotFound where it is not.
+// Get returns the remote of that name if it is engaged. It never waits. For every other name it returns an error that
+// matches multicluster.ErrClusterNotFound, on which the builder's controllers drop a request: when the remote is Ready,
+// all of its objects make requests again. The error also matches registry.ErrNotReady for a known remote, and
+// registry.ErrNotFound for an unknown remote.
 //
-// What is returned can be kept, but not for long: its requests fail with registry.ErrStopped when the remote
-// has another epoch or none.
+// The result is valid for one epoch: later its requests fail with registry.ErrStopped.
 func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluster.Cluster, error) {
 	p.mu.RLock()
 	one := p.engaged[registry.ClusterName(name)]
@@ -189,18 +185,17 @@ func (p *Provider) notEngaged(name registry.ClusterName) error {
 	}
 	why := &registry.NotReadyError{Name: name, State: info.State, Reason: info.Reason, Message: info.Message}
 	if info.State == registry.StateReady {
-		why.Reason, why.Message = "NotEngaged", "it is not selected, or controllers have not been told of it yet"
+		why.Reason, why.Message = "NotEngaged", "it is not selected, or not engaged yet"
 	}
 	return fmt.Errorf("%w: %w", multicluster.ErrClusterNotFound, why)
 }
 
-// IndexField makes objects of the kind findable by a field with client.MatchingFields in all remotes, present
-// and future ones. A remote gets its indexes before controllers are told of it, or, if it does not serve the
-// kind yet, before they are told of the first object of it. Present remotes get the index at the same time;
-// IndexField returns when each has it or has failed to, or when ctx ends. It returns no error: a remote on which the index
-// could not be added is logged and tried again.
+// IndexField makes objects of the kind findable by a field with client.MatchingFields in all remotes, present and
+// future ones. A remote gets its indexes before controllers are notified of it, or, if it does not serve the kind yet,
+// before they receive the first object of the kind. Present remotes get the index concurrently; IndexField returns when
+// each remote has it or has failed, or when ctx ends. It returns no error: a failure is logged and retried.
 //
-// The first index of a name and kind is the one that everybody in the hub gets.
+// The first index of a name and kind holds for the whole hub.
 func (p *Provider) IndexField(
 	ctx context.Context, obj client.Object, field string, extract client.IndexerFunc,
 ) error {
@@ -219,7 +214,7 @@ func (p *Provider) IndexField(
 	return nil
 }
 
-// allIndexes returns those that a remote has to have.
+// allIndexes returns the indexes that a remote must have.
 func (p *Provider) allIndexes() []index {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

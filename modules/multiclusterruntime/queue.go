@@ -15,13 +15,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// NewQueue returns watch.NewQueue's fair queue for the options of a controller of multicluster-runtime: it
-// hands out requests of each remote in turn, so that one with a hundred thousand events delays those of
-// another by one turn. multicluster-runtime's own has one line for all.
-// ControllerOptions sets it.
+// NewQueue returns watch.NewQueue's fair queue for the options of a controller of multicluster-runtime: it hands out
+// requests of the remotes in turn, so that a remote with a hundred thousand events delays the requests of another
+// remote by one turn. multicluster-runtime's own queue has one line for all remotes. ControllerOptions sets NewQueue.
 //
-// weight says how many requests a remote may have in one turn; nil means one for each. It is called with a
-// lock held, so it must return at once and not use the queue.
+// weight returns how many requests a remote may have in one turn; nil means one. It is called with a lock held, so it
+// must return at once and must not use the queue.
 func NewQueue(weight func(registry.ClusterName) int) func(
 	controllerName string, limiter workqueue.TypedRateLimiter[mcreconcile.Request],
 ) workqueue.TypedRateLimitingInterface[mcreconcile.Request] {
@@ -34,7 +33,7 @@ func NewQueue(weight func(registry.ClusterName) int) func(
 	}
 }
 
-// queue is a queue of watch.Requests in which each stands for one of multicluster-runtime.
+// queue is a queue of watch.Requests, each of which represents a request of multicluster-runtime.
 type queue struct {
 	inner priorityqueue.PriorityQueue[watch.Request]
 }
@@ -80,7 +79,7 @@ func (q queue) AddAfter(r mcreconcile.Request, after time.Duration) {
 	q.inner.AddAfter(inward(r), after)
 }
 
-// AddRateLimited adds a request when the rate limiter says that it may be tried again.
+// AddRateLimited adds a request after the delay of the rate limiter.
 func (q queue) AddRateLimited(r mcreconcile.Request) { q.inner.AddRateLimited(inward(r)) }
 
 // Forget makes the rate limiter forget the request's failures.
@@ -89,13 +88,13 @@ func (q queue) Forget(r mcreconcile.Request) { q.inner.Forget(inward(r)) }
 // NumRequeues returns how often the request has failed.
 func (q queue) NumRequeues(r mcreconcile.Request) int { return q.inner.NumRequeues(inward(r)) }
 
-// Done says that the work on a request has ended.
+// Done reports that the work on a request has ended.
 func (q queue) Done(r mcreconcile.Request) { q.inner.Done(inward(r)) }
 
 // Len returns how many requests can be handed out now.
 func (q queue) Len() int { return q.inner.Len() }
 
-// ShutDown makes the queue take in and hand out no more requests.
+// ShutDown stops the queue: it accepts and hands out no more requests.
 func (q queue) ShutDown() { q.inner.ShutDown() }
 
 // ShutDownWithDrain is ShutDown, and waits until no work is under way.
@@ -104,7 +103,7 @@ func (q queue) ShutDownWithDrain() { q.inner.ShutDownWithDrain() }
 // ShuttingDown reports whether ShutDown was called.
 func (q queue) ShuttingDown() bool { return q.inner.ShuttingDown() }
 
-// limiter is a controller's rate limiter, asked for watch.Requests.
+// limiter is a controller's rate limiter for watch.Requests.
 type limiter struct {
 	inner workqueue.TypedRateLimiter[mcreconcile.Request]
 }

@@ -22,7 +22,7 @@ type remote struct {
 
 	mu      sync.Mutex // protects ended
 	ended   bool
-	running sync.WaitGroup // what opens informers and adds handlers; added to while not ended
+	running sync.WaitGroup // the goroutines that open informers and add handlers; added to while not ended
 }
 
 func newRemote(ctx context.Context, e *engagement, c cluster.Cluster) *remote {
@@ -35,7 +35,7 @@ func newRemote(ctx context.Context, e *engagement, c cluster.Cluster) *remote {
 // engaging is the key under which the context of an Engage has its remote.
 type engaging struct{}
 
-// start runs f in a goroutine, unless the remote is not engaged any more. f ends when r.ctx does.
+// start runs f in a goroutine, unless the engagement has ended. f ends when r.ctx does.
 func (r *remote) start(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,7 +44,7 @@ func (r *remote) start(f func()) {
 	}
 }
 
-// end waits until nothing of the remote runs any more. Its context has ended.
+// end waits until all goroutines of the remote have ended. Its context has ended.
 func (r *remote) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -98,8 +98,7 @@ func (c *lateCache) GetInformerForKind(
 	}), nil
 }
 
-// WaitForCacheSync waits until the cache runs. Within an Engage it does, or it is over, which its context
-// tells.
+// WaitForCacheSync waits until the cache runs. Within an Engage the cache runs, or its context has ended.
 func (c *lateCache) WaitForCacheSync(ctx context.Context) bool {
 	return c.isEngaging(ctx) || c.Cache.WaitForCacheSync(ctx)
 }
