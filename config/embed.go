@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config carries the YAML of this folder into Go programs that install it: the commands dev and install
-// of the hub, the test kit and the tests. It holds no logic and imports nothing.
+// Package config carries the YAML of this folder into Go programs that install it: the commands dev and install of the
+// hub, the test kit and the tests. It holds no logic and has no imports.
 //
-// The folders are those that kubebuilder made known: crd, rbac, hub (the Deployment and its namespace), network-policy,
-// and default, which is all of these; impersonation, which a hub with --impersonate-apps needs in addition;
-// configuration, a component for a hub with a configuration file; prometheus and grafana for monitoring the hub, samples
-// for registering a remote, and chart, the same for Helm. Each is built with kustomize. The folder test is a Go module of
-// its own with the tests that need Helm and Prometheus.
+// The folders follow kubebuilder's layout: crd, rbac, hub (the Deployment and its namespace), network-policy, and
+// default, which contains all of these; impersonation, which a hub with --impersonate-apps needs in addition;
+// configuration, a component for a hub with a configuration file; prometheus and grafana for monitoring the hub,
+// samples for registering a remote, and chart, the same for Helm. Each is built with kustomize. The folder test is a
+// separate Go module with the tests that need Helm and Prometheus.
 //
-// The objects in hub and rbac have no namespace, and full names: default gives them the namespace and changes
-// nothing else. So a program needs no kustomize to do the same.
+// The objects in hub and rbac have no namespace, and full names: default only sets the namespace, so a program can do
+// the same without kustomize.
 package config
 
 import "embed"
@@ -20,8 +20,8 @@ import "embed"
 //go:embed crd/clusterfx.dev_*.yaml
 var CRDs embed.FS
 
-// Installation holds what default/kustomization.yaml is built from: that file, and the folders that it names, with
-// their own kustomization.yaml; and the folder impersonation.
+// Installation holds the sources of default/kustomization.yaml: that file, the folders that it names, with their own
+// kustomization.yaml, and the folder impersonation.
 //
 //go:embed default/*.yaml crd/*.yaml rbac/*.yaml hub/*.yaml network-policy/*.yaml impersonation/*.yaml
 var Installation embed.FS
