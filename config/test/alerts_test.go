@@ -207,7 +207,7 @@ func TestAlerts_Runbooks(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		for _, heading := range []string{"# " + name + "\n", "\n## Meaning\n", "\n## Look\n", "\n## Mend\n"} {
+		for _, heading := range []string{"# " + name + "\n", "\n## Meaning\n", "\n## Diagnosis\n", "\n## Mitigation\n"} {
 			if !strings.Contains(string(page), heading) {
 				t.Errorf("the page of %s has no %q", name, heading)
 			}
