@@ -267,7 +267,7 @@ func (a *actor) perform(act action, now time.Time) {
 	case actStart:
 		a.start(act, now, (*epoch).release)
 	case actPrepare:
-		a.start(act, now, func(e *epoch) { e.metrics.hold() })
+		a.start(act, now, func(e *epoch) { e.registerer.hold() })
 	case actRelease:
 		a.work.Go(a.epochs[act.epoch].release) // it calls the modules' collectors
 	case actYield:

@@ -47,7 +47,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 		func(err error) {
 			failed := describe(err)
 			failed.message = redact(failed.message)
-			a.registry.figures.CountAppFailure(string(a.name), failed.reason)
+			a.registry.metrics.CountAppFailure(string(a.name), failed.reason)
 			a.logFailure(failed, err)
 			a.post(func(m *machine) {
 				m.applyEnded(number, failed, time.Now())
@@ -233,12 +233,12 @@ func (a *actor) leaveBehind(e *epoch) {
 	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
 		"epoch", e.number, "goroutines", e.goroutines())
 	a.registry.zombies.Add(1)
-	a.registry.figures.AddZombies(string(a.name), 1)
+	a.registry.metrics.AddZombies(string(a.name), 1)
 	a.post(func(m *machine) { m.zombies++ })
 	go func() {
 		<-e.done
 		a.registry.zombies.Add(-1)
-		a.registry.figures.AddZombies(string(a.name), -1)
+		a.registry.metrics.AddZombies(string(a.name), -1)
 		a.post(func(m *machine) { m.zombies-- })
 	}()
 }

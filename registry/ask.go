@@ -73,6 +73,15 @@ func decodeAnswer(body []byte, into any) error {
 	return nil
 }
 
+// send sends a request, within a span if traces are collected.
+func (l *link) send(r *http.Request) (*http.Response, error) {
+	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(l.transport, r) }
+	if traced := l.tracer.Requests(string(l.name), telemetry.ToRemote); traced != nil {
+		return traced(r, send)
+	}
+	return send(r)
+}
+
 // ask sends a request and returns the answer. Each has the whole timeout of a probe: a remote at the end
 // of a long line needs some time for each of them.
 func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
@@ -91,9 +100,7 @@ func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byt
 		request.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := l.spans.Requests(string(l.name), telemetry.ToRemote).Send(request, func(r *http.Request) (*http.Response, error) {
-		return transport.SendLimited(l.transport, r)
-	})
+	response, err := l.send(request)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (e *epoch) connect(ctx context.Context) error {
 		Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
 		Cluster: mgr, Cache: mgr.GetCache(), Config: work,
 		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
-		EventRecorder: &e.events, Logger: e.log, Quote: e.quote, Metrics: e.metrics,
+		EventRecorder: &e.events, Logger: e.log, Quote: e.quote, Metrics: e.registerer,
 		HubClient: hub, HubCache: e.hubCache,
 	}
 	e.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
@@ -63,7 +63,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 	c := &transport.Chain{
 		Base: e.base, Fence: fence, Gate: e.gate, UserAgent: e.userAgent(),
 		RateLimiter: limiter, Timeout: e.config.Client.Timeout,
-		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.spans.Requests(string(e.name), telemetry.ToRemote).Interceptor(),
+		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.tracer.Requests(string(e.name), telemetry.ToRemote),
 		Judge: declared.judge,
 	}
 	if len(e.inForce()) > 0 {
@@ -147,7 +147,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
 		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gate, UserAgent: e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: defaultRequestTimeout,
-		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.spans.Requests(string(e.name), telemetry.ToHub).Interceptor(),
+		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.tracer.Requests(string(e.name), telemetry.ToHub),
 		Judge: e.rulebookFor(true, e.chosen...).judge,
 	}
 	config := rest.CopyConfig(e.hub)

@@ -27,7 +27,7 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 		return nil, err
 	}
 	e.cache.Store(c)
-	e.figures.FollowCache(e.ctx, string(e.name), figuresOf(c))
+	e.metrics.FollowCache(e.ctx, string(e.name), figuresOf(c))
 	return &appCache{Cache: c, guard: &guard{life: &e.lifetime, log: e.log}, handlers: handlers}, nil
 }
 

@@ -43,7 +43,7 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		app := &lifetime{environment: &environment{figures: telemetry.NewMetrics(prometheus.NewRegistry(), false)}, ctx: t.Context()}
+		app := &lifetime{environment: &environment{metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false)}, ctx: t.Context()}
 		m := &moduleMetrics{Registerer: all, guard: &guard{life: app, log: logr.Discard()}}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {

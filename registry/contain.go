@@ -74,7 +74,7 @@ func (l *lifetime) moduleFailed(failed *moduleError) {
 	var ours *panics.Error
 	var ofGraph dig.PanicError
 	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
-		l.figures.CountPanic(string(l.name), failed.module)
+		l.metrics.CountPanic(string(l.name), failed.module)
 	}
 	l.tracker.moduleFailed(failed)
 }
@@ -84,7 +84,7 @@ func (g *guard) countPanic() {
 	if g.life.ctx.Err() != nil {
 		return
 	}
-	g.life.figures.CountPanic(string(g.life.name), g.module)
+	g.life.metrics.CountPanic(string(g.life.name), g.module)
 }
 
 // broken reports whether the app is on its way out, so that the module's code need not be called any

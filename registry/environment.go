@@ -41,9 +41,9 @@ type environment struct {
 	shared        []Shared
 	offers        atomic.Pointer[offers]       // what the hub parts of modules share now
 	decorating    atomic.Pointer[[]Decoration] // sorted; see inForce
-	metrics       prometheus.Registerer
-	figures       *telemetry.Metrics
-	spans         *telemetry.Tracer // nil for none
+	registerer    prometheus.Registerer
+	metrics       *telemetry.Metrics
+	tracer        *telemetry.Tracer // nil for none
 	gate          func() error
 	limits        Limits
 	mappings      restmapper.Mappings
@@ -66,7 +66,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets},
 		replica: o.Replica, scheme: o.Scheme, shapes: meter.NewSchemas(o.Scheme), policy: o.Policy,
 		modules: modules, shared: o.Shared,
-		metrics: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), spans: tracerFor(o.Traces),
+		registerer: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), tracer: tracerFor(o.Traces),
 	}
 	decorations := sortedDecorations(o.Decorations)
 	env.decorating.Store(&decorations)
@@ -78,10 +78,10 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		root = context.Background()
 	}
 	env.root, env.end = context.WithCancel(context.WithoutCancel(root))
-	if env.metrics == nil {
-		env.metrics = prometheus.NewRegistry()
+	if env.registerer == nil {
+		env.registerer = prometheus.NewRegistry()
 	}
-	env.figures = telemetry.NewMetrics(env.metrics, o.AggregateMetrics)
+	env.metrics = telemetry.NewMetrics(env.registerer, o.AggregateMetrics)
 	if env.replica == "" {
 		env.replica = "hub"
 	}

@@ -57,12 +57,12 @@ type epoch struct {
 	lent        sync.Map
 	steps       []CleanupStep
 
-	metrics *appMetrics
-	mapper  meta.RESTMapper
-	intake  *meter.Limiter
-	traffic *transport.Traffic
-	cache   atomic.Pointer[boundcache.Cache] // nil until it is made
-	values  values                           // what the fx App provides
+	registerer *appMetrics
+	mapper     meta.RESTMapper
+	intake     *meter.Limiter
+	traffic    *transport.Traffic
+	cache      atomic.Pointer[boundcache.Cache] // nil until it is made
+	values     values                           // what the fx App provides
 
 	events   lateRecorder
 	building *running      // the graph; nil until it was begun
@@ -108,16 +108,16 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
 	e.done = make(chan struct{})
 	e.intake = meter.NewLimiter(env.shapes, int64(env.limits.MaxCacheBytes))
-	e.traffic = env.figures.Traffic(string(e.name))
-	e.metrics = newAppMetrics(env.metrics, e.name)
+	e.traffic = env.metrics.Traffic(string(e.name))
+	e.registerer = newAppMetrics(env.registerer, e.name)
 	// Not when the app has ended: the next one may start before that, and registers the same.
-	context.AfterFunc(e.ctx, e.metrics.end)
+	context.AfterFunc(e.ctx, e.registerer.end)
 	return e
 }
 
 // release lets what the modules do in this epoch begin.
 func (e *epoch) release() {
-	e.metrics.release(e.log)
+	e.registerer.release(e.log)
 	e.permission.grant()
 }
 
@@ -127,7 +127,7 @@ func (e *epoch) release() {
 func (e *epoch) yield(atMost time.Duration) {
 	e.endWork(ErrReplaced)
 	e.permission.withdraw(atMost)
-	e.metrics.end()
+	e.registerer.end()
 }
 
 // run builds and runs the app until it fails or is stopped, cleans up and returns. ready is
@@ -166,7 +166,7 @@ func managerError(err error) error {
 
 // startTraced is start within a span.
 func (e *epoch) startTraced(r *record) (err error) {
-	ctx, span := e.spans.Start(e.ctx, "app.start", string(e.name), telemetry.EpochKey.Int64(e.number))
+	ctx, span := e.tracer.Start(e.ctx, "app.start", string(e.name), telemetry.EpochKey.Int64(e.number))
 	defer func() { endWith(span, err) }()
 	return e.start(ctx, r)
 }
@@ -207,7 +207,7 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 	if err := e.stage(ctx, "app.sync", func(context.Context) error { return e.waitUntilSynced(e.ctx, mgr) }); err != nil {
 		return err
 	}
-	e.figures.ObserveStart(time.Since(began))
+	e.metrics.ObserveStart(time.Since(began))
 	return nil
 }
 
@@ -268,9 +268,9 @@ func (e *epoch) waitUntilSynced(ctx context.Context, mgr ctrl.Manager) error {
 // hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
 func (e *epoch) cleanUp() {
 	e.stop(ErrStopped)
-	_, span := e.spans.Start(e.ctx, "app.stop", string(e.name), telemetry.EpochKey.Int64(e.number))
+	_, span := e.tracer.Start(e.ctx, "app.stop", string(e.name), telemetry.EpochKey.Int64(e.number))
 	defer span.End()
-	defer e.metrics.end()
+	defer e.registerer.end()
 	half := e.limits.StopTimeout / 2
 	e.manager.wait(half)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), half)

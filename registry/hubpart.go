@@ -172,7 +172,7 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 	p.now.Restarts++
 	restarts := p.now.Restarts
 	p.mu.Unlock()
-	p.parts.figures.CountHubPartFailure(p.entry.name, f.reason)
+	p.parts.metrics.CountHubPartFailure(p.entry.name, f.reason)
 	log := p.log
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {

@@ -50,14 +50,14 @@ func newPartLife(p *hubPart) *partLife {
 	e := &epoch{
 		lifetime: lifetime{number: number, log: p.log.WithValues("epoch", number)},
 		config:   Config{}.withDefaults(), chosen: only, built: func([]string) {},
-		done: make(chan struct{}), metrics: &appMetrics{Registerer: env.metrics},
+		done: make(chan struct{}), registerer: &appMetrics{Registerer: env.registerer},
 	}
 	l := &partLife{epoch: e, part: p, scheme: copyScheme(env.scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
 	e.missed = l.askAgain
 	e.begin(env, []string{"hubpart", p.entry.name}, only, p.changed)
 	e.work, e.endWork = e.ctx, e.cancel
 	e.intake = meter.NewLimiter(env.shapes, noLimit)
-	context.AfterFunc(e.ctx, e.metrics.end)
+	context.AfterFunc(e.ctx, e.registerer.end)
 	l.halted, l.halt = context.WithCancel(e.ctx)
 	l.registry = &Registry{core: p.parts.registry.core, by: l.guard()}
 	return l
@@ -209,7 +209,7 @@ func (l *partLife) runUntil(ctx context.Context) error {
 func (l *partLife) cleanUp(hub context.Context) {
 	defer close(l.done)
 	defer l.hooks.end()
-	defer l.metrics.end()
+	defer l.registerer.end()
 	l.halt()
 	if hub.Err() == nil {
 		l.stop(ErrStopped)

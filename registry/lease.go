@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
-
 )
 
 // WithClient calls f with a client for the remote: reads come from the app's cache, writes go to
@@ -41,9 +40,9 @@ func (r *Registry) WithClient(
 func (r *Registry) WithCluster(
 	ctx context.Context, name ClusterName, f func(ctx context.Context, remote cluster.Cluster) error,
 ) (err error) {
-	if r.spans != nil {
+	if r.tracer != nil {
 		var span trace.Span
-		ctx, span = r.spans.Start(ctx, "WithClient", string(name))
+		ctx, span = r.tracer.Start(ctx, "WithClient", string(name))
 		defer func() { endWith(span, err) }()
 	}
 	ctx, cancel := r.within(ctx)

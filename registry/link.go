@@ -125,7 +125,7 @@ func (l *link) count(fact probeFact, took time.Duration) {
 	if !fact.ok {
 		failure = fact.failed.Reason
 	}
-	l.figures.ObserveProbe(string(l.name), failure, took)
+	l.metrics.ObserveProbe(string(l.name), failure, took)
 }
 
 // maxExcused is how many failures in a row the hub takes upon itself. A hub that is always short of time
@@ -165,7 +165,7 @@ func (l *link) isFresh(last probeFact) bool {
 // probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
 // one that the fact describes.
 func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
-	ctx, span := l.spans.Start(ctx, "probe", string(l.name))
+	ctx, span := l.tracer.Start(ctx, "probe", string(l.name))
 	defer span.End()
 	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
 	err := l.question(ctx, &fact, last)
@@ -174,7 +174,7 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		fact.fatal = reason == ReasonUnauthorized
 		fact.refused = kubeconfig.IsRefusal(err)
-		l.spans.FailRequest(span, err)
+		l.tracer.FailRequest(span, err)
 		return fact, err
 	}
 	fact.ok = true

@@ -197,7 +197,7 @@ func New(o Options) (*Registry, error) {
 	r.environment = newEnvironment(o, modules, transport)
 	r.hubCredential.follow()
 	r.overview = newOverview(r, o.AggregateMetrics)
-	if err := r.overview.register(r.metrics); err != nil {
+	if err := r.overview.register(r.registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return r, nil
@@ -390,7 +390,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		r.running.Wait() // also for those that were stopped before, and still clean up
-		r.metrics.Unregister(r.overview)
+		r.registerer.Unregister(r.overview)
 		r.end()
 		r.beating.Wait()
 	}()
@@ -435,7 +435,7 @@ func (r *Registry) forget(a *actor, last func()) bool {
 		return false
 	}
 	delete(r.actors, a.name)
-	r.figures.Forget(string(a.name))
+	r.metrics.Forget(string(a.name))
 	r.secrets.Set(string(a.name))
 	for id, c := range r.claims {
 		if c.name == a.name {

@@ -80,7 +80,7 @@ func hasSupervisor(controller manager.Runnable) bool {
 // Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
 	app := s.guard.life
-	ctx, span := app.spans.StartReconcile(ctx, string(app.name), s.guard.module, app.number)
+	ctx, span := app.tracer.StartReconcile(ctx, string(app.name), s.guard.module, app.number)
 	defer func() { telemetry.EndReconcile(span, outcomeOf(result, err), err) }()
 	patience := 2 * s.timeout(ctx)
 	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
@@ -102,7 +102,7 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 
 // count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
-	f := s.guard.life.figures
+	f := s.guard.life.metrics
 	f.CountReconcile(string(s.guard.life.name), s.guard.module, outcomeOf(result, err))
 	f.ObserveReconcile(s.guard.module, took)
 }
@@ -142,7 +142,7 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panics.Error) error {
 	s.guard.countPanic()
-	s.guard.life.figures.CountReconcile(string(s.guard.life.name), s.guard.module, outcomePanic)
+	s.guard.life.metrics.CountReconcile(string(s.guard.life.name), s.guard.module, outcomePanic)
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))

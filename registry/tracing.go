@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// tracerFor returns what begins the spans of a registry; nil for none.
+// tracerFor returns the tracer of a registry, or nil for a nil provider.
 func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
 	return telemetry.NewTracer(p, telemetry.TracerOptions{RequestReason: reasonOfRequest, Module: func(ctx context.Context) (string, bool) {
 		if g := guardOf(ctx); g != nil {
@@ -22,14 +22,14 @@ func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
 	}})
 }
 
-// stage does a part of the app's start within a span.
+// stage runs a part of the start of the app within a span.
 func (e *epoch) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
-	ctx, span := e.spans.Start(ctx, name, string(e.name), telemetry.EpochKey.Int64(e.number))
+	ctx, span := e.tracer.Start(ctx, name, string(e.name), telemetry.EpochKey.Int64(e.number))
 	defer func() { endWith(span, err) }()
 	return f(ctx)
 }
 
-// endWith ends a span of which err came. What was ended from outside has not failed.
+// endWith ends the span of an operation that returned err. A canceled operation has not failed.
 func endWith(span trace.Span, err error) {
 	if err != nil && span.IsRecording() {
 		telemetry.Fail(span, reasonOf(err))
@@ -37,7 +37,7 @@ func endWith(span trace.Span, err error) {
 	span.End()
 }
 
-// reasonOf returns one of the reasons that a Facet may have, for any error of an app.
+// reasonOf returns the reason of any error of an app. Reasons are those of conditions.
 func reasonOf(err error) string {
 	var ofModule *moduleError
 	var ofRemote *remoteError
@@ -56,7 +56,7 @@ func reasonOf(err error) string {
 	return "Error"
 }
 
-// reasonOfRequest is reasonOf for the error of a request to a remote.
+// reasonOfRequest returns the reason of the error of a request to a remote.
 func reasonOfRequest(err error) string {
 	if isCanceled(err) {
 		return telemetry.ReasonCanceled

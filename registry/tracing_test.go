@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// A request that was ended from outside has not failed; the others have the reason that a condition has.
+// A canceled request has not failed. Every other error has the reason of a condition.
 func TestReasonOfRequest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// vectors are the metrics that are updated when something happens.
+type vectors struct {
+	probes        *prometheus.HistogramVec // by result
+	probeFailures *prometheus.CounterVec
+	starts        prometheus.Histogram
+	failures      *prometheus.CounterVec
+	requests      *prometheus.CounterVec
+	throttled     *prometheus.CounterVec
+	reconciles    *prometheus.CounterVec
+	durations     *prometheus.HistogramVec // of reconciles, by module
+	panics        *prometheus.CounterVec
+	partFailures  *prometheus.CounterVec
+}
+
+func newVectors() vectors {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "clusterfx_" + name, Help: help}, labels)
+	}
+	durations := func(name, help string, buckets ...float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Name: "clusterfx_" + name, Help: help, Buckets: buckets}
+	}
+	return vectors{
+		probes: prometheus.NewHistogramVec(durations("probe_duration_seconds", "How long probes of remotes took.",
+			.005, .02, .05, .1, .25, .5, 1, 3, 10), []string{"result"}),
+		probeFailures: counter("probe_failures_total", "Probes that a remote failed.", ClusterLabel, "reason"),
+		starts: prometheus.NewHistogram(durations("app_start_duration_seconds",
+			"How long apps took from their turn to start until every controller had its objects.",
+			.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)),
+		failures:  counter("app_failures_total", "Apps that failed, by the reason that ModulesReady has then.", ClusterLabel, "reason"),
+		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error for no answer.", ClusterLabel, "code"),
+		throttled: counter("remote_throttle_seconds_total", "How long requests of apps waited for the rate limit of their remote.", ClusterLabel),
+		reconciles: counter("reconcile_total", "Calls of supervised reconcilers: success, requeue_after, error or panic.",
+			ClusterLabel, ModuleLabel, "result"),
+		durations: prometheus.NewHistogramVec(durations("reconcile_duration_seconds", "How long calls of supervised reconcilers took.",
+			.001, .005, .025, .1, .5, 1, 5, 10, 60), []string{ModuleLabel}),
+		panics: counter("module_panics_total",
+			"Panics of modules that were contained. The module is empty for code of the hub that works on a remote.",
+			ClusterLabel, ModuleLabel),
+		partFailures: counter("hub_part_failures_total", "Failures of the hub part of a module, by the reason that its state has then.",
+			ModuleLabel, "reason"),
+	}
+}
+
+func (v *vectors) all() []prometheus.Collector {
+	return []prometheus.Collector{
+		v.panics, v.partFailures, v.probes, v.probeFailures, v.starts, v.failures, v.requests, v.throttled, v.reconciles, v.durations,
+	}
+}
+
+// forget deletes the series of a remote.
+func (v *vectors) forget(cluster string) {
+	labels := prometheus.Labels{ClusterLabel: cluster}
+	for _, vec := range []*prometheus.CounterVec{v.panics, v.probeFailures, v.failures, v.requests, v.throttled, v.reconciles} {
+		vec.DeletePartialMatch(labels)
+	}
+}
+
+// gauges describe the metrics that are computed when they are collected.
+type gauges struct {
+	objects, bytes, stale, zombieApps *prometheus.Desc
+}
+
+func newGauges() gauges {
+	return gauges{
+		objects: prometheus.NewDesc("clusterfx_cache_objects",
+			"Objects in the cache of a remote's app; without a cluster, in the caches of hub parts.", []string{ClusterLabel, "kind"}, nil),
+		bytes: prometheus.NewDesc("clusterfx_cache_bytes",
+			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them.",
+			[]string{ClusterLabel, "kind"}, nil),
+		stale: prometheus.NewDesc("clusterfx_informers_stale",
+			"Kinds of objects whose informer in a remote's app has been unable to list and watch for longer than 30 s; no series for others.",
+			[]string{ClusterLabel, "kind"}, nil),
+		zombieApps: prometheus.NewDesc("clusterfx_app_zombies",
+			"Apps of a remote that were fenced and do not end: goroutines of a module that ignore their context.",
+			[]string{ClusterLabel}, nil),
+	}
+}
+
+var _ prometheus.Collector = (*Metrics)(nil)
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	for _, vector := range m.all() {
+		vector.Describe(to)
+	}
+	for _, gauge := range []*prometheus.Desc{m.objects, m.bytes, m.zombieApps, m.stale} {
+		to <- gauge
+	}
+}
+
+// Collect implements prometheus.Collector. It reports the results of the last counts of the caches and waits for no app.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	for _, vector := range m.all() {
+		vector.Collect(to)
+	}
+	m.mu.Lock()
+	caches, zombies := slices.Clone(m.caches), maps.Clone(m.zombies)
+	m.mu.Unlock()
+	gauge := func(desc *prometheus.Desc, value int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), labels...)
+	}
+	byCluster := map[string]int{}
+	for cluster, n := range zombies {
+		byCluster[m.label(cluster)] += n
+	}
+	for cluster, n := range byCluster {
+		gauge(m.zombieApps, int64(n), cluster)
+	}
+	held, stale := m.sum(caches)
+	for s, n := range stale {
+		gauge(m.stale, n, s.cluster, s.kind)
+	}
+	for s, sum := range held {
+		gauge(m.objects, sum.Objects, s.cluster, s.kind)
+		gauge(m.bytes, sum.Bytes, s.cluster, s.kind)
+	}
+}
+
+// series are the labels of a series about a kind of objects.
+type series struct{ cluster, kind string }
+
+// sum adds up what caches hold, and how many have a stale informer, by series. Several caches share a series if they belong to
+// hub parts, if an app replaces another app of the same remote, or if all remotes share one series.
+func (m *Metrics) sum(caches []*cacheOf) (held map[series]Held, stale map[series]int64) {
+	held, stale = map[series]Held{}, map[series]int64{}
+	for _, c := range caches {
+		for _, h := range c.Held() {
+			s := series{m.label(c.cluster), h.Kind}
+			held[s] = Held{h.Kind, held[s].Objects + h.Objects, held[s].Bytes + h.Bytes}
+		}
+		for _, kind := range c.Stale() {
+			stale[series{m.label(c.cluster), kind}]++
+		}
+	}
+	return held, stale
+}

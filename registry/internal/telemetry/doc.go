@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/*
+Package telemetry has the metrics and the traces of the registry.
+
+Metrics are the registry's own metrics about its apps: counters and durations of probes, starts, requests and reconciles, and
+gauges of what the caches of apps hold. They belong to the registry and not to an app, because most panics end the app that
+they happen in, and because two apps of a remote may follow each other without a gap.
+
+A Tracer starts the spans of the registry and, with Requests, the spans of HTTP requests. A span names the remote and the
+resource, and never the host, the query or the name of an object.
+
+The package knows neither apps nor the registry: names are strings, and what a cache holds is read through functions. The
+metrics of the state of remotes are in the registry itself, which has the state.
+*/
+package telemetry

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+)
+
+// ClusterLabel is the label of metrics and profiles that names the remote of an app.
+const ClusterLabel = "cluster"
+
+// ModuleLabel is the label of metrics and profiles that names a module.
+const ModuleLabel = "module"
+
+// Metrics are the metrics of the registry about its apps. The methods with a parameter cluster take the name of a remote, which
+// is empty for a hub part. The series of a remote are deleted with Forget. All methods may be called from any goroutine.
+type Metrics struct {
+	vectors
+	gauges
+	aggregate bool // one series for all remotes
+
+	mu      sync.Mutex     // protects the fields below
+	caches  []*cacheOf     // of the apps that have not ended
+	zombies map[string]int // by remote, without remotes that have none
+}
+
+// Cache reports the content of the cache of an app.
+type Cache struct {
+	// Held returns what the cache holds, by kind.
+	Held func() []Held
+	// Stale returns the kinds whose informers are stale.
+	Stale func() []string
+}
+
+// Held is how many objects of a kind a cache holds, and how much memory they take up.
+type Held struct {
+	Kind           string
+	Objects, Bytes int64
+}
+
+// cacheOf is the cache of the app of a remote.
+type cacheOf struct {
+	cluster string
+	Cache
+}
+
+// NewMetrics registers the metrics. If an earlier registry of the process has registered them, NewMetrics returns the metrics of
+// the earlier registry. With aggregate, there is one series for all remotes instead of one for each.
+func NewMetrics(r prometheus.Registerer, aggregate bool) *Metrics {
+	m := &Metrics{vectors: newVectors(), gauges: newGauges(), aggregate: aggregate, zombies: map[string]int{}}
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(r.Register(m), &registered) {
+		if earlier, ok := registered.ExistingCollector.(*Metrics); ok {
+			return earlier
+		}
+	}
+	return m
+}
+
+// label returns the value of the label of a remote, which is empty if all remotes share one series.
+func (m *Metrics) label(cluster string) string {
+	if m.aggregate {
+		return ""
+	}
+	return cluster
+}
+
+// ObserveProbe records a probe. failure is the reason of a failed probe, and empty for a probe that succeeded.
+func (m *Metrics) ObserveProbe(cluster, failure string, took time.Duration) {
+	result := "success"
+	if failure != "" {
+		result = "failure"
+		m.probeFailures.WithLabelValues(m.label(cluster), failure).Inc()
+	}
+	m.probes.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// ObserveStart records the duration of the start of an app.
+func (m *Metrics) ObserveStart(took time.Duration) { m.starts.Observe(took.Seconds()) }
+
+// ObserveReconcile records the duration of a call of a reconciler.
+func (m *Metrics) ObserveReconcile(module string, took time.Duration) {
+	m.durations.WithLabelValues(module).Observe(took.Seconds())
+}
+
+// CountReconcile counts a call of a reconciler.
+func (m *Metrics) CountReconcile(cluster, module, outcome string) {
+	m.reconciles.WithLabelValues(m.label(cluster), module, outcome).Inc()
+}
+
+// CountAppFailure counts a failure of an app.
+func (m *Metrics) CountAppFailure(cluster, reason string) {
+	m.failures.WithLabelValues(m.label(cluster), reason).Inc()
+}
+
+// CountHubPartFailure counts a failure of the hub part of a module.
+func (m *Metrics) CountHubPartFailure(module, reason string) {
+	m.partFailures.WithLabelValues(module, reason).Inc()
+}
+
+// CountPanic counts a panic of a module. module is empty for code of the hub that works on a remote.
+func (m *Metrics) CountPanic(cluster, module string) {
+	m.panics.WithLabelValues(m.label(cluster), module).Inc()
+}
+
+// Traffic returns the counters of the requests of an app to its remote.
+func (m *Metrics) Traffic(cluster string) *transport.Traffic {
+	label := m.label(cluster)
+	t := &transport.Traffic{Throttled: m.throttled.WithLabelValues(label)}
+	for i, code := range []string{"error", "1xx", "2xx", "3xx", "4xx", "5xx"} {
+		t.ByClass[i] = m.requests.WithLabelValues(label, code)
+	}
+	return t
+}
+
+// FollowCache reports the content of the cache of an app until ctx ends.
+func (m *Metrics) FollowCache(ctx context.Context, cluster string, c Cache) {
+	followed := &cacheOf{cluster, c}
+	m.mu.Lock()
+	m.caches = append(m.caches, followed)
+	m.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.caches = slices.DeleteFunc(m.caches, func(other *cacheOf) bool { return other == followed })
+	})
+}
+
+// AddZombies changes the number of the apps of a remote that were stopped and do not end.
+func (m *Metrics) AddZombies(cluster string, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.zombies[cluster] += n; m.zombies[cluster] == 0 {
+		delete(m.zombies, cluster)
+	}
+}
+
+// Forget deletes the series of a remote that the registry no longer has.
+func (m *Metrics) Forget(cluster string) {
+	if !m.aggregate {
+		m.forget(cluster)
+	}
+}
