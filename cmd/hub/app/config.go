@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 )
@@ -59,16 +58,6 @@ func (p program) validateFile(path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.validateText(path, text)
+	_, err = checkText(path, text, p.modules)
 	return err
-}
-
-// validateText returns the flags of a hub with a configuration file, and everything that is wrong with the text of the file.
-func (p program) validateText(path string, text []byte) (*flags, error) {
-	f := newFlags(p, pflag.NewFlagSet("run", pflag.ContinueOnError))
-	f.file = path
-	if err := f.parseFile(text); err != nil {
-		return nil, err
-	}
-	return f, f.check()
 }

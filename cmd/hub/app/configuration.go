@@ -201,3 +201,14 @@ func (c *configurationFile) fieldOf(err *registry.ConfigError) string {
 	}
 	return field
 }
+
+// checkText returns the flags of a hub with these modules and the text of a configuration file, and an error that lists
+// every problem of the text.
+func checkText(path string, text []byte, modules []registry.Module) (*flags, error) {
+	f := newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
+	f.file = path
+	if err := f.parseFile(text); err != nil {
+		return nil, err
+	}
+	return f, f.check()
+}

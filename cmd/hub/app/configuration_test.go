@@ -27,7 +27,7 @@ func withFile(t *testing.T, text string, args ...string) (*flags, error) {
 	}
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	f := newFlags(program{}, set)
+	f := newFlags(set, nil)
 	if err := set.Parse(append(args, "--config="+path)); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestConfiguration_Refused(t *testing.T) {
 			t.Errorf("%q: %v, want the file and %q", text, err, want)
 		}
 	}
-	f := newFlags(program{}, pflag.NewFlagSet("run", pflag.ContinueOnError))
+	f := newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), nil)
 	f.file = filepath.Join(t.TempDir(), "none.yaml")
 	if err := f.readFile(); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("a file that is not there: %v", err)

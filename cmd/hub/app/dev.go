@@ -12,11 +12,11 @@ import (
 	"net/netip"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 )
@@ -34,7 +34,8 @@ func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
 // grantDev gives an account the permissions of the hub that prepareDev prepares.
 func (p program) grantDev(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
-	return GrantHub(ctx, admin, Options{Modules: p.modules}, account)
+	hub := hubRoles{namespace: hubv1.DefaultNamespace, lease: defaultElectionID}
+	return hub.grant(ctx, admin, p.modules, account)
 }
 
 // devOwn are the flags that dev sets by itself: where the hub is, what it serves, and as whom it acts.
@@ -48,9 +49,7 @@ func devOwn() []string {
 // prepareDev prepares a hub for remotes on this machine, with a configuration file if there is one. It serves nothing, so
 // that it never lacks a port.
 func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
-	f := newFlags(p, pflag.NewFlagSet("dev", pflag.ContinueOnError))
-	f.file = file
-	unused, err := f.readFor(devOwn())
+	f, unused, err := readFor(file, p.modules, devOwn())
 	if err != nil {
 		return dev.Hub{}, err
 	}
@@ -68,12 +67,12 @@ func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, loopback)
 	for _, denied := range o.Registry.Policy.DenyCIDRs {
 		if denied.Overlaps(loopback) {
-			return dev.Hub{}, f.configuration.report(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
+			return dev.Hub{}, f.report(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
 				"leave it out of the file for dev", denied))
 		}
 	}
 	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Run: func(ctx context.Context, config *rest.Config) error {
 		o.Config = config
-		return Run(ctx, o)
+		return runHub(ctx, o)
 	}}, nil
 }

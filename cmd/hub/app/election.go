@@ -21,13 +21,13 @@ type election struct {
 	done      chan struct{} // closed when the candidacy has ended
 }
 
-func newElection(o Options, alive func() error) (*election, error) {
+func newElection(o hubOptions, alive func() error) (*election, error) {
 	if !o.Election.Enabled {
 		return &election{}, nil
 	}
 	candidacy, err := lease.New(lease.Options{
 		Config: o.Config, Log: o.Log.WithName("leaderelection"),
-		Namespace: o.Election.Namespace, Name: o.Election.ID, Identity: o.Election.identity,
+		Namespace: o.Election.Namespace, Name: o.Election.ID, Identity: o.identity,
 		Duration: o.Election.LeaseDuration, RenewDeadline: o.Election.RenewDeadline, RetryPeriod: o.Election.RetryPeriod,
 		Alive: alive,
 	})

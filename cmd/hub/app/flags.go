@@ -13,6 +13,8 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // appsNamespaceHelp is the help of the flag of three commands.
@@ -22,7 +24,7 @@ const appsNamespaceHelp = "With --impersonate-apps, the namespace of the Service
 // flags are the flags of the command run. Those that are Options are bound to these.
 type flags struct {
 	connection connection
-	options    Options
+	options    hubOptions
 	log        logging.Options
 	format     string
 	file       string
@@ -31,9 +33,9 @@ type flags struct {
 	configuration *configurationFile
 }
 
-func newFlags(p program, set *pflag.FlagSet) *flags {
+func newFlags(set *pflag.FlagSet, modules []registry.Module) *flags {
 	f := &flags{set: set}
-	f.options.Modules = p.modules
+	f.options.Modules = modules
 	f.options.Registry.Metrics = ctrlmetrics.Registry
 	set.StringVar(&f.file, configFlag, "",
 		"File of kind "+configurationKind+" with flags and the configuration of modules. Default: none")
@@ -121,15 +123,15 @@ func (f *flags) bindProcess() {
 }
 
 // complete checks the flags and returns the options of the hub, which logs to w.
-func (f *flags) complete(w io.Writer) (Options, error) {
+func (f *flags) complete(w io.Writer) (hubOptions, error) {
 	if err := f.readFile(); err != nil {
-		return Options{}, err
+		return hubOptions{}, err
 	}
 	if err := f.check(); err != nil {
-		return Options{}, err
+		return hubOptions{}, err
 	}
 	o := f.options
-	o.flags = f.values
+	o.Flags = f.values
 	var err error
 	f.log.Format = logging.Format(f.format)
 	if o.Log, err = logging.New(w, f.log); err != nil {
@@ -138,7 +140,7 @@ func (f *flags) complete(w io.Writer) (Options, error) {
 	if o.Config, err = f.connection.load(); err != nil {
 		return o, err
 	}
-	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, version())
+	o.Config.UserAgent = fmt.Sprintf("clusterfx/%s (%s)", o.Registry.Replica, project.Version())
 	return o, nil
 }
 
@@ -172,19 +174,19 @@ func (f *flags) parseFile(text []byte) error {
 	return nil
 }
 
-// readFor reads the configuration file without the flags of these names, and checks it. It returns those that it has left
-// out.
-func (f *flags) readFor(without []string) (unused []string, err error) {
-	changed := map[string]bool{}
+// readFor returns the flags of a hub with these modules and a configuration file, whose values for the flags named in
+// without are ignored. unused are the names that were ignored. An empty path means no file.
+func readFor(path string, modules []registry.Module, without []string) (f *flags, unused []string, err error) {
+	f = newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
+	f.file = path
 	for _, name := range without {
-		flag := f.set.Lookup(name)
-		changed[name], flag.Changed = flag.Changed, true // setFlags leaves it as it is
+		f.set.Lookup(name).Changed = true // setFlags leaves it as it is
 	}
 	if err := f.readFile(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, name := range without {
-		f.set.Lookup(name).Changed = changed[name]
+		f.set.Lookup(name).Changed = false
 		if f.configuration == nil {
 			continue
 		}
@@ -192,7 +194,15 @@ func (f *flags) readFor(without []string) (unused []string, err error) {
 			unused = append(unused, name)
 		}
 	}
-	return unused, f.check()
+	return f, unused, f.check()
+}
+
+// report returns an error about the values of flags, with the lines of those in the configuration file.
+func (f *flags) report(err error) error {
+	if f.configuration == nil {
+		return err
+	}
+	return f.configuration.report(err)
 }
 
 // checkLog checks the flags of the log.
@@ -211,10 +221,10 @@ func (f *flags) checkLog() error {
 // check checks the values of the flags and, if there is a file, everything in it.
 func (f *flags) check() error {
 	err := f.validate()
-	if f.configuration == nil {
-		return err
+	if f.configuration != nil {
+		err = errors.Join(err, f.checkLog(), validateApps(f.options.Modules, f.options.Registry.ModuleConfigs))
 	}
-	return f.configuration.report(errors.Join(err, f.checkLog(), validateApps(f.options.Modules, f.options.Registry.ModuleConfigs)))
+	return f.report(err)
 }
 
 func hostname() string {
@@ -224,3 +234,20 @@ func hostname() string {
 	}
 	return name
 }
+
+// parseArgs returns the flags of the command run with these arguments.
+func parseArgs(args []string, modules []registry.Module) (*flags, error) {
+	f := newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
+	return f, f.set.Parse(args)
+}
+
+// value returns the value of a flag.
+func (f *flags) value(name string) string { return f.set.Lookup(name).Value.String() }
+
+// inFile reports whether the configuration file has a valid value for a flag.
+func (f *flags) inFile(name string) bool {
+	return f.configuration != nil && f.configuration.flags[name]
+}
+
+// at returns an error about a flag in the configuration file, with its line.
+func (f *flags) at(name string, err error) error { return f.configuration.file.At("flags."+name, err) }

@@ -20,7 +20,7 @@ import (
 func parse(t *testing.T, args ...string) (*flags, error) {
 	t.Helper()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	f := newFlags(program{}, set)
+	f := newFlags(set, nil)
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -112,7 +112,7 @@ func TestFlags_Policy(t *testing.T) {
 func TestFlags_EveryDefaultIsStated(t *testing.T) {
 	t.Parallel()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	newFlags(program{}, set)
+	newFlags(set, nil)
 	for line := range strings.Lines(set.FlagUsages()) {
 		if !strings.Contains(line, "efault") {
 			t.Errorf("no default: %s", line)

@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/registry"
@@ -29,19 +27,15 @@ const (
 	grantPeriod  = 20 * time.Millisecond
 )
 
-// GrantHub gives an account of the hub's cluster exactly the permissions that a hub with these options needs there: it
-// creates the roles that "hub rbac --in hub" prints, with a binding for each, and returns when the API server applies
-// them. Missing namespaces are created. It is for tests and for hubs on one machine; a role that exists is an
-// error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of Kubernetes.
-func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
-	roles := hubRoles{
-		namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), lease: cmp.Or(o.Election.ID, defaultElectionID),
-		impersonate: o.Registry.Impersonate, appsNamespace: o.Registry.AppsNamespace,
-	}
-	for _, one := range roles.of(o.Modules) {
+// grant gives an account of the hub's cluster exactly the permissions of a hub with these modules: it creates the roles
+// and a binding for each, and returns when the API server applies them. Missing namespaces are created; a role that exists
+// is an error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of
+// Kubernetes.
+func (h *hubRoles) grant(ctx context.Context, admin client.Client, modules []registry.Module, account rbacv1.Subject) error {
+	for _, one := range h.of(modules) {
 		g := grant{admin: admin, to: account}
 		if one.GetName() == install.AppsRole {
-			g.to = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registry.HubGroup(roles.apps())}
+			g.to = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registry.HubGroup(h.apps())}
 		}
 		if err := g.make(ctx, one); err != nil {
 			return fmt.Errorf("grant the hub its permissions: %w", err)

@@ -10,13 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
-	"github.com/clusterfx/clusterfx/reconcilers/cluster"
-	"github.com/clusterfx/clusterfx/registry"
 )
 
 const graphExample = `  # A picture of the hub's App
@@ -90,7 +86,7 @@ func newGraph(p program) *cobra.Command {
 // validateGraphs checks the hub's graph, that of the app of a remote with each module alone, and that with
 // all of them.
 func (p program) validateGraphs(t *terminal.Terminal) error {
-	parts, err := p.partsToSee()
+	parts, err := partsToSee(p.modules)
 	if err != nil {
 		return err
 	}
@@ -102,7 +98,7 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 	incomplete := fx.ValidateApp(parts)
 	for _, m := range p.modules {
 		if m.HasHubPart() && incomplete == nil {
-			incomplete = fx.ValidateApp(p.hubPart(m))
+			incomplete = fx.ValidateApp(partToSee(p.modules, m))
 		}
 	}
 	if incomplete != nil {
@@ -118,22 +114,10 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 	return t.Print("the hub and its modules are complete: %s", strings.Join(names(p.modules), ", "))
 }
 
-// validateApps has the registry check the modules and their configuration, as it does when the hub starts.
-func validateApps(modules []registry.Module, configs []registry.ModuleConfig) error {
-	scheme, err := newScheme()
-	if err != nil {
-		return err
-	}
-	_, err = registry.New(registry.Options{
-		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme, Modules: modules, ModuleConfigs: configs,
-	})
-	return err
-}
-
 // graphOfHub returns the graph of the hub's App together with those of the hub parts of modules, which have Apps of
 // their own.
 func (p program) graphOfHub() (*graph.Graph, error) {
-	parts, err := p.partsToSee()
+	parts, err := partsToSee(p.modules)
 	if err != nil {
 		return nil, err
 	}
@@ -145,19 +129,13 @@ func (p program) graphOfHub() (*graph.Graph, error) {
 		if !m.HasHubPart() {
 			continue
 		}
-		part, err := graph.Of("hub", p.hubPart(m))
+		part, err := graph.Of("hub", partToSee(p.modules, m))
 		if err != nil {
 			return nil, err
 		}
 		g.Join(part)
 	}
 	return g, nil
-}
-
-// hubPart returns the options of the App of a module's hub part, to look at.
-func (p program) hubPart(m registry.Module) fx.Option {
-	o := registry.Options{Modules: p.modules, HubParts: Options{}.hubParts(cluster.Settings{})}
-	return registry.HubPartApp(o, m)
 }
 
 // explainGraph says what is missing, for whom and where, and what to do. A graph names those that need it

@@ -6,9 +6,6 @@ import (
 	"context"
 	"slices"
 
-	"go.uber.org/fx"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
@@ -39,13 +36,4 @@ func (s *session) graphOfApp(ctx context.Context, name string, hub *graph.Graph)
 		g.Provided(hub.Needed(sharedType))
 	}
 	return g, err
-}
-
-// partsToSee returns the parts of the hub's App for tools that look at its graph. The App is not built.
-func (p program) partsToSee() (fx.Option, error) {
-	o, err := Options{Config: &rest.Config{}, Modules: p.modules}.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	return parts(o, func() (ctrl.Manager, error) { return nil, nil }), nil
 }

@@ -3,117 +3,28 @@
 package app
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"sync/atomic"
-	"time"
 
-	"go.uber.org/dig"
-	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
-	ctrl "sigs.k8s.io/controller-runtime"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/zpages"
-	"github.com/clusterfx/clusterfx/reconcilers/cluster"
-	"github.com/clusterfx/clusterfx/reconcilers/registration"
-	"github.com/clusterfx/clusterfx/reconcilers/renewal"
-	"github.com/clusterfx/clusterfx/registry"
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Run runs a hub until ctx ends, which is a success, or until the hub cannot go on, which is an
+// Run runs a hub until ctx ends, which is a success, or until the hub cannot continue, which is an
 // error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
-// lease, something of it did not stop in time. It returns when everything that the hub started has
+// lease, a part of it did not stop in time. It returns when everything that the hub started has
 // ended, or has had its time to.
-func Run(ctx context.Context, o Options) error {
-	o, err := o.withDefaults()
-	if err != nil {
-		return err
-	}
-	scheme, err := newScheme()
-	if err != nil {
-		return fmt.Errorf("build the scheme: %w", err)
-	}
-	ports, err := serving.Listen(ctx, serving.Options{
-		Metrics: o.MetricsAddress, Health: o.HealthAddress, Gatherer: ctrlmetrics.Registry, Log: o.Log,
-		Debug: o.DebugAddress, Pages: zpages.Handler(zpages.Options{
-			Component: "hub", Version: version(), Started: time.Now(), Flags: o.flags,
-		}),
-	})
-	if err != nil {
-		return err
-	}
-	defer ports.Close()
-	o.Registry.HubID, err = preflight(ctx, o.Config, scheme)
-	switch {
-	case ctx.Err() != nil:
-		return nil // Whatever it says, it was cut short.
-	case err != nil:
-		return err
-	}
-	o.Registry.Epochs = &atomic.Int64{} // no two epochs of the process have the same number
-	for {
-		err := runTerm(ctx, o, scheme, ports)
-		if !errors.Is(err, errDeposed) {
-			return err
-		}
-		o.Log.Info("The hub lost its lease, has stopped everything, and starts over as a standby")
-		if o.Registry.HubID, err = preflightUntil(ctx, o, scheme); err != nil {
-			return nil // Nothing was started when the end came.
-		}
-	}
-}
+func Run(ctx context.Context, o Options) error { return runHub(ctx, o.process()) }
 
-// parts are what the hub's App consists of. Its manager is started by whoever runs it.
-func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
-	settings := cluster.Settings{
-		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
-		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
-		AggregateMetrics: o.Registry.AggregateMetrics,
+// GrantHub gives an account of the hub's cluster exactly the permissions that a hub with these options needs there: it
+// creates the roles that "hub rbac --in hub" prints, with a binding for each, and returns when the API server applies
+// them. Missing namespaces are created. It is for tests and for hubs on one machine; a role that exists is an
+// error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of Kubernetes.
+func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
+	roles := hubRoles{
+		namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), lease: cmp.Or(o.Election.ID, defaultElectionID),
+		impersonate: o.Registry.Impersonate, appsNamespace: o.Registry.AppsNamespace,
 	}
-	o.Registry.HubParts = o.hubParts(settings)
-	all := []fx.Option{
-		fx.RecoverFromPanics(),
-		fx.StopTimeout(o.stopTimeout() + hooksReserve),
-		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
-		fx.Supply(o.Log, o.Registry, o.Registry.Heartbeats),
-		fx.Supply(settings),
-		fx.Provide(
-			newManager,
-			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o) },
-		),
-		registry.FX,
-		cluster.Module,
-		fx.Supply(registration.Settings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}),
-		registration.Module,
-		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
-		renewal.Module,
-	}
-	for _, m := range o.Modules {
-		all = append(all, m.Option())
-	}
-	return fx.Options(all...)
-}
-
-// hubParts says what the hub parts of modules get beside what every one gets.
-func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
-	return registry.HubPartOptions{
-		Provide: fx.Supply(settings),
-		Changed: o.partsChanged,
-		Manager: func() ctrl.Options { return cacheOptions(o.CredentialsNamespace) },
-	}
-}
-
-// cause returns what a constructor or an invoke has failed with, without the way there through the
-// graph. Where the graph itself is wrong, the way there says where.
-func cause(err error) error {
-	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-		if _, ofGraph := inner.(dig.Error); !ofGraph { //nolint:errorlint // one link of the chain at a time
-			return inner
-		}
-	}
-	return err
+	return roles.grant(ctx, admin, o.Modules, account)
 }

@@ -4,9 +4,8 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
-
-	"github.com/spf13/pflag"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/lines"
@@ -36,7 +35,7 @@ func (f *installFlags) keepConfig(p program, installed install.Installed) error 
 
 // takeConfig checks the text of a configuration file and adds it to the options.
 func (f *installFlags) takeConfig(p program, path string, text []byte) error {
-	file, err := p.validateText(path, text)
+	file, err := checkText(path, text, p.modules)
 	if err != nil {
 		return err
 	}
@@ -68,18 +67,15 @@ func (f *installFlags) checkFits(p program, file *flags) error {
 	if err != nil {
 		return err
 	}
-	installed := newFlags(p, pflag.NewFlagSet("run", pflag.ContinueOnError))
-	if err := installed.set.Parse(args); err != nil {
+	args = append(slices.Clone(args), "--credentials-namespace="+f.options.Namespace) // It is a variable there.
+	installed, err := parseArgs(args, p.modules)
+	if err != nil {
 		return fmt.Errorf("read the arguments of the hub: %w", err)
-	}
-	if err := installed.set.Set("credentials-namespace", f.options.Namespace); err != nil { // It is a variable there.
-		return err
 	}
 	var problems []error
 	for _, name := range installedFlags() {
-		want, got := installed.set.Lookup(name).Value.String(), file.set.Lookup(name).Value.String()
-		if file.configuration.flags[name] && got != want {
-			problems = append(problems, file.configuration.file.At("flags."+name, fmt.Errorf(
+		if want := installed.value(name); file.inFile(name) && file.value(name) != want {
+			problems = append(problems, file.at(name, fmt.Errorf(
 				"flags: %s: an installed hub has %q; remove it from the file, and see install --help for what an installation can have", name, want)))
 		}
 	}

@@ -140,7 +140,7 @@ type hubValues struct {
 	Traces     trace.TracerProvider
 }
 
-func newHubValues(mgr ctrl.Manager, o Options) hubValues {
+func newHubValues(mgr ctrl.Manager, o hubOptions) hubValues {
 	traces := o.Traces
 	if traces == nil {
 		traces = noop.NewTracerProvider()

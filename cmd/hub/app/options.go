@@ -3,21 +3,12 @@
 package app
 
 import (
-	"cmp"
-	"errors"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/rest"
-
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/client-go/rest"
 )
 
 // Options say how a hub runs. Config is required. The defaults are those of a hub inside a test;
@@ -54,10 +45,6 @@ type Options struct {
 
 	// heartbeat is the time between heartbeats. Default: see package liveness.
 	heartbeat time.Duration
-	// partsChanged is called when the state of a hub part has changed.
-	partsChanged func()
-	// flags are those of the program, for /flagz.
-	flags func() map[string]string
 }
 
 // Election says how hubs agree on the one that works.
@@ -70,57 +57,14 @@ type Election struct {
 	// long this one works without having given one, and RetryPeriod the time between tries.
 	// Defaults: 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-
-	// identity is what stands in the lease while this hub holds it.
-	identity string
 }
 
-// Defaults of Options and Election.
-const (
-	defaultConcurrency   = 50
-	defaultRemoveWithin  = 25 * time.Second
-	defaultElectionID    = "clusterfx-hub"
-	defaultLeaseDuration = 15 * time.Second
-	defaultRenewDeadline = 10 * time.Second
-	defaultRetryPeriod   = 2 * time.Second
-	defaultStopTimeout   = 10 * time.Second // of an app; see registry.Limits
-	// nowhere is the address of a server that is not wanted.
-	nowhere = serving.Nowhere
-)
-
-func (o Options) withDefaults() (Options, error) {
-	if o.Config == nil {
-		return o, errors.New("a hub needs the Config of its API server")
+// process returns the options of the running hub.
+func (o Options) process() hubOptions {
+	return hubOptions{
+		Config: o.Config, Modules: o.Modules, Log: o.Log, CredentialsNamespace: o.CredentialsNamespace,
+		Concurrency: o.Concurrency, RemoveWithin: o.RemoveWithin,
+		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
+		Traces: o.Traces, Election: hubElection(o.Election), Registry: o.Registry, Heartbeat: o.heartbeat,
 	}
-	o.Config = rest.CopyConfig(o.Config)
-	o.CredentialsNamespace = cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace)
-	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
-	o.MetricsAddress = cmp.Or(o.MetricsAddress, nowhere)
-	o.HealthAddress = cmp.Or(o.HealthAddress, nowhere)
-	o.DebugAddress = cmp.Or(o.DebugAddress, nowhere)
-	o.Registry.Traces = o.Traces
-	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, install.AppsNamespace(o.CredentialsNamespace))
-	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
-	o.Election.ID = cmp.Or(o.Election.ID, defaultElectionID)
-	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, defaultLeaseDuration)
-	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, defaultRenewDeadline)
-	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, defaultRetryPeriod)
-	o.Registry.Replica = cmp.Or(o.Registry.Replica, "hub")
-	o.Registry.Limits.StopTimeout = cmp.Or(o.Registry.Limits.StopTimeout, defaultStopTimeout)
-	o.Election.identity = o.Registry.Replica + "_" + string(uuid.NewUUID())
-	if o.Registry.Metrics == nil {
-		o.Registry.Metrics = prometheus.NewRegistry()
-	}
-	if o.Log.GetSink() == nil {
-		o.Log = logr.Discard()
-	}
-	if o.Registry.Secrets == nil {
-		o.Registry.Secrets = &kubeconfig.Redactor{}
-	}
-	o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // The registry does so, too, but later.
-	o.Log = registry.Redacting(o.Log, o.Registry.Secrets)
-	if o.Config.UserAgent == "" {
-		o.Config.UserAgent = "clusterfx/" + o.Registry.Replica
-	}
-	return o, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -39,7 +40,7 @@ func newRun(p program) *cobra.Command {
 		Example: p.example(runExample),
 		Args:    arguments.None,
 	}
-	f := newFlags(p, cmd.Flags())
+	f := newFlags(cmd.Flags(), p.modules)
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := logging.NewBuffer(p.stderr)
@@ -61,16 +62,16 @@ func newRun(p program) *cobra.Command {
 			p.isHub(o.Config)
 		}
 		traces, err := tracing.Start(cmd.Context(), tracing.Options{
-			Version: version(), Replica: o.Registry.Replica, Log: o.Log.WithName("tracing"),
+			Version: project.Version(), Replica: o.Registry.Replica, Log: o.Log.WithName("tracing"),
 		})
 		if err != nil { // A Pod may have been given variables that were not meant for it.
 			o.Log.Error(err, "There are no traces")
 		}
 		defer traces.Stop(cmd.Context())
 		o.Traces = traces.Provider()
-		o.Log.Info("Starting the hub", "version", version(), "replica", o.Registry.Replica,
+		o.Log.Info("Starting the hub", "version", project.Version(), "replica", o.Registry.Replica,
 			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
-		if err := Run(cmd.Context(), o); err != nil {
+		if err := runHub(cmd.Context(), o); err != nil {
 			o.Log.Error(advise(err), "The hub ended")
 			return codeOf(err)
 		}
@@ -95,4 +96,13 @@ func names(modules []registry.Module) []string {
 		all = append(all, m.Name())
 	}
 	return all
+}
+
+// codeOf returns the exitError in an error, and that of a plain failure if there is none.
+func codeOf(err error) exitError {
+	var exit exitError
+	if errors.As(err, &exit) {
+		return exit
+	}
+	return 1
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 )
 
@@ -49,7 +50,7 @@ type session struct {
 // newSession adds the flags for the hub's cluster to a command, and has it end as such commands do.
 func (p program) newSession(cmd *cobra.Command) *session {
 	s := &session{program: p}
-	s.hub.UserAgent = "clusterfx-cli (" + version() + ")"
+	s.hub.UserAgent = "clusterfx-cli (" + project.Version() + ")"
 	cmd.Flags().SortFlags = false
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -38,11 +38,12 @@ func (f *flags) validate() error {
 		checkAddress("health-probe-bind-address", o.HealthAddress),
 		checkAddress("debug-bind-address", o.DebugAddress),
 		checkAddresses(o.MetricsAddress, o.HealthAddress),
-		o.Election.validate(),
+		checkElection(o.Election),
 	)
 }
 
-func (e Election) validate() error {
+// checkElection checks the timing and the names of leader election.
+func checkElection(e hubElection) error {
 	errs := []error{checkName("leader-elect-id", e.ID, validation.IsDNS1123Subdomain)}
 	if e.Namespace != "" {
 		errs = append(errs, checkName("leader-elect-namespace", e.Namespace, validation.IsDNS1123Label))

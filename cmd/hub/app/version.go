@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
 const versionExample = `  # Of this program
@@ -61,7 +61,7 @@ func newVersion(p program) *cobra.Command {
 		Example: p.example(versionExample),
 		Args:    arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versions{Client: clientVersion{p.name(), version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
+			v := versions{Client: clientVersion{p.name(), project.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
 			switch format.String() {
 			case output.Table, output.JSON, output.YAML:
 			default:
@@ -129,22 +129,4 @@ func (v *versions) print(w io.Writer, format string) error {
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
-}
-
-// version returns what the Go command wrote into the binary: a version if the program was installed
-// by one, else a commit if it was built in a checkout.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "devel-" + s.Value
-		}
-	}
-	return "devel"
 }

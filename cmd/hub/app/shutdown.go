@@ -3,6 +3,7 @@
 package app
 
 import (
+	"fmt"
 	"sync"
 
 	"go.uber.org/fx"
@@ -44,4 +45,12 @@ type shutdowner struct {
 func (s *shutdowner) Shutdown(options ...fx.ShutdownOption) error {
 	defer s.ending.close()
 	return s.Shutdowner.Shutdown(options...)
+}
+
+// exitError ends the program with a code of its own. Whoever returns it to execute has said why.
+type exitError int
+
+// Error says what the program exits with.
+func (e exitError) Error() string {
+	return fmt.Sprintf("the hub was asked to end with exit status %d", int(e))
 }

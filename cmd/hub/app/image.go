@@ -28,7 +28,7 @@ func isStock(info *debug.BuildInfo, ok bool) bool {
 // a checkout, for which the manifests have one. Another hub has no default: the stock hub lacks its modules.
 func (p program) defaultImage() (string, error) {
 	if p.stock {
-		return releasedImage(version()), nil
+		return releasedImage(project.Version()), nil
 	}
 	return "", fmt.Errorf("%s is not the stock hub, and no image is known that has its modules (%s): build one, and name it with --image; "+
 		"see %s", p.name(), strings.Join(names(p.modules), ", "), project.OwnHub)

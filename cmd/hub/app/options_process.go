@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// hubOptions say how a hub runs. Config is required. The defaults are those of a hub inside a test;
+// the flags of the program have their own.
+type hubOptions struct {
+	// Config is the connection to the hub's API server.
+	Config *rest.Config
+	// Modules run in the hub and in the apps of its remotes. Default: none.
+	Modules []registry.Module
+	// Log is the parent of every logger. Default: discards.
+	Log logr.Logger
+	// CredentialsNamespace is the one namespace in which the hub reads Secrets. Default:
+	// clusterfx-system.
+	CredentialsNamespace string
+	// Concurrency is how many Clusters are reconciled at the same time. Default: 50.
+	Concurrency int
+	// RemoveWithin is how long the modules' cleanup steps and the end of an app may take when a Cluster
+	// is deleted. Default: 25 s.
+	RemoveWithin time.Duration
+	// MetricsAddress is where metrics are served, as host:port. Default: nowhere.
+	MetricsAddress string
+	// HealthAddress is where /healthz and /readyz are served, as host:port. Default: nowhere.
+	HealthAddress string
+	// DebugAddress is where profiles, /statusz and /flagz are served, as host:port of loopback. Default: nowhere.
+	DebugAddress string
+	// Traces is where spans go. Default: nowhere.
+	Traces trace.TracerProvider
+	// Election lets several hubs stand by for each other. Default: a hub that is alone.
+	Election hubElection
+	// Registry carries what the operator decides about remotes: Policy, Limits, Replica, AllowHub,
+	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where
+	// Metrics go. The hub fills in the rest. Default: see there.
+	Registry registry.Options
+
+	// Heartbeat is the time between heartbeats. Default: see package liveness.
+	Heartbeat time.Duration
+	// identity is the holder in the lease while this hub has it.
+	identity string
+	// partsChanged is called when the state of a hub part has changed.
+	partsChanged func()
+	// Flags returns the flags of the program, for /flagz. Default: none.
+	Flags func() map[string]string
+}
+
+// hubElection says how hubs agree on the one that works.
+type hubElection struct {
+	// Enabled makes the hub wait for the lease before it works. Default: false.
+	Enabled bool
+	// Namespace and ID name the Lease. Defaults: the credentials namespace, and clusterfx-hub.
+	Namespace, ID string
+	// LeaseDuration is how long another hub waits after the last sign of life, RenewDeadline how
+	// long this one works without having given one, and RetryPeriod the time between tries.
+	// Defaults: 15 s, 10 s and 2 s.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// Defaults of options.
+const (
+	defaultConcurrency   = 50
+	defaultRemoveWithin  = 25 * time.Second
+	defaultElectionID    = "clusterfx-hub"
+	defaultLeaseDuration = 15 * time.Second
+	defaultRenewDeadline = 10 * time.Second
+	defaultRetryPeriod   = 2 * time.Second
+	defaultStopTimeout   = 10 * time.Second // of an app; see registry.Limits
+	// nowhere is the address of a server that is not wanted.
+	nowhere = serving.Nowhere
+)
+
+func (o hubOptions) withDefaults() (hubOptions, error) {
+	if o.Config == nil {
+		return o, errors.New("a hub needs the Config of its API server")
+	}
+	o.Config = rest.CopyConfig(o.Config)
+	o.CredentialsNamespace = cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace)
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
+	o.MetricsAddress = cmp.Or(o.MetricsAddress, nowhere)
+	o.HealthAddress = cmp.Or(o.HealthAddress, nowhere)
+	o.DebugAddress = cmp.Or(o.DebugAddress, nowhere)
+	o.Registry.Traces = o.Traces
+	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, install.AppsNamespace(o.CredentialsNamespace))
+	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
+	o.Election.ID = cmp.Or(o.Election.ID, defaultElectionID)
+	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, defaultLeaseDuration)
+	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, defaultRenewDeadline)
+	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, defaultRetryPeriod)
+	o.Registry.Replica = cmp.Or(o.Registry.Replica, "hub")
+	o.Registry.Limits.StopTimeout = cmp.Or(o.Registry.Limits.StopTimeout, defaultStopTimeout)
+	o.identity = o.Registry.Replica + "_" + string(uuid.NewUUID())
+	if o.Registry.Metrics == nil {
+		o.Registry.Metrics = prometheus.NewRegistry()
+	}
+	if o.Log.GetSink() == nil {
+		o.Log = logr.Discard()
+	}
+	if o.Registry.Secrets == nil {
+		o.Registry.Secrets = &kubeconfig.Redactor{}
+	}
+	o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // The registry does so, too, but later.
+	o.Log = registry.Redacting(o.Log, o.Registry.Secrets)
+	if o.Config.UserAgent == "" {
+		o.Config.UserAgent = "clusterfx/" + o.Registry.Replica
+	}
+	return o, nil
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/registration"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
+	"github.com/clusterfx/clusterfx/registry"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// parts are what the hub's App consists of. Its manager is started by whoever runs it.
+func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
+	settings := cluster.Settings{
+		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
+		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
+		AggregateMetrics: o.Registry.AggregateMetrics,
+	}
+	o.Registry.HubParts = o.hubParts(settings)
+	all := []fx.Option{
+		fx.RecoverFromPanics(),
+		fx.StopTimeout(o.stopTimeout() + hooksReserve),
+		fx.WithLogger(func() fxevent.Logger { return logging.FX(o.Log) }),
+		fx.Supply(o.Log, o.Registry, o.Registry.Heartbeats),
+		fx.Supply(settings),
+		fx.Provide(
+			newManager,
+			func(mgr ctrl.Manager) hubValues { return newHubValues(mgr, o) },
+		),
+		registry.FX,
+		cluster.Module,
+		fx.Supply(registration.Settings{Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency}),
+		registration.Module,
+		fx.Supply(renewal.Settings{Namespace: o.CredentialsNamespace}),
+		renewal.Module,
+	}
+	for _, m := range o.Modules {
+		all = append(all, m.Option())
+	}
+	return fx.Options(all...)
+}
+
+// hubParts says what the hub parts of modules get beside what every one gets.
+func (o hubOptions) hubParts(settings cluster.Settings) registry.HubPartOptions {
+	return registry.HubPartOptions{
+		Provide: fx.Supply(settings),
+		Changed: o.partsChanged,
+		Manager: func() ctrl.Options { return cacheOptions(o.CredentialsNamespace) },
+	}
+}
+
+// partsToSee returns the parts of the hub's App for tools that look at its graph. The App cannot be built.
+func partsToSee(modules []registry.Module) (fx.Option, error) {
+	o, err := hubOptions{Config: &rest.Config{}, Modules: modules}.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return parts(o, func() (ctrl.Manager, error) { return nil, errors.New("the App of a graph has no manager") }), nil
+}
+
+// partToSee returns the parts of the App of a module's hub part, for tools that look at its graph. modules are those of
+// the hub.
+func partToSee(modules []registry.Module, m registry.Module) fx.Option {
+	o := registry.Options{Modules: modules, HubParts: hubOptions{}.hubParts(cluster.Settings{})}
+	return registry.HubPartApp(o, m)
+}
+
+// validateApps has the registry check the modules and their configuration, as it does when the hub starts.
+func validateApps(modules []registry.Module, configs []registry.ModuleConfig) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	_, err = registry.New(registry.Options{
+		Hub: &rest.Config{}, HubMapper: meta.NewDefaultRESTMapper(nil), Scheme: scheme, Modules: modules, ModuleConfigs: configs,
+	})
+	return err
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/dig"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/zpages"
+)
+
+// runHub runs a hub until ctx ends, which is a success, or until the hub cannot go on, which is an
+// error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
+// lease, something of it did not stop in time. It returns when everything that the hub started has
+// ended, or has had its time to.
+func runHub(ctx context.Context, o hubOptions) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return fmt.Errorf("build the scheme: %w", err)
+	}
+	ports, err := serving.Listen(ctx, serving.Options{
+		Metrics: o.MetricsAddress, Health: o.HealthAddress, Gatherer: ctrlmetrics.Registry, Log: o.Log,
+		Debug: o.DebugAddress, Pages: zpages.Handler(zpages.Options{
+			Component: "hub", Version: project.Version(), Started: time.Now(), Flags: o.Flags,
+		}),
+	})
+	if err != nil {
+		return err
+	}
+	defer ports.Close()
+	o.Registry.HubID, err = preflight(ctx, o.Config, scheme)
+	switch {
+	case ctx.Err() != nil:
+		return nil // Whatever it says, it was cut short.
+	case err != nil:
+		return err
+	}
+	o.Registry.Epochs = &atomic.Int64{} // no two epochs of the process have the same number
+	for {
+		err := runTerm(ctx, o, scheme, ports)
+		if !errors.Is(err, errDeposed) {
+			return err
+		}
+		o.Log.Info("The hub lost its lease, has stopped everything, and starts over as a standby")
+		if o.Registry.HubID, err = preflightUntil(ctx, o, scheme); err != nil {
+			return nil // Nothing was started when the end came.
+		}
+	}
+}
+
+// cause returns what a constructor or an invoke has failed with, without the way there through the
+// graph. Where the graph itself is wrong, the way there says where.
+func cause(err error) error {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		if _, ofGraph := inner.(dig.Error); !ofGraph { //nolint:errorlint // one link of the chain at a time
+			return inner
+		}
+	}
+	return err
+}
