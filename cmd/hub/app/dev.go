@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // newDev returns the command dev, which runs this hub among clusters of its own. A program that is built
@@ -34,8 +35,8 @@ func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
 // grantDev gives an account the permissions of the hub that prepareDev prepares.
 func (p program) grantDev(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
-	hub := hubRoles{namespace: hubv1.DefaultNamespace, lease: defaultElectionID}
-	return hub.grant(ctx, admin, p.modules, account)
+	hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: defaultElectionID}
+	return hub.Grant(ctx, admin, p.modules, account)
 }
 
 // devOwn are the flags that dev sets by itself: where the hub is, what it serves, and as whom it acts.

@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 
-	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // Run runs a hub until ctx ends, which is a success, or until the hub cannot continue, which is an
@@ -22,9 +24,9 @@ func Run(ctx context.Context, o Options) error { return runHub(ctx, o.process())
 // them. Missing namespaces are created. It is for tests and for hubs on one machine; a role that exists is an
 // error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of Kubernetes.
 func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
-	roles := hubRoles{
-		namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), lease: cmp.Or(o.Election.ID, defaultElectionID),
-		impersonate: o.Registry.Impersonate, appsNamespace: o.Registry.AppsNamespace,
+	roles := roles.Hub{
+		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, defaultElectionID),
+		Impersonate: o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
 	}
-	return roles.grant(ctx, admin, o.Modules, account)
+	return roles.Grant(ctx, admin, o.Modules, account)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 const installExample = `  # Into the cluster of the current context
@@ -116,7 +117,7 @@ func (f *installFlags) check(p program) error {
 		}
 		f.options.Image = image
 	}
-	f.options.Rules = hubRules(p.modules, defaultElectionID)
+	f.options.Rules = roles.OfHub(p.modules, defaultElectionID)
 	return f.readConfig(p)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -22,7 +23,7 @@ import (
 func Main(modules ...registry.Module) int {
 	utilruntime.ReallyCrash = false
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	ctx, signals, stop := newSignals(context.Background())
+	ctx, signals, stop := signals.Notify(context.Background())
 	defer stop()
 	return execute(ctx, program{
 		args: os.Args, stdout: os.Stdout, stderr: os.Stderr, modules: modules, isHub: registry.LimitClientMetrics(),

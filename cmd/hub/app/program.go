@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
-	"github.com/clusterfx/clusterfx/registry"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // program is a hub's command line: everything that commands know of the process.
@@ -19,7 +21,7 @@ type program struct {
 	stdout, stderr io.Writer
 	modules        []registry.Module
 	isHub          func(*rest.Config) // is told where the hub is; may be nil
-	signals        *signals           // may be nil
+	signals        *signals.Signals   // may be nil
 	stock          bool               // this is the stock hub
 }
 

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -33,7 +34,7 @@ const rbacExample = `  # All roles
 type rbacFlags struct {
 	side, format string
 	modules      []string
-	hub          hubRoles
+	hub          roles.Hub
 }
 
 func newRBAC(p program) *cobra.Command {
@@ -62,11 +63,11 @@ func newRBAC(p program) *cobra.Command {
 	flags.StringVar(&f.side, "in", "", "Print the roles for one side only: hub or remote. Default: both")
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
-	flags.StringVar(&f.hub.namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
-	flags.StringVar(&f.hub.lease, "leader-elect-id", defaultElectionID, "Name of the hub's lease")
-	flags.StringVar(&f.hub.leaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
-	flags.BoolVar(&f.hub.impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
-	flags.StringVar(&f.hub.appsNamespace, "apps-namespace", "", appsNamespaceHelp)
+	flags.StringVar(&f.hub.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
+	flags.StringVar(&f.hub.Lease, "leader-elect-id", defaultElectionID, "Name of the hub's lease")
+	flags.StringVar(&f.hub.LeaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
+	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
+	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
 	return cmd
 }
 
@@ -75,16 +76,16 @@ func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAppsNamespace(f.hub.impersonate, f.hub.appsNamespace, f.hub.namespace, f.hub.leaseNamespace); err != nil {
+	if err := checkAppsNamespace(f.hub.Impersonate, f.hub.AppsNamespace, f.hub.Namespace, f.hub.LeaseNamespace); err != nil {
 		return nil, err
 	}
 	switch f.side {
 	case "":
-		return append(f.hub.of(modules), inRemote(modules)), nil
+		return append(f.hub.Roles(modules), roles.OfRemote(modules)), nil
 	case "hub":
-		return f.hub.of(modules), nil
+		return f.hub.Roles(modules), nil
 	case "remote":
-		return []client.Object{inRemote(modules)}, nil
+		return []client.Object{roles.OfRemote(modules)}, nil
 	}
 	return nil, fmt.Errorf("--in=%q: use hub or remote", f.side)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -83,7 +84,7 @@ rules:
 	if diff := cmp.Diff(want, string(got)); code != 0 || diff != "" {
 		t.Errorf("exit status %d (-want +got):\n%s", code, diff)
 	}
-	remote := inRemote([]registry.Module{one, two}).(*rbacv1.ClusterRole)
+	remote := roles.OfRemote([]registry.Module{one, two}).(*rbacv1.ClusterRole)
 	if diff := cmp.Diff(rule("", "pods", "get", "list"), remote.Rules[len(remote.Rules)-1]); diff != "" {
 		t.Errorf("the role in remotes (-want +got):\n%s", diff)
 	}

@@ -45,7 +45,7 @@ func newRun(p program) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := logging.NewBuffer(p.stderr)
 		defer out.Close()
-		p.signals.say(out.Close)
+		p.signals.BeforeExit(out.Close)
 		o, err := f.complete(out)
 		if err != nil {
 			return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package roles
 
 import (
 	"context"
@@ -27,12 +27,12 @@ const (
 	grantPeriod  = 20 * time.Millisecond
 )
 
-// grant gives an account of the hub's cluster exactly the permissions of a hub with these modules: it creates the roles
+// Grant gives an account of the hub's cluster exactly the permissions of a hub with these modules: it creates the roles
 // and a binding for each, and returns when the API server applies them. Missing namespaces are created; a role that exists
 // is an error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of
 // Kubernetes.
-func (h *hubRoles) grant(ctx context.Context, admin client.Client, modules []registry.Module, account rbacv1.Subject) error {
-	for _, one := range h.of(modules) {
+func (h *Hub) Grant(ctx context.Context, admin client.Client, modules []registry.Module, account rbacv1.Subject) error {
+	for _, one := range h.Roles(modules) {
 		g := grant{admin: admin, to: account}
 		if one.GetName() == install.AppsRole {
 			g.to = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registry.HubGroup(h.apps())}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package roles
 
 import (
 	"cmp"
@@ -19,15 +19,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// hubRoles says for which hub roles are.
-type hubRoles struct {
-	// namespace is the credentials namespace, and lease the name of the hub's Lease in it.
-	namespace, lease string
-	// leaseNamespace is the namespace of the Lease, empty for the credentials namespace.
-	leaseNamespace string
-	impersonate    bool
-	// appsNamespace is the one whose ServiceAccounts the apps act as.
-	appsNamespace string
+// Hub says for which hub roles are.
+type Hub struct {
+	// Namespace is the credentials namespace, and lease the name of the hub's Lease in it.
+	Namespace, Lease string
+	// LeaseNamespace is the namespace of the Lease, empty for the credentials namespace.
+	LeaseNamespace string
+	Impersonate    bool
+	// AppsNamespace is the one whose ServiceAccounts the apps act as.
+	AppsNamespace string
 }
 
 // Names of the roles.
@@ -36,18 +36,18 @@ const (
 	remoteRole = "clusterfx-remote"
 )
 
-// of returns the roles in the cluster of a hub with these modules, in an order in which they can be created.
-func (h *hubRoles) of(modules []registry.Module) []client.Object {
+// Roles returns the roles in the cluster of a hub with these modules, in an order in which they can be created.
+func (h *Hub) Roles(modules []registry.Module) []client.Object {
 	var all []client.Object
-	if h.impersonate {
+	if h.Impersonate {
 		all = h.ofApps(modules)
 	}
-	rules := hubRules(modules, h.lease)
-	roles := []*rbacv1.Role{role(h.namespace, hubRole, rules.Own), role(metav1.NamespaceDefault, hubRole, rules.Events)}
-	if h.leaseNamespace != "" && h.leaseNamespace != h.namespace {
+	rules := OfHub(modules, h.Lease)
+	roles := []*rbacv1.Role{role(h.Namespace, hubRole, rules.Own), role(metav1.NamespaceDefault, hubRole, rules.Events)}
+	if h.LeaseNamespace != "" && h.LeaseNamespace != h.Namespace {
 		roles[0].Rules = ownRules()
-		inLease := role(h.leaseNamespace, hubRole, slices.Concat(leaseRules(h.lease), cluster.EventRules()))
-		if h.leaseNamespace == metav1.NamespaceDefault {
+		inLease := role(h.LeaseNamespace, hubRole, slices.Concat(leaseRules(h.Lease), cluster.EventRules()))
+		if h.LeaseNamespace == metav1.NamespaceDefault {
 			roles[1] = inLease // which has the rules of the other one
 		} else {
 			roles = append(roles, inLease)
@@ -64,11 +64,11 @@ func (h *hubRoles) of(modules []registry.Module) []client.Object {
 }
 
 // apps returns the namespace of the ServiceAccounts that the apps act as.
-func (h *hubRoles) apps() string { return cmp.Or(h.appsNamespace, install.AppsNamespace(h.namespace)) }
+func (h *Hub) apps() string { return cmp.Or(h.AppsNamespace, install.AppsNamespace(h.Namespace)) }
 
 // ofApps returns the namespace of the ServiceAccounts that the apps act as, the role by which the hub may impersonate
 // these and no other user, and the roles of the apps.
-func (h *hubRoles) ofApps(modules []registry.Module) []client.Object {
+func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 	namespace := h.apps()
 	all := []client.Object{
 		&corev1.Namespace{
@@ -100,8 +100,8 @@ func ownRules() []rbacv1.PolicyRule {
 	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
 }
 
-// hubRules returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
-func hubRules(modules []registry.Module, lease string) *install.Rules {
+// OfHub returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
+func OfHub(modules []registry.Module, lease string) *install.Rules {
 	rules := &install.Rules{
 		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
@@ -152,8 +152,8 @@ func roleFor(name string, needed registry.NamespacedRules) client.Object {
 	return role(needed.Namespace, name, needed.Rules)
 }
 
-// inRemote returns the role in every remote.
-func inRemote(modules []registry.Module) client.Object {
+// OfRemote returns the role in every remote.
+func OfRemote(modules []registry.Module) client.Object {
 	return clusterRole(remoteRole, registry.RemoteRules(modules...))
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package signals
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	"syscall"
 )
 
-// signals ends the program: the first SIGINT or SIGTERM ends a context, the second one ends the process as the signal
+// Signals ends the program: the first SIGINT or SIGTERM ends a context, the second one ends the process as the signal
 // does by default, after the last words.
-type signals struct {
+type Signals struct {
 	received  chan os.Signal
 	raise     func(os.Signal)
 	lastWords atomic.Pointer[func()]
 }
 
-// newSignals takes over SIGINT and SIGTERM. The context ends with the first of them. stop gives both back.
-func newSignals(ctx context.Context) (ended context.Context, s *signals, stop func()) {
-	s = &signals{received: make(chan os.Signal, 2), raise: raise}
+// Notify takes over SIGINT and SIGTERM. The context ends with the first of them. stop gives both back.
+func Notify(ctx context.Context) (ended context.Context, s *Signals, stop func()) {
+	s = &Signals{received: make(chan os.Signal, 2), raise: raise}
 	signal.Notify(s.received, os.Interrupt, syscall.SIGTERM)
 	ended, cancel := context.WithCancel(ctx)
 	watching, over := context.WithCancel(ctx)
@@ -36,7 +36,7 @@ func newSignals(ctx context.Context) (ended context.Context, s *signals, stop fu
 }
 
 // run waits for signals until ctx ends.
-func (s *signals) run(ctx context.Context, first func()) {
+func (s *Signals) run(ctx context.Context, first func()) {
 	select {
 	case <-s.received:
 		first()
@@ -53,9 +53,9 @@ func (s *signals) run(ctx context.Context, first func()) {
 	}
 }
 
-// say sets what is done before a second signal ends the process; it returns soon whatever happens. It may be called on
+// BeforeExit sets what is done before a second signal ends the process; it returns soon whatever happens. It may be called on
 // nil.
-func (s *signals) say(lastWords func()) {
+func (s *Signals) BeforeExit(lastWords func()) {
 	if s != nil {
 		s.lastWords.Store(&lastWords)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package signals
 
 import (
 	"os"
@@ -15,8 +15,8 @@ func TestSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
 		flushed := make(chan struct{})
-		s := &signals{received: make(chan os.Signal, 2), raise: func(s os.Signal) { order = append(order, s.String()) }}
-		s.say(func() {
+		s := &Signals{received: make(chan os.Signal, 2), raise: func(s os.Signal) { order = append(order, s.String()) }}
+		s.BeforeExit(func() {
 			<-flushed
 			order = append(order, "last words")
 		})
