@@ -22,6 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -71,7 +72,7 @@ func newCheck(p program) *cobra.Command {
 	set.Var((*prefixes)(&f.policy.DenyCIDRs), "deny-cidr", "As the hub's flag of the same name. Repeatable (default none)")
 	set.BoolVar(&f.policy.AllowProxyURL, "allow-proxy-url", false, "As the hub's flag of the same name (default false)")
 	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
-	set.StringVar(&f.lease, "leader-elect-id", defaultElectionID, "Name of the hub's lease")
+	set.StringVar(&f.lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
 	f.format.Bind(set, "json or yaml. Default: a line for each question")
 	f.session = p.newSession(cmd)
 	f.session.hub.BindNamespace(set)

@@ -35,7 +35,7 @@ func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
 // grantDev gives an account the permissions of the hub that prepareDev prepares.
 func (p program) grantDev(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
-	hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: defaultElectionID}
+	hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease}
 	return hub.Grant(ctx, admin, p.modules, account)
 }
 

@@ -14,6 +14,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -82,7 +83,7 @@ func (f *flags) bindElection() {
 	f.set.Lookup("leader-elect").DefValue = "false" // The text says it.
 	f.set.StringVar(&e.Namespace, "leader-elect-namespace", "",
 		"Namespace of the lease. Default: the credentials namespace")
-	f.set.StringVar(&e.ID, "leader-elect-id", defaultElectionID, "Name of the lease")
+	f.set.StringVar(&e.ID, "leader-elect-id", roles.Lease, "Name of the lease")
 	f.set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", defaultLeaseDuration,
 		"How long a standby waits after the leader's last sign of life")
 	f.set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", defaultRenewDeadline,

@@ -25,7 +25,7 @@ func Run(ctx context.Context, o Options) error { return runHub(ctx, o.process())
 // error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of Kubernetes.
 func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
 	roles := roles.Hub{
-		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, defaultElectionID),
+		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, roles.Lease),
 		Impersonate: o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
 	}
 	return roles.Grant(ctx, admin, o.Modules, account)

@@ -117,7 +117,7 @@ func (f *installFlags) check(p program) error {
 		}
 		f.options.Image = image
 	}
-	f.options.Rules = roles.OfHub(p.modules, defaultElectionID)
+	f.options.Rules = roles.OfHub(p.modules, roles.Lease)
 	return f.readConfig(p)
 }
 

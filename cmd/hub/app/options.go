@@ -5,10 +5,11 @@ package app
 import (
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // Options say how a hub runs. Config is required. The defaults are those of a hub inside a test;

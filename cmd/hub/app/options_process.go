@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -78,7 +78,6 @@ type hubElection struct {
 const (
 	defaultConcurrency   = 50
 	defaultRemoveWithin  = 25 * time.Second
-	defaultElectionID    = "clusterfx-hub"
 	defaultLeaseDuration = 15 * time.Second
 	defaultRenewDeadline = 10 * time.Second
 	defaultRetryPeriod   = 2 * time.Second
@@ -98,9 +97,9 @@ func (o hubOptions) withDefaults() (hubOptions, error) {
 	o.HealthAddress = cmp.Or(o.HealthAddress, nowhere)
 	o.DebugAddress = cmp.Or(o.DebugAddress, nowhere)
 	o.Registry.Traces = o.Traces
-	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, install.AppsNamespace(o.CredentialsNamespace))
+	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, roles.AppsNamespace(o.CredentialsNamespace))
 	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
-	o.Election.ID = cmp.Or(o.Election.ID, defaultElectionID)
+	o.Election.ID = cmp.Or(o.Election.ID, roles.Lease)
 	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, defaultLeaseDuration)
 	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, defaultRenewDeadline)
 	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, defaultRetryPeriod)

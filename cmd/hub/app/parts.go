@@ -5,16 +5,17 @@ package app
 import (
 	"errors"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
-	"github.com/clusterfx/clusterfx/reconcilers/cluster"
-	"github.com/clusterfx/clusterfx/reconcilers/registration"
-	"github.com/clusterfx/clusterfx/reconcilers/renewal"
-	"github.com/clusterfx/clusterfx/registry"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/registration"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // parts are what the hub's App consists of. Its manager is started by whoever runs it.

@@ -64,7 +64,7 @@ func newRBAC(p program) *cobra.Command {
 	flags.StringVarP(&f.format, "output", "o", "yaml", "yaml or json")
 	flags.StringSliceVar(&f.modules, "modules", nil, "Only for these modules. Default: all that this hub has")
 	flags.StringVar(&f.hub.Namespace, "credentials-namespace", hubv1.DefaultNamespace, "The namespace of the hub's Secrets")
-	flags.StringVar(&f.hub.Lease, "leader-elect-id", defaultElectionID, "Name of the hub's lease")
+	flags.StringVar(&f.hub.Lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
 	flags.StringVar(&f.hub.LeaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
 	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)

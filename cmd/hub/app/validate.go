@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/leaderelection"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // replicaName is what may stand in a user agent.
@@ -73,7 +73,7 @@ func checkAppsNamespace(impersonate bool, namespace, credentials, lease string) 
 	if !impersonate {
 		return nil
 	}
-	namespace = cmp.Or(namespace, install.AppsNamespace(credentials))
+	namespace = cmp.Or(namespace, roles.AppsNamespace(credentials))
 	if namespace == credentials || namespace == lease || namespace == metav1.NamespaceDefault || strings.HasPrefix(namespace, "kube-") {
 		return fmt.Errorf("--apps-namespace=%q: use a namespace that holds nothing else: the hub may act as every ServiceAccount in it", namespace)
 	}

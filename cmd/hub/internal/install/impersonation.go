@@ -8,19 +8,16 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry"
 )
-
-// AppsNamespace returns the namespace of the ServiceAccounts that the apps of a hub act as, unless another one is
-// chosen: that of the hub, with -apps.
-func AppsNamespace(hub string) string { return hub + "-apps" }
 
 // appsNamespace returns the namespace of these ServiceAccounts, empty for none.
 func (o Options) appsNamespace() string {
 	if !o.Impersonate {
 		return ""
 	}
-	return cmp.Or(o.AppsNamespace, AppsNamespace(o.Namespace))
+	return cmp.Or(o.AppsNamespace, roles.AppsNamespace(o.Namespace))
 }
 
 // impersonation returns what apps need that act as ServiceAccounts of their own.
@@ -43,7 +40,7 @@ func (o Options) impersonation() ([]*unstructured.Unstructured, error) {
 		}
 		switch object.GetKind() {
 		case "ClusterRole":
-			err = o.Rules.replace(object)
+			err = replaceRules(o.Rules, object)
 		case "ClusterRoleBinding":
 			err = unstructured.SetNestedField(object.Object, []any{
 				map[string]any{"apiGroup": group.APIGroup, "kind": group.Kind, "name": group.Name},
@@ -55,6 +52,6 @@ func (o Options) impersonation() ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 	}
-	ofModules, err := o.Rules.inNamespaces(AppsRole, group)
+	ofModules, err := inNamespaces(o.Rules, roles.AppsRole, group)
 	return append(objects, ofModules...), err
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // Options say in what an installation differs from the manifests.
@@ -27,7 +28,7 @@ type Options struct {
 	// Config is the text of the hub's configuration file, which is installed in a ConfigMap. Default: the hub has no file.
 	Config string
 	// Rules are the rights that the hub needs in its own cluster. Default: those of the stock hub.
-	Rules *Rules
+	Rules *roles.Rules
 }
 
 // Objects returns the objects of an installation in an order in which they can be created. It reads nothing but the
@@ -45,8 +46,8 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("complete %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	ofModules, err := o.Rules.inNamespaces(ModulesRole, rbacv1.Subject{
-		Kind: rbacv1.ServiceAccountKind, Name: hubRole, Namespace: o.Namespace,
+	ofModules, err := inNamespaces(o.Rules, roles.ModulesRole, rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Name: roles.HubRole, Namespace: o.Namespace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the roles of modules: %w", err)
@@ -71,7 +72,7 @@ func (o Options) complete(object *unstructured.Unstructured) error {
 	case "CustomResourceDefinition":
 		return nil
 	case "ClusterRole":
-		return o.Rules.replace(object)
+		return replaceRules(o.Rules, object)
 	case "ClusterRoleBinding":
 		return o.bind(object)
 	}
@@ -80,7 +81,7 @@ func (o Options) complete(object *unstructured.Unstructured) error {
 	}
 	switch object.GetKind() {
 	case "Role":
-		return o.Rules.replace(object)
+		return replaceRules(o.Rules, object)
 	case "RoleBinding":
 		return o.bind(object)
 	case "Deployment":

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -111,7 +112,7 @@ func TestObjects_AreKustomizes(t *testing.T) {
 
 // expectApps fails the test unless a hub may impersonate the ServiceAccounts of a namespace with nothing else in it, and
 // these have the rules of apps.
-func expectApps(t *testing.T, all []*unstructured.Unstructured, namespace string, rules *install.Rules) {
+func expectApps(t *testing.T, all []*unstructured.Unstructured, namespace string, rules *roles.Rules) {
 	t.Helper()
 	find(t, all, "Namespace//"+namespace)
 	for role, want := range map[string][]rbacv1.PolicyRule{
@@ -167,7 +168,7 @@ func TestObjects_Impersonation(t *testing.T) {
 
 func TestObjects_Options(t *testing.T) {
 	t.Parallel()
-	rules := &install.Rules{
+	rules := &roles.Rules{
 		Everywhere: []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"b"}, Verbs: []string{"get"}}},
 		Own:        []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"c"}, Verbs: []string{"get"}}},
 		Apps:       []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"f"}, Verbs: []string{"get"}}},

@@ -18,9 +18,9 @@ import (
 // these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name, and ClusterRoles with which a hub
 // could impersonate any user. It changes nothing. Roles that it may not list are not looked at.
 func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Unstructured) ([]string, error) {
-	var roles rbacv1.RoleList
+	var found rbacv1.RoleList
 	var clusterRoles rbacv1.ClusterRoleList
-	for _, list := range []client.ObjectList{&roles, &clusterRoles} {
+	for _, list := range []client.ObjectList{&found, &clusterRoles} {
 		if err := c.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("look for roles of earlier installations: %w", err)
 		}
@@ -31,8 +31,8 @@ func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Uns
 		})
 	}
 	var all []string
-	for _, role := range roles.Items {
-		if (role.Name == ModulesRole || role.Name == AppsRole) && !applied("Role", role.Namespace, role.Name) {
+	for _, role := range found.Items {
+		if (role.Name == roles.ModulesRole || role.Name == roles.AppsRole) && !applied("Role", role.Namespace, role.Name) {
 			all = append(all, fmt.Sprintf("Role %s in namespace %s is not of this installation; "+
 				"unless its RoleBinding names another hub that runs, it is of an earlier one, and to be removed: kubectl delete role,rolebinding %s --namespace %s", role.Name, role.Namespace, role.Name, role.Namespace))
 		}

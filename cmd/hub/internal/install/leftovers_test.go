@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // Roles of earlier installations that nothing replaces are named, with the command that removes each.
@@ -29,7 +30,7 @@ func TestLeftovers(t *testing.T) {
 	anybody := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "clusterfx-impersonator"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}},
 	}}
-	modules := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: install.ModulesRole}}
+	modules := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: roles.ModulesRole}}
 	if err := c.Create(t.Context(), anybody); err != nil {
 		t.Fatal(err)
 	}

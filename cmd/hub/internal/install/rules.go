@@ -8,44 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
-// Rules are the rights of a hub in its own cluster.
-type Rules struct {
-	// Everywhere are those in the whole cluster, Own those in the namespace of the hub, and Events those in the
-	// namespace default.
-	Everywhere, Own, Events []rbacv1.PolicyRule
-	// Apps are those of the apps in the whole cluster, if they act as ServiceAccounts of their own.
-	Apps []rbacv1.PolicyRule
-	// Modules are those that modules need in single namespaces, which have to exist.
-	Modules []registry.NamespacedRules
-}
+// eventsRole is the name of the Role for events in the manifests.
+const eventsRole = "clusterfx-hub-events"
 
-// Names of the roles in the manifests.
-const (
-	hubRole    = "clusterfx-hub"
-	eventsRole = "clusterfx-hub-events"
-	// ModulesRole is the name of the Role, and of its binding, in each namespace of Rules.Modules.
-	ModulesRole = "clusterfx-hub-modules"
-	// AppsRole is the name of the ClusterRole of the apps, and of their Role in each of these namespaces.
-	AppsRole = "clusterfx-apps"
-)
-
-// replace puts the rules into a role of the hub's, and leaves those of people alone.
-func (r *Rules) replace(role *unstructured.Unstructured) error {
+// replaceRules puts the rules into a role of the hub, and leaves the roles of people alone.
+func replaceRules(r *roles.Rules, role *unstructured.Unstructured) error {
 	if r == nil {
 		return nil
 	}
 	var rules []rbacv1.PolicyRule
 	switch role.GetKind() + "/" + role.GetName() {
-	case "ClusterRole/" + hubRole:
+	case "ClusterRole/" + roles.HubRole:
 		rules = r.Everywhere
-	case "Role/" + hubRole:
+	case "Role/" + roles.HubRole:
 		rules = r.Own
 	case "Role/" + eventsRole:
 		rules = r.Events
-	case "ClusterRole/" + AppsRole:
+	case "ClusterRole/" + roles.AppsRole:
 		rules = r.Apps
 	default:
 		return nil
@@ -62,7 +44,7 @@ func (r *Rules) replace(role *unstructured.Unstructured) error {
 }
 
 // inNamespaces returns a Role and a RoleBinding for each namespace of Modules, bound to a subject.
-func (r *Rules) inNamespaces(name string, subject rbacv1.Subject) ([]*unstructured.Unstructured, error) {
+func inNamespaces(r *roles.Rules, name string, subject rbacv1.Subject) ([]*unstructured.Unstructured, error) {
 	if r == nil {
 		return nil, nil
 	}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -34,7 +33,7 @@ const (
 func (h *Hub) Grant(ctx context.Context, admin client.Client, modules []registry.Module, account rbacv1.Subject) error {
 	for _, one := range h.Roles(modules) {
 		g := grant{admin: admin, to: account}
-		if one.GetName() == install.AppsRole {
+		if one.GetName() == AppsRole {
 			g.to = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registry.HubGroup(h.apps())}
 		}
 		if err := g.make(ctx, one); err != nil {

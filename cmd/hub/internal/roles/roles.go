@@ -6,16 +6,12 @@ import (
 	"cmp"
 	"slices"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
-	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -30,11 +26,23 @@ type Hub struct {
 	AppsNamespace string
 }
 
-// Names of the roles.
+// Names of the roles, and of the hub's Lease unless another one is chosen.
 const (
-	hubRole    = "clusterfx-hub"
+	// HubRole is the name of the hub's roles in its own cluster.
+	HubRole = "clusterfx-hub"
+	// ModulesRole is the name of the Role, and of its binding, in each namespace of Rules.Modules.
+	ModulesRole = "clusterfx-hub-modules"
+	// AppsRole is the name of the ClusterRole of the apps, and of their Role in each of these namespaces.
+	AppsRole = "clusterfx-apps"
+	// Lease is the name of the hub's Lease.
+	Lease = "clusterfx-hub"
+
 	remoteRole = "clusterfx-remote"
 )
+
+// AppsNamespace returns the namespace of the ServiceAccounts that the apps of a hub act as, unless another one is
+// chosen: that of the hub, with -apps.
+func AppsNamespace(hub string) string { return hub + "-apps" }
 
 // Roles returns the roles in the cluster of a hub with these modules, in an order in which they can be created.
 func (h *Hub) Roles(modules []registry.Module) []client.Object {
@@ -43,28 +51,28 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 		all = h.ofApps(modules)
 	}
 	rules := OfHub(modules, h.Lease)
-	roles := []*rbacv1.Role{role(h.Namespace, hubRole, rules.Own), role(metav1.NamespaceDefault, hubRole, rules.Events)}
+	roles := []*rbacv1.Role{role(h.Namespace, HubRole, rules.Own), role(metav1.NamespaceDefault, HubRole, rules.Events)}
 	if h.LeaseNamespace != "" && h.LeaseNamespace != h.Namespace {
 		roles[0].Rules = ownRules()
-		inLease := role(h.LeaseNamespace, hubRole, slices.Concat(leaseRules(h.Lease), cluster.EventRules()))
+		inLease := role(h.LeaseNamespace, HubRole, slices.Concat(leaseRules(h.Lease), cluster.EventRules()))
 		if h.LeaseNamespace == metav1.NamespaceDefault {
 			roles[1] = inLease // which has the rules of the other one
 		} else {
 			roles = append(roles, inLease)
 		}
 	}
-	all = append(all, clusterRole(hubRole, rules.Everywhere))
+	all = append(all, clusterRole(HubRole, rules.Everywhere))
 	for _, one := range roles {
 		all = append(all, one)
 	}
 	for _, needed := range rules.Modules {
-		all = append(all, roleFor(install.ModulesRole, needed))
+		all = append(all, roleFor(ModulesRole, needed))
 	}
 	return all
 }
 
 // apps returns the namespace of the ServiceAccounts that the apps act as.
-func (h *Hub) apps() string { return cmp.Or(h.AppsNamespace, install.AppsNamespace(h.Namespace)) }
+func (h *Hub) apps() string { return cmp.Or(h.AppsNamespace, AppsNamespace(h.Namespace)) }
 
 // ofApps returns the namespace of the ServiceAccounts that the apps act as, the role by which the hub may impersonate
 // these and no other user, and the roles of the apps.
@@ -75,71 +83,12 @@ func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 			ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		},
-		role(namespace, hubRole, []rbacv1.PolicyRule{
+		role(namespace, HubRole, []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
 		}),
 	}
 	for _, needed := range registry.HubRules(modules...) {
-		all = append(all, roleFor(install.AppsRole, needed))
-	}
-	return all
-}
-
-// leaseRules returns the permissions that leader election needs in the namespace of its Lease.
-func leaseRules(lease string) []rbacv1.PolicyRule {
-	leases := func(verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
-	}
-	named := leases("get", "update")
-	named.ResourceNames = []string{lease}
-	return []rbacv1.PolicyRule{leases("create"), named}
-}
-
-// ownRules returns the permissions of a hub in the credentials namespace, but for its Lease.
-func ownRules() []rbacv1.PolicyRule {
-	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
-}
-
-// OfHub returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
-func OfHub(modules []registry.Module, lease string) *install.Rules {
-	rules := &install.Rules{
-		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
-			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
-		}),
-		Own:    merged(slices.Concat(ownRules(), leaseRules(lease))),
-		Events: cluster.EventRules(),
-	}
-	for _, needed := range registry.HubRules(modules...) {
-		needed.Rules = merged(needed.Rules)
-		if needed.Namespace == "" {
-			rules.Everywhere = merged(append(rules.Everywhere, needed.Rules...))
-			rules.Apps = needed.Rules
-		} else {
-			rules.Modules = append(rules.Modules, needed)
-		}
-	}
-	return rules
-}
-
-// merged returns rules that grant the same, with one rule for all that differ in their verbs only: several modules may need
-// the same, or what the hub needs itself.
-func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	var all []rbacv1.PolicyRule
-	for _, rule := range rules {
-		i := slices.IndexFunc(all, func(known rbacv1.PolicyRule) bool {
-			return slices.Equal(known.APIGroups, rule.APIGroups) && slices.Equal(known.Resources, rule.Resources) &&
-				slices.Equal(known.ResourceNames, rule.ResourceNames) && slices.Equal(known.NonResourceURLs, rule.NonResourceURLs)
-		})
-		if i < 0 {
-			rule.Verbs = slices.Clone(rule.Verbs)
-			all = append(all, rule)
-			continue
-		}
-		for _, verb := range rule.Verbs {
-			if !slices.Contains(all[i].Verbs, verb) {
-				all[i].Verbs = append(all[i].Verbs, verb)
-			}
-		}
+		all = append(all, roleFor(AppsRole, needed))
 	}
 	return all
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package roles
+
+import (
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
+	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/renewal"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Rules are the rights of a hub in its own cluster.
+type Rules struct {
+	// Everywhere are those in the whole cluster, Own those in the namespace of the hub, and Events those in the
+	// namespace default.
+	Everywhere, Own, Events []rbacv1.PolicyRule
+	// Apps are those of the apps in the whole cluster, if they act as ServiceAccounts of their own.
+	Apps []rbacv1.PolicyRule
+	// Modules are those that modules need in single namespaces, which have to exist.
+	Modules []registry.NamespacedRules
+}
+
+// leaseRules returns the permissions that leader election needs in the namespace of its Lease.
+func leaseRules(lease string) []rbacv1.PolicyRule {
+	leases := func(verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs}
+	}
+	named := leases("get", "update")
+	named.ResourceNames = []string{lease}
+	return []rbacv1.PolicyRule{leases("create"), named}
+}
+
+// ownRules returns the permissions of a hub in the credentials namespace, but for its Lease.
+func ownRules() []rbacv1.PolicyRule {
+	return slices.Concat(cluster.CredentialsRules(), partreport.Rules(), renewal.Rules(), cluster.EventRules())
+}
+
+// OfHub returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
+func OfHub(modules []registry.Module, lease string) *Rules {
+	rules := &Rules{
+		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
+			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
+		}),
+		Own:    merged(slices.Concat(ownRules(), leaseRules(lease))),
+		Events: cluster.EventRules(),
+	}
+	for _, needed := range registry.HubRules(modules...) {
+		needed.Rules = merged(needed.Rules)
+		if needed.Namespace == "" {
+			rules.Everywhere = merged(append(rules.Everywhere, needed.Rules...))
+			rules.Apps = needed.Rules
+		} else {
+			rules.Modules = append(rules.Modules, needed)
+		}
+	}
+	return rules
+}
+
+// merged returns rules that grant the same, with one rule for all that differ in their verbs only: several modules may need
+// the same, or what the hub needs itself.
+func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	for _, rule := range rules {
+		i := slices.IndexFunc(all, func(known rbacv1.PolicyRule) bool {
+			return slices.Equal(known.APIGroups, rule.APIGroups) && slices.Equal(known.Resources, rule.Resources) &&
+				slices.Equal(known.ResourceNames, rule.ResourceNames) && slices.Equal(known.NonResourceURLs, rule.NonResourceURLs)
+		})
+		if i < 0 {
+			rule.Verbs = slices.Clone(rule.Verbs)
+			all = append(all, rule)
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			if !slices.Contains(all[i].Verbs, verb) {
+				all[i].Verbs = append(all[i].Verbs, verb)
+			}
+		}
+	}
+	return all
+}
