@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
 // newDev returns the command dev, which runs this hub among clusters of its own. A program that is built
@@ -61,7 +62,7 @@ func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	logging.Route(log)
 	o := f.options
 	o.Log = log
-	o.MetricsAddress, o.HealthAddress, o.DebugAddress = nowhere, nowhere, nowhere
+	o.MetricsAddress, o.HealthAddress, o.DebugAddress = serving.Nowhere, serving.Nowhere, serving.Nowhere
 	o.Election.Enabled = false
 	o.Registry.Replica = "dev"
 	loopback := netip.MustParsePrefix("127.0.0.0/8")

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -115,7 +116,7 @@ func (f *flags) bindProcess() {
 		"Leave the names of clusters out of the hub's own metrics, for fleets of thousands (default false)")
 	f.set.StringVar(&f.options.HealthAddress, "health-probe-bind-address", ":8081",
 		"Address to serve /healthz and /readyz at, or 0 for nowhere. Neither depends on a remote")
-	f.set.StringVar(&f.options.DebugAddress, "debug-bind-address", nowhere,
+	f.set.StringVar(&f.options.DebugAddress, "debug-bind-address", serving.Nowhere,
 		"Address of loopback to serve profiles (/debug/pprof), /statusz and /flagz at, such as 127.0.0.1:6060, "+
 			"or 0 for nowhere. kubectl port-forward reaches it")
 	f.set.StringVar(&f.log.Level, "log-level", "info", "How much to log: debug, info or error")

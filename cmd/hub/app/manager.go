@@ -78,9 +78,9 @@ func (t *term) managerOptions() managerOptions {
 		Client: held.Client,
 
 		// The process serves metrics and health, see hubManager.
-		Metrics:                metricsserver.Options{BindAddress: nowhere},
-		HealthProbeBindAddress: nowhere,
-		PprofBindAddress:       nowhere,
+		Metrics:                metricsserver.Options{BindAddress: serving.Nowhere},
+		HealthProbeBindAddress: serving.Nowhere,
+		PprofBindAddress:       serving.Nowhere,
 
 		GracefulShutdownTimeout: &graceful,
 

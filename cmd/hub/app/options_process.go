@@ -82,8 +82,6 @@ const (
 	defaultRenewDeadline = 10 * time.Second
 	defaultRetryPeriod   = 2 * time.Second
 	defaultStopTimeout   = 10 * time.Second // of an app; see registry.Limits
-	// nowhere is the address of a server that is not wanted.
-	nowhere = serving.Nowhere
 )
 
 func (o hubOptions) withDefaults() (hubOptions, error) {
@@ -93,9 +91,9 @@ func (o hubOptions) withDefaults() (hubOptions, error) {
 	o.Config = rest.CopyConfig(o.Config)
 	o.CredentialsNamespace = cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace)
 	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
-	o.MetricsAddress = cmp.Or(o.MetricsAddress, nowhere)
-	o.HealthAddress = cmp.Or(o.HealthAddress, nowhere)
-	o.DebugAddress = cmp.Or(o.DebugAddress, nowhere)
+	o.MetricsAddress = cmp.Or(o.MetricsAddress, serving.Nowhere)
+	o.HealthAddress = cmp.Or(o.HealthAddress, serving.Nowhere)
+	o.DebugAddress = cmp.Or(o.DebugAddress, serving.Nowhere)
 	o.Registry.Traces = o.Traces
 	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, roles.AppsNamespace(o.CredentialsNamespace))
 	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)

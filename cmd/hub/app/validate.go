@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
 // replicaName is what may stand in a user agent.
@@ -102,7 +103,7 @@ func checkReplica(name string) error {
 }
 
 func checkAddress(flag, address string) error {
-	if address == nowhere {
+	if address == serving.Nowhere {
 		return nil
 	}
 	_, port, err := net.SplitHostPort(address)

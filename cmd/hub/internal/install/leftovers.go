@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
 // Leftovers returns a warning for each role that may be of an earlier installation of this hub, as its name says, and that
