@@ -22,6 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 	"github.com/clusterfx/clusterfx/registry"
@@ -122,7 +123,7 @@ func (f *checkFlags) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if report.Failed() {
-		return exitError(statusNotWell)
+		return process.ExitError(statusNotWell)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 )
 
 const configExample = `  # Is the file right?
@@ -43,7 +44,7 @@ func (p program) validateFiles(paths []string) error {
 	for _, path := range paths {
 		out, text := p.stdout, path+" is right"
 		if err := p.validateFile(path); err != nil {
-			out, text, status = p.stderr, err.Error(), exitError(1)
+			out, text, status = p.stderr, err.Error(), process.ExitError(1)
 		}
 		if _, err := fmt.Fprintln(out, text); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
@@ -75,6 +76,6 @@ func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	}
 	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Run: func(ctx context.Context, config *rest.Config) error {
 		o.Config = config
-		return runHub(ctx, o)
+		return process.Run(ctx, o)
 	}}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
@@ -26,7 +27,7 @@ const appsNamespaceHelp = "With --impersonate-apps, the namespace of the Service
 // flags are the flags of the command run. Those that are Options are bound to these.
 type flags struct {
 	connection connection
-	options    hubOptions
+	options    process.Options
 	log        logging.Options
 	format     string
 	file       string
@@ -53,7 +54,7 @@ func (f *flags) bindHub() {
 	o := &f.options
 	f.set.StringVar(&o.CredentialsNamespace, "credentials-namespace", hubv1.DefaultNamespace,
 		"The one namespace in which the hub reads Secrets")
-	f.set.IntVar(&o.Concurrency, "concurrency", defaultConcurrency,
+	f.set.IntVar(&o.Concurrency, "concurrency", process.DefaultConcurrency,
 		"How many Cluster objects are reconciled at the same time")
 	f.set.IntVar(&o.Registry.Limits.Starts, "max-concurrent-starts", 64,
 		"How many apps of remotes may be built and filled with objects at the same time")
@@ -61,7 +62,7 @@ func (f *flags) bindHub() {
 		"How many objects the hub may hold in memory of one remote; one that has more is not run")
 	f.set.IntVar(&o.Registry.Limits.MaxCacheBytes, "max-cache-bytes-per-cluster", 256<<20,
 		"How many bytes the objects of one remote may take up in the hub's memory, estimated")
-	f.set.DurationVar(&o.RemoveWithin, "remove-timeout", defaultRemoveWithin,
+	f.set.DurationVar(&o.RemoveWithin, "remove-timeout", process.DefaultRemoveWithin,
 		"How long modules may clean up in a remote when its Cluster is deleted; what is not done then is given up")
 	f.set.BoolVar(&o.Registry.Impersonate, "impersonate-apps", false,
 		"Let every app act on the hub as the ServiceAccount with the name of its Cluster, which need not exist, with "+
@@ -85,11 +86,11 @@ func (f *flags) bindElection() {
 	f.set.StringVar(&e.Namespace, "leader-elect-namespace", "",
 		"Namespace of the lease. Default: the credentials namespace")
 	f.set.StringVar(&e.ID, "leader-elect-id", roles.Lease, "Name of the lease")
-	f.set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", defaultLeaseDuration,
+	f.set.DurationVar(&e.LeaseDuration, "leader-elect-lease-duration", process.DefaultLeaseDuration,
 		"How long a standby waits after the leader's last sign of life")
-	f.set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", defaultRenewDeadline,
+	f.set.DurationVar(&e.RenewDeadline, "leader-elect-renew-deadline", process.DefaultRenewDeadline,
 		"How long the leader works without having renewed its lease")
-	f.set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", defaultRetryPeriod,
+	f.set.DurationVar(&e.RetryPeriod, "leader-elect-retry-period", process.DefaultRetryPeriod,
 		"Time between tries to get or renew the lease")
 }
 
@@ -125,12 +126,12 @@ func (f *flags) bindProcess() {
 }
 
 // complete checks the flags and returns the options of the hub, which logs to w.
-func (f *flags) complete(w io.Writer) (hubOptions, error) {
+func (f *flags) complete(w io.Writer) (process.Options, error) {
 	if err := f.readFile(); err != nil {
-		return hubOptions{}, err
+		return process.Options{}, err
 	}
 	if err := f.check(); err != nil {
-		return hubOptions{}, err
+		return process.Options{}, err
 	}
 	o := f.options
 	o.Flags = f.values
@@ -224,7 +225,7 @@ func (f *flags) checkLog() error {
 func (f *flags) check() error {
 	err := f.validate()
 	if f.configuration != nil {
-		err = errors.Join(err, f.checkLog(), validateApps(f.options.Modules, f.options.Registry.ModuleConfigs))
+		err = errors.Join(err, f.checkLog(), process.ValidateModules(f.options.Modules, f.options.Registry.ModuleConfigs))
 	}
 	return f.report(err)
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 )
 
@@ -86,30 +87,30 @@ func newGraph(p program) *cobra.Command {
 // validateGraphs checks the hub's graph, that of the app of a remote with each module alone, and that with
 // all of them.
 func (p program) validateGraphs(t *terminal.Terminal) error {
-	parts, err := partsToSee(p.modules)
+	parts, err := process.AppOptions(p.modules)
 	if err != nil {
 		return err
 	}
 	hub, err := p.graphOfHub()
 	if err != nil {
 		t.Say(terminal.Failure(), "%v", err)
-		return exitError(statusNotWell)
+		return process.ExitError(statusNotWell)
 	}
 	incomplete := fx.ValidateApp(parts)
 	for _, m := range p.modules {
 		if m.HasHubPart() && incomplete == nil {
-			incomplete = fx.ValidateApp(partToSee(p.modules, m))
+			incomplete = fx.ValidateApp(process.HubPartOptions(p.modules, m))
 		}
 	}
 	if incomplete != nil {
 		t.Say(terminal.Failure(), "the hub: %s", explainGraph(incomplete, hub))
 	}
-	apps := validateApps(p.modules, nil)
+	apps := process.ValidateModules(p.modules, nil)
 	if apps != nil {
 		t.Say(terminal.Failure(), "the app of a remote: %s", explainGraph(apps, nil))
 	}
 	if errors.Join(incomplete, apps) != nil {
-		return exitError(statusNotWell)
+		return process.ExitError(statusNotWell)
 	}
 	return t.Print("the hub and its modules are complete: %s", strings.Join(names(p.modules), ", "))
 }
@@ -117,7 +118,7 @@ func (p program) validateGraphs(t *terminal.Terminal) error {
 // graphOfHub returns the graph of the hub's App together with those of the hub parts of modules, which have Apps of
 // their own.
 func (p program) graphOfHub() (*graph.Graph, error) {
-	parts, err := partsToSee(p.modules)
+	parts, err := process.AppOptions(p.modules)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (p program) graphOfHub() (*graph.Graph, error) {
 		if !m.HasHubPart() {
 			continue
 		}
-		part, err := graph.Of("hub", partToSee(p.modules, m))
+		part, err := graph.Of("hub", process.HubPartOptions(p.modules, m))
 		if err != nil {
 			return nil, err
 		}

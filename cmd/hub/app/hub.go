@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
@@ -17,7 +18,7 @@ import (
 // error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
 // lease, a part of it did not stop in time. It returns when everything that the hub started has
 // ended, or has had its time to.
-func Run(ctx context.Context, o Options) error { return runHub(ctx, o.process()) }
+func Run(ctx context.Context, o Options) error { return process.Run(ctx, o.process()) }
 
 // GrantHub gives an account of the hub's cluster exactly the permissions that a hub with these options needs there: it
 // creates the roles that "hub rbac --in hub" prints, with a binding for each, and returns when the API server applies

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -61,11 +62,11 @@ type Election struct {
 }
 
 // process returns the options of the running hub.
-func (o Options) process() hubOptions {
-	return hubOptions{
+func (o Options) process() process.Options {
+	return process.Options{
 		Config: o.Config, Modules: o.Modules, Log: o.Log, CredentialsNamespace: o.CredentialsNamespace,
 		Concurrency: o.Concurrency, RemoveWithin: o.RemoveWithin,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, DebugAddress: o.DebugAddress,
-		Traces: o.Traces, Election: hubElection(o.Election), Registry: o.Registry, Heartbeat: o.heartbeat,
+		Traces: o.Traces, Election: process.Election(o.Election), Registry: o.Registry, Heartbeat: o.heartbeat,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -31,7 +32,7 @@ func execute(ctx context.Context, p program) int {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	err := arguments.ExplainCommand(root, p.args[1:], root.ExecuteContext(ctx))
-	var exit exitError
+	var exit process.ExitError
 	switch {
 	case err == nil:
 		return 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/tracing"
 	"github.com/clusterfx/clusterfx/registry"
@@ -71,7 +72,7 @@ func newRun(p program) *cobra.Command {
 		o.Traces = traces.Provider()
 		o.Log.Info("Starting the hub", "version", project.Version(), "replica", o.Registry.Replica,
 			"server", o.Config.Host, "modules", names(o.Modules), "leaderElection", o.Election.Enabled)
-		if err := runHub(cmd.Context(), o); err != nil {
+		if err := process.Run(cmd.Context(), o); err != nil {
 			o.Log.Error(advise(err), "The hub ended")
 			return codeOf(err)
 		}
@@ -99,8 +100,8 @@ func names(modules []registry.Module) []string {
 }
 
 // codeOf returns the exitError in an error, and that of a plain failure if there is none.
-func codeOf(err error) exitError {
-	var exit exitError
+func codeOf(err error) process.ExitError {
+	var exit process.ExitError
 	if errors.As(err, &exit) {
 		return exit
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 )
@@ -82,10 +83,10 @@ func (s *session) end(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		s.terminal.Warn("interrupted; the same command goes on from here")
-		return exitError(statusInterrupted)
+		return process.ExitError(statusInterrupted)
 	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning):
 		s.terminal.Say(terminal.Failure(), "%v", err)
-		return exitError(statusNotWell)
+		return process.ExitError(statusNotWell)
 	}
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
@@ -44,7 +45,7 @@ func (f *flags) validate() error {
 }
 
 // checkElection checks the timing and the names of leader election.
-func checkElection(e hubElection) error {
+func checkElection(e process.Election) error {
 	errs := []error{checkName("leader-elect-id", e.ID, validation.IsDNS1123Subdomain)}
 	if e.Namespace != "" {
 		errs = append(errs, checkName("leader-elect-namespace", e.Namespace, validation.IsDNS1123Label))

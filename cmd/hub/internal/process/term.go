@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"context"
@@ -31,7 +31,7 @@ const (
 )
 
 // stopTimeout is what the manager gets to stop. The registry takes up to twice its StopTimeout.
-func (o hubOptions) stopTimeout() time.Duration {
+func (o Options) stopTimeout() time.Duration {
 	return 2*o.Registry.Limits.StopTimeout + managerReserve
 }
 
@@ -42,18 +42,18 @@ var errDeposed = errors.New("the lease is lost")
 // stopped or the lease is lost. All that can act in it is built for it, as for an epoch of a remote,
 // and ends with it: the fx App, the manager with its clients, the registry with its apps.
 type term struct {
-	options  hubOptions
+	options  Options
 	scheme   *runtime.Scheme
 	site     *serving.Site // what the process serves for this term
 	election *election
 	work     *runner
-	end      *ending
+	end      *shutdown
 	app      *fx.App
 }
 
 // runTerm runs the hub for one term. It returns nil if ctx ended the term, errDeposed if the lease
 // is lost and another term may begin, and else what the hub cannot go on after.
-func runTerm(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *serving.Ports) error {
+func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serving.Ports) error {
 	hearts := liveness.New(liveness.Options{Interval: o.Heartbeat, Log: o.Log.WithName("liveness")})
 	election, err := newElection(o, hearts.Err)
 	if err != nil {
@@ -68,7 +68,7 @@ func runTerm(ctx context.Context, o hubOptions, scheme *runtime.Scheme, ports *s
 	o.Registry.Metrics, o.Registry.Gate, o.Registry.Root = metrics, election.gate(), ctx
 	t := &term{
 		options: o, scheme: scheme, site: serving.NewSite(), election: election,
-		work: newRunner(ctx), end: newEnding(),
+		work: newRunner(ctx), end: newShutdown(),
 	}
 	changed := make(chan struct{}, 1)
 	o.partsChanged = func() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme)
 
 // preflightUntil asks until the answers are good, or ctx ends. A hub that lost its lease has most
 // often lost its API server, too.
-func preflightUntil(ctx context.Context, o hubOptions, scheme *runtime.Scheme) (id string, err error) {
+func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id string, err error) {
 	said := ""
 	for {
 		id, err := preflight(ctx, o.Config, scheme)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/zpages"
 )
 
-// runHub runs a hub until ctx ends, which is a success, or until the hub cannot go on, which is an
+// Run runs a hub until ctx ends, which is a success, or until the hub cannot go on, which is an
 // error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
 // lease, something of it did not stop in time. It returns when everything that the hub started has
 // ended, or has had its time to.
-func runHub(ctx context.Context, o hubOptions) error {
+func Run(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
 		return err

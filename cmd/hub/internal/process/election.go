@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type election struct {
 	done      chan struct{} // closed when the candidacy has ended
 }
 
-func newElection(o hubOptions, alive func() error) (*election, error) {
+func newElection(o Options, alive func() error) (*election, error) {
 	if !o.Election.Enabled {
 		return &election{}, nil
 	}

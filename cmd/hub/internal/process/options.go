@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"cmp"
@@ -20,9 +20,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// hubOptions say how a hub runs. Config is required. The defaults are those of a hub inside a test;
+// Options say how a hub runs. Config is required. The defaults are those of a hub inside a test;
 // the flags of the program have their own.
-type hubOptions struct {
+type Options struct {
 	// Config is the connection to the hub's API server.
 	Config *rest.Config
 	// Modules run in the hub and in the apps of its remotes. Default: none.
@@ -46,7 +46,7 @@ type hubOptions struct {
 	// Traces is where spans go. Default: nowhere.
 	Traces trace.TracerProvider
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
-	Election hubElection
+	Election Election
 	// Registry carries what the operator decides about remotes: Policy, Limits, Replica, AllowHub,
 	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where
 	// Metrics go. The hub fills in the rest. Default: see there.
@@ -62,8 +62,8 @@ type hubOptions struct {
 	Flags func() map[string]string
 }
 
-// hubElection says how hubs agree on the one that works.
-type hubElection struct {
+// Election says how hubs agree on the one that works.
+type Election struct {
 	// Enabled makes the hub wait for the lease before it works. Default: false.
 	Enabled bool
 	// Namespace and ID name the Lease. Defaults: the credentials namespace, and clusterfx-hub.
@@ -76,21 +76,21 @@ type hubElection struct {
 
 // Defaults of options.
 const (
-	defaultConcurrency   = 50
-	defaultRemoveWithin  = 25 * time.Second
-	defaultLeaseDuration = 15 * time.Second
-	defaultRenewDeadline = 10 * time.Second
-	defaultRetryPeriod   = 2 * time.Second
+	DefaultConcurrency   = 50
+	DefaultRemoveWithin  = 25 * time.Second
+	DefaultLeaseDuration = 15 * time.Second
+	DefaultRenewDeadline = 10 * time.Second
+	DefaultRetryPeriod   = 2 * time.Second
 	defaultStopTimeout   = 10 * time.Second // of an app; see registry.Limits
 )
 
-func (o hubOptions) withDefaults() (hubOptions, error) {
+func (o Options) withDefaults() (Options, error) {
 	if o.Config == nil {
 		return o, errors.New("a hub needs the Config of its API server")
 	}
 	o.Config = rest.CopyConfig(o.Config)
 	o.CredentialsNamespace = cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace)
-	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
+	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
 	o.MetricsAddress = cmp.Or(o.MetricsAddress, serving.Nowhere)
 	o.HealthAddress = cmp.Or(o.HealthAddress, serving.Nowhere)
 	o.DebugAddress = cmp.Or(o.DebugAddress, serving.Nowhere)
@@ -98,9 +98,9 @@ func (o hubOptions) withDefaults() (hubOptions, error) {
 	o.Registry.AppsNamespace = cmp.Or(o.Registry.AppsNamespace, roles.AppsNamespace(o.CredentialsNamespace))
 	o.Election.Namespace = cmp.Or(o.Election.Namespace, o.CredentialsNamespace)
 	o.Election.ID = cmp.Or(o.Election.ID, roles.Lease)
-	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, defaultLeaseDuration)
-	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, defaultRenewDeadline)
-	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, defaultRetryPeriod)
+	o.Election.LeaseDuration = cmp.Or(o.Election.LeaseDuration, DefaultLeaseDuration)
+	o.Election.RenewDeadline = cmp.Or(o.Election.RenewDeadline, DefaultRenewDeadline)
+	o.Election.RetryPeriod = cmp.Or(o.Election.RetryPeriod, DefaultRetryPeriod)
 	o.Registry.Replica = cmp.Or(o.Registry.Replica, "hub")
 	o.Registry.Limits.StopTimeout = cmp.Or(o.Registry.Limits.StopTimeout, defaultStopTimeout)
 	o.identity = o.Registry.Replica + "_" + string(uuid.NewUUID())

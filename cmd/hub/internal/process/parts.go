@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 )
 
 // parts are what the hub's App consists of. Its manager is started by whoever runs it.
-func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
+func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	settings := cluster.Settings{
 		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
 		Policy: o.Registry.Policy, HubID: o.Registry.HubID, RemoveWithin: o.RemoveWithin,
@@ -50,7 +50,7 @@ func parts(o hubOptions, newManager func() (ctrl.Manager, error)) fx.Option {
 }
 
 // hubParts says what the hub parts of modules get beside what every one gets.
-func (o hubOptions) hubParts(settings cluster.Settings) registry.HubPartOptions {
+func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings),
 		Changed: o.partsChanged,
@@ -58,24 +58,24 @@ func (o hubOptions) hubParts(settings cluster.Settings) registry.HubPartOptions 
 	}
 }
 
-// partsToSee returns the parts of the hub's App for tools that look at its graph. The App cannot be built.
-func partsToSee(modules []registry.Module) (fx.Option, error) {
-	o, err := hubOptions{Config: &rest.Config{}, Modules: modules}.withDefaults()
+// AppOptions returns the parts of the hub's App for tools that look at its graph. The App cannot be built.
+func AppOptions(modules []registry.Module) (fx.Option, error) {
+	o, err := Options{Config: &rest.Config{}, Modules: modules}.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	return parts(o, func() (ctrl.Manager, error) { return nil, errors.New("the App of a graph has no manager") }), nil
 }
 
-// partToSee returns the parts of the App of a module's hub part, for tools that look at its graph. modules are those of
+// HubPartOptions returns the parts of the App of a module's hub part, for tools that look at its graph. modules are those of
 // the hub.
-func partToSee(modules []registry.Module, m registry.Module) fx.Option {
-	o := registry.Options{Modules: modules, HubParts: hubOptions{}.hubParts(cluster.Settings{})}
+func HubPartOptions(modules []registry.Module, m registry.Module) fx.Option {
+	o := registry.Options{Modules: modules, HubParts: Options{}.hubParts(cluster.Settings{})}
 	return registry.HubPartApp(o, m)
 }
 
-// validateApps has the registry check the modules and their configuration, as it does when the hub starts.
-func validateApps(modules []registry.Module, configs []registry.ModuleConfig) error {
+// ValidateModules has the registry check the modules and their configuration, as it does when the hub starts.
+func ValidateModules(modules []registry.Module, configs []registry.ModuleConfig) error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err

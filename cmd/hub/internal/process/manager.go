@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"net/http"
@@ -46,7 +46,7 @@ type managerOptions struct {
 func (t *term) newManager() (ctrl.Manager, error) {
 	options := t.managerOptions()
 	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &patience{next: next, log: t.options.Log}
+		return &watchRetry{next: next, log: t.options.Log}
 	})
 	t.election.guard(&options)
 	inner, err := ctrl.NewManager(options.config, options.Options)
@@ -140,7 +140,7 @@ type hubValues struct {
 	Traces     trace.TracerProvider
 }
 
-func newHubValues(mgr ctrl.Manager, o hubOptions) hubValues {
+func newHubValues(mgr ctrl.Manager, o Options) hubValues {
 	traces := o.Traces
 	if traces == nil {
 		traces = noop.NewTracerProvider()

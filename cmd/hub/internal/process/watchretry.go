@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package process
 
 import (
 	"math/rand/v2"
@@ -11,13 +11,13 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// patience is a transport that holds on to a watch of the hub's API server while that cannot be
+// watchRetry is a transport that holds on to a watch of the hub's API server while that cannot be
 // reached. An informer whose watch fails tries again after a time that grows to a minute, whatever
 // happens meanwhile; so a hub whose API server was away for half a minute would not see for another
 // one what it is told. One whose watch has not failed yet goes on as soon as the API server does.
 //
 // Requests of all other kinds fail at once: whoever makes them decides what that means.
-type patience struct {
+type watchRetry struct {
 	next http.RoundTripper
 	log  logr.Logger
 	away atomic.Bool // says in the log what the informers do not say
@@ -27,7 +27,7 @@ type patience struct {
 const retryWatch = time.Second
 
 // RoundTrip sends the request; a watch, until it is answered or not wanted any more.
-func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p *watchRetry) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(r)
 	for err != nil && isWatch(r) && r.Context().Err() == nil {
 		if !p.away.Swap(true) {
@@ -46,7 +46,7 @@ func (p *patience) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper returns the transport below, as client-go likes to know.
-func (p *patience) WrappedRoundTripper() http.RoundTripper { return p.next }
+func (p *watchRetry) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 func isWatch(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Query().Get("watch") == "true"
