@@ -56,7 +56,7 @@ func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	if err != nil {
 		return dev.Hub{}, err
 	}
-	log, err := logging.New(w, logging.Options{Level: f.log.Level})
+	log, err := logging.New(w, logging.Options{Level: f.logLevel()})
 	if err != nil {
 		return dev.Hub{}, err
 	}

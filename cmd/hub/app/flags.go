@@ -254,3 +254,6 @@ func (f *flags) inFile(name string) bool {
 
 // at returns an error about a flag in the configuration file, with its line.
 func (f *flags) at(name string, err error) error { return f.configuration.file.At("flags."+name, err) }
+
+// logLevel returns how much to log.
+func (f *flags) logLevel() string { return f.log.Level }
