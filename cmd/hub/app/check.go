@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
@@ -69,8 +70,8 @@ func newCheck(p program) *cobra.Command {
 	}
 	set := cmd.Flags()
 	f.remote.Bind(set)
-	set.Var((*prefixes)(&f.policy.AllowCIDRs), "allow-cidr", "As the hub's flag of the same name. Repeatable (default none)")
-	set.Var((*prefixes)(&f.policy.DenyCIDRs), "deny-cidr", "As the hub's flag of the same name. Repeatable (default none)")
+	set.Var((*hubconfig.CIDRs)(&f.policy.AllowCIDRs), "allow-cidr", "As the hub's flag of the same name. Repeatable (default none)")
+	set.Var((*hubconfig.CIDRs)(&f.policy.DenyCIDRs), "deny-cidr", "As the hub's flag of the same name. Repeatable (default none)")
 	set.BoolVar(&f.policy.AllowProxyURL, "allow-proxy-url", false, "As the hub's flag of the same name (default false)")
 	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
 	set.StringVar(&f.lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 )
 
@@ -55,10 +56,10 @@ func (p program) validateFiles(paths []string) error {
 
 // validateFile returns everything that is wrong with a configuration file, as the command run prints it.
 func (p program) validateFile(path string) error {
-	text, err := readConfiguration(path)
+	text, err := hubconfig.ReadText(path)
 	if err != nil {
 		return err
 	}
-	_, err = checkText(path, text, p.modules)
+	_, err = hubconfig.CheckText(path, text, p.modules)
 	return err
 }

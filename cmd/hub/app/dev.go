@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
@@ -52,16 +53,16 @@ func devOwn() []string {
 // prepareDev prepares a hub for remotes on this machine, with a configuration file if there is one. It serves nothing, so
 // that it never lacks a port.
 func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
-	f, unused, err := readFor(file, p.modules, devOwn())
+	f, unused, err := hubconfig.ReadFile(file, p.modules, devOwn())
 	if err != nil {
 		return dev.Hub{}, err
 	}
-	log, err := logging.New(w, logging.Options{Level: f.logLevel()})
+	log, err := logging.New(w, logging.Options{Level: f.LogLevel()})
 	if err != nil {
 		return dev.Hub{}, err
 	}
 	logging.Route(log)
-	o := f.options
+	o := f.Options
 	o.Log = log
 	o.MetricsAddress, o.HealthAddress, o.DebugAddress = serving.Nowhere, serving.Nowhere, serving.Nowhere
 	o.Election.Enabled = false
@@ -70,7 +71,7 @@ func (p program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
 	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, loopback)
 	for _, denied := range o.Registry.Policy.DenyCIDRs {
 		if denied.Overlaps(loopback) {
-			return dev.Hub{}, f.report(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
+			return dev.Hub{}, f.Report(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
 				"leave it out of the file for dev", denied))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
@@ -83,12 +84,12 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 	set.BoolVar(&f.export, "export", false, "Print the manifests and do nothing else (default false)")
 	set.StringVarP(&f.options.Namespace, "namespace", "n", hubv1.DefaultNamespace,
 		"The namespace of the hub, which is its credentials namespace, too")
-	set.StringVar(&f.config, configFlag, "",
-		"File of kind "+configurationKind+" for the hub, as run --config reads it. Default: the one that is installed, if there is one")
+	set.StringVar(&f.config, hubconfig.ConfigFlag, "",
+		"File of kind "+hubconfig.Kind+" for the hub, as run --config reads it. Default: the one that is installed, if there is one")
 	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release; a hub of your own has none")
 	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
 	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
-	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
+	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own; what they have set is lost, such as arguments of the Deployment (default false)")
 	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
 	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
@@ -101,13 +102,13 @@ func (f *installFlags) check(p program) error {
 	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
 		return fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
 	}
-	if err := checkAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace, ""); err != nil {
+	if err := hubconfig.CheckAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace, ""); err != nil {
 		return err
 	}
 	if f.options.Replicas < 0 {
 		return fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
 	}
-	if err := checkPositive("timeout", f.timeout); err != nil {
+	if err := hubconfig.CheckPositive("timeout", f.timeout); err != nil {
 		return err
 	}
 	if f.named = f.options.Image != ""; !f.named {
@@ -179,11 +180,11 @@ func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unst
 		if err := f.keepConfig(s.program, installed); err != nil {
 			return nil, err
 		}
-		s.terminal.Step("the hub keeps the configuration in ConfigMap %s/%s; --%s names another one", f.options.Namespace, install.ConfigMapName, configFlag)
+		s.terminal.Step("the hub keeps the configuration in ConfigMap %s/%s; --%s names another one", f.options.Namespace, install.ConfigMapName, hubconfig.ConfigFlag)
 	}
 	if f.config == "" && installed.UnusedConfig {
 		s.terminal.Warn("ConfigMap %s/%s is not the configuration of the installed hub and is ignored; --%s replaces it with a file",
-			f.options.Namespace, install.ConfigMapName, configFlag)
+			f.options.Namespace, install.ConfigMapName, hubconfig.ConfigFlag)
 	}
 	objects, err := install.Objects(f.options)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/lines"
 )
@@ -16,7 +17,7 @@ func (f *installFlags) readConfig(p program) error {
 	if f.config == "" {
 		return nil
 	}
-	text, err := readConfiguration(f.config)
+	text, err := hubconfig.ReadText(f.config)
 	if err != nil {
 		return err
 	}
@@ -28,14 +29,14 @@ func (f *installFlags) readConfig(p program) error {
 func (f *installFlags) keepConfig(p program, installed install.Installed) error {
 	from := fmt.Sprintf("ConfigMap %s/%s", f.options.Namespace, install.ConfigMapName)
 	if err := f.takeConfig(p, from, []byte(installed.Config)); err != nil {
-		return fmt.Errorf("the configuration of the installed hub does not fit this program; name another file with --%s:\n%w", configFlag, err)
+		return fmt.Errorf("the configuration of the installed hub does not fit this program; name another file with --%s:\n%w", hubconfig.ConfigFlag, err)
 	}
 	return nil
 }
 
 // takeConfig checks the text of a configuration file and adds it to the options.
 func (f *installFlags) takeConfig(p program, path string, text []byte) error {
-	file, err := checkText(path, text, p.modules)
+	file, err := hubconfig.CheckText(path, text, p.modules)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func installedFlags() []string {
 }
 
 // checkFits returns an error for each flag in the file that would contradict the manifests.
-func (f *installFlags) checkFits(p program, file *flags) error {
+func (f *installFlags) checkFits(p program, file *hubconfig.Flags) error {
 	objects, err := install.Objects(f.options)
 	if err != nil {
 		return err
@@ -68,14 +69,14 @@ func (f *installFlags) checkFits(p program, file *flags) error {
 		return err
 	}
 	args = append(slices.Clone(args), "--credentials-namespace="+f.options.Namespace) // It is a variable there.
-	installed, err := parseArgs(args, p.modules)
+	installed, err := hubconfig.Parse(args, p.modules)
 	if err != nil {
 		return fmt.Errorf("read the arguments of the hub: %w", err)
 	}
 	var problems []error
 	for _, name := range installedFlags() {
-		if want := installed.value(name); file.inFile(name) && file.value(name) != want {
-			problems = append(problems, file.at(name, fmt.Errorf(
+		if want := installed.Value(name); file.InFile(name) && file.Value(name) != want {
+			problems = append(problems, file.At(name, fmt.Errorf(
 				"flags: %s: an installed hub has %q; remove it from the file, and see install --help for what an installation can have", name, want)))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 )
 
@@ -31,12 +32,12 @@ func (f *installFlags) warnLost(s *session, lost []string) {
 func keepArgument(argument string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(argument, "-"), "=")
 	switch {
-	case name == configFlag:
-		return "to keep the configuration, name its file with --" + configFlag
+	case name == hubconfig.ConfigFlag:
+		return "to keep the configuration, name its file with --" + hubconfig.ConfigFlag
 	case name == "impersonate-apps", name == "apps-namespace":
 		return "to keep them, give install the flags of the same names"
 	case slices.Contains(installedFlags(), name):
 		return "install sets these flags itself and cannot keep other values"
 	}
-	return "to keep them, put them as flags into a file for --" + configFlag
+	return "to keep them, put them as flags into a file for --" + hubconfig.ConfigFlag
 }

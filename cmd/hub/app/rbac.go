@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -67,7 +68,7 @@ func newRBAC(p program) *cobra.Command {
 	flags.StringVar(&f.hub.Lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
 	flags.StringVar(&f.hub.LeaseNamespace, "leader-elect-namespace", "", "Namespace of the lease. Default: the credentials namespace")
 	flags.BoolVar(&f.hub.Impersonate, "impersonate-apps", false, "For a hub that runs with the flag of the same name (default false)")
-	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
+	flags.StringVar(&f.hub.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
 	return cmd
 }
 
@@ -76,7 +77,7 @@ func (f *rbacFlags) roles(all []registry.Module) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAppsNamespace(f.hub.Impersonate, f.hub.AppsNamespace, f.hub.Namespace, f.hub.LeaseNamespace); err != nil {
+	if err := hubconfig.CheckAppsNamespace(f.hub.Impersonate, f.hub.AppsNamespace, f.hub.Namespace, f.hub.LeaseNamespace); err != nil {
 		return nil, err
 	}
 	switch f.side {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
@@ -41,13 +42,13 @@ func newRun(p program) *cobra.Command {
 		Example: p.example(runExample),
 		Args:    arguments.None,
 	}
-	f := newFlags(cmd.Flags(), p.modules)
+	f := hubconfig.Bind(cmd.Flags(), p.modules)
 	cmd.Flags().SortFlags = false
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		out := logging.NewBuffer(p.stderr)
 		defer out.Close()
 		p.signals.BeforeExit(out.Close)
-		o, err := f.complete(out)
+		o, err := f.Complete(out)
 		if err != nil {
 			return err
 		}

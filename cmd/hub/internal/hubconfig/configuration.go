@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package hubconfig
 
 import (
 	"encoding/json"
@@ -19,8 +19,8 @@ import (
 
 // What a configuration file says that it is.
 const (
-	configurationVersion = "config.clusterfx.dev/v1alpha1"
-	configurationKind    = "HubConfiguration"
+	version = "config.clusterfx.dev/v1alpha1"
+	Kind    = "HubConfiguration"
 )
 
 // configuration is the file that --config names.
@@ -70,8 +70,8 @@ type configurationFile struct {
 	problems []error
 }
 
-// readConfiguration returns the text of a file.
-func readConfiguration(path string) ([]byte, error) {
+// ReadText returns the text of a file.
+func ReadText(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
@@ -93,7 +93,7 @@ func parseConfiguration(path string, text []byte) (_ *configurationFile, err err
 		wrong = c.file.At("", err)
 	}
 	c.problems = append(c.problems, wrong,
-		c.expect("apiVersion", c.APIVersion, configurationVersion), c.expect("kind", c.Kind, configurationKind))
+		c.expect("apiVersion", c.APIVersion, version), c.expect("kind", c.Kind, Kind))
 	return c, nil
 }
 
@@ -104,15 +104,15 @@ func (c *configurationFile) expect(field, got, want string) error {
 	return c.file.At(field, fmt.Errorf("%s is %q; this hub reads %s", field, got, want))
 }
 
-// configFlag is the flag that names the file. The file cannot name another one.
-const configFlag = "config"
+// ConfigFlag is the flag that names the file. The file cannot name another one.
+const ConfigFlag = "config"
 
 // setFlags gives flags the values that the file has for them, unless the command line has others.
 func (c *configurationFile) setFlags(set *pflag.FlagSet) {
 	for name, value := range c.Flags {
 		flag, err := set.Lookup(name), value.bad
 		switch {
-		case flag == nil || name == configFlag:
+		case flag == nil || name == ConfigFlag:
 			err = fmt.Errorf("there is no flag %q to set in a file; see run --help", name)
 		case flag.Changed:
 			continue
@@ -202,10 +202,10 @@ func (c *configurationFile) fieldOf(err *registry.ConfigError) string {
 	return field
 }
 
-// checkText returns the flags of a hub with these modules and the text of a configuration file, and an error that lists
+// CheckText returns the flags of a hub with these modules and the text of a configuration file, and an error that lists
 // every problem of the text.
-func checkText(path string, text []byte, modules []registry.Module) (*flags, error) {
-	f := newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
+func CheckText(path string, text []byte, modules []registry.Module) (*Flags, error) {
+	f := Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
 	f.file = path
 	if err := f.parseFile(text); err != nil {
 		return nil, err

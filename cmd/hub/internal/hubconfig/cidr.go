@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package hubconfig
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// prefixes is a flag that may be repeated: ranges of addresses, or single ones.
-type prefixes []netip.Prefix
+// CIDRs is a flag that may be repeated: ranges of addresses, or single ones.
+type CIDRs []netip.Prefix
 
-var _ pflag.Value = (*prefixes)(nil)
+var _ pflag.Value = (*CIDRs)(nil)
 
 // Set adds one or more ranges, separated by commas.
-func (p *prefixes) Set(s string) error {
+func (p *CIDRs) Set(s string) error {
 	for one := range strings.SplitSeq(s, ",") {
 		prefix, err := parsePrefix(strings.TrimSpace(one))
 		if err != nil {
@@ -42,7 +42,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 }
 
 // String returns what Set would accept.
-func (p *prefixes) String() string {
+func (p *CIDRs) String() string {
 	var all []string
 	for _, one := range *p {
 		all = append(all, one.String())
@@ -51,4 +51,4 @@ func (p *prefixes) String() string {
 }
 
 // Type is what the help calls the value.
-func (p *prefixes) Type() string { return "cidr" }
+func (p *CIDRs) Type() string { return "cidr" }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package hubconfig
 
 import (
 	"io"
@@ -13,7 +13,7 @@ import (
 )
 
 // withFile returns the flags of a hub that is run with a configuration file.
-func withFile(t *testing.T, text string, args ...string) (*flags, error) {
+func withFile(t *testing.T, text string, args ...string) (*Flags, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hub.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -21,7 +21,7 @@ func withFile(t *testing.T, text string, args ...string) (*flags, error) {
 	}
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	f := newFlags(set, nil)
+	f := Bind(set, nil)
 	if err := set.Parse(append(args, "--config="+path)); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ modules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := f.options
+	o := f.Options
 	if o.Concurrency != 7 || !o.Registry.Impersonate || o.RemoveWithin.String() != "12s" || len(o.Registry.Policy.AllowCIDRs) != 2 {
 		t.Errorf("the file was not taken in: %+v", o)
 	}
@@ -93,7 +93,7 @@ func TestConfiguration_Refused(t *testing.T) {
 			t.Errorf("%q: %v, want the file and %q", text, err, want)
 		}
 	}
-	f := newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), nil)
+	f := Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), nil)
 	f.file = filepath.Join(t.TempDir(), "none.yaml")
 	if err := f.readFile(); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("a file that is not there: %v", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package hubconfig
 
 import (
 	"errors"
@@ -20,14 +20,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// appsNamespaceHelp is the help of the flag of three commands.
-const appsNamespaceHelp = "With --impersonate-apps, the namespace of the ServiceAccounts that apps act as, which holds nothing " +
+// AppsNamespaceHelp is the help of the flag of three commands.
+const AppsNamespaceHelp = "With --impersonate-apps, the namespace of the ServiceAccounts that apps act as, which holds nothing " +
 	"else. Default: that of the hub's Secrets, with -apps"
 
-// flags are the flags of the command run. Those that are Options are bound to these.
-type flags struct {
+// Flags are the flags of the command run. Those that are Options are bound to these.
+type Flags struct {
 	connection connection
-	options    process.Options
+	Options    process.Options
 	log        logging.Options
 	format     string
 	file       string
@@ -36,12 +36,12 @@ type flags struct {
 	configuration *configurationFile
 }
 
-func newFlags(set *pflag.FlagSet, modules []registry.Module) *flags {
-	f := &flags{set: set}
-	f.options.Modules = modules
-	f.options.Registry.Metrics = ctrlmetrics.Registry
-	set.StringVar(&f.file, configFlag, "",
-		"File of kind "+configurationKind+" with flags and the configuration of modules. Default: none")
+func Bind(set *pflag.FlagSet, modules []registry.Module) *Flags {
+	f := &Flags{set: set}
+	f.Options.Modules = modules
+	f.Options.Registry.Metrics = ctrlmetrics.Registry
+	set.StringVar(&f.file, ConfigFlag, "",
+		"File of kind "+Kind+" with flags and the configuration of modules. Default: none")
 	f.connection.bind(set)
 	f.bindHub()
 	f.bindElection()
@@ -50,8 +50,8 @@ func newFlags(set *pflag.FlagSet, modules []registry.Module) *flags {
 	return f
 }
 
-func (f *flags) bindHub() {
-	o := &f.options
+func (f *Flags) bindHub() {
+	o := &f.Options
 	f.set.StringVar(&o.CredentialsNamespace, "credentials-namespace", hubv1.DefaultNamespace,
 		"The one namespace in which the hub reads Secrets")
 	f.set.IntVar(&o.Concurrency, "concurrency", process.DefaultConcurrency,
@@ -67,7 +67,7 @@ func (f *flags) bindHub() {
 	f.set.BoolVar(&o.Registry.Impersonate, "impersonate-apps", false,
 		"Let every app act on the hub as the ServiceAccount with the name of its Cluster, which need not exist, with "+
 			"the permissions that are bound to that and no others (default false)")
-	f.set.StringVar(&o.Registry.AppsNamespace, "apps-namespace", "", appsNamespaceHelp)
+	f.set.StringVar(&o.Registry.AppsNamespace, "apps-namespace", "", AppsNamespaceHelp)
 	f.set.BoolVar(&o.Registry.AllowDuplicates, "allow-duplicate-clusters", false,
 		"Run an app for each of several Clusters that lead to the same remote. Meant for benchmarks (default false)")
 	f.set.BoolVar(&o.Registry.AllowHub, "allow-hub-as-remote", false,
@@ -77,8 +77,8 @@ func (f *flags) bindHub() {
 	f.set.Lookup("replica-name").DefValue = "" // The text says it, and is the same everywhere.
 }
 
-func (f *flags) bindElection() {
-	e := &f.options.Election
+func (f *Flags) bindElection() {
+	e := &f.Options.Election
 	f.set.BoolVar(&e.Enabled, "leader-elect", inPod(),
 		"Wait for a lease before working, so that several hubs can stand by for each other. "+
 			"Default: true in a Pod, false elsewhere")
@@ -94,12 +94,12 @@ func (f *flags) bindElection() {
 		"Time between tries to get or renew the lease")
 }
 
-func (f *flags) bindPolicy() {
-	p := &f.options.Registry.Policy
-	f.set.Var((*prefixes)(&p.AllowCIDRs), "allow-cidr",
+func (f *Flags) bindPolicy() {
+	p := &f.Options.Registry.Policy
+	f.set.Var((*CIDRs)(&p.AllowCIDRs), "allow-cidr",
 		"Connect to remotes at these addresses even if they are loopback, link-local or metadata ones. "+
 			"Repeatable (default none)")
-	f.set.Var((*prefixes)(&p.DenyCIDRs), "deny-cidr",
+	f.set.Var((*CIDRs)(&p.DenyCIDRs), "deny-cidr",
 		"Never connect to remotes at these addresses; wins over --allow-cidr. Repeatable (default none)")
 	f.set.BoolVar(&p.AllowProxyURL, "allow-proxy-url", false,
 		"Accept credentials that name a proxy (default false)")
@@ -110,14 +110,14 @@ func (f *flags) bindPolicy() {
 			"Whoever is on the way can then read the token (default false)")
 }
 
-func (f *flags) bindProcess() {
-	f.set.StringVar(&f.options.MetricsAddress, "metrics-bind-address", ":8080",
+func (f *Flags) bindProcess() {
+	f.set.StringVar(&f.Options.MetricsAddress, "metrics-bind-address", ":8080",
 		"Address to serve /metrics at, or 0 for nowhere")
-	f.set.BoolVar(&f.options.Registry.AggregateMetrics, "metrics-aggregate", false,
+	f.set.BoolVar(&f.Options.Registry.AggregateMetrics, "metrics-aggregate", false,
 		"Leave the names of clusters out of the hub's own metrics, for fleets of thousands (default false)")
-	f.set.StringVar(&f.options.HealthAddress, "health-probe-bind-address", ":8081",
+	f.set.StringVar(&f.Options.HealthAddress, "health-probe-bind-address", ":8081",
 		"Address to serve /healthz and /readyz at, or 0 for nowhere. Neither depends on a remote")
-	f.set.StringVar(&f.options.DebugAddress, "debug-bind-address", serving.Nowhere,
+	f.set.StringVar(&f.Options.DebugAddress, "debug-bind-address", serving.Nowhere,
 		"Address of loopback to serve profiles (/debug/pprof), /statusz and /flagz at, such as 127.0.0.1:6060, "+
 			"or 0 for nowhere. kubectl port-forward reaches it")
 	f.set.StringVar(&f.log.Level, "log-level", "info", "How much to log: debug, info or error")
@@ -125,15 +125,15 @@ func (f *flags) bindProcess() {
 		"json, console, or auto: console on a terminal and json elsewhere")
 }
 
-// complete checks the flags and returns the options of the hub, which logs to w.
-func (f *flags) complete(w io.Writer) (process.Options, error) {
+// Complete checks the flags and returns the options of the hub, which logs to w.
+func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	if err := f.readFile(); err != nil {
 		return process.Options{}, err
 	}
 	if err := f.check(); err != nil {
 		return process.Options{}, err
 	}
-	o := f.options
+	o := f.Options
 	o.Flags = f.values
 	var err error
 	f.log.Format = logging.Format(f.format)
@@ -148,18 +148,18 @@ func (f *flags) complete(w io.Writer) (process.Options, error) {
 }
 
 // values are those of all flags, for /flagz.
-func (f *flags) values() map[string]string {
+func (f *Flags) values() map[string]string {
 	all := map[string]string{}
 	f.set.VisitAll(func(flag *pflag.Flag) { all[flag.Name] = flag.Value.String() })
 	return all
 }
 
 // readFile takes in what the configuration file says, as parseFile does.
-func (f *flags) readFile() error {
+func (f *Flags) readFile() error {
 	if f.file == "" {
 		return nil
 	}
-	text, err := readConfiguration(f.file)
+	text, err := ReadText(f.file)
 	if err != nil {
 		return err
 	}
@@ -167,20 +167,20 @@ func (f *flags) readFile() error {
 }
 
 // parseFile takes in the text of the configuration file. The method check reports what is wrong with it.
-func (f *flags) parseFile(text []byte) error {
+func (f *Flags) parseFile(text []byte) error {
 	c, err := parseConfiguration(f.file, text)
 	if err != nil {
 		return err
 	}
 	c.setFlags(f.set)
-	f.configuration, f.options.Registry.ModuleConfigs = c, c.Modules
+	f.configuration, f.Options.Registry.ModuleConfigs = c, c.Modules
 	return nil
 }
 
-// readFor returns the flags of a hub with these modules and a configuration file, whose values for the flags named in
+// ReadFile returns the flags of a hub with these modules and a configuration file, whose values for the flags named in
 // without are ignored. unused are the names that were ignored. An empty path means no file.
-func readFor(path string, modules []registry.Module, without []string) (f *flags, unused []string, err error) {
-	f = newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
+func ReadFile(path string, modules []registry.Module, without []string) (f *Flags, unused []string, err error) {
+	f = Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
 	f.file = path
 	for _, name := range without {
 		f.set.Lookup(name).Changed = true // setFlags leaves it as it is
@@ -200,8 +200,8 @@ func readFor(path string, modules []registry.Module, without []string) (f *flags
 	return f, unused, f.check()
 }
 
-// report returns an error about the values of flags, with the lines of those in the configuration file.
-func (f *flags) report(err error) error {
+// Report returns an error about the values of flags, with the lines of those in the configuration file.
+func (f *Flags) Report(err error) error {
 	if f.configuration == nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (f *flags) report(err error) error {
 }
 
 // checkLog checks the flags of the log.
-func (f *flags) checkLog() error {
+func (f *Flags) checkLog() error {
 	_, level := logging.New(io.Discard, logging.Options{Level: f.log.Level})
 	_, format := logging.New(io.Discard, logging.Options{Format: logging.Format(f.format)})
 	if level != nil {
@@ -222,12 +222,12 @@ func (f *flags) checkLog() error {
 }
 
 // check checks the values of the flags and, if there is a file, everything in it.
-func (f *flags) check() error {
+func (f *Flags) check() error {
 	err := f.validate()
 	if f.configuration != nil {
-		err = errors.Join(err, f.checkLog(), process.ValidateModules(f.options.Modules, f.options.Registry.ModuleConfigs))
+		err = errors.Join(err, f.checkLog(), process.ValidateModules(f.Options.Modules, f.Options.Registry.ModuleConfigs))
 	}
-	return f.report(err)
+	return f.Report(err)
 }
 
 func hostname() string {
@@ -238,22 +238,22 @@ func hostname() string {
 	return name
 }
 
-// parseArgs returns the flags of the command run with these arguments.
-func parseArgs(args []string, modules []registry.Module) (*flags, error) {
-	f := newFlags(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
+// Parse returns the flags of the command run with these arguments.
+func Parse(args []string, modules []registry.Module) (*Flags, error) {
+	f := Bind(pflag.NewFlagSet("run", pflag.ContinueOnError), modules)
 	return f, f.set.Parse(args)
 }
 
-// value returns the value of a flag.
-func (f *flags) value(name string) string { return f.set.Lookup(name).Value.String() }
+// Value returns the value of a flag.
+func (f *Flags) Value(name string) string { return f.set.Lookup(name).Value.String() }
 
-// inFile reports whether the configuration file has a valid value for a flag.
-func (f *flags) inFile(name string) bool {
+// InFile reports whether the configuration file has a valid value for a flag.
+func (f *Flags) InFile(name string) bool {
 	return f.configuration != nil && f.configuration.flags[name]
 }
 
-// at returns an error about a flag in the configuration file, with its line.
-func (f *flags) at(name string, err error) error { return f.configuration.file.At("flags."+name, err) }
+// At returns an error about a flag in the configuration file, with its line.
+func (f *Flags) At(name string, err error) error { return f.configuration.file.At("flags."+name, err) }
 
-// logLevel returns how much to log.
-func (f *flags) logLevel() string { return f.log.Level }
+// LogLevel returns how much to log.
+func (f *Flags) LogLevel() string { return f.log.Level }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package hubconfig
 
 import (
 	"net/netip"
@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func parse(t *testing.T, args ...string) (*flags, error) {
+func parse(t *testing.T, args ...string) (*Flags, error) {
 	t.Helper()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	f := newFlags(set, nil)
+	f := Bind(set, nil)
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -95,10 +95,10 @@ func TestFlags_Policy(t *testing.T) {
 	want := []netip.Prefix{
 		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("fd00::/8"),
 	}
-	if diff := cmp.Diff(want, f.options.Registry.Policy.AllowCIDRs, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+	if diff := cmp.Diff(want, f.Options.Registry.Policy.AllowCIDRs, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("--allow-cidr (-want +got):\n%s", diff)
 	}
-	if got := f.options.Registry.Policy.DenyCIDRs; len(got) != 1 || got[0] != netip.MustParsePrefix("10.9.0.0/16") {
+	if got := f.Options.Registry.Policy.DenyCIDRs; len(got) != 1 || got[0] != netip.MustParsePrefix("10.9.0.0/16") {
 		t.Errorf("--deny-cidr: got %v", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestFlags_Policy(t *testing.T) {
 func TestFlags_EveryDefaultIsStated(t *testing.T) {
 	t.Parallel()
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	newFlags(set, nil)
+	Bind(set, nil)
 	for line := range strings.Lines(set.FlagUsages()) {
 		if !strings.Contains(line, "efault") {
 			t.Errorf("no default: %s", line)
@@ -122,7 +122,7 @@ func TestFlags_Defaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := f.options
+	o := f.Options
 	for name, right := range map[string]bool{
 		"credentials namespace": o.CredentialsNamespace == "clusterfx-system",
 		"addresses":             o.MetricsAddress == ":8080" && o.HealthAddress == ":8081",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package hubconfig
 
 import (
 	"cmp"
@@ -25,16 +25,16 @@ import (
 var replicaName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
 // validate reports everything that is wrong with the values of the flags, each with its flag.
-func (f *flags) validate() error {
-	o := f.options
+func (f *Flags) validate() error {
+	o := f.Options
 	return errors.Join(
 		checkName("credentials-namespace", o.CredentialsNamespace, validation.IsDNS1123Label),
-		checkAppsNamespace(o.Registry.Impersonate, o.Registry.AppsNamespace, o.CredentialsNamespace, o.Election.Namespace),
+		CheckAppsNamespace(o.Registry.Impersonate, o.Registry.AppsNamespace, o.CredentialsNamespace, o.Election.Namespace),
 		checkAtLeastOne("concurrency", o.Concurrency),
 		checkAtLeastOne("max-concurrent-starts", o.Registry.Limits.Starts),
 		checkAtLeastOne("max-objects-per-cluster", o.Registry.Limits.MaxObjects),
 		checkAtLeastOne("max-cache-bytes-per-cluster", o.Registry.Limits.MaxCacheBytes),
-		checkPositive("remove-timeout", o.RemoveWithin),
+		CheckPositive("remove-timeout", o.RemoveWithin),
 		checkReplica(o.Registry.Replica),
 		checkAddress("metrics-bind-address", o.MetricsAddress),
 		checkAddress("health-probe-bind-address", o.HealthAddress),
@@ -50,7 +50,7 @@ func checkElection(e process.Election) error {
 	if e.Namespace != "" {
 		errs = append(errs, checkName("leader-elect-namespace", e.Namespace, validation.IsDNS1123Label))
 	}
-	errs = append(errs, checkPositive("leader-elect-retry-period", e.RetryPeriod))
+	errs = append(errs, CheckPositive("leader-elect-retry-period", e.RetryPeriod))
 	if longest := float64(e.RetryPeriod) * leaderelection.JitterFactor; float64(e.RenewDeadline) <= longest {
 		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline=%s leaves no time for a second try: "+
 			"use more than %g times --leader-elect-retry-period=%s", e.RenewDeadline, leaderelection.JitterFactor, e.RetryPeriod))
@@ -69,9 +69,9 @@ func checkName(flag, value string, problems func(string) []string) error {
 	return nil
 }
 
-// checkAppsNamespace reports a namespace of ServiceAccounts to impersonate that cannot be one, or holds something else.
+// CheckAppsNamespace reports a namespace of ServiceAccounts to impersonate that cannot be one, or holds something else.
 // The namespace of the lease is "" if it is that of the credentials.
-func checkAppsNamespace(impersonate bool, namespace, credentials, lease string) error {
+func CheckAppsNamespace(impersonate bool, namespace, credentials, lease string) error {
 	if !impersonate {
 		return nil
 	}
@@ -89,7 +89,7 @@ func checkAtLeastOne(flag string, value int) error {
 	return nil
 }
 
-func checkPositive(flag string, value time.Duration) error {
+func CheckPositive(flag string, value time.Duration) error {
 	if value <= 0 {
 		return fmt.Errorf("--%s=%s: use a time above zero", flag, value)
 	}
