@@ -91,7 +91,7 @@ generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.m
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
 	$(TOOL) crd-ref-docs --config tools/apidocs/config.yaml --templates-dir tools/apidocs --renderer markdown \
 		--source-path api/v1alpha1 --output-path docs/api.md --log-level ERROR
-	go test ./cmd/hub/app -count 1 -run '^TestDocs_AreFresh$$' -update
+	go test ./cmd/hub/internal/command -count 1 -run '^TestDocs_AreFresh$$' -update
 	cp config/crd/clusterfx.dev_*.yaml config/prometheus/rules.yaml config/prometheus/service_monitor.yaml config/chart/files/
 
 fmt: ## Format the code (gofumpt, goimports).

@@ -9,6 +9,7 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
 	"github.com/clusterfx/clusterfx/registry"
 )
@@ -25,9 +26,9 @@ func Main(modules ...registry.Module) int {
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	ctx, signals, stop := signals.Notify(context.Background())
 	defer stop()
-	return execute(ctx, program{
-		args: os.Args, stdout: os.Stdout, stderr: os.Stderr, modules: modules, isHub: registry.LimitClientMetrics(),
-		signals: signals,
-		stock:   isStock(debug.ReadBuildInfo()),
+	return command.Execute(ctx, command.Program{
+		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: registry.LimitClientMetrics(),
+		Signals: signals,
+		Stock:   command.IsStock(debug.ReadBuildInfo()),
 	})
 }

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+const checkExample = `  # The hub's installation
+  %s check
+
+  # A registered remote, with the credentials that the hub has for it
+  %s check edge-eu-1
+
+  # A Secret, before it is registered
+  %s check secret/edge-eu-1
+
+  # A context of a kubeconfig, before its cluster is registered
+  %s check --cluster-context edge-eu-1-admin`
+
+// checkFlags are the flags of the command check.
+type checkFlags struct {
+	remote  access.RemoteFlags
+	policy  kubeconfig.Policy
+	lease   string
+	format  output.Format
+	session *session
+}
+
+func newCheck(p Program) *cobra.Command {
+	f := &checkFlags{}
+	cmd := &cobra.Command{
+		Use:   "check [NAME | secret/NAME]",
+		Short: "Look for what is wrong with a remote, a Secret, a context or the installation",
+		Long: "Look for what is wrong, and say what to do: with a registered remote, with a Secret in the credentials\n" +
+			"namespace, with a context of a kubeconfig, or, without any of them, with the hub's installation. One line\n" +
+			"for each question: address, TLS, credentials and their end, authentication, rights, version, clock,\n" +
+			"identity. Nothing is changed.\n\n" +
+			"The network is that of this machine. What the hub itself sees is in the conditions of the Cluster.\n\n" +
+			connectionHelp + "\n\n" + exitCodesWaiting,
+		Example: p.example(checkExample),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.completePolicy(cmd.Flags())
+			return f.run(cmd.Context(), args)
+		},
+	}
+	set := cmd.Flags()
+	f.remote.Bind(set)
+	set.Var((*hubconfig.CIDRs)(&f.policy.AllowCIDRs), "allow-cidr", "As the hub's flag of the same name. Repeatable (default none)")
+	set.Var((*hubconfig.CIDRs)(&f.policy.DenyCIDRs), "deny-cidr", "As the hub's flag of the same name. Repeatable (default none)")
+	set.BoolVar(&f.policy.AllowProxyURL, "allow-proxy-url", false, "As the hub's flag of the same name (default false)")
+	set.BoolVar(&f.policy.AllowInsecureTLS, "insecure-kubeconfig-tls", false, "As the hub's flag of the same name (default false)")
+	set.StringVar(&f.lease, "leader-elect-id", roles.Lease, "Name of the hub's lease")
+	f.format.Bind(set, "json or yaml. Default: a line for each question")
+	f.session = p.newSession(cmd)
+	f.session.hub.BindNamespace(set)
+	f.session.bind(set)
+	f.session.introduce(&f.remote)
+	cmd.ValidArgsFunction = f.session.completeClusters(false)
+	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return f.remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+// completePolicy takes what the flags of the hub allow from the kubeconfig, but for the flags that were given.
+func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
+	hub := f.session.hub.Policy()
+	if !set.Changed("allow-cidr") {
+		f.policy.AllowCIDRs = hub.AllowCIDRs
+	}
+	if !set.Changed("deny-cidr") {
+		f.policy.DenyCIDRs = hub.DenyCIDRs
+	}
+	if !set.Changed("allow-proxy-url") {
+		f.policy.AllowProxyURL = hub.AllowProxyURL
+	}
+	if !set.Changed("insecure-kubeconfig-tls") {
+		f.policy.AllowInsecureTLS = hub.AllowInsecureTLS
+	}
+}
+
+func (f *checkFlags) run(ctx context.Context, args []string) error {
+	switch f.format.String() {
+	case output.Table, output.JSON, output.YAML:
+	default:
+		return fmt.Errorf("--output=%q: use json or yaml", f.format.String())
+	}
+	if len(args) > 0 && f.remote.Given() {
+		return errors.New("one thing is checked at a time: NAME, secret/NAME, or --cluster-context")
+	}
+	report, err := f.report(ctx, args)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Canceled
+	}
+	if err := f.print(report); err != nil {
+		return err
+	}
+	if report.Failed() {
+		return process.ExitError(statusNotWell)
+	}
+	return nil
+}
+
+func (f *checkFlags) report(ctx context.Context, args []string) (diagnose.Report, error) {
+	if f.remote.Given() {
+		return f.context(ctx)
+	}
+	name, isSecret := secretIn(args)
+	if !isSecret && len(args) > 0 {
+		var err error
+		if name, err = oneCluster(args); err != nil {
+			return nil, err
+		}
+	}
+	hub, err := f.session.hub.Hub()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case name == "":
+		return diagnose.Installation{Hub: hub, Namespace: f.session.hub.Namespace, Lease: f.lease}.Check(ctx), nil
+	case isSecret:
+		cluster, err := clusterOf(ctx, hub, name)
+		if err != nil {
+			return nil, err
+		}
+		return f.secret(ctx, hub, name, cluster)
+	}
+	var cluster hubv1.Cluster
+	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
+		return nil, hub.Explain(err)
+	}
+	return f.secret(ctx, hub, cluster.Spec.KubeconfigSecretRef.Name, &cluster)
+}
+
+// secretIn returns the name of the Secret in the arguments secret/NAME or secret NAME.
+func secretIn(args []string) (string, bool) {
+	if len(args) == 2 && args[0] == "secret" {
+		return args[1], true
+	}
+	name, ok := strings.CutPrefix(strings.Join(args, " "), "secret/")
+	return name, ok && len(args) == 1
+}
+
+// context checks a context of a kubeconfig, as an administrator who is about to register its cluster.
+func (f *checkFlags) context(ctx context.Context) (diagnose.Report, error) {
+	remote, err := f.remote.Remote()
+	if err != nil {
+		return nil, err
+	}
+	entry, _, err := f.remote.Raw()
+	if err != nil {
+		return nil, err
+	}
+	t := diagnose.Target{
+		Cluster: remote, Policy: f.policy, Kind: "those of the context",
+		Renewal: "log in again, or use a context with other credentials",
+		Endpoint: kubeconfig.Endpoint{
+			Server: entry.Server, TLSServerName: entry.TLSServerName, ProxyURL: entry.ProxyURL, Insecure: entry.InsecureSkipTLSVerify,
+		},
+		Rights: append(f.needs(nil), diagnose.Needs{By: "register", Rules: enroll.Rules()}),
+	}
+	config := rest.CopyConfig(remote.Config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, fmt.Errorf("read the files that the kubeconfig names: %w", err)
+	}
+	t.Endpoint.CAData = config.CAData
+	if hub, err := f.session.hub.Hub(); err == nil { // that there is no hub yet is no problem
+		_, _ = f.known(ctx, hub, &t, "")
+	}
+	return diagnose.Remote(ctx, t), nil
+}
+
+// clusterOf returns the Cluster that names a Secret, or nil if there is none.
+func clusterOf(ctx context.Context, hub *access.Cluster, secret string) (*hubv1.Cluster, error) {
+	var list hubv1.ClusterList
+	if err := hub.List(ctx, &list); err != nil {
+		return nil, hub.Explain(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.KubeconfigSecretRef.Name == secret {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// secret checks a Secret, with what the Cluster that names it adds, if there is one.
+func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name string, cluster *hubv1.Cluster) (diagnose.Report, error) {
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: f.session.hub.Namespace, Name: name}
+	err := hub.Get(ctx, key, &secret)
+	if apierrors.IsNotFound(err) {
+		return diagnose.NoSecret(key), nil
+	}
+	if err != nil {
+		return nil, hub.Explain(err)
+	}
+	t := diagnose.Target{Policy: f.policy, Rights: f.needs(cluster), Renewal: "put new ones into Secret " + key.String()}
+	options := kubeconfig.Options{}
+	own := ""
+	if cluster != nil {
+		spec := cluster.Spec
+		options = kubeconfig.Options{
+			Key: spec.KubeconfigSecretRef.Key, Context: spec.KubeconfigSecretRef.Context,
+			Server: spec.Server, TLSServerName: spec.TLSServerName, ProxyURL: spec.ProxyURL,
+		}
+		own, t.Known = cluster.Name, cluster.Annotations[hubv1.AnnotationID]
+	}
+	hubID, err := f.known(ctx, hub, &t, own)
+	if err != nil {
+		return nil, err
+	}
+	if own != "" && enroll.MadeByRegister(&secret, hubID, own) {
+		t.Renewal = fmt.Sprintf("renew them with %s rotate %s --cluster-context CONTEXT, or %s", f.session.program.name(), own, t.Renewal)
+	}
+	connection, err := kubeconfig.Parse(secret.Data, options, f.policy)
+	if err != nil {
+		return t.Refused(err, func(p kubeconfig.Policy) error {
+			_, err := kubeconfig.Parse(secret.Data, options, p)
+			return err
+		}), nil
+	}
+	transport, err := kubeconfig.NewTransport(connection, f.policy)
+	if err != nil {
+		return t.Refused(err, nil), nil
+	}
+	defer transport.Close()
+	t.Endpoint, t.Kind, t.Expires = connection.Endpoint, string(connection.Credential.Type()), connection.Credential.Expires()
+	config := kubeconfig.RESTConfig(connection.Endpoint, transport)
+	config.UserAgent = f.session.hub.UserAgent
+	if t.Cluster, err = access.NewRemote("the remote", config, connection.Credential); err != nil {
+		return nil, err
+	}
+	return diagnose.Remote(ctx, t), nil
+}
+
+// known fills in which clusters the hub knows by which names, but for the one that is looked at, and returns the identity
+// of the hub's cluster.
+func (f *checkFlags) known(ctx context.Context, hub *access.Cluster, t *diagnose.Target, own string) (string, error) {
+	var list hubv1.ClusterList
+	if err := hub.List(ctx, &list); err != nil {
+		return "", hub.Explain(err)
+	}
+	t.Others = map[string][]string{}
+	for _, c := range list.Items {
+		if id := c.Annotations[hubv1.AnnotationID]; id != "" && c.Name != own {
+			t.Others[id] = append(t.Others[id], c.Name)
+		}
+	}
+	id, err := hub.ID(ctx)
+	t.HubID = id
+	if own != "" && listed(list.Items, own, hubv1.AnnotationAllowHub) == hubv1.AnnotationAllowHubValue {
+		t.HubID = ""
+	}
+	return id, err
+}
+
+func listed(clusters []hubv1.Cluster, name, annotation string) string {
+	for _, c := range clusters {
+		if c.Name == name {
+			return c.Annotations[annotation]
+		}
+	}
+	return ""
+}
+
+// needs returns the rights that the hub and its modules need in a remote; of the modules that a Cluster selects, if there
+// is one.
+func (f *checkFlags) needs(cluster *hubv1.Cluster) []diagnose.Needs {
+	modules := f.session.program.Modules
+	if cluster != nil {
+		modules = registry.Selected(modules, cluster.Labels, cluster.Spec.Modules)
+	}
+	all := []diagnose.Needs{{By: "the hub", Rules: registry.RemoteRules()}}
+	for _, m := range modules {
+		if len(m.Rules()) > 0 {
+			all = append(all, diagnose.Needs{By: "module " + m.Name(), Rules: m.Rules()})
+		}
+	}
+	return all
+}
+
+// print prints the report.
+func (f *checkFlags) print(report diagnose.Report) error {
+	t := f.session.terminal
+	switch f.format.String() {
+	case output.JSON:
+		data, err := json.MarshalIndent(report, "", "  ")
+		return errors.Join(err, t.Print("%s", data))
+	case output.YAML:
+		data, err := yaml.Marshal(report)
+		return errors.Join(err, t.Print("%s", strings.TrimSpace(string(data))))
+	}
+	for _, finding := range report {
+		line := fmt.Sprintf("%-15s %s", finding.Check, access.WithAdvice(finding.Text, finding.Advice))
+		if err := t.Print("%s", t.Marked(markOf(finding.Level), line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func markOf(level diagnose.Level) terminal.Mark {
+	switch level {
+	case diagnose.OK:
+		return terminal.OK()
+	case diagnose.Warning:
+		return terminal.Warning()
+	}
+	return terminal.Failure()
+}

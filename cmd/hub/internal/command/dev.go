@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !nodev
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/dev"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
+)
+
+// newDev returns the command dev, which runs this hub among clusters of its own. A program that is built
+// with the tag nodev, as images are, has neither the command nor what it needs: the fleet, and kind.
+func newDev(p Program) []*cobra.Command {
+	return []*cobra.Command{dev.Command(dev.Program{
+		Name: p.name(), Hub: p.prepareDev, Modules: p.Modules, Grant: p.grantDev, Stdout: p.Stdout, Stderr: p.Stderr,
+	})}
+}
+
+// devHasSaid reports whether the command dev has ended with an error that it has printed.
+func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
+
+// grantDev gives an account the permissions of the hub that prepareDev prepares.
+func (p Program) grantDev(ctx context.Context, admin client.Client, account rbacv1.Subject) error {
+	hub := roles.Hub{Namespace: hubv1.DefaultNamespace, Lease: roles.Lease}
+	return hub.Grant(ctx, admin, p.Modules, account)
+}
+
+// devOwn are the flags that dev sets by itself: where the hub is, what it serves, and as whom it acts.
+func devOwn() []string {
+	return []string{
+		"kubeconfig", "context", "credentials-namespace", "replica-name", "leader-elect", "leader-elect-namespace", "leader-elect-id",
+		"impersonate-apps", "apps-namespace", "metrics-bind-address", "health-probe-bind-address", "debug-bind-address", "log-format",
+	}
+}
+
+// prepareDev prepares a hub for remotes on this machine, with a configuration file if there is one. It serves nothing, so
+// that it never lacks a port.
+func (p Program) prepareDev(w io.Writer, file string) (dev.Hub, error) {
+	f, unused, err := hubconfig.ReadFile(file, p.Modules, devOwn())
+	if err != nil {
+		return dev.Hub{}, err
+	}
+	log, err := logging.New(w, logging.Options{Level: f.LogLevel()})
+	if err != nil {
+		return dev.Hub{}, err
+	}
+	logging.Route(log)
+	o := f.Options
+	o.Log = log
+	o.MetricsAddress, o.HealthAddress, o.DebugAddress = serving.Nowhere, serving.Nowhere, serving.Nowhere
+	o.Election.Enabled = false
+	o.Registry.Replica = "dev"
+	loopback := netip.MustParsePrefix("127.0.0.0/8")
+	o.Registry.Policy.AllowCIDRs = append(o.Registry.Policy.AllowCIDRs, loopback)
+	for _, denied := range o.Registry.Policy.DenyCIDRs {
+		if denied.Overlaps(loopback) {
+			return dev.Hub{}, f.Report(fmt.Errorf("--deny-cidr=%s denies addresses of this machine, where all remotes of dev are: "+
+				"leave it out of the file for dev", denied))
+		}
+	}
+	return dev.Hub{Policy: o.Registry.Policy, Unused: unused, Run: func(ctx context.Context, config *rest.Config) error {
+		o.Config = config
+		return process.Run(ctx, o)
+	}}, nil
+}

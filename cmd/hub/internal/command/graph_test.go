@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+type absent struct{}
+
+func needsAbsent(*absent) {}
+
+func needsNamed(struct {
+	fx.In
+	Value *absent `name:"main"`
+},
+) {
+}
+
+func makesAbsent() *absent { return nil }
+
+func makesItToo() *absent { return nil }
+
+func makesNothing(*absent) *strings.Builder { return nil }
+
+// The check of the graphs names what is missing, who needs it, where, and in which module.
+func TestGraph_Validate(t *testing.T) {
+	for name, test := range map[string]struct {
+		module registry.ModuleOptions
+		status int
+		want   string
+	}{
+		"complete": {
+			registry.ModuleOptions{Remote: fx.Invoke(func(registry.Remote) {})},
+			0,
+			`^the hub and its modules are complete: mine\n$`,
+		},
+		"the app of a remote": {
+			registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)},
+			statusNotWell,
+			`^error: the app of a remote: nobody provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n` +
+				`  in         \S+graph_test\.go:\d+\n  module     mine\nProvide it in the same part`,
+		},
+		"the hub": {
+			registry.ModuleOptions{Hub: fx.Options(fx.Provide(fx.Annotate(makesNothing)), fx.Invoke(func(*strings.Builder) {}))},
+			statusNotWell,
+			`^error: the hub: nobody provides \*command\.absent\n  needed by  \S*command\.makesNothing\S*.*\n` +
+				`  in         .*graph_test\.go:\d+.*\n  module     mine\n`,
+		},
+		"a name in the app of a remote": {
+			registry.ModuleOptions{Remote: fx.Options(fx.Provide(makesAbsent), fx.Invoke(needsNamed))},
+			statusNotWell,
+			`nobody provides \*command\.absent\[name=main\]\n  needed by  \S+/command\.needsNamed\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+		},
+		"what is invoked in the hub": {
+			registry.ModuleOptions{Hub: fx.Invoke(needsAbsent)},
+			statusNotWell,
+			`^error: the hub: nobody provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+		},
+		"the hub has it twice": {
+			registry.ModuleOptions{Hub: fx.Provide(makesAbsent, makesItToo)},
+			statusNotWell,
+			`^error: take in the options of the hub: module mine: (?s:.*)makesItToo \(\S+graph_test\.go:\d+\): ` +
+				`cannot provide \*command\.absent from \[0\]: already provided by \S+makesAbsent \(\S+graph_test\.go:\d+\)`,
+		},
+		"the app has it twice": {
+			registry.ModuleOptions{Remote: fx.Provide(makesAbsent, makesItToo)},
+			statusNotWell,
+			`^error: the app of a remote: check the modules: module "mine": (?s:.*)already provided by \S+makesAbsent \(\S+graph_test\.go:\d+\)`,
+		},
+		"no function": {
+			registry.ModuleOptions{Remote: fx.Invoke(3)},
+			statusNotWell,
+			`^error: the app of a remote: check the modules: module "mine": can't invoke non-function 3`,
+		},
+		"shared": {
+			registry.ModuleOptions{
+				Hub:    fx.Options(fx.Provide(func() *absent { return nil }), registry.Share[*absent]()),
+				Remote: fx.Invoke(needsAbsent),
+			}, 0, `^the hub and its modules are complete`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			status := Execute(t.Context(), Program{
+				Args: []string{"hub", "graph", "--validate"}, Stdout: &out, Stderr: &out,
+				Modules: []registry.Module{registry.NewModule("mine", test.module)},
+			})
+			if status != test.status || !regexp.MustCompile(test.want).MatchString(out.String()) {
+				t.Errorf("the exit status is %d, and it says:\n%s", status, out.String())
+			}
+		})
+	}
+}
+
+// A module that needs what another one makes is not complete: it may be alone in an app.
+func TestGraph_ValidateEachModuleAlone(t *testing.T) {
+	var out bytes.Buffer
+	status := Execute(t.Context(), Program{
+		Args: []string{"hub", "graph", "--validate"}, Stdout: &out, Stderr: &out,
+		Modules: []registry.Module{
+			registry.NewModule("maker", registry.ModuleOptions{Remote: fx.Provide(makesAbsent)}),
+			registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)}),
+		},
+	})
+	want := regexp.MustCompile(`nobody provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     user\n`)
+	if status != statusNotWell || !want.MatchString(out.String()) {
+		t.Errorf("the exit status is %d, and it says:\n%s", status, out.String())
+	}
+}

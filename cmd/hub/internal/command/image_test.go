@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/modules"
+)
+
+// The program of the stock hub is known by what it was built from. Examples of this repository, hubs in other modules and
+// programs that do not say are other hubs.
+func TestIsStock(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"github.com/clusterfx/clusterfx/cmd/hub":           true,
+		"github.com/clusterfx/clusterfx/examples/podcount": false,
+		"github.com/clusterfx/clusterfx/cmd/hub.test":      false,
+		"command-line-arguments":                           false,
+	} {
+		info := &debug.BuildInfo{Path: path, Main: debug.Module{Path: "github.com/clusterfx/clusterfx"}}
+		if got := IsStock(info, true); got != want {
+			t.Errorf("%s is the stock hub: %t", path, got)
+		}
+	}
+	other := &debug.BuildInfo{Path: "github.com/clusterfx/clusterfx/cmd/hub", Main: debug.Module{Path: "example.com/mine"}}
+	if IsStock(other, true) || IsStock(nil, false) {
+		t.Error("a program of another module, or of none, is the stock hub")
+	}
+}
+
+// A hub of one's own is not installed with the image of the stock hub, which lacks its modules.
+func TestInstall_ImageOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	run := func(stock bool, args ...string) (int, string) {
+		var out bytes.Buffer
+		code := Execute(t.Context(), Program{
+			Args: append([]string{"quota-hub", "install", "--export"}, args...), Stdout: &out, Stderr: &out, Modules: modules.All(), Stock: stock,
+		})
+		return code, out.String()
+	}
+	if code, out := run(false); code != 1 || strings.Contains(out, "kind:") ||
+		!strings.Contains(out, "Error: quota-hub is not the stock hub, and no image is known that has its modules (inventory): build one, and name it with --image") {
+		t.Errorf("without --image: %d, %.300s", code, out)
+	}
+	if code, out := run(false, "--image=example.com/quota-hub:v1"); code != 0 || !strings.Contains(out, "image: example.com/quota-hub:v1") {
+		t.Errorf("with --image: %d, %.300s", code, out)
+	}
+	if code, out := run(true); code != 0 || !strings.Contains(out, "image: "+stockImage+":") {
+		t.Errorf("the stock hub: %d, %.300s", code, out)
+	}
+}
+
+// The stock hub takes the place of a hub with another image only if it is asked for by name.
+func TestInstall_OtherHub(t *testing.T) {
+	cluster := fleettest.Cluster(t, "other-hub")
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, cluster.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cluster.Config(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(stock bool, args ...string) (int, string) {
+		var out bytes.Buffer
+		args = append([]string{"hub", "install", "--kubeconfig=" + kubeconfig, "--yes", "--wait=false"}, args...)
+		code := Execute(t.Context(), Program{Args: args, Stdout: &out, Stderr: &out, Modules: modules.All(), Stock: stock})
+		return code, out.String()
+	}
+	expect := func(want string) {
+		t.Helper()
+		installed, err := install.Find(t.Context(), c, hubv1.DefaultNamespace)
+		if err != nil || installed.Image != want {
+			t.Errorf("the image is %s, %v; want %s", installed.Image, err, want)
+		}
+	}
+	const own = "localhost:5000/quota-hub:v1"
+	if code, out := run(false, "--image="+own); code != 0 {
+		t.Fatalf("a hub of one's own: %d, %s", code, out)
+	}
+	for _, mode := range []string{"none", "server"} {
+		code, out := run(true, "--dry-run="+mode)
+		for _, want := range []string{"the installed hub runs another image than the stock one: Deployment clusterfx-system/clusterfx-hub runs the image " + own, "run the command install of the program in that image", "--image=" + stockImage} {
+			if code != 1 || !strings.Contains(out, want) {
+				t.Errorf("the stock hub, --dry-run=%s: %d, no %q in %s", mode, code, want, out)
+			}
+		}
+	}
+	expect(own)
+	if code, out := run(true, "--image="+stockImage+":v1"); code != 0 {
+		t.Errorf("the stock hub, asked for by name: %d, %s", code, out)
+	}
+	expect(stockImage + ":v1")
+	if code, out := run(true); code != 0 {
+		t.Errorf("the stock hub over another version of it: %d, %s", code, out)
+	}
+	expect(stockImage + ":latest")
+}
+
+func TestRepositoryOf(t *testing.T) {
+	t.Parallel()
+	for image, want := range map[string]string{
+		stockImage: stockImage, stockImage + ":v1": stockImage, stockImage + ":v1@sha256:00": stockImage, stockImage + "@sha256:00": stockImage,
+		"localhost:5000/hub": "localhost:5000/hub", "localhost:5000/hub:v1": "localhost:5000/hub",
+	} {
+		if got := repositoryOf(image); got != want {
+			t.Errorf("%s is of %s", image, got)
+		}
+	}
+}

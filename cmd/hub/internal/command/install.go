@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
+)
+
+const installExample = `  # Into the cluster of the current context
+  %s install
+
+  # The same with kubectl, which shows what would change first
+  %s install --export | kubectl diff --server-side -f -
+  %s install --export | kubectl apply --server-side -f -
+
+  # With flags and the configuration of modules in a file
+  %s install --config hub.yaml
+
+  # A hub of your own, in a namespace of your own
+  %s install --namespace fleet --image registry.example.com/my-hub:v1`
+
+// installFlags are the flags of the command install.
+type installFlags struct {
+	options install.Options
+	apply   install.ApplyOptions
+	export  bool
+	yes     bool
+	dry     string
+	wait    bool
+	timeout time.Duration
+	// config is the path of the configuration file, and named is true if a flag names the image.
+	config string
+	named  bool
+}
+
+func newInstall(p Program) *cobra.Command {
+	var f installFlags
+	var s *session
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Install this hub into its cluster, or print the manifests",
+		Long: "Install this hub: its CRD, namespace, roles with the rights of the modules in it, Deployment,\n" +
+			"PodDisruptionBudget, Service and NetworkPolicy. Everything is applied on the server's side, so that the same\n" +
+			"command upgrades, too. --export prints the manifests instead and asks no cluster. A dry run of the server\n" +
+			"needs the namespace, which is all that it would not find.\n\n" +
+			"It waits until the Pods of the hub are ready, and says what keeps them from being so.\n\n" +
+			"--config checks a configuration file as config validate does, with the modules of this program, and installs it in\n" +
+			"the ConfigMap " + install.ConfigMapName + ". Another file replaces the Pods. Without --config an installed hub keeps the file\n" +
+			"that it has, after the same check; a file with nothing but apiVersion and kind takes it back. --export and\n" +
+			"--dry-run=client ask no cluster and so know no such file: name it again.\n\n" +
+			"Before it asks, it names arguments of the installed hub that are lost, such as those that were added to the\n" +
+			"Deployment by hand, and says how to keep them.\n\n" +
+			"A hub with modules of your own needs --image: the stock hub's image does not have them. The stock hub does not\n" +
+			"take the place of a hub with another image unless --image names an image.\n\n" +
+			connectionHelp + "\n\n" + exitCodesWaiting,
+		Example: p.example(installExample),
+		Args:    arguments.None,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), s) },
+	}
+	f.bind(cmd)
+	s = p.newSession(cmd)
+	s.bind(cmd.Flags())
+	return cmd
+}
+
+func (f *installFlags) bind(cmd *cobra.Command) {
+	set := cmd.Flags()
+	set.BoolVar(&f.export, "export", false, "Print the manifests and do nothing else (default false)")
+	set.StringVarP(&f.options.Namespace, "namespace", "n", hubv1.DefaultNamespace,
+		"The namespace of the hub, which is its credentials namespace, too")
+	set.StringVar(&f.config, hubconfig.ConfigFlag, "",
+		"File of kind "+hubconfig.Kind+" for the hub, as run --config reads it. Default: the one that is installed, if there is one")
+	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release; a hub of your own has none")
+	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
+	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
+	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
+	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own; what they have set is lost, such as arguments of the Deployment (default false)")
+	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
+	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
+	set.DurationVar(&f.timeout, "timeout", defaultWait, "How long to wait for the hub's Pods")
+	bindDryRun(cmd, &f.dry)
+}
+
+// check checks the flags, and the configuration file if there is one.
+func (f *installFlags) check(p Program) error {
+	if problems := validation.IsDNS1123Label(f.options.Namespace); len(problems) > 0 {
+		return fmt.Errorf("--namespace=%q is not a name: %s", f.options.Namespace, strings.Join(problems, "; "))
+	}
+	if err := hubconfig.CheckAppsNamespace(f.options.Impersonate, f.options.AppsNamespace, f.options.Namespace, ""); err != nil {
+		return err
+	}
+	if f.options.Replicas < 0 {
+		return fmt.Errorf("--replicas=%d: use 1 or more", f.options.Replicas)
+	}
+	if err := hubconfig.CheckPositive("timeout", f.timeout); err != nil {
+		return err
+	}
+	if f.named = f.options.Image != ""; !f.named {
+		image, err := p.defaultImage()
+		if err != nil {
+			return err
+		}
+		f.options.Image = image
+	}
+	f.options.Rules = roles.OfHub(p.Modules, roles.Lease)
+	return f.readConfig(p)
+}
+
+// run prints the objects, or applies them to the hub's cluster.
+func (f *installFlags) run(ctx context.Context, s *session) error {
+	mode, err := parseDryRun(f.dry)
+	if err != nil {
+		return err
+	}
+	if err := f.check(s.program); err != nil {
+		return err
+	}
+	if f.export || mode == dryRunClient {
+		objects, err := install.Objects(f.options)
+		if err != nil {
+			return err
+		}
+		return install.Write(s.terminal.Out, objects)
+	}
+	f.apply.DryRun = mode == dryRunServer
+	hub, err := s.hub.Hub()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(hub.Config, client.Options{HTTPClient: hub.HTTP})
+	if err != nil {
+		return hub.Explain(err)
+	}
+	installed, err := install.Find(ctx, c, f.options.Namespace)
+	if err != nil {
+		return hub.Explain(err)
+	}
+	objects, err := f.prepare(s, installed)
+	if err != nil {
+		return err
+	}
+	s.terminal.Step("%d objects for namespace %s of the cluster at %s", len(objects), f.options.Namespace, hub.Config.Host)
+	if err := f.ask(ctx, s); err != nil {
+		return err
+	}
+	if err := f.applyAll(ctx, s, installTarget{hub, c}, objects); err != nil || !f.wait || f.apply.DryRun {
+		return err
+	}
+	return f.await(ctx, s, installTarget{hub, c})
+}
+
+// installTarget is the hub's cluster with a client that asks it for the kinds.
+type installTarget struct {
+	hub    *access.Cluster
+	client client.Client
+}
+
+// prepare returns what is to be applied over an installation that may be there, and says what that keeps and loses.
+func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unstructured.Unstructured, error) {
+	if err := f.checkImage(s.program, installed); err != nil {
+		return nil, err
+	}
+	if f.config == "" && installed.Config != "" {
+		if err := f.keepConfig(s.program, installed); err != nil {
+			return nil, err
+		}
+		s.terminal.Step("the hub keeps the configuration in ConfigMap %s/%s; --%s names another one", f.options.Namespace, install.ConfigMapName, hubconfig.ConfigFlag)
+	}
+	if f.config == "" && installed.UnusedConfig {
+		s.terminal.Warn("ConfigMap %s/%s is not the configuration of the installed hub and is ignored; --%s replaces it with a file",
+			f.options.Namespace, install.ConfigMapName, hubconfig.ConfigFlag)
+	}
+	objects, err := install.Objects(f.options)
+	if err != nil {
+		return nil, err
+	}
+	lost, err := installed.Lost(objects)
+	if err != nil {
+		return nil, err
+	}
+	f.warnLost(s, lost)
+	return objects, nil
+}
+
+// ask asks for a yes, unless nothing is changed or a flag says it.
+func (f *installFlags) ask(ctx context.Context, s *session) error {
+	if f.apply.DryRun || f.yes {
+		return nil
+	}
+	return s.terminal.Ask(ctx, "Install the hub there?")
+}
+
+// applyAll applies the objects and names what earlier installations have left.
+func (f *installFlags) applyAll(ctx context.Context, s *session, to installTarget, objects []*unstructured.Unstructured) error {
+	operation := "serverside-applied"
+	if f.apply.DryRun {
+		operation += " (server dry run)"
+	}
+	var printing error
+	f.apply.Applied = func(o *unstructured.Unstructured) {
+		kind := o.GroupVersionKind().GroupKind()
+		printing = errors.Join(printing, s.terminal.Print("%s/%s %s", strings.ToLower(kind.String()), o.GetName(), operation))
+	}
+	if err := install.Apply(ctx, to.client, objects, f.apply); err != nil {
+		return to.hub.Explain(err)
+	}
+	left, err := install.Leftovers(ctx, to.client, objects)
+	for _, warning := range left {
+		s.terminal.Warn("%s", warning)
+	}
+	return errors.Join(printing, to.hub.Explain(err))
+}
+
+// await waits until the hub runs.
+func (f *installFlags) await(ctx context.Context, s *session, to installTarget) error {
+	s.terminal.Step("waiting until the hub's Pods are ready, for %s", f.timeout)
+	begin := time.Now()
+	ready, err := install.Rollout{
+		Namespace: f.options.Namespace, Timeout: f.timeout, Progress: func(text string) { s.terminal.Step("%s", text) },
+	}.Wait(ctx, to.client)
+	if errors.Is(err, install.ErrNotRunning) {
+		return err
+	}
+	if err != nil {
+		return to.hub.Explain(err)
+	}
+	s.terminal.Done("the hub runs in %d Pods after %s", ready, time.Since(begin).Round(100*time.Millisecond))
+	s.terminal.Text("Next: %s check%s%s", s.program.name(), s.hub.Again(), f.namespaceFlag())
+	return nil
+}
+
+// namespaceFlag is what other commands need to find this installation.
+func (f *installFlags) namespaceFlag() string {
+	if f.options.Namespace == hubv1.DefaultNamespace {
+		return ""
+	}
+	return " --credentials-namespace " + f.options.Namespace
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+// Program is a hub's command line: everything that commands know of the process.
+type Program struct {
+	Args           []string
+	Stdout, Stderr io.Writer
+	Modules        []registry.Module
+	ObserveHub     func(*rest.Config) // is told where the hub is; may be nil
+	Signals        *signals.Signals   // may be nil
+	Stock          bool               // this is the stock hub
+}
+
+func Execute(ctx context.Context, p Program) int {
+	root := newRoot(p)
+	root.SetArgs(p.Args[1:])
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := arguments.ExplainCommand(root, p.Args[1:], root.ExecuteContext(ctx))
+	var exit process.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit)
+	case devHasSaid(err):
+		return 1
+	}
+	_, _ = fmt.Fprintln(p.Stderr, "Error:", err)
+	return 1
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/registry"
+)
+
+const registerExample = `  # Register the cluster that a context leads to
+  %s register edge-eu-1 --cluster-context edge-eu-1-admin
+
+  # With labels, only some modules, and a token that does not expire
+  %s register edge-eu-1 --cluster-context edge-eu-1-admin -l region=eu,tier=edge --modules inventory --token-type secret
+
+  # At another address than the kubeconfig's, without a question
+  %s register edge-eu-1 --cluster-context edge-eu-1-admin --cluster-server https://10.4.0.11:6443 --yes
+
+  # What would be made, as YAML
+  %s register edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=client -o yaml`
+
+// defaultLifetime is how long a token is asked for. The hub renews it when two thirds of that are over, so
+// that it may be away for the last third.
+const defaultLifetime = 30 * 24 * time.Hour
+
+// defaultWait is how long to wait for the hub.
+const defaultWait = 2 * time.Minute
+
+// registerFlags are the flags of the command register.
+type registerFlags struct {
+	remote  access.RemoteFlags
+	todo    enroll.Registration
+	token   string
+	format  output.Format
+	dry     string
+	wait    bool
+	session *session
+}
+
+func newRegister(p Program) *cobra.Command {
+	f := &registerFlags{}
+	cmd := &cobra.Command{
+		Use:   "register NAME --cluster-context CONTEXT",
+		Short: "Register a remote: make an account for the hub in it, and a Cluster in the hub",
+		Long: "Register a remote. In it, register makes a ServiceAccount, a ClusterRole with the rights that the\n" +
+			"modules declare that the labels of the Cluster or --modules select, and no others, a binding and a token;\n" +
+			"in the hub, a Secret with the token and a Cluster. It says what it will do, asks, and waits until the\n" +
+			"Cluster is Ready. What an earlier try has left unfinished it finishes. deregister undoes all of it.\n\n" +
+			"The ClusterRole does not follow changes by itself. When the labels or spec.modules of the Cluster have\n" +
+			"changed, the condition Authorized names the rights that are missing, and the same command brings the\n" +
+			"ClusterRole up to date: it adds what the Cluster now needs and removes what it no longer needs.\n\n" +
+			connectionHelp + "\n\n" + exitCodesWaiting,
+		Example: p.example(registerExample),
+		Args:    arguments.Name("a name for the Cluster"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), args[0])
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	set, r := cmd.Flags(), &f.todo
+	f.remote.Bind(set)
+	set.StringVar(&r.Server, "cluster-server", "", "URL at which the hub reaches the remote. Default: that of the kubeconfig")
+	set.StringToStringVarP(&r.Labels, "labels", "l", nil, "Labels of the Cluster, as in region=eu,tier=edge")
+	set.StringSliceVar(&r.Modules, "modules", nil, "Run only these modules, and grant the rights of these only. Default: all that select the Cluster")
+	set.StringVar(&r.Account.Name, "service-account", "", "Name of the ServiceAccount, the role and the binding in the remote. Default: clusterfx-NAME")
+	set.StringVar(&r.Account.Namespace, "service-account-namespace", "kube-system", "Namespace of the ServiceAccount, which exists")
+	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for one that does not")
+	set.DurationVar(&r.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
+	set.BoolVar(&r.AllowHub, "allow-hub", false, "Register the hub's own cluster (default false)")
+	bindPlace(cmd, &r.Place, &f.wait)
+	bindDryRun(cmd, &f.dry)
+	f.format.Bind(set, "With --dry-run, yaml or json: print the objects")
+	f.session = p.newSession(cmd)
+	f.session.hub.BindNamespace(set)
+	f.session.bind(set)
+	f.session.introduce(&f.remote)
+	complete(cmd, "cluster-context", f.completeContexts)
+	complete(cmd, "modules", p.completeModules)
+	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
+	return cmd
+}
+
+// bindPlace adds the flags of commands that change both clusters.
+func bindPlace(cmd *cobra.Command, place *enroll.Place, wait *bool) {
+	set := cmd.Flags()
+	set.BoolVarP(&place.Yes, "yes", "y", false, "Do not ask (default false)")
+	if wait != nil {
+		set.BoolVar(wait, "wait", true, "Wait until the Cluster is Ready")
+	}
+	set.DurationVar(&place.Timeout, "timeout", defaultWait, "How long to wait for the hub")
+}
+
+func (f *registerFlags) completeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return f.remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (f *registerFlags) run(ctx context.Context, name string) error {
+	mode, err := f.complete(name)
+	if err != nil {
+		return err
+	}
+	r := &f.todo
+	if err := r.Prepare(ctx); err != nil {
+		return err
+	}
+	labels, names := r.Selecting()
+	if _, err := pick(f.session.program.Modules, names); err != nil {
+		return fmt.Errorf("the modules of Cluster %s: %w", name, err)
+	}
+	r.Account.Rules = registry.RemoteRules(registry.Selected(f.session.program.Modules, labels, names)...)
+	if mode == dryRunClient {
+		return f.print(r)
+	}
+	if err := r.RequireRights(ctx); err != nil {
+		return err
+	}
+	if mode == dryRunServer {
+		return errors.Join(r.DryRun(ctx), f.print(r))
+	}
+	if err := r.Run(ctx); err != nil {
+		return err
+	}
+	f.session.terminal.Text("Next: %s describe %s%s", f.session.program.name(), name, f.session.hub.Again())
+	return f.session.terminal.Print("cluster.clusterfx.dev/%s registered", name)
+}
+
+// complete checks the flags and fills in the rest of the registration.
+func (f *registerFlags) complete(name string) (dryRun, error) {
+	r, p := &f.todo, f.session.program
+	mode, err := parseDryRun(f.dry)
+	if err != nil {
+		return mode, err
+	}
+	if err := f.checkOutput(mode); err != nil {
+		return mode, err
+	}
+	if r.Token, err = parseToken(f.token); err != nil {
+		return mode, err
+	}
+	if r.Lifetime < 10*time.Minute {
+		return mode, fmt.Errorf("--token-lifetime=%s: Kubernetes issues tokens for ten minutes or longer", r.Lifetime)
+	}
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return mode, fmt.Errorf("%q is not a name for a Cluster: %s", name, strings.Join(problems, "; "))
+	}
+	if _, err := pick(p.Modules, r.Modules); err != nil {
+		return mode, err
+	}
+	if !f.wait {
+		r.Timeout = 0
+	}
+	if err := f.session.place(&r.Place, name, &f.remote); err != nil {
+		return mode, err
+	}
+	r.Policy = f.session.hub.Policy()
+	r.Entry, _, err = f.remote.Raw()
+	return mode, err
+}
+
+// checkOutput returns an error unless the flag --output says how to print a dry run.
+func (f *registerFlags) checkOutput(mode dryRun) error {
+	switch f.format.String() {
+	case output.Table:
+		return nil
+	case output.JSON, output.YAML:
+		if mode == dryRunNone {
+			return errors.New("--output goes with --dry-run: what is made is printed then, and not made")
+		}
+		return nil
+	}
+	return fmt.Errorf("--output=%q: use json or yaml", f.format.String())
+}
+
+// place fills in where a command works. A remote that nobody has said how to reach is an error.
+func (s *session) place(place *enroll.Place, name string, remote *access.RemoteFlags) (err error) {
+	place.Terminal, place.Name, place.Namespace = s.terminal, name, s.hub.Namespace
+	if place.Hub, err = s.hub.Hub(); err != nil {
+		return err
+	}
+	place.Remote, err = remote.Remote()
+	return err
+}
+
+func parseToken(text string) (enroll.TokenKind, error) {
+	switch kind := enroll.TokenKind(text); kind {
+	case enroll.Requested, enroll.Lasting:
+		return kind, nil
+	}
+	return "", fmt.Errorf("--token-type=%q: use %s or %s", text, enroll.Requested, enroll.Lasting)
+}
+
+// print prints what would be made.
+func (f *registerFlags) print(r *enroll.Registration) error {
+	remote, hub := r.Objects()
+	if f.format.Tabular() {
+		r.Plan()
+		printer, err := f.format.Done("created (dry run)")
+		if err != nil {
+			return err
+		}
+		for _, o := range append(remote, hub...) {
+			if err := printer.PrintObj(o, f.session.terminal.Out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if f.format.String() == output.YAML {
+		return f.printYAML(remote, hub)
+	}
+	return printObjects(f.session.terminal.Out, f.format.String(), append(remote, hub...))
+}
+
+// printYAML says of the objects where they belong.
+func (f *registerFlags) printYAML(remote, hub []client.Object) error {
+	t := f.session.terminal
+	if err := t.Print("# In the remote:"); err != nil {
+		return err
+	}
+	if err := printObjects(t.Out, output.YAML, remote); err != nil {
+		return err
+	}
+	if err := t.Print("# In the hub:"); err != nil {
+		return err
+	}
+	return printObjects(t.Out, output.YAML, hub)
+}

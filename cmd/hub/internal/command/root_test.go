@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import "testing"
+
+// A link whose name begins with kubectl- is a command of kubectl.
+func TestProgram_Name(t *testing.T) {
+	for path, want := range map[string]string{
+		"/usr/bin/hub":               "hub",
+		"/opt/my-hub":                "my-hub",
+		"/usr/bin/kubectl-clusterfx": "kubectl clusterfx",
+		"/usr/bin/kubectl-my_fleet":  "kubectl my-fleet",
+		"kubectl":                    "kubectl",
+	} {
+		if got := (Program{Args: []string{path}}).name(); got != want {
+			t.Errorf("%s is called %q, not %q", path, got, want)
+		}
+	}
+}

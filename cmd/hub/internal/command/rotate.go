@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+)
+
+const rotateExample = `  # Give the hub a new token for a remote, and revoke the old one
+  %s rotate edge-eu-1 --cluster-context edge-eu-1-admin`
+
+func newRotate(p Program) *cobra.Command {
+	var remote access.RemoteFlags
+	var todo enroll.Rotation
+	var token string
+	var s *session
+	cmd := &cobra.Command{
+		Use:   "rotate NAME --cluster-context CONTEXT",
+		Short: "Renew the credential of a remote that was registered with register",
+		Long: "Renew the credential of a remote: mint a new token, try it, put it into the Secret in the hub, wait\n" +
+			"until the hub reports that it uses it, and revoke the old one. The app of the remote continues without a gap.\n" +
+			"It does not ask, and so has no flag --yes: the old token stays good until the hub uses the new one, and\n" +
+			"running the command again completes a rotation that was interrupted.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
+		Example: p.example(rotateExample),
+		Args:    arguments.Some("the name of the Cluster"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			name, err := oneCluster(args)
+			if err != nil {
+				return err
+			}
+			if token != "" {
+				if todo.Token, err = parseToken(token); err != nil {
+					return err
+				}
+			}
+			if todo.Lifetime < 10*time.Minute {
+				return fmt.Errorf("--token-lifetime=%s: Kubernetes issues tokens for ten minutes or longer", todo.Lifetime)
+			}
+			if err := s.place(&todo.Place, name, &remote); err != nil {
+				return err
+			}
+			if err := todo.Prepare(ctx); err != nil {
+				return err
+			}
+			if err := todo.RequireRights(ctx); err != nil {
+				return err
+			}
+			if err := todo.Run(ctx); err != nil {
+				return err
+			}
+			return s.terminal.Print("cluster.clusterfx.dev/%s rotated", todo.Name)
+		},
+	}
+	set := cmd.Flags()
+	remote.Bind(set)
+	set.StringVar(&token, "token-type", "", "request for a token that expires, secret for one that does not. Default: as it is")
+	set.DurationVar(&todo.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
+	set.DurationVar(&todo.Timeout, "timeout", defaultWait, "How long to wait for the hub")
+	s = p.newSession(cmd)
+	s.hub.BindNamespace(set)
+	s.bind(set)
+	s.introduce(&remote)
+	cmd.ValidArgsFunction = s.completeClusters(false)
+	complete(cmd, "token-type", completeFixed(string(enroll.Requested), string(enroll.Lasting)))
+	complete(cmd, "cluster-context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return remote.Contexts(), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+)
+
+// What commands that work on a hub exit with, besides 0 and 1.
+const (
+	// statusNotWell is for a command that did all it should and found that something does not work.
+	statusNotWell = 2
+	// statusInterrupted is for one that was cut off: 128 and the number of SIGINT.
+	statusInterrupted = 130
+)
+
+// exitCodes is the part of help texts about them.
+const exitCodes = "Exit status: 0 if all went well, 1 if something failed, 130 after Ctrl-C."
+
+// exitCodesWaiting is that of commands that wait or look for trouble.
+const exitCodesWaiting = "Exit status: 0 if all went well, 1 if something failed, 2 if everything was done and the\n" +
+	"cluster is not well, 130 after Ctrl-C."
+
+// connectionHelp tells of the flags that are not listed.
+const connectionHelp = "All flags that kubectl has for its connection are understood; kubectl options lists them."
+
+// session is what a command that works on a hub needs.
+type session struct {
+	program  Program
+	hub      access.Flags
+	terminal *terminal.Terminal
+}
+
+// newSession adds the flags for the hub's cluster to a command, and has it end as such commands do.
+func (p Program) newSession(cmd *cobra.Command) *session {
+	s := &session{program: p}
+	s.hub.UserAgent = "clusterfx-cli (" + project.Version() + ")"
+	cmd.Flags().SortFlags = false
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s.terminal = terminal.New(cmd.InOrStdin(), p.Stdout, p.Stderr)
+		s.hub.FoundDev = func(path string) { s.terminal.Step("the hub is that of %s dev, by %s", p.name(), path) }
+		return s.end(cmd.Context(), run(cmd, args))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return s.hub.Contexts(), cobra.ShellCompDirectiveNoFileComp
+	})
+	return s
+}
+
+// introduce says what clients of a remote call themselves, and who is told if it is one of a running dev.
+func (s *session) introduce(remote *access.RemoteFlags) {
+	remote.UserAgent = s.hub.UserAgent
+	remote.FoundDev = func(path string) {
+		s.terminal.Step("%s is a remote of %s dev, by %s", remote.Context, s.program.name(), path)
+	}
+}
+
+// bind adds the flags for the hub's cluster, below those of the command itself.
+func (s *session) bind(set *pflag.FlagSet) { s.hub.Bind(set) }
+
+// end turns the error of a command into what the program ends with.
+func (s *session) end(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		s.terminal.Warn("interrupted; the same command goes on from here")
+		return process.ExitError(statusInterrupted)
+	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning):
+		s.terminal.Say(terminal.Failure(), "%v", err)
+		return process.ExitError(statusNotWell)
+	}
+	return err
+}
+
+// oneCluster returns the name in the arguments of a command for one Cluster: NAME, cluster/NAME or cluster NAME.
+func oneCluster(args []string) (string, error) {
+	names, err := inspect.NamesOf(args)
+	if err == nil && len(names) > 1 {
+		err = fmt.Errorf("one Cluster at a time, not %s", strings.Join(names, " and "))
+	}
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+// completionTimeout bounds what a completion asks the hub's cluster: nobody waits longer for a Tab.
+const completionTimeout = 3 * time.Second
+
+// completeClusters completes the names of Clusters, any number of them or one.
+func (s *session) completeClusters(several bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		const done = cobra.ShellCompDirectiveNoFileComp
+		if len(args) > 0 && !several {
+			return nil, done
+		}
+		hub, err := s.hub.Hub()
+		if err != nil {
+			return nil, done
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		var list hubv1.ClusterList
+		if err := hub.List(ctx, &list); err != nil {
+			return nil, done
+		}
+		var names []string
+		for _, c := range list.Items {
+			if strings.HasPrefix(c.Name, begun) && !slices.Contains(args, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+		return names, done
+	}
+}
+
+// completeModules completes the names of modules, the last in a list with commas.
+func (p Program) completeModules(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	before, last := "", begun
+	if i := strings.LastIndexByte(begun, ','); i >= 0 {
+		before, last = begun[:i+1], begun[i+1:]
+	}
+	var all []string
+	for _, m := range p.Modules {
+		if strings.HasPrefix(m.Name(), last) && !slices.Contains(args, m.Name()) {
+			all = append(all, before+m.Name()+"\t"+m.Description())
+		}
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFixed completes one of some words.
+func completeFixed(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// complete says how to complete the value of a flag of the command.
+func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, f) // It fails for flags that are not there or have one already.
+}
+
+// dryRun is the value of the flag --dry-run.
+type dryRun string
+
+const (
+	dryRunNone   dryRun = "none"
+	dryRunClient dryRun = "client"
+	dryRunServer dryRun = "server"
+)
+
+// bindDryRun adds the flag.
+func bindDryRun(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "dry-run", string(dryRunNone),
+		"client prints what would be done, server has the API servers check it, too; neither changes anything")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunClient)
+	complete(cmd, "dry-run", completeFixed(string(dryRunNone), string(dryRunClient), string(dryRunServer)))
+}
+
+func parseDryRun(text string) (dryRun, error) {
+	switch d := dryRun(text); d {
+	case dryRunNone, dryRunClient, dryRunServer:
+		return d, nil
+	}
+	return "", fmt.Errorf("--dry-run=%q: use none, client or server", text)
+}

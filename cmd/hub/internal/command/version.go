@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
+)
+
+const versionExample = `  # Of this program
+  %s version --client
+
+  # Of the hub's API server and its CRD, too
+  %s version -o json`
+
+// versions are what the command version prints.
+type versions struct {
+	Client clientVersion `json:"clientVersion"`
+	// Server and CRD are left out if nobody was asked, or did not answer.
+	Server *apimachineryversion.Info `json:"serverVersion,omitempty"`
+	CRD    *diagnose.CRD             `json:"crd,omitempty"`
+}
+
+// clientVersion is that of this program.
+type clientVersion struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Go       string `json:"goVersion"`
+	Platform string `json:"platform"`
+}
+
+// versionTimeout is how long the hub's API server may take to answer.
+const versionTimeout = 5 * time.Second
+
+func newVersion(p Program) *cobra.Command {
+	var s *session
+	var format output.Format
+	var client bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this program, of the hub's API server and of its CRD",
+		Long: "Print the versions of this program, of the hub's API server and of its CRD. Without a kubeconfig there\n" +
+			"is only the first one to print; a hub that does not answer is an error, after the first one.\n\n" +
+			connectionHelp + "\n\n" + exitCodes,
+		Example: p.example(versionExample),
+		Args:    arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := versions{Client: clientVersion{p.name(), project.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}
+			switch format.String() {
+			case output.Table, output.JSON, output.YAML:
+			default:
+				return fmt.Errorf("--output=%q: use json or yaml", format.String())
+			}
+			var asked error
+			if hub, err := s.hub.Hub(); err == nil && !client {
+				asked = v.ask(cmd.Context(), hub)
+			}
+			return errors.Join(v.print(p.Stdout, format.String()), asked)
+		},
+	}
+	format.Bind(cmd.Flags(), "json or yaml. Default: a line for each")
+	cmd.Flags().BoolVar(&client, "client", false, "Ask no cluster (default false)")
+	s = p.newSession(cmd)
+	s.bind(cmd.Flags())
+	complete(cmd, "output", completeFixed(output.JSON, output.YAML))
+	return cmd
+}
+
+// ask asks the hub's cluster. Who may not read the CRD, or has none, sees the rest.
+func (v *versions) ask(ctx context.Context, hub *access.Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	data, err := hub.REST.Get().AbsPath("/version").Do(ctx).Raw()
+	if err != nil {
+		return hub.Explain(err)
+	}
+	v.Server = &apimachineryversion.Info{}
+	if err := json.Unmarshal(data, v.Server); err != nil {
+		return fmt.Errorf("%s does not tell its version: %w", hub.What, err)
+	}
+	if crd, err := diagnose.ReadCRD(ctx, hub); err == nil {
+		v.CRD = &crd
+	}
+	return nil
+}
+
+func (v *versions) print(w io.Writer, format string) error {
+	switch format {
+	case output.JSON:
+		data, err := json.MarshalIndent(v, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintln(w, string(data))
+		}
+		return err
+	case output.YAML:
+		data, err := yaml.Marshal(v)
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	}
+	c := v.Client
+	lines := []string{fmt.Sprintf("%s %s, %s, %s", c.Name, c.Version, c.Go, c.Platform)}
+	if v.Server != nil {
+		lines = append(lines, "the hub's API server "+v.Server.GitVersion)
+	}
+	if v.CRD != nil {
+		fresh := "another schema than that of this program"
+		if v.CRD.Fresh {
+			fresh = "the schema of this program"
+		}
+		lines = append(lines, fmt.Sprintf("the hub's Clusters %s, with %s", strings.Join(v.CRD.Served, ", "), fresh))
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
