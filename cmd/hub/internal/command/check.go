@@ -25,7 +25,6 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -329,12 +328,12 @@ func (f *checkFlags) print(report diagnose.Report) error {
 	return nil
 }
 
-func markOf(level diagnose.Level) terminal.Mark {
+func markOf(level diagnose.Level) output.Mark {
 	switch level {
 	case diagnose.OK:
-		return terminal.OK()
+		return output.OK()
 	case diagnose.Warning:
-		return terminal.Warning()
+		return output.Warning()
 	}
-	return terminal.Failure()
+	return output.Failure()
 }

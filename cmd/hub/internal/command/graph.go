@@ -13,7 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 const graphExample = `  # A picture of the hub's App
@@ -86,14 +86,14 @@ func newGraph(p Program) *cobra.Command {
 
 // validateGraphs checks the hub's graph, that of the app of a remote with each module alone, and that with
 // all of them.
-func (p Program) validateGraphs(t *terminal.Terminal) error {
+func (p Program) validateGraphs(t *output.Terminal) error {
 	parts, err := process.AppOptions(p.Modules)
 	if err != nil {
 		return err
 	}
 	hub, err := p.graphOfHub()
 	if err != nil {
-		t.Say(terminal.Failure(), "%v", err)
+		t.Say(output.Failure(), "%v", err)
 		return process.ExitError(statusNotWell)
 	}
 	incomplete := fx.ValidateApp(parts)
@@ -103,11 +103,11 @@ func (p Program) validateGraphs(t *terminal.Terminal) error {
 		}
 	}
 	if incomplete != nil {
-		t.Say(terminal.Failure(), "the hub: %s", explainGraph(incomplete, hub))
+		t.Say(output.Failure(), "the hub: %s", explainGraph(incomplete, hub))
 	}
 	apps := process.ValidateModules(p.Modules, nil)
 	if apps != nil {
-		t.Say(terminal.Failure(), "the app of a remote: %s", explainGraph(apps, nil))
+		t.Say(output.Failure(), "the app of a remote: %s", explainGraph(apps, nil))
 	}
 	if errors.Join(incomplete, apps) != nil {
 		return process.ExitError(statusNotWell)

@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/diagnose"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -118,7 +118,7 @@ func TestMessages_OfCheck(t *testing.T) {
 		report = append(report, diagnose.Finding{Level: diagnose.Failure, Check: "health", Text: message, Advice: "see the server's log"})
 	}
 	var out bytes.Buffer
-	f := checkFlags{session: &session{terminal: terminal.New(strings.NewReader(""), &out, &out)}}
+	f := checkFlags{session: &session{terminal: output.NewTerminal(strings.NewReader(""), &out, &out)}}
 	if err := f.print(report); err != nil {
 		t.Fatal(err)
 	}

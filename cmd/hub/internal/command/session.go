@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 // What commands that work on a hub exit with, besides 0 and 1.
@@ -45,7 +45,7 @@ const connectionHelp = "All flags that kubectl has for its connection are unders
 type session struct {
 	program  Program
 	hub      access.Flags
-	terminal *terminal.Terminal
+	terminal *output.Terminal
 }
 
 // newSession adds the flags for the hub's cluster to a command, and has it end as such commands do.
@@ -55,7 +55,7 @@ func (p Program) newSession(cmd *cobra.Command) *session {
 	cmd.Flags().SortFlags = false
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s.terminal = terminal.New(cmd.InOrStdin(), p.Stdout, p.Stderr)
+		s.terminal = output.NewTerminal(cmd.InOrStdin(), p.Stdout, p.Stderr)
 		s.hub.FoundDev = func(path string) { s.terminal.Step("the hub is that of %s dev, by %s", p.name(), path) }
 		return s.end(cmd.Context(), run(cmd, args))
 	}
@@ -85,7 +85,7 @@ func (s *session) end(ctx context.Context, err error) error {
 		s.terminal.Warn("interrupted; the same command goes on from here")
 		return process.ExitError(statusInterrupted)
 	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning):
-		s.terminal.Say(terminal.Failure(), "%v", err)
+		s.terminal.Say(output.Failure(), "%v", err)
 		return process.ExitError(statusNotWell)
 	}
 	return err

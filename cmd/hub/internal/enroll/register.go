@@ -19,13 +19,13 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Place is where a command works. All of it is required, but Remote where a command says so.
 type Place struct {
-	Terminal *terminal.Terminal
+	Terminal *output.Terminal
 	// Hub is the hub's cluster, Remote the remote as its administrator.
 	Hub, Remote *access.Cluster
 	// Namespace is the credentials namespace in the hub, Name that of the Cluster.

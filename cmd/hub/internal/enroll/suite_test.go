@@ -28,7 +28,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules"
@@ -100,7 +100,7 @@ func (s *site) place(t *testing.T, c *cut) enroll.Place {
 		must(t, err)
 	}
 	return enroll.Place{
-		Terminal: terminal.New(strings.NewReader(""), io.Discard, io.Discard), Hub: clients["hub"], Remote: clients["remote"],
+		Terminal: output.NewTerminal(strings.NewReader(""), io.Discard, io.Discard), Hub: clients["hub"], Remote: clients["remote"],
 		Namespace: hubv1.DefaultNamespace, Name: "edge", Yes: true, Timeout: 30 * time.Second,
 	}
 }

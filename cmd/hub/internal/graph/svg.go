@@ -5,7 +5,7 @@ package graph
 import (
 	"slices"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/drawing"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph/internal/drawing"
 )
 
 // legend explains a picture.

@@ -18,7 +18,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 // maxEvents is how many of the last events are shown.
@@ -26,7 +26,7 @@ const maxEvents = 10
 
 // Describe returns a Cluster as a tree: what it is, its conditions, the modules of its app
 // with their controllers, and its last events.
-func Describe(ctx context.Context, hub *access.Cluster, name string) (*terminal.Node, error) {
+func Describe(ctx context.Context, hub *access.Cluster, name string) (*output.Node, error) {
 	var cluster hubv1.Cluster
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {
 		return nil, hub.Explain(err)
@@ -36,14 +36,14 @@ func Describe(ctx context.Context, hub *access.Cluster, name string) (*terminal.
 	if ready != nil {
 		text = ready.Reason
 	}
-	root := &terminal.Node{Mark: &mark, Text: fmt.Sprintf("Cluster %s: %s", name, text)}
+	root := &output.Node{Mark: &mark, Text: fmt.Sprintf("Cluster %s: %s", name, text)}
 	describeSpec(root, &cluster)
 	describeConditions(root, cluster.Status.Conditions)
 	describeModules(root, &cluster)
 	return root, describeEvents(ctx, root, hub, &cluster)
 }
 
-func describeSpec(root *terminal.Node, c *hubv1.Cluster) {
+func describeSpec(root *output.Node, c *hubv1.Cluster) {
 	status := &c.Status
 	add := func(what, value string) {
 		if value != "" {
@@ -94,23 +94,23 @@ func labelsOf(labels map[string]string) string {
 }
 
 // markOf returns what a condition is marked with. Those that exist only while they are True are no good news.
-func markOf(c *metav1.Condition) terminal.Mark {
+func markOf(c *metav1.Condition) output.Mark {
 	switch {
 	case c == nil || c.Status == metav1.ConditionUnknown:
-		return terminal.Unknown()
+		return output.Unknown()
 	case c.Type == hubv1.ConditionStalled:
-		return terminal.Failure()
+		return output.Failure()
 	case c.Type == hubv1.ConditionReconciling:
-		return terminal.Step()
+		return output.Step()
 	case c.Status == metav1.ConditionTrue && c.Reason == hubv1.ReasonExpiringSoon:
-		return terminal.Warning()
+		return output.Warning()
 	case c.Status == metav1.ConditionTrue:
-		return terminal.OK()
+		return output.OK()
 	}
-	return terminal.Failure()
+	return output.Failure()
 }
 
-func describeConditions(root *terminal.Node, conditions []metav1.Condition) {
+func describeConditions(root *output.Node, conditions []metav1.Condition) {
 	node := root.Add(nil, "Conditions")
 	for _, c := range conditions {
 		mark := markOf(&c)
@@ -122,7 +122,7 @@ func describeConditions(root *terminal.Node, conditions []metav1.Condition) {
 	}
 }
 
-func describeModules(root *terminal.Node, c *hubv1.Cluster) {
+func describeModules(root *output.Node, c *hubv1.Cluster) {
 	node := root.Add(nil, "App: %s modules run", cmp.Or(c.Status.ModuleSummary, "no"))
 	for _, m := range c.Status.Modules {
 		mark := markOfState(m.State)
@@ -132,7 +132,7 @@ func describeModules(root *terminal.Node, c *hubv1.Cluster) {
 
 // describeControllers adds the controllers of a module: one by one if any of them does not run, and all in one
 // line otherwise.
-func describeControllers(node *terminal.Node, all []hubv1.ControllerStatus) {
+func describeControllers(node *output.Node, all []hubv1.ControllerStatus) {
 	var names []string
 	for _, c := range all {
 		if c.State == hubv1.ModuleRunning {
@@ -167,20 +167,20 @@ func why(state hubv1.ModuleState, reason, message string) string {
 	return text
 }
 
-func markOfState(state hubv1.ModuleState) terminal.Mark {
+func markOfState(state hubv1.ModuleState) output.Mark {
 	switch state {
 	case hubv1.ModuleRunning:
-		return terminal.OK()
+		return output.OK()
 	case hubv1.ModuleFailed:
-		return terminal.Failure()
+		return output.Failure()
 	case hubv1.ModuleStarting:
-		return terminal.Step()
+		return output.Step()
 	}
-	return terminal.Unknown()
+	return output.Unknown()
 }
 
 // describeEvents adds the last events. That somebody may not read them is said in their place.
-func describeEvents(ctx context.Context, root *terminal.Node, hub *access.Cluster, c *hubv1.Cluster) error {
+func describeEvents(ctx context.Context, root *output.Node, hub *access.Cluster, c *hubv1.Cluster) error {
 	var list corev1.EventList
 	err := hub.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{
 		"involvedObject.kind": "Cluster", "involvedObject.name": c.Name, "involvedObject.uid": string(c.UID),
@@ -189,7 +189,7 @@ func describeEvents(ctx context.Context, root *terminal.Node, hub *access.Cluste
 		return err
 	}
 	if err != nil {
-		mark := terminal.Warning()
+		mark := output.Warning()
 		root.Add(&mark, "Events: %v", hub.Explain(fmt.Errorf("list events in %s: %w", metav1.NamespaceDefault, err)))
 		return nil
 	}

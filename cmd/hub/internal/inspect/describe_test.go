@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
@@ -68,7 +68,7 @@ func TestDescribe_Controllers(t *testing.T) {
 	tree, err := inspect.Describe(t.Context(), hub, "edge")
 	must(t, err)
 	var out bytes.Buffer
-	must(t, terminal.New(strings.NewReader(""), &out, &out).Tree(tree))
+	must(t, output.NewTerminal(strings.NewReader(""), &out, &out).Tree(tree))
 	want := `|- App: 1/3 modules run
 |  |- ok quota              Running
 |  |  ` + "`" + `- Controllers: count, enforce

@@ -14,7 +14,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/zpages"
 )
 
 // Run runs a hub until ctx ends, which is a success, or until the hub cannot go on, which is an
@@ -32,7 +31,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ports, err := serving.Listen(ctx, serving.Options{
 		Metrics: o.MetricsAddress, Health: o.HealthAddress, Gatherer: ctrlmetrics.Registry, Log: o.Log,
-		Debug: o.DebugAddress, Pages: zpages.Handler(zpages.Options{
+		Debug: o.DebugAddress, Pages: serving.Pages(serving.PagesOptions{
 			Component: "hub", Version: project.Version(), Started: time.Now(), Flags: o.Flags,
 		}),
 	})

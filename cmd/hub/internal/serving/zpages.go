@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package zpages
+package serving
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Options say what the pages are about.
-type Options struct {
+// PagesOptions say what the pages are about.
+type PagesOptions struct {
 	// Component is the name in the first line of each page, and Version that of the program. Required.
 	Component, Version string
 	// Started is when the program was started. Required.
@@ -32,8 +32,8 @@ const (
 	flagzPath   = "/flagz"
 )
 
-// Handler returns what answers requests for the pages, if they are made by GET and for loopback.
-func Handler(o Options) http.Handler {
+// Pages returns what answers requests for the pages, if they are made by GET and for loopback.
+func Pages(o PagesOptions) http.Handler {
 	if o.Flags == nil {
 		o.Flags = func() map[string]string { return nil }
 	}
@@ -52,7 +52,7 @@ func Handler(o Options) http.Handler {
 const header = "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, " +
 	"has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
 
-func (o Options) page(name string, write func(io.Writer)) http.Handler {
+func (o PagesOptions) page(name string, write func(io.Writer)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -63,7 +63,7 @@ func (o Options) page(name string, write func(io.Writer)) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("X-Content-Type-PagesOptions", "nosniff")
 		_, _ = fmt.Fprintf(w, header, o.Component, name)
 		write(w)
 	})
@@ -79,7 +79,7 @@ func takesText(accept string) bool {
 	return false
 }
 
-func (o Options) writeStatus(w io.Writer) {
+func (o PagesOptions) writeStatus(w io.Writer) {
 	up := time.Since(o.Started).Round(time.Second)
 	_, _ = fmt.Fprintf(w, "Started: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\nPaths: %s\n",
 		o.Started.Format(time.UnixDate), int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package terminal_test
+package output_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/terminal"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 // openTerminal returns both ends of a terminal: that of the person and that of the program.
@@ -54,10 +54,10 @@ func TestTerminal_SymbolsOnATerminalOnly(t *testing.T) {
 			t.Setenv("NO_COLOR", test.noColor)
 			t.Setenv("TERM", "xterm")
 			person, program := openTerminal(t)
-			mark := terminal.OK()
-			tree := &terminal.Node{Mark: &mark, Text: "well"}
+			mark := output.OK()
+			tree := &output.Node{Mark: &mark, Text: "well"}
 			tree.Add(nil, "below")
-			if err := terminal.New(program, program, program).Tree(tree); err != nil {
+			if err := output.NewTerminal(program, program, program).Tree(tree); err != nil {
 				t.Fatal(err)
 			}
 			got := make([]byte, len(test.want))
@@ -78,7 +78,7 @@ func TestTerminal_Ask(t *testing.T) {
 			t.Fatal(err)
 		}
 		var asked strings.Builder
-		err := terminal.New(program, &asked, &asked).Ask(t.Context(), "Really?")
+		err := output.NewTerminal(program, &asked, &asked).Ask(t.Context(), "Really?")
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && got != want {
 			t.Errorf("the answer %q means %v", answer, err)
 		}
@@ -89,7 +89,7 @@ func TestTerminal_Ask(t *testing.T) {
 	_, program := openTerminal(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := terminal.New(program, io.Discard, io.Discard).Ask(ctx, "Really?"); !errors.Is(err, context.Canceled) {
+	if err := output.NewTerminal(program, io.Discard, io.Discard).Ask(ctx, "Really?"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after Ctrl-C the answer is %v", err)
 	}
 	file, err := os.Open(os.DevNull)
@@ -97,7 +97,7 @@ func TestTerminal_Ask(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	if err := terminal.New(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "say --yes") {
+	if err := output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "say --yes") {
 		t.Errorf("nobody was asked, and the answer is %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package zpages_test
+package serving_test
 
 import (
 	"io"
@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/zpages"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
 func newServer(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(zpages.Handler(zpages.Options{
+	server := httptest.NewServer(serving.Pages(serving.PagesOptions{
 		Component: "hub", Version: "v1.2.3", Started: time.Now().Add(-3723 * time.Second),
 		Flags: func() map[string]string {
 			return map[string]string{

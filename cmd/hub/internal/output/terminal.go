@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package terminal
+package output
 
 import (
 	"bufio"
@@ -23,8 +23,8 @@ type Terminal struct {
 	fancyOut, fancyErr, asks bool
 }
 
-// New returns a Terminal with these streams.
-func New(in io.Reader, out, err io.Writer) *Terminal {
+// NewTerminal returns a Terminal with these streams.
+func NewTerminal(in io.Reader, out, err io.Writer) *Terminal {
 	dull := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	return &Terminal{
 		In: in, Out: out, Err: err,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package zpages
+package serving
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // hidden stands for what nobody shall see.
 const hidden = "[hidden]"
 
-func (o Options) writeFlags(w io.Writer) {
+func (o PagesOptions) writeFlags(w io.Writer) {
 	flags := o.Flags()
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		_, _ = fmt.Fprintf(w, "%s=%s\n", name, shown(name, flags[name]))
