@@ -26,6 +26,7 @@ type Program struct {
 	Stock          bool               // this is the stock hub
 }
 
+// Execute runs the command that the arguments name, prints its error, and returns the exit status.
 func Execute(ctx context.Context, p Program) int {
 	root := newRoot(p)
 	root.SetArgs(p.Args[1:])

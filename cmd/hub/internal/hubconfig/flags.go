@@ -36,6 +36,7 @@ type Flags struct {
 	configuration *configurationFile
 }
 
+// Bind adds the flags of a hub with these modules to a set.
 func Bind(set *pflag.FlagSet, modules []registry.Module) *Flags {
 	f := &Flags{set: set}
 	f.Options.Modules = modules

@@ -89,6 +89,7 @@ func checkAtLeastOne(flag string, value int) error {
 	return nil
 }
 
+// CheckPositive returns an error unless the value of a flag is above zero.
 func CheckPositive(flag string, value time.Duration) error {
 	if value <= 0 {
 		return fmt.Errorf("--%s=%s: use a time above zero", flag, value)
