@@ -16,16 +16,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
-// ControllerInfo is the state of one controller of a module in one app.
-type ControllerInfo struct {
-	// Name is the controller's name. Where a module has two of one name, the later ones have a number.
-	Name string
-	// State is ModuleStarting, ModuleWaiting or ModuleRunning.
-	State string
-	// Reason and Message say what it waits for, when it does not run.
-	Reason, Message string
-}
-
 // unnamed is what a controller is called that has no name.
 const unnamed = "controller"
 

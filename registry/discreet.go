@@ -168,16 +168,3 @@ func (s *redactingSink) error(err error) error {
 type redactedError string
 
 func (e redactedError) Error() string { return string(e) }
-
-// redact replaces credentials in the messages. The maps and slices are the caller's own.
-func (i *Info) redact(redact func(string) string) {
-	for _, text := range []*string{
-		&i.Message, &i.Reachable.Message, &i.Identity.Message, &i.App.Message, &i.Authorized.Message,
-		&i.NewServer.Message, &i.NewCredential.Message,
-	} {
-		*text = redact(*text)
-	}
-	for m := range i.Modules {
-		i.Modules[m].Message = redact(i.Modules[m].Message)
-	}
-}

@@ -99,6 +99,16 @@ type ModuleInfo struct {
 	Controllers []ControllerInfo
 }
 
+// ControllerInfo is the state of one controller of a module in one app.
+type ControllerInfo struct {
+	// Name is the controller's name. Where a module has two of one name, the later ones have a number.
+	Name string
+	// State is ModuleStarting, ModuleWaiting or ModuleRunning.
+	State string
+	// Reason and Message say what it waits for, when it does not run.
+	Reason, Message string
+}
+
 // States of a module.
 const (
 	ModuleStopped  = "Stopped"
@@ -163,25 +173,15 @@ type Info struct {
 	Zombies int
 }
 
-// EventKind says what happened to a remote.
-type EventKind string
-
-// Kinds of events.
-const (
-	// EventReady means that a new epoch lends out its client.
-	EventReady EventKind = "Ready"
-	// EventLost means that the epoch which was ready is not any more.
-	EventLost EventKind = "Lost"
-	// EventStopped means that the registry has forgotten the remote.
-	EventStopped EventKind = "Stopped"
-	// EventChanged means that the remote's Info changed in any other way.
-	EventChanged EventKind = "Changed"
-)
-
-// Event tells a subscriber that a remote changed. Events are coalesced: for each remote the
-// latest one wins, so that a slow subscriber costs a map entry per remote and nothing else.
-type Event struct {
-	Name  ClusterName
-	Kind  EventKind
-	Epoch int64
+// redact replaces credentials in the messages. The maps and slices are the caller's own.
+func (i *Info) redact(redact func(string) string) {
+	for _, text := range []*string{
+		&i.Message, &i.Reachable.Message, &i.Identity.Message, &i.App.Message, &i.Authorized.Message,
+		&i.NewServer.Message, &i.NewCredential.Message,
+	} {
+		*text = redact(*text)
+	}
+	for m := range i.Modules {
+		i.Modules[m].Message = redact(i.Modules[m].Message)
+	}
 }
