@@ -35,7 +35,7 @@ func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential 
 
 // RotateToken puts the token of another user into the Secret, waits until the app uses it, and revokes
 // the credential that was there before. The app goes on; a test that wants to see that compares the
-// Epoch in the Info of Hub.Registry.
+// Epoch in the Status of Hub.Registry.
 func (r *Remote) RotateToken() {
 	r.tb.Helper()
 	before := r.state.credential

@@ -76,7 +76,7 @@ func expectEcho(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote, text str
 // epoch returns the number of the app of a remote.
 func epoch(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote) int64 {
 	t.Helper()
-	info, ok := hub.Registry().Info(registry.ClusterName(remote.Name()))
+	info, ok := hub.Registry().Status(registry.ClusterName(remote.Name()))
 	if !ok {
 		t.Fatalf("the hub does not know %s", remote.Name())
 	}

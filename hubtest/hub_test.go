@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestNew(t *testing.T) {
@@ -70,7 +71,7 @@ func TestHub_Restart(t *testing.T) {
 	if hub.Registry() == before {
 		t.Error("the registry is that of the hub before")
 	}
-	if err := before.Ensure("edge", registry.Config{}); !errors.Is(err, registry.ErrClosed) {
+	if err := before.Ensure("edge", state.Desired{}); !errors.Is(err, registry.ErrClosed) {
 		t.Errorf("the hub before has not ended: %v", err)
 	}
 }
@@ -86,7 +87,7 @@ func TestHub_StopAndStart(t *testing.T) {
 	edge.WaitReady()
 	heard := configMap("echo-edge")
 	hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "while nobody listened") })
-	info, _ := hub.Registry().Info("edge")
+	info, _ := hub.Registry().Status("edge")
 	if err := equal(info.Labels["region"], "eu"); err != nil {
 		t.Error(err)
 	}
@@ -118,7 +119,7 @@ func TestRemote_RegisterAndDeregister(t *testing.T) {
 	hub := hubtest.New(t, hubtest.Modules(echo()))
 	edge := hub.NewRemote("edge")
 	edge.Create(shout("before anybody listened"))
-	if _, known := hub.Registry().Info("edge"); known {
+	if _, known := hub.Registry().Status("edge"); known {
 		t.Error("the hub knows a remote that is not registered")
 	}
 	edge.Register(func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
@@ -128,7 +129,7 @@ func TestRemote_RegisterAndDeregister(t *testing.T) {
 	heard := configMap("echo-edge")
 	hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "before anybody listened") })
 	edge.Deregister()
-	if _, known := hub.Registry().Info("edge"); known {
+	if _, known := hub.Registry().Status("edge"); known {
 		t.Error("the hub knows a remote that was deregistered")
 	}
 	edge.Register()

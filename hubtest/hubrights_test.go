@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // marking is a module whose hub part watches ConfigMaps of the hub and creates a Secret for each of one namespace. It
@@ -50,8 +51,8 @@ func useDeclaredHubRights(t *failing) {
 		marking("forgets", nil),
 		marking("declares", []string{place}, may("configmaps", "list", "watch"), may("secrets", "create")),
 	))
-	hub.WaitHubPart("forgets", registry.ModuleWaiting, registry.ReasonForbidden)
-	hub.WaitHubPart("declares", registry.ModuleRunning, "")
+	hub.WaitHubPart("forgets", state.ModuleWaiting, state.ReasonForbidden)
+	hub.WaitHubPart("declares", state.ModuleRunning, "")
 	meta := metav1.ObjectMeta{Namespace: place, Name: "one"}
 	hub.Create(&corev1.ConfigMap{ObjectMeta: meta})
 	hub.WaitFor(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "declares-one"}}, func() error { return nil })
@@ -59,8 +60,8 @@ func useDeclaredHubRights(t *failing) {
 	hub.Stop()
 	hub.Delete(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "clusterfx-hub-modules"}})
 	hub.Start()
-	hub.WaitHubPart("declares", registry.ModuleWaiting, registry.ReasonRightsMissing)
-	hub.WaitHubPart("forgets", registry.ModuleWaiting, registry.ReasonForbidden)
+	hub.WaitHubPart("declares", state.ModuleWaiting, state.ReasonRightsMissing)
+	hub.WaitHubPart("forgets", state.ModuleWaiting, state.ReasonForbidden)
 	hub.Remote("a").WaitReady()
 	hub.Remote("a").Deregister() // The hub's own work needs no other permission.
 }

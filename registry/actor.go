@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // actor owns one remote. Its goroutine is the only one that changes what is known of the remote
@@ -28,7 +29,7 @@ type actor struct {
 	log      logr.Logger
 
 	mu       sync.Mutex // protects the inbox, the fields up to overtaken; held for no longer than an append
-	config   Config
+	config   state.Desired
 	changed  bool // config is a new one
 	stop     bool
 	removeBy time.Time // until when cleanup steps may put the stop off
@@ -38,14 +39,14 @@ type actor struct {
 
 	wake    chan struct{} // capacity 1: the inbox has something
 	current atomic.Pointer[snapshot]
-	latest  atomic.Pointer[Config] // applied, for what runs
-	done    chan struct{}          // closed when the actor has ended
+	latest  atomic.Pointer[state.Desired] // applied, for what runs
+	done    chan struct{}                 // closed when the actor has ended
 	// undone is what a removal would leave undone if it ended now; nil while nothing is removed.
 	undone atomic.Pointer[AbandonedError]
 
 	// Everything below belongs to the actor's goroutine.
 	machine machine
-	applied Config
+	applied state.Desired
 	wants   want // applied, reduced
 	choosing
 	link, spare *link
@@ -53,15 +54,15 @@ type actor struct {
 	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
 	epochs      map[int64]*epoch           // those that the machine knows of
 	retired     []*epoch                   // those that only own leases
-	modules     []ModuleInfo               // how the modules of the last epoch ended
+	modules     []state.ModuleStatus       // how the modules of the last epoch ended
 	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
 	owed        map[string]bool            // those of all apps so far that were not done yet
 	removal     *AbandonedError            // what a removal has left undone so far
-	beforeStop  Info                       // how the remote was when it was last told to stop
+	beforeStop  Status                     // how the remote was when it was last told to stop
 	work        sync.WaitGroup             // goroutines that end soon after what they wait for
 }
 
-func newActor(r *Registry, name ClusterName, config Config) *actor {
+func newActor(r *Registry, name ClusterName, config state.Desired) *actor {
 	a := &actor{
 		registry: r,
 		name:     name,
@@ -85,7 +86,7 @@ func newActor(r *Registry, name ClusterName, config Config) *actor {
 }
 
 // want posts a desired state. The latest one wins.
-func (a *actor) want(config Config) {
+func (a *actor) want(config state.Desired) {
 	a.mu.Lock()
 	a.config, a.changed, a.stop, a.removeBy = config, true, false, time.Time{}
 	if a.overtaken != nil {
@@ -215,7 +216,7 @@ func (a *actor) step(now time.Time) (over bool) {
 	return false
 }
 
-func (a *actor) wanted(c Config) want {
+func (a *actor) wanted(c state.Desired) want {
 	return want{
 		paused:           c.Paused,
 		endpoint:         c.Endpoint.Fingerprint(),
@@ -226,12 +227,12 @@ func (a *actor) wanted(c Config) want {
 		identity:         c.Identity,
 		failureThreshold: c.Probe.FailureThreshold,
 		successThreshold: c.Probe.SuccessThreshold,
-		suspicion:        c.Suspicion,
+		suspicion:        c.CrashRecord,
 	}
 }
 
 // pace tells the probes of both lines how fast to go.
-func (a *actor) pace(p Probe) {
+func (a *actor) pace(p state.Probe) {
 	for _, l := range []*link{a.link, a.spare} {
 		if l == nil {
 			continue
@@ -335,7 +336,7 @@ func (a *actor) credential() *string {
 // rank says when this remote's turn comes where many want to begin.
 func (a *actor) rank() startqueue.Rank {
 	switch {
-	case a.applied.Suspicion.Crashes > 0:
+	case a.applied.CrashRecord.Crashes > 0:
 		return startqueue.RankSuspect
 	case a.machine.failures > 0:
 		return startqueue.RankFailed

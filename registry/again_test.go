@@ -13,6 +13,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A module that fails a while into every start stays Failed from the first failure on, with its reason, and the one
@@ -33,14 +34,14 @@ func TestFailure_IsShownWhileTheAppIsStartedAgain(t *testing.T) {
 	if err := r.Ensure("one", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	first := expectState(t, r, "one", registry.StateFailed, registry.ReasonStartFailed)
+	first := expectState(t, r, "one", state.StateFailed, state.ReasonStartFailed)
 	eventually(t, func() error {
-		info, _ := r.Info("one")
+		info, _ := r.Status("one")
 		for _, m := range info.Modules {
-			if m.Name == "broken" && (m.State != registry.ModuleFailed || !strings.Contains(m.Message, "boom")) {
+			if m.Name == "broken" && (m.State != state.ModuleFailed || !strings.Contains(m.Message, "boom")) {
 				t.Fatalf("start %d: %+v", info.Restarts, m)
 			}
-			if m.Name != "broken" && m.State == registry.ModuleRunning {
+			if m.Name != "broken" && m.State == state.ModuleRunning {
 				t.Fatalf("start %d: %+v", info.Restarts, m)
 			}
 		}

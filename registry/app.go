@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // appOptions are the options of the fx App of one epoch: what the epoch provides, and every
@@ -146,7 +147,7 @@ func (l *lifetime) buildApp(options []fx.Option) error {
 	if err == nil {
 		return nil
 	}
-	failed := &moduleError{module: l.graph.failed(), reason: ReasonBuildFailed, err: dig.RootCause(err)}
+	failed := &moduleError{module: l.graph.failed(), reason: state.ReasonBuildFailed, err: dig.RootCause(err)}
 	if failed.module == "" {
 		return fmt.Errorf("build the app: %w", failed.err)
 	}
@@ -223,18 +224,18 @@ func failedModule(event fxevent.Event) string {
 func describe(err error) failure {
 	var failed *moduleError
 	if errors.As(err, &failed) {
-		return failure{module: failed.module, reason: failed.reason, message: clean(failed.Error())}
+		return failure{module: failed.module, reason: failed.reason, message: state.Sanitize(failed.Error())}
 	}
 	var remote *remoteError
 	if errors.As(err, &remote) {
 		_, message := kubeconfig.Classify(err)
-		return failure{reason: ReasonStartFailed, message: clean("discover the API: " + message), remote: true}
+		return failure{reason: state.ReasonStartFailed, message: state.Sanitize("discover the API: " + message), remote: true}
 	}
-	reason := ReasonStartFailed
+	reason := state.ReasonStartFailed
 	if errors.Is(err, errManagerEnded) {
-		reason = ReasonModuleFailed
+		reason = state.ReasonModuleFailed
 	}
-	return failure{reason: reason, message: clean(err.Error())}
+	return failure{reason: reason, message: state.Sanitize(err.Error())}
 }
 
 // startHooks runs the modules' OnStart hooks, in time.

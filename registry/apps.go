@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // What is in this file is what an actor does with the apps of its remote. All of it that changes the
@@ -219,7 +220,7 @@ func (a *actor) left() AbandonedError {
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
 	switch {
 	case left.Why != "" || len(left.Steps) == 0:
-	case a.beforeStop.State == StateReady:
+	case a.beforeStop.State == state.StateReady:
 		left.Why = outOfTime
 	default:
 		left.Why = fmt.Sprintf("the remote %s could not be used (%s): %s",

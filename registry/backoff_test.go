@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A remote that stops answering while its app is being built has done nothing that deserves a
@@ -17,7 +19,7 @@ func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	for range 5 {
-		m.applyEnded(m.app.epoch, failure{reason: ReasonStartFailed, remote: true}, now)
+		m.applyEnded(m.app.epoch, failure{reason: state.ReasonStartFailed, remote: true}, now)
 		m.decide(now)
 		m.applyGone(m.app.epoch)
 		m.decide(now)
@@ -36,7 +38,7 @@ func TestMachine_Backoff(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	fail := func() time.Duration {
-		m.applyEnded(m.app.epoch, failure{reason: ReasonModuleFailed}, now)
+		m.applyEnded(m.app.epoch, failure{reason: state.ReasonModuleFailed}, now)
 		m.decide(now)
 		m.applyGone(m.app.epoch)
 		m.decide(now)
@@ -78,7 +80,7 @@ func TestMachine_Zombies(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	for left := 1; ; left++ {
-		m.applyEnded(m.app.epoch, failure{reason: ReasonModuleFailed, message: "boom"}, now)
+		m.applyEnded(m.app.epoch, failure{reason: state.ReasonModuleFailed, message: "boom"}, now)
 		m.decide(now)
 		m.zombies = left
 		m.applyGone(m.app.epoch)
@@ -91,7 +93,7 @@ func TestMachine_Zombies(t *testing.T) {
 			t.Fatal("a fourth app was started beside three that have not ended")
 		}
 	}
-	if got := m.view(now); m.zombies != 3 || got.State != StateFailed || !strings.Contains(got.Message, "3 apps have not ended") {
+	if got := m.view(now); m.zombies != 3 || got.State != state.StateFailed || !strings.Contains(got.Message, "3 apps have not ended") {
 		t.Errorf("with %d apps left behind: %s, %q", m.zombies, got.State, got.Message)
 	}
 	if at := m.wakeAt(now); !at.IsZero() {

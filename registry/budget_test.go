@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // crowd is how many ConfigMaps the crowded cluster has, besides the few of every cluster.
@@ -73,22 +74,22 @@ func budgeted(t *testing.T, limits registry.Limits) (*registry.Registry, *promet
 func expectOverBudget(t *testing.T, r *registry.Registry, name registry.ClusterName, texts ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		info, _ := r.Info(name)
-		says := info.App.Reason == registry.ReasonOverBudget && info.Restarts >= 2 &&
-			info.Modules[0].State == registry.ModuleFailed
+		info, _ := r.Status(name)
+		says := info.App.Reason == state.ReasonOverBudget && info.Restarts >= 2 &&
+			info.Modules[0].State == state.ModuleFailed
 		for _, text := range append(texts, "ConfigMap", `"counter"`, "raise") {
 			says = says && strings.Contains(info.App.Message, text)
 		}
 		if !says {
-			return &stateError{want: registry.StateFailed, reason: registry.ReasonOverBudget, got: info}
+			return &stateError{want: state.StateFailed, reason: state.ReasonOverBudget, got: info}
 		}
 		return nil
 	})
-	neighbour, _ := r.Info(healthy)
-	if neighbour.State != registry.StateReady || neighbour.Restarts != 0 {
+	neighbour, _ := r.Status(healthy)
+	if neighbour.State != state.StateReady || neighbour.Restarts != 0 {
 		t.Errorf("the neighbour is %s after %d failures", neighbour.State, neighbour.Restarts)
 	}
-	info, _ := r.Info(name)
+	info, _ := r.Status(name)
 	t.Log(info.App.Message)
 }
 
@@ -135,7 +136,7 @@ func TestBudget_Grows(t *testing.T) {
 	})
 	r, metrics := budgeted(t, registry.Limits{MaxObjects: few + 50})
 	spawn(t, r, "huge", configFor(t, c.Kubeconfig()))
-	before, _ := r.Info("huge")
+	before, _ := r.Status("huge")
 
 	t.Run("changes are not growth", func(t *testing.T) {
 		direct := clientFor(t, c)
@@ -152,7 +153,7 @@ func TestBudget_Grows(t *testing.T) {
 		}
 		last := all.Items[0]
 		eventually(t, func() error { return sameAs(t, r, &last) })
-		if after, _ := r.Info("huge"); after.State != registry.StateReady || after.Epoch != before.Epoch {
+		if after, _ := r.Status("huge"); after.State != state.StateReady || after.Epoch != before.Epoch {
 			t.Errorf("%s with epoch %d, and it had epoch %d", after.State, after.Epoch, before.Epoch)
 		}
 	})
@@ -229,7 +230,7 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 	_, config := remote(t, "one")
 	spawn(t, r, "busy", config)
 	eventually(t, func() error {
-		if info, _ := r.Info("limited"); info.App.Reason != registry.ReasonReady && info.Epoch == 0 {
+		if info, _ := r.Status("limited"); info.App.Reason != state.ReasonReady && info.Epoch == 0 {
 			return fmt.Errorf("the app has not begun: %+v", info)
 		}
 		return nil

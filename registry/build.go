@@ -136,17 +136,18 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 	}
 }
 
-// Rate limit of one app towards the hub. Ten thousand apps share one hub API server, so that it
-// is below that towards the remote.
+// Limits of one app's client for the hub. Ten thousand apps share one hub API server, so the rate is
+// below the default rate towards a remote.
 const (
-	hubQPS   = 20
-	hubBurst = 40
+	hubQPS     = 20
+	hubBurst   = 40
+	hubTimeout = 10 * time.Second
 )
 
 func (e *epoch) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
 		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gate, UserAgent: e.userAgent(),
-		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: defaultRequestTimeout,
+		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.tracer.Requests(string(e.name), telemetry.ToHub),
 		Judge: e.rulebookFor(true, e.chosen...).judge,
 	}

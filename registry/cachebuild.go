@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // newCache makes the cache of the app, as code of the hub sees it.
@@ -40,7 +41,7 @@ func (e *epoch) cacheOptions(h *handlers) boundcache.Options {
 			Refresh: e.limits.ReconcileTimeout,
 		},
 		Blocked: e.tracker.blocked, Missed: e.missed, Stale: e.tracker.changed, Arrived: h.check, Fail: e.cacheFailed,
-		Reader: readerIn, Sanitize: clean, Decode: decoding,
+		Reader: readerIn, Sanitize: state.Sanitize, Decode: decoding,
 	}
 }
 
@@ -74,9 +75,9 @@ func readerIn(ctx context.Context) string {
 
 // cacheFailed ends the app because of its cache.
 func (e *epoch) cacheFailed(err error) {
-	failed := &moduleError{reason: ReasonModuleFailed, err: err}
+	failed := &moduleError{reason: state.ReasonModuleFailed, err: err}
 	if over := (*boundcache.OverBudgetError)(nil); errors.As(err, &over) {
-		failed.module, failed.reason = over.Module, ReasonOverBudget
+		failed.module, failed.reason = over.Module, state.ReasonOverBudget
 	}
 	e.tracker.fail(failed)
 }
@@ -91,7 +92,7 @@ func (e *epoch) addFilters(c *boundcache.Cache) error {
 		by := &guard{module: m.name, life: &e.lifetime, log: e.log.WithValues("module", m.name)}
 		err := c.AddFilters(m.name, e.filtersFor(m), by.transform)
 		if err != nil {
-			return &moduleError{module: m.name, reason: ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}
+			return &moduleError{module: m.name, reason: state.ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}
 		}
 	}
 	return nil

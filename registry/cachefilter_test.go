@@ -26,6 +26,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -242,7 +243,7 @@ func TestCacheFilter_Budget(t *testing.T) {
 		if err := r.Ensure(name, config); err != nil {
 			t.Fatal(err)
 		}
-		expectState(t, r, name, registry.StateFailed, registry.ReasonOverBudget)
+		expectState(t, r, name, state.StateFailed, state.ReasonOverBudget)
 	}
 }
 
@@ -320,7 +321,7 @@ func TestCacheFilter_TransformPanics(t *testing.T) {
 	if err := r.Ensure("transformed", config); err != nil {
 		t.Fatal(err)
 	}
-	info := expectState(t, r, "transformed", registry.StateFailed, registry.ReasonModuleFailed)
+	info := expectState(t, r, "transformed", state.StateFailed, state.ReasonModuleFailed)
 	if !strings.Contains(info.Message, `module "faulty": transform of a cache filter: panic: boom`) {
 		t.Errorf("it says %q", info.Message)
 	}

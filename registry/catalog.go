@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // catalog is what a hub has of modules, each with what the operator has configured.
@@ -180,7 +181,7 @@ func (e *entry) checkConfig(layers ...json.RawMessage) error {
 
 // wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of
 // any remote.
-func (e *entry) wants(c *Config) bool {
+func (e *entry) wants(c *state.Desired) bool {
 	return (e.options.Remote != nil || e.options.Hub == nil && e.options.ForHubParts == nil) && e.options.Select.wants(e.name, c)
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // choosing is what an actor knows of the modules of its remote. It belongs to the actor's goroutine.
@@ -38,7 +40,7 @@ func (c *choosing) believes(now time.Time) bool {
 }
 
 // operatorChanges reports whether a new configuration may select other modules, or configure them otherwise.
-func operatorChanges(before, after *Config) bool {
+func operatorChanges(before, after *state.Desired) bool {
 	return before.Endpoint.Fingerprint() != after.Endpoint.Fingerprint() || before.Client != after.Client ||
 		before.Owner.UID != after.Owner.UID ||
 		!maps.Equal(before.Labels, after.Labels) || !slices.Equal(before.Modules, after.Modules) ||
@@ -47,7 +49,7 @@ func operatorChanges(before, after *Config) bool {
 
 // take notes a new desired state: what restarts nothing is seen at once by what runs, and what has to be
 // known of the remote may be something else than before.
-func (a *actor) take(config Config) {
+func (a *actor) take(config state.Desired) {
 	bounds, err := a.registry.boundsFor(a.name, &config)
 	if err != nil {
 		a.log.Error(err, "A decoration failed; requests have the bounds that the others gave them")
@@ -118,30 +120,30 @@ func (a *actor) surveyNow() {
 }
 
 // authorized says whether the credentials have the rights that the modules declare.
-func (a *actor) authorized() Facet {
+func (a *actor) authorized() state.Condition {
 	switch {
 	case a.questions == nil || len(a.questions.rules) == 0:
-		return Facet{}
+		return state.Condition{}
 	case a.applied.Paused:
 		return pausedFacet()
-	case !a.chosen || a.selection.authorized == Facet{}:
-		return Facet{metav1.ConditionUnknown, ReasonPending, "the remote has not been asked yet"}
+	case !a.chosen || a.selection.authorized == state.Condition{}:
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the remote has not been asked yet"}
 	}
 	return a.selection.authorized
 }
 
 // moduleInfos returns the state of every module that is wanted, sorted by name: those of the app, those that
 // wait for the remote, and those that the next app will have.
-func (a *actor) moduleInfos() []ModuleInfo {
-	var infos []ModuleInfo
-	others := ModuleInfo{State: ModuleStopped}
+func (a *actor) moduleInfos() []state.ModuleStatus {
+	var infos []state.ModuleStatus
+	others := state.ModuleStatus{State: state.ModuleStopped}
 	switch e := a.epochs[a.machine.app.epoch]; {
 	case e != nil && (a.machine.app.runs() || a.machine.failure != nil):
-		infos, others = a.modulesIn(e), ModuleInfo{State: ModuleStarting, Reason: ReasonStarting}
+		infos, others = a.modulesIn(e), state.ModuleStatus{State: state.ModuleStarting, Reason: state.ReasonStarting}
 	case a.machine.failure != nil:
 		infos = slices.Clone(a.modules)
 	}
-	waits := func(m ModuleInfo) bool { return indexOfModule(a.selection.waiting, m.Name) >= 0 }
+	waits := func(m state.ModuleStatus) bool { return indexOfModule(a.selection.waiting, m.Name) >= 0 }
 	infos = append(slices.DeleteFunc(infos, waits), a.selection.waiting...)
 	for _, m := range a.registry.modules {
 		if m.wants(&a.applied) && indexOfModule(infos, m.name) < 0 {
@@ -149,14 +151,14 @@ func (a *actor) moduleInfos() []ModuleInfo {
 			infos = append(infos, others)
 		}
 	}
-	slices.SortFunc(infos, func(a, b ModuleInfo) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(infos, func(a, b state.ModuleStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return infos
 }
 
 // modulesIn returns the states of the modules of an app. After a failure, one that has failed stays Failed with the
 // reason until it runs, so that what is tried every few seconds does not look well in between, and the others are
 // Stopped when the app is. An app that does not run has no controllers.
-func (a *actor) modulesIn(e *epoch) []ModuleInfo {
+func (a *actor) modulesIn(e *epoch) []state.ModuleStatus {
 	infos := e.tracker.list()
 	for i := range infos {
 		if !a.machine.app.runs() {
@@ -167,21 +169,21 @@ func (a *actor) modulesIn(e *epoch) []ModuleInfo {
 		return infos
 	}
 	for i, m := range infos {
-		if m.State != ModuleStarting && m.State != ModuleRunning {
+		if m.State != state.ModuleStarting && m.State != state.ModuleRunning {
 			continue
 		}
 		last := indexOfModule(a.modules, m.Name)
 		switch {
-		case m.State == ModuleStarting && last >= 0 && a.modules[last].State == ModuleFailed:
+		case m.State == state.ModuleStarting && last >= 0 && a.modules[last].State == state.ModuleFailed:
 			infos[i] = a.modules[last]
 			infos[i].Controllers = m.Controllers
 		case !a.machine.app.runs():
-			infos[i] = ModuleInfo{Name: m.Name, State: ModuleStopped}
+			infos[i] = state.ModuleStatus{Name: m.Name, State: state.ModuleStopped}
 		}
 	}
 	return infos
 }
 
-func indexOfModule(infos []ModuleInfo, name string) int {
-	return slices.IndexFunc(infos, func(m ModuleInfo) bool { return m.Name == name })
+func indexOfModule(infos []state.ModuleStatus, name string) int {
+	return slices.IndexFunc(infos, func(m state.ModuleStatus) bool { return m.Name == name })
 }

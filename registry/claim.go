@@ -2,7 +2,11 @@
 
 package registry
 
-import "time"
+import (
+	"time"
+
+	"github.com/clusterfx/clusterfx/registry/state"
+)
 
 // claim says which remote is a cluster, and since when it is registered.
 type claim struct {
@@ -20,7 +24,7 @@ func (c claim) before(other claim) bool {
 
 // claimKnown notes, before the remote is contacted, which cluster it was before: one that was
 // registered later and is contacted first does not get its place. The caller holds mu.
-func (r *Registry) claimKnown(name ClusterName, c Config) {
+func (r *Registry) claimKnown(name ClusterName, c state.Desired) {
 	mine, id := claim{name: name, since: c.Since}, c.Identity.Known
 	first, taken := r.claims[id]
 	if id == "" || r.allowTwin || taken && !mine.before(first) {

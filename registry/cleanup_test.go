@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // traces is a module that leaves a ConfigMap in its remote and cleans it up.
@@ -104,7 +105,7 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the trace is still there: %v", err)
 	}
-	if _, known := r.Info("tidy"); known {
+	if _, known := r.Status("tidy"); known {
 		t.Error("the remote is still known")
 	}
 }
@@ -124,7 +125,7 @@ func TestRegistry_RemoveEnds(t *testing.T) {
 				if err := c.Kill(); err != nil {
 					t.Fatalf("Kill: %v", err)
 				}
-				expectState(t, r, "left", registry.StateUnreachable, "Unreachable")
+				expectState(t, r, "left", state.StateUnreachable, "Unreachable")
 			}, 5 * time.Second, all,
 		},
 		"the remote is dead and nobody has noticed": {
@@ -148,7 +149,7 @@ func TestRegistry_RemoveEnds(t *testing.T) {
 				if err := r.Ensure("left", config); err != nil {
 					t.Fatalf("Ensure: %v", err)
 				}
-				expectState(t, r, "left", registry.StatePaused, registry.ReasonPaused)
+				expectState(t, r, "left", state.StatePaused, state.ReasonPaused)
 			}, 5 * time.Second, all,
 		},
 	} {
@@ -200,7 +201,7 @@ func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 	if err := c.Kill(); err != nil {
 		t.Fatalf("Kill: %v", err)
 	}
-	expectState(t, r, "left", registry.StateUnreachable, "Unreachable")
+	expectState(t, r, "left", state.StateUnreachable, "Unreachable")
 	err := removeWithin(t, r, "left", 2*time.Second)
 	var left *registry.AbandonedError
 	want := []string{"traces/configmap", "traces/first", "traces/last"}

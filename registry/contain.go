@@ -23,6 +23,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // guard answers for the code of one module in one app, in whichever goroutine it runs: where it
@@ -56,7 +57,7 @@ func (g *guard) check(what string, returned *bool) {
 
 // fail ends the app because of the module.
 func (g *guard) fail(err error) {
-	failed := &moduleError{module: g.module, reason: ReasonModuleFailed, err: err}
+	failed := &moduleError{module: g.module, reason: state.ReasonModuleFailed, err: err}
 	if g.module != "" {
 		g.life.tracker.fail(failed)
 		return
@@ -232,7 +233,7 @@ func (c *contained) run(ctx context.Context, f func(context.Context) error) (err
 	if err == nil {
 		return nil
 	}
-	failed := &moduleError{module: g.module, reason: ReasonModuleFailed, err: err}
+	failed := &moduleError{module: g.module, reason: state.ReasonModuleFailed, err: err}
 	g.life.moduleFailed(failed)
 	return failed
 }

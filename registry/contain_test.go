@@ -32,6 +32,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Names of the remotes of the tests below: one that has the fault, and its neighbour.
@@ -77,15 +78,15 @@ func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func
 // condition says so.
 func (w *ward) expectIllness(t *testing.T, reason string, texts ...string) {
 	t.Helper()
-	before, _ := w.Info(sick)
+	before, _ := w.Status(sick)
 	eventually(t, func() error {
-		info, _ := w.Info(sick)
+		info, _ := w.Status(sick)
 		said := info.App.Reason == reason && info.App.Message != ""
 		for _, text := range append(texts, `"broken"`) {
 			said = said && strings.Contains(info.App.Message, text)
 		}
 		if !said || info.Restarts < 2 || info.Epoch <= before.Epoch {
-			return &stateError{want: registry.StateFailed, reason: reason, got: info}
+			return &stateError{want: state.StateFailed, reason: reason, got: info}
 		}
 		return nil
 	})
@@ -95,9 +96,9 @@ func (w *ward) expectIllness(t *testing.T, reason string, texts ...string) {
 func (w *ward) expectModuleFailed(t *testing.T, reason string) {
 	t.Helper()
 	eventually(t, func() error {
-		info, _ := w.Info(sick)
-		if !slices.ContainsFunc(info.Modules, func(m registry.ModuleInfo) bool {
-			return m.Name == "broken" && m.State == registry.ModuleFailed && m.Reason == reason
+		info, _ := w.Status(sick)
+		if !slices.ContainsFunc(info.Modules, func(m state.ModuleStatus) bool {
+			return m.Name == "broken" && m.State == state.ModuleFailed && m.Reason == reason
 		}) {
 			return fmt.Errorf("modules: %+v", info.Modules)
 		}
@@ -109,7 +110,7 @@ func (w *ward) expectModuleFailed(t *testing.T, reason string) {
 // one, no lease fails, and what it reconciles is reconciled in time.
 func (w *ward) observe(t *testing.T) (stop func()) {
 	t.Helper()
-	before, _ := w.Info(healthy)
+	before, _ := w.Status(healthy)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	var slowest time.Duration
@@ -130,8 +131,8 @@ func (w *ward) observe(t *testing.T) (stop func()) {
 		if failed != nil {
 			t.Errorf("the neighbour: %v", failed)
 		}
-		after, _ := w.Info(healthy)
-		if after.Epoch != before.Epoch || !after.Since.Equal(before.Since) || after.State != registry.StateReady {
+		after, _ := w.Status(healthy)
+		if after.Epoch != before.Epoch || !after.Since.Equal(before.Since) || after.State != state.StateReady {
 			t.Errorf("the neighbour was %s since %v with epoch %d, and is %s since %v with epoch %d",
 				before.State, before.Since, before.Epoch, after.State, after.Since, after.Epoch)
 		}
@@ -336,13 +337,13 @@ func TestContain_Panics(t *testing.T) {
 			if strings.Contains(name, "collector") {
 				defer w.scrape(t)()
 			}
-			w.expectIllness(t, registry.ReasonModuleFailed, c.says)
-			w.expectModuleFailed(t, registry.ReasonModuleFailed)
+			w.expectIllness(t, state.ReasonModuleFailed, c.says)
+			w.expectModuleFailed(t, state.ReasonModuleFailed)
 			if strings.Contains(c.says, "panic") && w.panics(t, "broken") < 2 {
 				t.Errorf("%v panics were counted, want one for each app that ended", w.panics(t, "broken"))
 			}
 			w.ill.Store(false)
-			expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+			expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 			stop()
 			expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
 		})
@@ -353,7 +354,7 @@ func TestContain_Panics(t *testing.T) {
 func TestContain_CodeOfTheHub(t *testing.T) {
 	t.Parallel()
 	w := newWard(t, func(*ward, registry.Remote) error { return nil }, nil)
-	before, _ := w.Info(sick)
+	before, _ := w.Status(sick)
 	err := w.WithCluster(t.Context(), sick, func(ctx context.Context, remote cluster.Cluster) error {
 		informer, err := remote.GetCache().GetInformer(ctx, &corev1.ConfigMap{})
 		if err != nil {
@@ -373,7 +374,7 @@ func TestContain_CodeOfTheHub(t *testing.T) {
 		}
 		return nil
 	})
-	if after, _ := w.Info(sick); after.Epoch != before.Epoch || after.State != registry.StateReady {
+	if after, _ := w.Status(sick); after.Epoch != before.Epoch || after.State != state.StateReady {
 		t.Errorf("the remote is %s with epoch %d, and had epoch %d", after.State, after.Epoch, before.Epoch)
 	}
 	if err := w.Stop(t.Context(), sick); err != nil {

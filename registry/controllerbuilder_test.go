@@ -24,6 +24,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // lineLog keeps the log lines that contain a text.
@@ -155,8 +156,8 @@ func TestTypedControllerManagedBy(t *testing.T) {
 	for range 3 {
 		newConfigMap(t, w.sick)
 	}
-	w.expectIllness(t, registry.ReasonModuleFailed, "does nothing but panic", "panic: boom")
+	w.expectIllness(t, state.ReasonModuleFailed, "does nothing but panic", "panic: boom")
 	w.ill.Store(false)
-	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 	stop()
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // unnamed is what a controller is called that has no name.
@@ -101,14 +102,14 @@ func (w *watcher) missing() []watchedKind {
 }
 
 // info says how far the controller is. blocks are what is known to be in the way of kinds.
-func (w *watcher) info(blocks map[string]boundcache.Block) ControllerInfo {
+func (w *watcher) info(blocks map[string]boundcache.Block) state.ControllerStatus {
 	w.mu.Lock()
 	begun, synced := w.begun, w.synced
 	w.mu.Unlock()
 	if synced {
-		return ControllerInfo{Name: w.name, State: ModuleRunning}
+		return state.ControllerStatus{Name: w.name, State: state.ModuleRunning}
 	}
-	one := ControllerInfo{Name: w.name, State: ModuleStarting, Reason: ReasonStarting}
+	one := state.ControllerStatus{Name: w.name, State: state.ModuleStarting, Reason: state.ReasonStarting}
 	missing := w.missing()
 	var kinds []string
 	found := map[string]boundcache.Block{}
@@ -121,9 +122,9 @@ func (w *watcher) info(blocks map[string]boundcache.Block) ControllerInfo {
 	slices.Sort(kinds)
 	switch worst := worstOf(found); {
 	case worst != boundcache.Block{}:
-		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.Message)
+		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)
 	case len(kinds) > 0:
-		one.Message = clean("waits for the initial objects of " + strings.Join(slices.Compact(kinds), ", "))
+		one.Message = state.Sanitize("waits for the initial objects of " + strings.Join(slices.Compact(kinds), ", "))
 	case begun:
 		one.Message = "waits for a source of its own"
 	default:

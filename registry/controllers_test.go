@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // deaf is a source that never has all of its initial objects.
@@ -59,7 +60,7 @@ func watchEach(objects ...client.Object) func(ctrl.Manager, reconcile.Reconciler
 }
 
 // statesOf writes the controllers of a module in one line each, and whether a message names some words.
-func statesOf(info registry.Info, module string, words ...string) []string {
+func statesOf(info registry.Status, module string, words ...string) []string {
 	var all []string
 	for _, m := range info.Modules {
 		for _, c := range m.Controllers {
@@ -77,11 +78,11 @@ func statesOf(info registry.Info, module string, words ...string) []string {
 	return all
 }
 
-func expectControllers(t *testing.T, r *registry.Registry, name registry.ClusterName, module string, words, want []string) registry.Info {
+func expectControllers(t *testing.T, r *registry.Registry, name registry.ClusterName, module string, words, want []string) registry.Status {
 	t.Helper()
-	var info registry.Info
+	var info registry.Status
 	eventually(t, func() error {
-		info, _ = r.Info(name)
+		info, _ = r.Status(name)
 		if diff := cmp.Diff(want, statesOf(info, module, words...)); diff != "" {
 			return fmt.Errorf("the controllers of module %s: %s\n%+v", module, diff, info.Modules)
 		}
@@ -116,7 +117,7 @@ func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
 	})
 	info := expectControllers(t, r, "some-rights", "pods", words, []string{"both Waiting Forbidden pods"})
 	for i, want := range []string{"nodes", "pods"} {
-		if m := info.Modules[i]; m.State != registry.ModuleWaiting || !strings.Contains(m.Message, "list and watch "+want) {
+		if m := info.Modules[i]; m.State != state.ModuleWaiting || !strings.Contains(m.Message, "list and watch "+want) {
 			t.Errorf("module %s does not wait for %s: %+v", m.Name, want, m)
 		}
 	}
@@ -124,7 +125,7 @@ func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
 	if _, err := one.MintCertificate(t.Context(), clerk); err != nil {
 		t.Fatalf("grant: %v", err)
 	}
-	expectState(t, r, "some-rights", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "some-rights", state.StateReady, state.ReasonReady)
 	expectControllers(t, r, "some-rights", "mixed", words, []string{"configmap Running ", "node Running ", "node-2 Running "})
 }
 
@@ -149,7 +150,7 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 	}
 	words, want := []string{"a source of its own"}, []string{"patient Starting Starting a source of its own"}
 	expectControllers(t, r, "deaf", "deaf", words, want)
-	info := expectState(t, r, "deaf", registry.StateFailed, registry.ReasonCacheSyncTimedOut)
+	info := expectState(t, r, "deaf", state.StateFailed, state.ReasonCacheSyncTimedOut)
 	if !strings.Contains(info.Message, "patient waits for a source of its own") {
 		t.Errorf("message = %q, want it to name the controller", info.Message)
 	}
@@ -157,7 +158,7 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 		t.Errorf("no app runs, and it has controllers: %q", left)
 	}
 	again := expectControllers(t, r, "deaf", "deaf", words, want)
-	if state := again.Modules[0].State; state != registry.ModuleFailed {
-		t.Errorf("the module is %s while it is tried again, want it to stay Failed", state)
+	if got := again.Modules[0].State; got != state.ModuleFailed {
+		t.Errorf("the module is %s while it is tried again, want it to stay Failed", got)
 	}
 }

@@ -25,10 +25,11 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // as returns a configuration with another user.
-func as(t *testing.T, kubeconf []byte, user *clientcmdapi.AuthInfo) registry.Config {
+func as(t *testing.T, kubeconf []byte, user *clientcmdapi.AuthInfo) state.Desired {
 	t.Helper()
 	c, err := clientcmd.Load(kubeconf)
 	if err != nil {
@@ -86,7 +87,7 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 			good.CredentialName = "good"
 			remote := registry.ClusterName("refused-" + name)
 			spawn(t, r, remote, good)
-			before, _ := r.Info(remote)
+			before, _ := r.Status(remote)
 			stop, failed, calls := make(chan struct{}), make(chan error, 1), atomic.Int64{}
 			go func() { failed <- keepCalling(t.Context(), r, remote, stop, &calls) }()
 			wrong := as(t, one.Kubeconfig(), user)
@@ -95,11 +96,11 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 				t.Fatalf("Ensure: %v", err)
 			}
 			eventually(t, func() error {
-				info, _ := r.Info(remote)
-				if info.NewCredential.Status != metav1.ConditionFalse || info.NewCredential.Reason != registry.ReasonNotInUse {
+				info, _ := r.Status(remote)
+				if info.NewCredential.Status != metav1.ConditionFalse || info.NewCredential.Reason != state.ReasonNotInUse {
 					return fmt.Errorf("new credential: %+v", info.NewCredential)
 				}
-				if info.State != registry.StateReady || info.Epoch != before.Epoch || info.CredentialName != "good" {
+				if info.State != state.StateReady || info.Epoch != before.Epoch || info.CredentialName != "good" {
 					return fmt.Errorf("%s, epoch %d, with %s", info.State, info.Epoch, info.CredentialName)
 				}
 				return nil
@@ -115,7 +116,7 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 				t.Fatalf("Ensure: %v", err)
 			}
 			eventually(t, func() error {
-				if info, _ := r.Info(remote); info.CredentialName != "wrong" || info.State == registry.StateReady {
+				if info, _ := r.Status(remote); info.CredentialName != "wrong" || info.State == state.StateReady {
 					return fmt.Errorf("%s with %s", info.State, info.CredentialName)
 				}
 				return nil
@@ -123,7 +124,7 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 			if err := r.Ensure(remote, good); err != nil {
 				t.Fatalf("Ensure: %v", err)
 			}
-			expectState(t, r, remote, registry.StateReady, registry.ReasonReady)
+			expectState(t, r, remote, state.StateReady, state.ReasonReady)
 		})
 	}
 }
@@ -152,11 +153,11 @@ func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	eventually(t, func() error {
-		info, _ := r.Info("narrowed")
-		if info.CredentialName == "less" && info.Authorized.Reason != registry.ReasonRightsMissing {
+		info, _ := r.Status("narrowed")
+		if info.CredentialName == "less" && info.Authorized.Reason != state.ReasonRightsMissing {
 			t.Errorf("the credential is in use, and nothing says what it lacks: %+v", info.Authorized)
 		}
-		if info.State != registry.StateReady || info.CredentialName != "less" {
+		if info.State != state.StateReady || info.CredentialName != "less" {
 			return errors.New(string(info.State) + " with " + info.CredentialName)
 		}
 		return nil
@@ -191,11 +192,11 @@ func TestRegistry_CredentialOfNobody(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	eventually(t, func() error {
-		info, _ := r.Info("anonymous")
+		info, _ := r.Status("anonymous")
 		if info.CredentialName == "nobody" {
 			t.Fatal("the credential of nobody is in use")
 		}
-		if info.State != registry.StateReady || info.NewCredential.Reason != registry.ReasonNotInUse {
+		if info.State != state.StateReady || info.NewCredential.Reason != state.ReasonNotInUse {
 			return fmt.Errorf("%s, new credential: %+v", info.State, info.NewCredential)
 		}
 		return nil

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A remote can send what makes a decoder panic, in a goroutine that is client-go's own. A hub that has
@@ -74,7 +75,7 @@ func TestContain_Decoders(t *testing.T) {
 		if err := w.Ensure(sick, configFor(t, w.sick.Kubeconfig())); err != nil {
 			t.Fatalf("Ensure: %v", err)
 		}
-		info := expectState(t, w.Registry, sick, registry.StateStarting, registry.ReasonWaiting)
+		info := expectState(t, w.Registry, sick, state.StateStarting, state.ReasonWaiting)
 		if !strings.Contains(info.Message, "grenade") || !strings.Contains(info.Message, "broken") {
 			t.Errorf("message = %q", info.Message)
 		}
@@ -84,7 +85,7 @@ func TestContain_Decoders(t *testing.T) {
 		if err := clientFor(t, w.sick).Delete(t.Context(), newGrenade("armed", true)); err != nil {
 			t.Fatalf("Delete: %v", err)
 		}
-		expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+		expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 		throw(t, w.sick, newGrenade("last", false))
 		expectSeen("last")
 	})

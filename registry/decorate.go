@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Decoration changes how the hub talks to some remotes: what their apps may ask of them, or what becomes of
@@ -27,11 +28,11 @@ type Decoration struct {
 	// Select picks remotes. It gets their Name, Labels and Annotations and nothing else, and is asked again
 	// when these change, so that a label can switch a decoration on and off. It must return at once: all that
 	// is done about the remote waits for it. Default: nil, all of them.
-	Select func(Info) bool
+	Select func(Status) bool
 	// Client changes the bounds of the app's requests: it gets those of the Cluster, and what it returns
 	// counts. Other bounds make another app take the place of the one that runs. It must return at once, too.
 	// Default: nil.
-	Client func(Client) Client
+	Client func(state.ClientLimits) state.ClientLimits
 	// Transport wraps what sends the requests of one app. What it returns is asked by many goroutines, must keep
 	// to http.RoundTripper's contract, and must return when the request's context ends. It has its place
 	// within the deadline and before the rate limit, so that it may send a request several times or not at
@@ -42,12 +43,12 @@ type Decoration struct {
 }
 
 // selects reports whether the decoration applies to a remote with this configuration.
-func (d *Decoration) selects(name ClusterName, c *Config) (selected bool, err error) {
+func (d *Decoration) selects(name ClusterName, c *state.Desired) (selected bool, err error) {
 	if d.Select == nil {
 		return true, nil
 	}
 	err = panics.Catch(func() error {
-		selected = d.Select(Info{Name: name, Labels: c.Labels, Annotations: c.Annotations})
+		selected = d.Select(Status{Name: name, Labels: c.Labels, Annotations: c.Annotations})
 		return nil
 	})
 	return selected, err
@@ -63,7 +64,7 @@ func (env *environment) inForce() []Decoration {
 }
 
 // boundsFor returns the bounds of an app's requests as the decorations want them.
-func (env *environment) boundsFor(name ClusterName, c *Config) (Client, error) {
+func (env *environment) boundsFor(name ClusterName, c *state.Desired) (state.ClientLimits, error) {
 	bounds := c.Client
 	var failed []error
 	decorations := env.inForce()
@@ -83,7 +84,7 @@ func (env *environment) boundsFor(name ClusterName, c *Config) (Client, error) {
 			failed = append(failed, &decorationError{d.Name, err})
 		}
 	}
-	return Config{Client: bounds}.withDefaults().Client, errors.Join(failed...)
+	return state.Desired{Client: bounds}.WithDefaults().Client, errors.Join(failed...)
 }
 
 // decorate puts the decorations of an epoch around what sends its requests.
@@ -109,7 +110,7 @@ type decorated struct {
 
 // selectedFor is whether a decoration was selected for a configuration.
 type selectedFor struct {
-	config *Config
+	config *state.Desired
 	is     bool
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // roundTrip is a function as an http.RoundTripper.
@@ -106,7 +107,7 @@ func TestDecorate_CannotBeBypassed(t *testing.T) {
 			})
 		}
 	}
-	if info, _ := r.Info("a"); info.Epoch != 1 {
+	if info, _ := r.Status("a"); info.Epoch != 1 {
 		t.Errorf("the app was started %d times, want once", info.Epoch)
 	}
 }
@@ -154,7 +155,7 @@ func TestDecorate_Panics(t *testing.T) {
 		return roundTrip(func(*http.Request) (*http.Response, error) { panic("on purpose") })
 	}
 	worse := bad
-	worse.Name, worse.Select = "worse", func(info registry.Info) bool { return info.Labels["worse"] != "" && info.Modules[0].Name != "" }
+	worse.Name, worse.Select = "worse", func(info registry.Status) bool { return info.Labels["worse"] != "" && info.Modules[0].Name != "" }
 	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{bad, worse} })
 	spawn(t, r, "well", config)
 	for label, name := range map[string]string{"refuse": "bad", "worse": "worse"} {
@@ -162,12 +163,12 @@ func TestDecorate_Panics(t *testing.T) {
 		if err := r.Ensure(registry.ClusterName(name), config); err != nil {
 			t.Fatal(err)
 		}
-		info := expectState(t, r, registry.ClusterName(name), registry.StateFailed, registry.ReasonStartFailed)
+		info := expectState(t, r, registry.ClusterName(name), state.StateFailed, state.ReasonStartFailed)
 		if !strings.Contains(info.Message, name) {
 			t.Errorf("the message does not name decoration %s: %s", name, info.Message)
 		}
 	}
-	expectState(t, r, "well", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "well", state.StateReady, state.ReasonReady)
 }
 
 // A decoration changes the bounds of the remotes that it selects: other bounds are another app.
@@ -177,7 +178,7 @@ func TestDecorate_Client(t *testing.T) {
 	slow := registry.Decoration{
 		Name:   "slow",
 		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"slow": "yes"})),
-		Client: func(c registry.Client) registry.Client { c.QPS, c.Burst = 1, 5; return c },
+		Client: func(c state.ClientLimits) state.ClientLimits { c.QPS, c.Burst = 1, 5; return c },
 	}
 	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{slow} })
 	spawn(t, r, "a", config)
@@ -203,7 +204,7 @@ func TestDecorate_Client(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		if info, _ := r.Info("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
+		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
 			return fmt.Errorf("epoch %d, %s", info.Epoch, info.App.Message)
 		}
 		return nil

@@ -26,7 +26,7 @@ named. In an app, client.Client is the remote's and name:"manage-client" is the 
 
 	r, err := registry.New(registry.Options{Hub: config, HubMapper: mapper, Scheme: scheme,
 		Modules: []registry.Module{inventory.Module}})
-	err = r.Ensure("edge-1", registry.Config{Endpoint: endpoint, Credential: credential})
+	err = r.Ensure("edge-1", state.Desired{Endpoint: endpoint, Credential: credential})
 	err = r.WithClient(ctx, "edge-1", func(ctx context.Context, remote client.Client) error {
 		return remote.List(ctx, &nodes)
 	})
@@ -119,8 +119,8 @@ app have one budget.
 
 # Informers that cannot list or watch
 
-An informer that has been unable to list and watch for Limits.StaleAfter makes the app Stale: the App facet of Info has the
-reason ReasonStale with the kind, a module that uses it, the time and a classified cause, with True at first and, after
+An informer that has been unable to list and watch for Limits.StaleAfter makes the app Stale: the App facet of Status has the
+reason state.ReasonStale with the kind, a module that uses it, the time and a classified cause, with True at first and, after
 Limits.StaleTolerance, with False. The registry does not restart the app: modules and leases continue with the cached objects,
 and the facet recovers when a watch has been open for five seconds.
 

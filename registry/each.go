@@ -18,7 +18,7 @@ import (
 // EachOptions say where Each calls its function, and how long it may take.
 type EachOptions struct {
 	// Select picks remotes. Nil means all. See MatchLabels.
-	Select func(Info) bool
+	Select func(Status) bool
 	// Concurrency is how many calls run at the same time. Default 16.
 	Concurrency int
 	// Timeout is when the context of a call ends. A call that has not returned a second later is left behind.
@@ -49,8 +49,8 @@ type EachResult[T any] struct {
 func (r EachResult[T]) NotReady() bool { return errors.Is(r.Err, ErrNotReady) }
 
 // MatchLabels picks the remotes whose labels a selector matches.
-func MatchLabels(selector labels.Selector) func(Info) bool {
-	return func(info Info) bool { return selector.Matches(labels.Set(info.Labels)) }
+func MatchLabels(selector labels.Selector) func(Status) bool {
+	return func(info Status) bool { return selector.Matches(labels.Set(info.Labels)) }
 }
 
 // Each calls f for every selected remote, some at a time, and returns what became of each, sorted by

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // errManagerEnded says that a manager returned though nobody had stopped it.
@@ -37,17 +38,17 @@ var errManagerEnded = errors.New("the manager ended")
 // earlier when another epoch takes this one's place and this one's leases go on for a while.
 type epoch struct {
 	lifetime
-	config  Config
+	config  state.Desired
 	base    http.RoundTripper // the connection to the remote
 	heard   *atomic.Int64     // when a list on it last brought something, in nanoseconds
 	rank    startqueue.Rank
-	info    Info
+	info    Status
 	quote   Quoter
-	chosen  []choice                // the modules
-	offered offers                  // what hub parts shared when they were chosen
-	wanted  *atomic.Pointer[Config] // the latest one, which may differ from config in what restarts nothing
-	built   func(steps []string)    // is told the cleanup steps when the graph was built
-	missed  func()                  // is told that the remote does not serve a kind that is watched
+	chosen  []choice                       // the modules
+	offered offers                         // what hub parts shared when they were chosen
+	wanted  *atomic.Pointer[state.Desired] // the latest one, which may differ from config in what restarts nothing
+	built   func(steps []string)           // is told the cleanup steps when the graph was built
+	missed  func()                         // is told that the remote does not serve a kind that is watched
 
 	work    context.Context //nolint:containedctx // The modules' fence.
 	endWork context.CancelCauseFunc
@@ -103,7 +104,7 @@ func start(f func() error) *running {
 // newEpoch completes an epoch of which name, number, config, base, rank, info and log are set. changed
 // is called when the app has come further or a module has failed.
 func newEpoch(env *environment, e *epoch, changed func()) *epoch {
-	e.config = e.config.withDefaults()
+	e.config = e.config.WithDefaults()
 	e.begin(env, []string{telemetry.ClusterLabel, string(e.name)}, e.chosen, changed)
 	e.work, e.endWork = context.WithCancelCause(e.ctx)
 	e.done = make(chan struct{})
@@ -230,7 +231,7 @@ func (e *epoch) awaitBuilding() error {
 		return e.building.err
 	case <-patience.C:
 		return &moduleError{
-			module: e.graph.current(), reason: ReasonBuildFailed,
+			module: e.graph.current(), reason: state.ReasonBuildFailed,
 			err: fmt.Errorf("a constructor or invoke did not return within %s", e.limits.StartTimeout),
 		}
 	case <-e.ctx.Done():

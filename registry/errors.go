@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 var (
@@ -42,7 +44,7 @@ type InvalidNameError struct {
 
 // Error quotes the name and says what is wrong with it.
 func (e *InvalidNameError) Error() string {
-	return fmt.Sprintf("the name of a remote must be a DNS label, and %q is not one: %s", clean(string(e.Name)), e.Why)
+	return fmt.Sprintf("the name of a remote must be a DNS label, and %q is not one: %s", state.Sanitize(string(e.Name)), e.Why)
 }
 
 // NotReadyError is returned when a remote is registered but cannot be used now. It matches
@@ -50,8 +52,8 @@ func (e *InvalidNameError) Error() string {
 type NotReadyError struct {
 	// Name is the remote.
 	Name ClusterName
-	// State, Reason and Message are those of its Info at the time of the call.
-	State   State
+	// State, Reason and Message are those of its Status at the time of the call.
+	State   state.State
 	Reason  string
 	Message string
 }

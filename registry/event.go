@@ -13,7 +13,7 @@ const (
 	EventLost EventKind = "Lost"
 	// EventStopped means that the registry has forgotten the remote.
 	EventStopped EventKind = "Stopped"
-	// EventChanged means that the remote's Info changed in any other way.
+	// EventChanged means that the remote's Status changed in any other way.
 	EventChanged EventKind = "Changed"
 )
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A hub reconciler reads from a remote. Where the remote cannot be used, that is an answer, too:
@@ -105,7 +106,7 @@ func ExampleDecorate() {
 	slowly := registry.Decorate(registry.Decoration{
 		Name:   "slowly",
 		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"link": "satellite"})),
-		Client: func(c registry.Client) registry.Client {
+		Client: func(c state.ClientLimits) state.ClientLimits {
 			c.QPS, c.Burst, c.Timeout = 5, 10, time.Minute
 			return c
 		},

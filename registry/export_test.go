@@ -2,7 +2,9 @@
 
 package registry
 
-import "time"
+import (
+	"time"
+)
 
 // LagsFor returns the kind of an informer of a module in the app of a remote that is not synced or Stale; empty for
 // none.

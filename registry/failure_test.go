@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // fault is a module that fails in some way until it is mended.
@@ -76,16 +77,16 @@ func TestRegistry_ModuleFailures(t *testing.T) {
 		option func(*fault) fx.Option
 		reason string
 	}{
-		"an invoke fails":   {func(f *fault) fx.Option { return fx.Invoke(func() error { return failing(f) }) }, registry.ReasonBuildFailed},
-		"an invoke panics":  {func(f *fault) fx.Option { return fx.Invoke(func() { _ = panicking(f) }) }, registry.ReasonBuildFailed},
-		"a hook fails":      {hook(failing), registry.ReasonStartFailed},
-		"a hook panics":     {hook(panicking), registry.ReasonStartFailed},
-		"a runnable fails":  {runnable(failing), registry.ReasonModuleFailed},
-		"a runnable panics": {runnable(panicking), registry.ReasonModuleFailed},
+		"an invoke fails":   {func(f *fault) fx.Option { return fx.Invoke(func() error { return failing(f) }) }, state.ReasonBuildFailed},
+		"an invoke panics":  {func(f *fault) fx.Option { return fx.Invoke(func() { _ = panicking(f) }) }, state.ReasonBuildFailed},
+		"a hook fails":      {hook(failing), state.ReasonStartFailed},
+		"a hook panics":     {hook(panicking), state.ReasonStartFailed},
+		"a runnable fails":  {runnable(failing), state.ReasonModuleFailed},
+		"a runnable panics": {runnable(panicking), state.ReasonModuleFailed},
 		"a constructor fails": {func(f *fault) fx.Option {
 			return fx.Options(
 				fx.Provide(func() (*product, error) { return &product{}, failing(f) }), fx.Invoke(func(*product) {}))
-		}, registry.ReasonBuildFailed},
+		}, state.ReasonBuildFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,9 +98,9 @@ func TestRegistry_ModuleFailures(t *testing.T) {
 				t.Fatalf("Ensure: %v", err)
 			}
 			eventually(t, func() error {
-				info, _ := r.Info("one")
+				info, _ := r.Status("one")
 				if info.App.Reason != c.reason {
-					return &stateError{want: registry.StateFailed, reason: c.reason, got: info}
+					return &stateError{want: state.StateFailed, reason: c.reason, got: info}
 				}
 				if !strings.Contains(info.App.Message, `"broken"`) || !strings.Contains(info.App.Message, "boom") {
 					return errors.New("the message names neither module nor error: " + info.App.Message)
@@ -107,7 +108,7 @@ func TestRegistry_ModuleFailures(t *testing.T) {
 				return nil
 			})
 			f.mended.Store(true)
-			info := expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+			info := expectState(t, r, "one", state.StateReady, state.ReasonReady)
 			if f.tries.Load() < 2 || info.Epoch < 2 {
 				t.Errorf("tries = %d, epoch = %d; want a second try", f.tries.Load(), info.Epoch)
 			}
@@ -139,7 +140,7 @@ func TestRegistry_HangingHooks(t *testing.T) {
 	})
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
-	if info, _ := r.Info("one"); info.Epoch != 2 {
+	if info, _ := r.Status("one"); info.Epoch != 2 {
 		t.Errorf("epoch = %d, want 2: the first start hung", info.Epoch)
 	}
 	close(release) // what started too late after all is stopped
@@ -172,13 +173,13 @@ func TestRegistry_HangingConstructor(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	eventually(t, func() error {
-		info, _ := r.Info("one")
-		if info.App.Reason != registry.ReasonBuildFailed || !strings.Contains(info.App.Message, "hanging") {
-			return &stateError{want: registry.StateFailed, reason: registry.ReasonBuildFailed, got: info}
+		info, _ := r.Status("one")
+		if info.App.Reason != state.ReasonBuildFailed || !strings.Contains(info.App.Message, "hanging") {
+			return &stateError{want: state.StateFailed, reason: state.ReasonBuildFailed, got: info}
 		}
 		return nil
 	})
-	expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "one", state.StateReady, state.ReasonReady)
 	close(release)
 }
 
@@ -197,7 +198,7 @@ func TestRegistry_SyncTimeout(t *testing.T) {
 	if err := r.Ensure("limited", configFor(t, minted.Kubeconfig())); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	info := expectState(t, r, "limited", registry.StateFailed, registry.ReasonCacheSyncTimedOut)
+	info := expectState(t, r, "limited", state.StateFailed, state.ReasonCacheSyncTimedOut)
 	if !strings.Contains(info.Message, "counter") || !strings.Contains(info.Message, "configmaps") {
 		t.Errorf("message = %q, want it to name the module and what it waited for", info.Message)
 	}
@@ -266,11 +267,11 @@ func TestRegistry_MissingRights(t *testing.T) {
 	if err := r.Ensure("limited", configFor(t, minted.Kubeconfig())); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	info := expectState(t, r, "limited", registry.StateStarting, registry.ReasonForbidden)
+	info := expectState(t, r, "limited", state.StateStarting, state.ReasonForbidden)
 	if !strings.Contains(info.Message, "configmaps") || !strings.Contains(info.Message, "counter") {
 		t.Errorf("message = %q, want it to name the module and the resource", info.Message)
 	}
-	if info.Identity.Status != metav1.ConditionUnknown || info.Identity.Reason != registry.ReasonForbidden {
+	if info.Identity.Status != metav1.ConditionUnknown || info.Identity.Reason != state.ReasonForbidden {
 		t.Errorf("identity = %+v, want Unknown/Forbidden", info.Identity)
 	}
 	clerk.Rules = []rbacv1.PolicyRule{{
@@ -279,7 +280,7 @@ func TestRegistry_MissingRights(t *testing.T) {
 	if _, err := one.MintCertificate(t.Context(), clerk); err != nil {
 		t.Fatalf("grant: %v", err)
 	}
-	expectState(t, r, "limited", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "limited", state.StateReady, state.ReasonReady)
 }
 
 // A module whose API is missing says so, and does not keep the other modules from working.
@@ -299,7 +300,7 @@ func TestRegistry_MissingAPI(t *testing.T) {
 	if err := r.Ensure("no-widgets", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	info := expectState(t, r, "no-widgets", registry.StateStarting, registry.ReasonWaiting)
+	info := expectState(t, r, "no-widgets", state.StateStarting, state.ReasonWaiting)
 	if !strings.Contains(info.Message, "Widget") {
 		t.Errorf("message = %q, want it to name the kind", info.Message)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // shift is a module that notes which epochs work at the same time.
@@ -85,7 +86,7 @@ func (s *shift) hasSeen(name string) error {
 }
 
 // byName returns the configuration for the same cluster at another endpoint.
-func byName(t *testing.T, c *fleet.Cluster) registry.Config {
+func byName(t *testing.T, c *fleet.Cluster) state.Desired {
 	t.Helper()
 	return configFor(t, []byte(strings.ReplaceAll(string(c.Kubeconfig()), "127.0.0.1", "localhost")))
 }
@@ -105,13 +106,13 @@ func TestRegistry_EndpointChange(t *testing.T) {
 		callers.Go(func() { failures <- keepCalling(t.Context(), r, "moving", stop, &calls) })
 	}
 	for i := range 6 {
-		config := []registry.Config{there, here}[i%2]
+		config := []state.Desired{there, here}[i%2]
 		if err := r.Ensure("moving", config); err != nil {
 			t.Fatalf("Ensure: %v", err)
 		}
 		eventually(t, func() error {
-			info, _ := r.Info("moving")
-			if info.State != registry.StateReady || info.Reason != registry.ReasonReady || info.Server != config.Endpoint.Server {
+			info, _ := r.Status("moving")
+			if info.State != state.StateReady || info.Reason != state.ReasonReady || info.Server != config.Endpoint.Server {
 				return fmt.Errorf("%s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
 			}
 			return nil
@@ -167,7 +168,7 @@ func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 		callers.Go(func() { failures <- keepCalling(t.Context(), r, "restless", stop, &calls) })
 	}
 	for i := range 10 {
-		if err := r.Ensure("restless", []registry.Config{there, here}[i%2]); err != nil {
+		if err := r.Ensure("restless", []state.Desired{there, here}[i%2]); err != nil {
 			t.Fatalf("Ensure: %v", err)
 		}
 		select {
@@ -179,8 +180,8 @@ func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 		}
 	}
 	eventually(t, func() error {
-		info, _ := r.Info("restless")
-		if info.Reason != registry.ReasonReady || info.Server != here.Endpoint.Server {
+		info, _ := r.Status("restless")
+		if info.Reason != state.ReasonReady || info.Server != here.Endpoint.Server {
 			return fmt.Errorf("%s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
 		}
 		return nil
@@ -243,7 +244,7 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 			return err
 		}
 		eventually(t, func() error {
-			if info, _ := r.Info("one"); info.Reason != registry.ReasonReady || len(info.Modules) != 1 {
+			if info, _ := r.Status("one"); info.Reason != state.ReasonReady || len(info.Modules) != 1 {
 				return fmt.Errorf("runs %+v (%s)", info.Modules, info.Message)
 			}
 			return nil
@@ -321,9 +322,9 @@ func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 // What ends the app ends the leases of the one before, too.
 func TestRegistry_LeaseOfAReplacedAppEndsWithTheRemote(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(context.Context, *registry.Registry, registry.Config) error{
-		"stop": func(ctx context.Context, r *registry.Registry, _ registry.Config) error { return r.Stop(ctx, "one") },
-		"pause": func(_ context.Context, r *registry.Registry, c registry.Config) error {
+	for name, end := range map[string]func(context.Context, *registry.Registry, state.Desired) error{
+		"stop": func(ctx context.Context, r *registry.Registry, _ state.Desired) error { return r.Stop(ctx, "one") },
+		"pause": func(_ context.Context, r *registry.Registry, c state.Desired) error {
 			c.Paused = true
 			return r.Ensure("one", c)
 		},
@@ -335,15 +336,15 @@ func TestRegistry_LeaseOfAReplacedAppEndsWithTheRemote(t *testing.T) {
 			})
 			_, config := remote(t, "one")
 			spawn(t, r, "one", config)
-			before, _ := r.Info("one")
+			before, _ := r.Status("one")
 			err := r.WithClient(t.Context(), "one", func(ctx context.Context, _ client.Client) error {
 				config.Modules = []string{"first"}
 				if err := r.Ensure("one", config); err != nil {
 					return err
 				}
 				eventually(t, func() error {
-					if info, _ := r.Info("one"); info.Reason != registry.ReasonReady || info.Epoch == before.Epoch {
-						return &stateError{want: registry.StateReady, got: info}
+					if info, _ := r.Status("one"); info.Reason != state.ReasonReady || info.Epoch == before.Epoch {
+						return &stateError{want: state.StateReady, got: info}
 					}
 					return nil
 				})
@@ -371,14 +372,14 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 	cluster, config := remote(t, "one")
 	config.Modules = []string{"counter"}
 	spawn(t, r, "one", config)
-	before, _ := r.Info("one")
+	before, _ := r.Status("one")
 
 	t.Run("another set of modules", func(t *testing.T) {
 		config.Modules = []string{"broken", "counter"}
 		if err := r.Ensure("one", config); err != nil {
 			t.Fatalf("Ensure: %v", err)
 		}
-		info := expectState(t, r, "one", registry.StateReady, registry.ReasonBuildFailed)
+		info := expectState(t, r, "one", state.StateReady, state.ReasonBuildFailed)
 		if !strings.Contains(info.Message, "no luck") || !strings.Contains(info.Message, "stays in use") {
 			t.Errorf("message = %q", info.Message)
 		}
@@ -391,8 +392,8 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 			t.Fatalf("Ensure: %v", err)
 		}
 		eventually(t, func() error {
-			info, _ := r.Info("one")
-			if info.State != registry.StateReady || !strings.Contains(info.NewServer.Message, "the new server cannot be used") {
+			info, _ := r.Status("one")
+			if info.State != state.StateReady || !strings.Contains(info.NewServer.Message, "the new server cannot be used") {
 				return fmt.Errorf("%s: %+v", info.State, info.NewServer)
 			}
 			return nil
@@ -402,8 +403,8 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 		if err := r.Ensure("one", config); err != nil {
 			t.Fatalf("Ensure: %v", err)
 		}
-		info := expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
-		if info.Epoch != before.Epoch || info.NewServer != (registry.Facet{}) {
+		info := expectState(t, r, "one", state.StateReady, state.ReasonReady)
+		if info.Epoch != before.Epoch || info.NewServer != (state.Condition{}) {
 			t.Errorf("epoch %d, want %d as before; new server %+v", info.Epoch, before.Epoch, info.NewServer)
 		}
 	})
@@ -420,7 +421,7 @@ func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
 	if err := r.Ensure("moved", two); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "moved", registry.StateFailed, registry.ReasonIdentityChanged)
+	expectState(t, r, "moved", state.StateFailed, state.ReasonIdentityChanged)
 	// Somebody else sees and marks what is there after this; the app of moved must not have been quicker.
 	spawn(t, r, "owner", two)
 	other := fleettest.Cluster(t, "two")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // The goroutine of a remote answers heartbeats through its inbox. One that is stuck is found and named, and is well
@@ -32,7 +33,7 @@ func TestActor_Heartbeats(t *testing.T) {
 		r := &Registry{core: &core{
 			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: map[string]claim{},
 		}}
-		a := newActor(r, "edge-1", Config{Paused: true}.withDefaults())
+		a := newActor(r, "edge-1", state.Desired{Paused: true}.WithDefaults())
 		r.actors[a.name] = a
 		go a.run()
 		<-time.After(5 * time.Minute)

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // TestMachine_Histories drives random histories and checks, after each step, what must hold in
@@ -119,7 +121,7 @@ func (w *world) step(t *rapid.T) {
 		p := bad(pick("E1", "E2", "E3"))
 		p.credential = pick("C1", "C2", "C3")
 		if p.refused = pick("", "refused") != ""; p.refused {
-			p.fatal, p.failed.Reason = true, ReasonUnauthorized
+			p.fatal, p.failed.Reason = true, state.ReasonUnauthorized
 		}
 		w.m.applyProbe(p, w.now)
 	case 7:
@@ -139,7 +141,7 @@ func (w *world) step(t *rapid.T) {
 		w.m.applyReady(epoch, w.now)
 	case 10:
 		w.failed[epoch] = true
-		w.m.applyEnded(epoch, failure{reason: ReasonModuleFailed}, w.now)
+		w.m.applyEnded(epoch, failure{reason: state.ReasonModuleFailed}, w.now)
 	case 11:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second)
 		w.finishAll()
@@ -186,9 +188,9 @@ func (w *world) finishTrial(t *rapid.T, how string) {
 	case "another cluster":
 		f.id = "uid-2"
 	case "refused":
-		f.ok, f.refused, f.failed = false, true, Facet{metav1.ConditionFalse, ReasonUnauthorized, "401"}
+		f.ok, f.refused, f.failed = false, true, state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonUnauthorized, Message: "401"}
 	default:
-		f.ok, f.failed = false, Facet{metav1.ConditionFalse, "TimedOut", "no answer"}
+		f.ok, f.failed = false, state.Condition{Status: metav1.ConditionFalse, Reason: "TimedOut", Message: "no answer"}
 	}
 	w.m.applyTrial(f, w.now)
 	w.trying = ""
@@ -320,11 +322,11 @@ func (w *world) check(t *rapid.T) {
 	if mustNotRun && len(w.working) > 0 {
 		t.Fatalf("an app works in state %s (%s)", info.State, info.Reason)
 	}
-	if info.State == StateReady && len(w.running) == 0 {
+	if info.State == state.StateReady && len(w.running) == 0 {
 		t.Fatalf("Ready without an app")
 	}
 	changing := w.m.app.lent() && !w.m.fits(&w.m.app)
-	if (info.State == StateReady) != (info.Reason == ReasonReady) && !changing {
+	if (info.State == state.StateReady) != (info.Reason == state.ReasonReady) && !changing {
 		t.Fatalf("state %s has reason %s", info.State, info.Reason)
 	}
 	if info.Reason == "" {
@@ -338,10 +340,10 @@ func (w *world) check(t *rapid.T) {
 
 // checkLoan holds in every state: once the client of an app is lent out, the client of that app or of another one
 // is, until something happens to the remote or to the app that no other app can make up for.
-func (w *world) checkLoan(t *rapid.T, info Info) {
+func (w *world) checkLoan(t *rapid.T, info Status) {
 	before := w.lent
 	w.lent = 0
-	if info.State == StateReady && w.m.app.lent() && w.running[w.m.app.epoch] {
+	if info.State == state.StateReady && w.m.app.lent() && w.running[w.m.app.epoch] {
 		w.lent = w.m.app.epoch
 	}
 	m := w.m
@@ -367,20 +369,20 @@ func (w *world) settle(t *rapid.T) {
 		w.now = w.now.Add(3 * time.Minute)
 		w.act(t)
 	}
-	got, want := w.m.view(w.now).State, StateReady
+	got, want := w.m.view(w.now).State, state.StateReady
 	switch {
 	case w.m.want.stop:
-		want = StateStopping
+		want = state.StateStopping
 	case w.m.want.paused:
-		want = StatePaused
+		want = state.StatePaused
 	}
-	if got != want || want == StateStopping && !w.forgotten {
+	if got != want || want == state.StateStopping && !w.forgotten {
 		t.Fatalf("settled in state %s (forgotten: %v), want %s: %+v", got, w.forgotten, want, w.m)
 	}
-	if want == StateReady && !w.m.fits(&w.m.app) {
+	if want == state.StateReady && !w.m.fits(&w.m.app) {
 		t.Fatalf("settled with another app than the one that is wanted: %+v", w.m)
 	}
-	if want == StateReady && w.m.line.credential != w.m.want.credential {
+	if want == state.StateReady && w.m.line.credential != w.m.want.credential {
 		t.Fatalf("settled with another credential than the one that is wanted: %+v", w.m)
 	}
 }

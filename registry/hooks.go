@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // hooks are the lifecycle hooks of one app's modules. They replace fx's own lifecycle, which
@@ -54,7 +55,7 @@ func (h *hooks) start(ctx context.Context) error {
 			return nil
 		}
 		if err := h.run(ctx, one.start, func() { h.stopLate(ctx, one) }); err != nil {
-			return &moduleError{module: one.module, reason: ReasonStartFailed, err: fmt.Errorf("OnStart hook: %w", err)}
+			return &moduleError{module: one.module, reason: state.ReasonStartFailed, err: fmt.Errorf("OnStart hook: %w", err)}
 		}
 		h.mu.Lock()
 		h.started++

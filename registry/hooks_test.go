@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // recorder appends hooks that note when they run.
@@ -38,7 +40,7 @@ func TestHooks_StopWhatHasStarted(t *testing.T) {
 
 	err := h.start(t.Context())
 	var failed *moduleError
-	if !errors.Is(err, boom) || !errors.As(err, &failed) || failed.module != "two" || failed.reason != ReasonStartFailed {
+	if !errors.Is(err, boom) || !errors.As(err, &failed) || failed.module != "two" || failed.reason != state.ReasonStartFailed {
 		t.Errorf("start: %v, want boom of module two", err)
 	}
 	if err := h.stop(t.Context()); err != nil {

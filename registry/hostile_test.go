@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // What becomes of a remote that lies. Where the app cannot do its work it waits, and is started again
@@ -149,12 +150,12 @@ func TestHostile_ClosedConnectionsInAShortTime(t *testing.T) {
 	t.Cleanup(server.Close)
 	r := newRegistry(t, func(*registry.Options) {})
 	config := configFor(t, server.Kubeconfig())
-	config.Probe = registry.Probe{Period: time.Second, Timeout: time.Second}
+	config.Probe = state.Probe{Period: time.Second, Timeout: time.Second}
 	if err := r.Ensure("closing", config); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		if info, _ := r.Info("closing"); fateOf(info) != notHealthy || !strings.Contains(info.Message, "closes every connection") {
+		if info, _ := r.Status("closing"); fateOf(info) != notHealthy || !strings.Contains(info.Message, "closes every connection") {
 			return fmt.Errorf("%s: %s", fateOf(info), info.Message)
 		}
 		return nil
@@ -269,7 +270,7 @@ type hostileRemote struct {
 	script   hostile.Script
 	server   *hostile.Server
 	fate     *regexp.Regexp
-	last     registry.Info
+	last     registry.Status
 	wasReady bool
 }
 
@@ -290,7 +291,7 @@ func (s *hostileSuite) register(t *testing.T, script hostile.Script) *hostileRem
 		}
 	}
 	config := configFor(t, server.Kubeconfig())
-	config.Probe = registry.Probe{Period: time.Second, Timeout: 2 * time.Second}
+	config.Probe = state.Probe{Period: time.Second, Timeout: 2 * time.Second}
 	if err := s.registry.Ensure(one.name, config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
@@ -311,8 +312,8 @@ func (h *hostileRemote) settle(t *testing.T) {
 	defer tick.Stop()
 	began := time.Now()
 	for {
-		h.last, _ = h.registry.Info(h.name)
-		h.wasReady = h.wasReady || h.last.State == registry.StateReady
+		h.last, _ = h.registry.Status(h.name)
+		h.wasReady = h.wasReady || h.last.State == state.StateReady
 		met := h.fate.MatchString(fateOf(h.last))
 		took := time.Since(began)
 		if met && took >= atLeast || took >= atMost {
@@ -322,7 +323,7 @@ func (h *hostileRemote) settle(t *testing.T) {
 	}
 }
 
-func fateOf(info registry.Info) string { return string(info.State) + "/" + info.Reason }
+func fateOf(info registry.Status) string { return string(info.State) + "/" + info.Reason }
 
 // check fails the test if the fate is another one than is due, or if the server got what it should not.
 func (h *hostileRemote) check(t *testing.T, took time.Duration) {

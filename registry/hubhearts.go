@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Heartbeats of hub parts. They are shown as the state of the part, and are no reason to give up the lease.
@@ -48,7 +49,7 @@ func (p *hubPart) stuck() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return clean("each worker has been in one reconcile for three heartbeats or longer, which is stuck or slow: controller " + strings.Join(names, ", "))
+	return state.Sanitize("each worker has been in one reconcile for three heartbeats or longer, which is stuck or slow: controller " + strings.Join(names, ", "))
 }
 
 // beaten is called when a subject is stuck, and when it has recovered.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A lease of a hub part ends with the hub part, though nothing else ends it. The remote notices nothing.
@@ -49,7 +50,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	run()
 	spawn(t, r, "a", config)
 	close(begin)
-	expectPart(t, r, "faulty", registry.ModuleFailed, "the end")
+	expectPart(t, r, "faulty", state.ModuleFailed, "the end")
 	eventually(t, func() error {
 		select {
 		case err := <-ended:
@@ -61,7 +62,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 			return errors.New("a lease goes on although the hub part has ended")
 		}
 	})
-	if info, _ := r.Info("a"); info.State != registry.StateReady || info.Restarts > 0 {
+	if info, _ := r.Status("a"); info.State != state.StateReady || info.Restarts > 0 {
 		t.Errorf("the remote: %+v", info)
 	}
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// HubPartInfo is the state of the hub part of one module in this process.
-type HubPartInfo struct {
+// HubPartStatus is the state of the hub part of one module in this process.
+type HubPartStatus struct {
 	// Module is the module's name.
 	Module string
 	// State is ModuleStarting, ModuleWaiting, ModuleRunning, ModuleDegraded, ModuleFailed or ModuleStopped.
@@ -30,7 +31,7 @@ type HubPartInfo struct {
 	// Zombies counts earlier lives that have not ended within the stop timeout. They are fenced.
 	Zombies int
 	// Controllers are those that the module has added to its manager, in that order.
-	Controllers []ControllerInfo
+	Controllers []state.ControllerStatus
 }
 
 // ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
@@ -43,22 +44,22 @@ type hubPart struct {
 	entry *entry
 	log   logr.Logger
 
-	mu      sync.Mutex  // protects the fields; held for a few instructions
-	over    HubPartInfo // what the supervisor has to say; its State is empty for nothing
-	now     HubPartInfo // as it was said last
-	lacking []string    // rights that are declared and not granted
-	life    *partLife   // the current one; nil before the first
+	mu      sync.Mutex    // protects the fields; held for a few instructions
+	over    HubPartStatus // what the supervisor has to say; its State is empty for nothing
+	now     HubPartStatus // as it was said last
+	lacking []string      // rights that are declared and not granted
+	life    *partLife     // the current one; nil before the first
 	zombies int
 }
 
 func newHubPart(parts *hubParts, e *entry) *hubPart {
 	p := &hubPart{parts: parts, entry: e, log: parts.log.WithValues("module", e.name)}
-	p.now = HubPartInfo{Module: e.name, State: ModuleStarting, Reason: ReasonStarting, Since: time.Now()}
+	p.now = HubPartStatus{Module: e.name, State: state.ModuleStarting, Reason: state.ReasonStarting, Since: time.Now()}
 	return p
 }
 
 // info returns the state of the part.
-func (p *hubPart) info() HubPartInfo {
+func (p *hubPart) info() HubPartStatus {
 	p.mu.Lock()
 	one, life := p.now, p.life
 	one.Zombies = p.zombies
@@ -76,9 +77,9 @@ func (p *hubPart) current() *partLife {
 }
 
 // say notes what the supervisor has to say of the part; the empty state, nothing.
-func (p *hubPart) say(state, reason, message string) {
+func (p *hubPart) say(condition, reason, message string) {
 	p.mu.Lock()
-	p.over = HubPartInfo{State: state, Reason: reason, Message: clean(message)}
+	p.over = HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)}
 	p.mu.Unlock()
 	p.changed()
 }
@@ -89,44 +90,44 @@ func (p *hubPart) changed() {
 	p.mu.Lock()
 	life := p.life
 	p.mu.Unlock()
-	found := ModuleInfo{State: ModuleStarting, Reason: ReasonStarting}
+	found := state.ModuleStatus{State: state.ModuleStarting, Reason: state.ReasonStarting}
 	if life != nil {
 		found = life.tracker.list()[0]
 	}
 	stuck, stale := p.stuck(), life.stale()
 	p.mu.Lock()
 	was := p.now
-	state := p.stateOf(found)
+	found = p.stateOf(found)
 	switch {
-	case state.State != ModuleRunning:
+	case found.State != state.ModuleRunning:
 	case stuck != "":
-		state.State, state.Reason, state.Message = ModuleDegraded, ReasonNoProgress, stuck
+		found.State, found.Reason, found.Message = ModuleDegraded, state.ReasonNoProgress, stuck
 	case stale != "":
-		state.State, state.Reason, state.Message = ModuleDegraded, ReasonStale, stale
+		found.State, found.Reason, found.Message = ModuleDegraded, state.ReasonStale, stale
 	}
-	changed := was.State != state.State || was.Reason != state.Reason
+	changed := was.State != found.State || was.Reason != found.Reason
 	if changed {
 		p.now.Since = time.Now()
 	}
-	p.now.State, p.now.Reason, p.now.Message = state.State, state.Reason, state.Message
+	p.now.State, p.now.Reason, p.now.Message = found.State, found.Reason, found.Message
 	p.mu.Unlock()
-	if changed || was.Message != state.Message {
-		p.log.Info("The state of a hub part changed", "state", state.State, "reason", state.Reason, "message", state.Message)
+	if changed || was.Message != found.Message {
+		p.log.Info("The state of a hub part changed", "state", found.State, "reason", found.Reason, "message", found.Message)
 		p.parts.changed()
 	}
 }
 
 // stateOf returns the state of the part from what is found in its life. The caller holds the lock.
-func (p *hubPart) stateOf(found ModuleInfo) ModuleInfo {
-	over := ModuleInfo{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message}
+func (p *hubPart) stateOf(found state.ModuleStatus) state.ModuleStatus {
+	over := state.ModuleStatus{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message}
 	switch {
 	// One that has failed stays so until it runs: what is tried every few seconds must not look well in between.
-	case over.State == ModuleFailed && found.State != ModuleStarting && found.State != ModuleRunning:
+	case over.State == state.ModuleFailed && found.State != state.ModuleStarting && found.State != state.ModuleRunning:
 		return found
 	case over.State != "":
 		return over
-	case found.State == ModuleRunning && len(p.lacking) > 0:
-		return ModuleInfo{State: ModuleDegraded, Reason: ReasonRightsMissing, Message: lackOf(p.lacking)}
+	case found.State == state.ModuleRunning && len(p.lacking) > 0:
+		return state.ModuleStatus{State: ModuleDegraded, Reason: state.ReasonRightsMissing, Message: lackOf(p.lacking)}
 	}
 	return found
 }
@@ -138,7 +139,7 @@ func (p *hubPart) run(ctx context.Context, first *partLife) {
 		err := life.run(ctx)
 		p.unpublish(life)
 		if ctx.Err() != nil {
-			p.say(ModuleStopped, ReasonStopping, "")
+			p.say(state.ModuleStopped, state.ReasonStopping, "")
 			return
 		}
 		p.failed(err, life.ready, time.Since(began))
@@ -179,7 +180,7 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.reason, "failures", restarts)
-	p.say(ModuleFailed, f.reason, f.message)
+	p.say(state.ModuleFailed, f.reason, f.message)
 }
 
 // waitFor waits for a life that has failed to end, and leaves it behind when it has had its time.
@@ -225,7 +226,7 @@ func (p *hubPart) pause(ctx context.Context) bool {
 		if zombies < maxZombies {
 			return true
 		}
-		p.say(ModuleFailed, ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
+		p.say(state.ModuleFailed, state.ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
 			"so it is not started again before one of them does: restart the hub", zombies))
 		delay = retryBase
 	}

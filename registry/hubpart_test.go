@@ -36,23 +36,24 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // partNamed returns the state of a hub part.
-func partNamed(r *registry.Registry, name string) registry.HubPartInfo {
+func partNamed(r *registry.Registry, name string) registry.HubPartStatus {
 	for _, one := range r.HubParts() {
 		if one.Module == name {
 			return one
 		}
 	}
-	return registry.HubPartInfo{}
+	return registry.HubPartStatus{}
 }
 
 // expectPart waits until a hub part is in a state, and its message has a text.
-func expectPart(t *testing.T, r *registry.Registry, name, state, says string) registry.HubPartInfo {
+func expectPart(t *testing.T, r *registry.Registry, name, state, says string) registry.HubPartStatus {
 	t.Helper()
-	var one registry.HubPartInfo
+	var one registry.HubPartStatus
 	eventually(t, func() error {
 		if one = partNamed(r, name); one.State != state || !strings.Contains(one.Message, says) {
 			return fmt.Errorf("%+v, want %s with %q", one, state, says)
@@ -157,17 +158,17 @@ func TestHubParts_FailAlone(t *testing.T) {
 			}
 			run()
 			spawn(t, r, "a", config)
-			one := expectPart(t, r, "faulty", registry.ModuleFailed, fault.says)
+			one := expectPart(t, r, "faulty", state.ModuleFailed, fault.says)
 			eventually(t, func() error { // it is started again
 				if now := partNamed(r, "faulty"); now.Restarts <= one.Restarts {
 					return fmt.Errorf("%+v", now)
 				}
 				return nil
 			})
-			if well := expectPart(t, r, "well", registry.ModuleRunning, ""); well.Restarts > 0 || heard.Load() == 0 {
+			if well := expectPart(t, r, "well", state.ModuleRunning, ""); well.Restarts > 0 || heard.Load() == 0 {
 				t.Errorf("the other hub part: %+v, heard %d events", well, heard.Load())
 			}
-			if info, _ := r.Info("a"); info.State != registry.StateReady || info.Restarts > 0 {
+			if info, _ := r.Status("a"); info.State != state.StateReady || info.Restarts > 0 {
 				t.Errorf("the remote: %+v", info)
 			}
 		})
@@ -208,7 +209,7 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	run()
-	expectPart(t, r, "faulty", registry.ModuleFailed, "the end")
+	expectPart(t, r, "faulty", state.ModuleFailed, "the end")
 	first := <-lives
 	<-lives
 	eventually(t, func() error {
@@ -256,12 +257,12 @@ func TestHubParts_MissingRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	run()
-	waiting := expectPart(t, r, "lacks", registry.ModuleWaiting, "list secrets in kube-public")
-	if waiting.Reason != registry.ReasonRightsMissing {
+	waiting := expectPart(t, r, "lacks", state.ModuleWaiting, "list secrets in kube-public")
+	if waiting.Reason != state.ReasonRightsMissing {
 		t.Errorf("it waits: %+v", waiting)
 	}
-	expectPart(t, r, "declares-nothing", registry.ModuleWaiting, "configmaps")
-	expectPart(t, r, "well", registry.ModuleRunning, "")
+	expectPart(t, r, "declares-nothing", state.ModuleWaiting, "configmaps")
+	expectPart(t, r, "well", state.ModuleRunning, "")
 
 	admin := clientFor(t, c)
 	role := &rbacv1.Role{
@@ -276,17 +277,17 @@ func TestHubParts_MissingRight(t *testing.T) {
 	if err := errors.Join(admin.Create(t.Context(), role), admin.Create(t.Context(), binding)); err != nil {
 		t.Fatal(err)
 	}
-	expectPart(t, r, "lacks", registry.ModuleRunning, "")
+	expectPart(t, r, "lacks", state.ModuleRunning, "")
 	if err := admin.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
 	gomega.NewWithT(t).Eventually(func() error { // it is looked at once a minute
-		if one := partNamed(r, "lacks"); one.State != registry.ModuleDegraded || one.Reason != registry.ReasonRightsMissing {
+		if one := partNamed(r, "lacks"); one.State != registry.ModuleDegraded || one.Reason != state.ReasonRightsMissing {
 			return fmt.Errorf("%+v", one)
 		}
 		return nil
 	}).WithTimeout(3 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
-	expectPart(t, r, "well", registry.ModuleRunning, "")
+	expectPart(t, r, "well", state.ModuleRunning, "")
 }
 
 // The remote part of a module waits while the hub part does not run that shares a value which it needs, and gets the
@@ -326,16 +327,16 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 	}
 	run()
 	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "bystander", registry.ModuleRunning, registry.ReasonRunning)
-	waiting := expectModule(t, r, "a", "user", registry.ModuleWaiting, registry.ReasonHubPartNotRunning)
+	expectModule(t, r, "a", "bystander", state.ModuleRunning, state.ReasonRunning)
+	waiting := expectModule(t, r, "a", "user", state.ModuleWaiting, state.ReasonHubPartNotRunning)
 	if !strings.Contains(waiting.Message, "module maker") {
 		t.Errorf("it waits: %+v", waiting)
 	}
 	broken.Store(false)
-	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
+	expectModule(t, r, "a", "user", state.ModuleRunning, state.ReasonRunning)
 	broken.Store(true) // when it is started again
 	end <- struct{}{}
-	expectModule(t, r, "a", "user", registry.ModuleWaiting, registry.ReasonHubPartNotRunning)
+	expectModule(t, r, "a", "user", state.ModuleWaiting, state.ReasonHubPartNotRunning)
 	broken.Store(false)
 	eventually(t, func() error {
 		if got := seen.Load(); got != 2 {
@@ -343,7 +344,7 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 		}
 		return nil
 	})
-	expectModule(t, r, "a", "user", registry.ModuleRunning, registry.ReasonRunning)
+	expectModule(t, r, "a", "user", state.ModuleRunning, state.ReasonRunning)
 }
 
 // A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is shown, is not restarted, and is no
@@ -390,17 +391,17 @@ func TestHubParts_Heartbeats(t *testing.T) {
 	run()
 	for name, controller := range map[string]string{"objects": "first", "remotes": "second"} {
 		one := expectPart(t, r, name, registry.ModuleDegraded, "three heartbeats or longer, which is stuck or slow: controller "+controller)
-		if one.Reason != registry.ReasonNoProgress || one.Restarts > 0 {
+		if one.Reason != state.ReasonNoProgress || one.Restarts > 0 {
 			t.Errorf("its reconciler is deadlocked: %+v", one)
 		}
 	}
 	if err := hearts.Err(); err != nil {
 		t.Errorf("the hub would give up its lease: %v", err)
 	}
-	expectPart(t, r, "well", registry.ModuleRunning, "")
+	expectPart(t, r, "well", state.ModuleRunning, "")
 	free()
-	expectPart(t, r, "objects", registry.ModuleRunning, "")
-	expectPart(t, r, "remotes", registry.ModuleRunning, "")
+	expectPart(t, r, "objects", state.ModuleRunning, "")
+	expectPart(t, r, "remotes", state.ModuleRunning, "")
 }
 
 // A decoration of a hub part applies to the remotes.

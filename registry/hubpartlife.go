@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // partLife is one life of a hub part: what an epoch is for the app of a remote, with the hub in the place of the
@@ -49,7 +50,7 @@ func newPartLife(p *hubPart) *partLife {
 	only := []choice{{Module: p.entry.Module}}
 	e := &epoch{
 		lifetime: lifetime{number: number, log: p.log.WithValues("epoch", number)},
-		config:   Config{}.withDefaults(), chosen: only, built: func([]string) {},
+		config:   state.Desired{}.WithDefaults(), chosen: only, built: func([]string) {},
 		done: make(chan struct{}), registerer: &appMetrics{Registerer: env.registerer},
 	}
 	l := &partLife{epoch: e, part: p, scheme: copyScheme(env.scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
@@ -146,7 +147,7 @@ func (l *partLife) stale() string {
 	if len(stale) == 0 {
 		return ""
 	}
-	return clean(stale[0].Message())
+	return state.Sanitize(stale[0].Message())
 }
 
 // run runs the life until it fails or ctx ends, and returns why. It does not wait for what it has started: done is
@@ -230,7 +231,7 @@ func (l *partLife) cleanUp(hub context.Context) {
 }
 
 // controllers returns the controllers that the module has added.
-func (l *partLife) controllers() []ControllerInfo {
+func (l *partLife) controllers() []state.ControllerStatus {
 	for _, m := range l.tracker.list() {
 		if m.Name == l.part.entry.name {
 			return m.Controllers

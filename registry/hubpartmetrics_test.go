@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Metrics have the state of each hub part, and count the failures.
@@ -26,7 +27,7 @@ func TestHubParts_Metrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	run()
-	for module, state := range map[string]string{"faulty": registry.ModuleFailed, "well": registry.ModuleRunning} {
+	for module, state := range map[string]string{"faulty": state.ModuleFailed, "well": state.ModuleRunning} {
 		eventually(t, func() error {
 			if got := metric(t, metrics, "clusterfx_hub_part_state", map[string]string{"module": module, "state": state}); got != 1 {
 				return fmt.Errorf("clusterfx_hub_part_state of %s with %s is %v", module, state, got)
@@ -35,7 +36,7 @@ func TestHubParts_Metrics(t *testing.T) {
 		})
 	}
 	failures := func(module string) float64 {
-		labels := map[string]string{"module": module, "reason": registry.ReasonBuildFailed}
+		labels := map[string]string{"module": module, "reason": state.ReasonBuildFailed}
 		return metric(t, metrics, "clusterfx_hub_part_failures_total", labels)
 	}
 	if failed, well := failures("faulty"), failures("well"); failed == 0 || well > 0 {

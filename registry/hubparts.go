@@ -225,11 +225,11 @@ func (h *hubParts) changed() {
 
 // HubParts returns the state of the hub part of every module that has one, in the order of the modules. It returns
 // nothing for a registry without FX.
-func (r *Registry) HubParts() []HubPartInfo {
+func (r *Registry) HubParts() []HubPartStatus {
 	if r.parts == nil {
 		return nil
 	}
-	var all []HubPartInfo
+	var all []HubPartStatus
 	for _, p := range r.parts.all {
 		all = append(all, p.info())
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // rightsTimeout bounds one look at the hub's rights.
@@ -68,9 +69,9 @@ func (l *partLife) awaitRights() error {
 			return context.Cause(l.ctx)
 		case err != nil:
 			_, message := kubeconfig.Classify(err)
-			l.part.say(ModuleWaiting, ReasonPending, "failed to ask the hub's API server for the permissions that the module declares: "+message)
+			l.part.say(state.ModuleWaiting, state.ReasonPending, "failed to ask the hub's API server for the permissions that the module declares: "+message)
 		case len(missing) > 0:
-			l.part.say(ModuleWaiting, ReasonRightsMissing, lackOf(missing))
+			l.part.say(state.ModuleWaiting, state.ReasonRightsMissing, lackOf(missing))
 		default:
 			l.part.granted()
 			return nil
@@ -127,8 +128,8 @@ func (l *partLife) askAgain() {
 // granted notes that the part waits for no right any more.
 func (p *hubPart) granted() {
 	p.mu.Lock()
-	if p.over.Reason == ReasonRightsMissing || p.over.Reason == ReasonPending {
-		p.over = HubPartInfo{}
+	if p.over.Reason == state.ReasonRightsMissing || p.over.Reason == state.ReasonPending {
+		p.over = HubPartStatus{}
 	}
 	p.mu.Unlock()
 	p.lack(nil)

@@ -34,6 +34,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // servingCertificate writes a certificate for 127.0.0.1 with its key into a folder, as webhook servers read them, and
@@ -165,14 +166,14 @@ func TestHubParts_WebhookServer(t *testing.T) {
 			return nil
 		})
 	}
-	expectPart(t, r, "admits", registry.ModuleRunning, "")
+	expectPart(t, r, "admits", state.ModuleRunning, "")
 	expectRefusedBy("refused by life 1")
 	a.end <- struct{}{}
 	expectRefusedBy("refused by life 2")
-	if one := expectPart(t, r, "admits", registry.ModuleRunning, ""); one.Restarts != 1 {
+	if one := expectPart(t, r, "admits", state.ModuleRunning, ""); one.Restarts != 1 {
 		t.Errorf("the hub part was started again more than once: %+v", one)
 	}
-	if well := expectPart(t, r, "well", registry.ModuleRunning, ""); well.Restarts > 0 {
+	if well := expectPart(t, r, "well", state.ModuleRunning, ""); well.Restarts > 0 {
 		t.Errorf("the other hub part: %+v", well)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestRegistry_Identity(t *testing.T) {
@@ -27,25 +28,25 @@ func TestRegistry_Identity(t *testing.T) {
 	if err := r.Ensure("twin", oneConfig); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "twin", registry.StateFailed, registry.ReasonDuplicate)
+	expectState(t, r, "twin", state.StateFailed, state.ReasonDuplicate)
 	if err := r.Ensure("hub", configFor(t, hub.Kubeconfig())); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "hub", registry.StateFailed, registry.ReasonIsHub)
+	expectState(t, r, "hub", state.StateFailed, state.ReasonIsHub)
 
-	known, _ := r.Info("a")
+	known, _ := r.Status("a")
 	twoConfig.Identity.Known = known.ID
 	if err := r.Ensure("a", twoConfig); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	changed := expectState(t, r, "a", registry.StateFailed, registry.ReasonIdentityChanged)
+	changed := expectState(t, r, "a", state.StateFailed, state.ReasonIdentityChanged)
 	twoConfig.Identity.Accepted = changed.ID
 	if err := r.Ensure("a", twoConfig); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "a", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "a", state.StateReady, state.ReasonReady)
 	// a is cluster two now, so that one is free for its twin.
-	expectState(t, r, "twin", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "twin", state.StateReady, state.ReasonReady)
 }
 
 // Two remotes whose Secrets were exchanged, on purpose, do not wait for each other.
@@ -56,19 +57,19 @@ func TestRegistry_ExchangedIdentities(t *testing.T) {
 	_, twoConfig := remote(t, "two")
 	spawn(t, r, "a", oneConfig)
 	spawn(t, r, "b", twoConfig)
-	a, _ := r.Info("a")
-	b, _ := r.Info("b")
-	oneConfig.Identity = registry.Identity{Known: b.ID, Accepted: a.ID}
-	twoConfig.Identity = registry.Identity{Known: a.ID, Accepted: b.ID}
-	for name, config := range map[registry.ClusterName]registry.Config{"a": twoConfig, "b": oneConfig} {
+	a, _ := r.Status("a")
+	b, _ := r.Status("b")
+	oneConfig.Identity = state.Identity{Known: b.ID, Accepted: a.ID}
+	twoConfig.Identity = state.Identity{Known: a.ID, Accepted: b.ID}
+	for name, config := range map[registry.ClusterName]state.Desired{"a": twoConfig, "b": oneConfig} {
 		if err := r.Ensure(name, config); err != nil {
 			t.Fatalf("Ensure: %v", err)
 		}
 	}
 	for name, id := range map[registry.ClusterName]string{"a": b.ID, "b": a.ID} {
 		eventually(t, func() error {
-			if info, _ := r.Info(name); info.State != registry.StateReady || info.ID != id {
-				return &stateError{want: registry.StateReady, got: info}
+			if info, _ := r.Status(name); info.State != state.StateReady || info.ID != id {
+				return &stateError{want: state.StateReady, got: info}
 			}
 			return nil
 		})
@@ -85,11 +86,11 @@ func TestRegistry_RefusedIdentityHeals(t *testing.T) {
 	if err := r.Ensure("b", oneConfig); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "b", registry.StateFailed, registry.ReasonDuplicate)
+	expectState(t, r, "b", state.StateFailed, state.ReasonDuplicate)
 	if err := r.Ensure("b", twoConfig); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "b", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "b", state.StateReady, state.ReasonReady)
 }
 
 func namespaceUID(t *testing.T, c *fleet.Cluster) string {
@@ -114,13 +115,13 @@ func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
 	if err := r.Ensure("older", older); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "older", registry.StateReady, registry.ReasonReady)
-	expectState(t, r, "newer", registry.StateFailed, registry.ReasonDuplicate)
+	expectState(t, r, "older", state.StateReady, state.ReasonReady)
+	expectState(t, r, "newer", state.StateFailed, state.ReasonDuplicate)
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := r.Stop(ctx, "older"); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
-	expectState(t, r, "newer", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "newer", state.StateReady, state.ReasonReady)
 }

@@ -33,7 +33,9 @@ type journal struct {
 	open map[ClusterName]int
 }
 
-func newJournal(inner Journal) *journal { return &journal{inner: inner, open: map[ClusterName]int{}} }
+func newJournal(inner Journal) *journal {
+	return &journal{inner: inner, open: map[ClusterName]int{}}
+}
 
 // begin notes that an app is about to start. The caller calls end when it has proven itself or has
 // ended; calling it twice does no harm.

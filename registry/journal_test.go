@@ -14,6 +14,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // notes is a journal that tests can read.
@@ -91,7 +92,7 @@ func TestRegistry_SuspectsGoLast(t *testing.T) {
 	for i := range 8 {
 		name, one := registry.ClusterName(fmt.Sprintf("r%d", i)), config
 		if i < 2 {
-			one.Suspicion.Crashes = 1
+			one.CrashRecord.Crashes = 1
 		}
 		names = append(names, name)
 		if err := r.Ensure(name, one); err != nil {
@@ -99,7 +100,7 @@ func TestRegistry_SuspectsGoLast(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		expectState(t, r, name, registry.StateReady, registry.ReasonReady)
+		expectState(t, r, name, state.StateReady, state.ReasonReady)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -115,17 +116,17 @@ func TestRegistry_Quarantine(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
 	_, config := remote(t, "one")
-	config.Suspicion = registry.Suspicion{Crashes: 3, Until: time.Now().Add(time.Hour)}
+	config.CrashRecord = state.CrashRecord{Crashes: 3, Until: time.Now().Add(time.Hour)}
 	if err := r.Ensure("poison", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "poison", registry.StateFailed, registry.ReasonQuarantined)
-	config.Suspicion.Until = time.Now().Add(2 * time.Second)
+	expectState(t, r, "poison", state.StateFailed, state.ReasonQuarantined)
+	config.CrashRecord.Until = time.Now().Add(2 * time.Second)
 	if err := r.Ensure("poison", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "poison", registry.StateReady, registry.ReasonReady)
-	if early := time.Until(config.Suspicion.Until); early > 0 {
+	expectState(t, r, "poison", state.StateReady, state.ReasonReady)
+	if early := time.Until(config.CrashRecord.Until); early > 0 {
 		t.Errorf("the app was started %s early", early)
 	}
 }

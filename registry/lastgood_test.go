@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // bearing returns what is about requests with a token.
@@ -27,13 +28,13 @@ func bearing(token string) func(*http.Request) bool {
 }
 
 // expectInUse waits until a remote is Ready with a credential, and with what is said of the wanted one.
-func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, credential string, wanted registry.Facet) registry.Info {
+func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, credential string, wanted state.Condition) registry.Status {
 	t.Helper()
-	var last registry.Info
+	var last registry.Status
 	eventually(t, func() error {
-		last, _ = r.Info(name)
-		found := registry.Facet{Status: last.NewCredential.Status, Reason: last.NewCredential.Reason}
-		if last.State != registry.StateReady || last.CredentialName != credential || found != wanted {
+		last, _ = r.Status(name)
+		found := state.Condition{Status: last.NewCredential.Status, Reason: last.NewCredential.Reason}
+		if last.State != state.StateReady || last.CredentialName != credential || found != wanted {
 			return fmt.Errorf("%s/%s with %q; of the wanted credential: %+v", last.State, last.Reason, last.CredentialName, last.NewCredential)
 		}
 		return nil
@@ -45,7 +46,7 @@ func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, 
 	return last
 }
 
-var notInUse = registry.Facet{Status: metav1.ConditionFalse, Reason: registry.ReasonNotInUse}
+var notInUse = state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse}
 
 // While a remote is away the newest credential is used first at its return, and the last good one if that is refused.
 func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
@@ -58,10 +59,10 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		next *clientcmdapi.AuthInfo
 		used string
-		says registry.Facet
+		says state.Condition
 	}{
 		"refused":  {&clientcmdapi.AuthInfo{Token: "wrong"}, "good", notInUse},
-		"accepted": {&clientcmdapi.AuthInfo{Token: minted.Config().BearerToken}, "next", registry.Facet{}},
+		"accepted": {&clientcmdapi.AuthInfo{Token: minted.Config().BearerToken}, "next", state.Condition{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,21 +77,21 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 			}
 			r := newRegistry(t, nil)
 			remote := registry.ClusterName("away-" + name)
-			pace := registry.Probe{Period: time.Second}
+			pace := state.Probe{Period: time.Second}
 			good := configFor(t, through)
 			good.CredentialName, good.Probe = "good", pace
 			spawn(t, r, remote, good)
 			if err := proxy.Set(network.Refuse()); err != nil {
 				t.Fatal(err)
 			}
-			expectState(t, r, remote, registry.StateUnreachable, "Unreachable")
+			expectState(t, r, remote, state.StateUnreachable, "Unreachable")
 			next := as(t, through, c.next)
 			next.CredentialName, next.Probe = "next", pace
 			if err := r.Ensure(remote, next); err != nil {
 				t.Fatalf("Ensure: %v", err)
 			}
 			eventually(t, func() error {
-				if info, _ := r.Info(remote); info.CredentialName != "next" {
+				if info, _ := r.Status(remote); info.CredentialName != "next" {
 					return fmt.Errorf("the remote is away, and %q will be tried first", info.CredentialName)
 				}
 				return nil
@@ -119,7 +120,7 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 	r := newRegistry(t, nil)
 	good.CredentialName = "good"
 	spawn(t, r, "led-astray", good)
-	before, _ := r.Info("led-astray")
+	before, _ := r.Status("led-astray")
 
 	next := good
 	next.Credential = as(t, fleettest.Cluster(t, "one").Kubeconfig(), &clientcmdapi.AuthInfo{Token: "another"}).Credential
@@ -141,7 +142,7 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 	if err := r.Ensure("led-astray", next); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	if info := expectInUse(t, r, "led-astray", "another", registry.Facet{}); info.ID != id || info.Epoch == before.Epoch {
+	if info := expectInUse(t, r, "led-astray", "another", state.Condition{}); info.ID != id || info.Epoch == before.Epoch {
 		t.Errorf("epoch %d of %s, want another one than %d, of %s", info.Epoch, info.ID, before.Epoch, id)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // WithClient calls f with a client for the remote: reads come from the app's cache, writes go to
@@ -89,7 +91,7 @@ func (a *actor) lender() (*epoch, error) {
 	now := a.current.Load()
 	if a.wantsStop() {
 		info := now.info
-		info.State, info.Reason, info.Message = StateStopping, ReasonStopping, messageStopping
+		info.State, info.Reason, info.Message = state.StateStopping, state.ReasonStopping, messageStopping
 		return nil, notReady(info)
 	}
 	if now.epoch == nil {
@@ -132,6 +134,6 @@ func (c lentCluster) GetFieldIndexer() client.FieldIndexer { return c.GetCache()
 // GetClient returns the client of the lease.
 func (c lentCluster) GetClient() client.Client { return c.client }
 
-func notReady(info Info) error {
+func notReady(info Status) error {
 	return &NotReadyError{Name: info.Name, State: info.State, Reason: info.Reason, Message: info.Message}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // line is what the machine knows of the connection to one endpoint. The zero line is none.
@@ -15,9 +17,9 @@ type line struct {
 	good                 string // the last credential that the remote has accepted; "" for none
 
 	contact    contact
-	lost       Facet // why contact is lost
-	refused    bool  // the last probe failed because of the credential
-	oks, fails int   // probes in a row
+	lost       state.Condition // why contact is lost
+	refused    bool            // the last probe failed because of the credential
+	oks, fails int             // probes in a row
 	backAt     time.Time
 	flaps      int // losses of contact, each soon after the return from the one before
 
@@ -52,9 +54,9 @@ const (
 type probeFact struct {
 	endpoint, credential string // what it was made with
 	ok                   bool
-	failed               Facet // when not ok
-	fatal                bool  // credentials rejected: no point in asking twice
-	refused              bool  // it failed because of the credential
+	failed               state.Condition // when not ok
+	fatal                bool            // credentials rejected: no point in asking twice
+	refused              bool            // it failed because of the credential
 	id, version          string
 	holder               ClusterName // who holds this id already, "" for nobody else
 	isHub                bool
@@ -80,7 +82,7 @@ func (l *line) applyProbe(p probeFact, failureThreshold, successThreshold int, n
 	}
 }
 
-func (l *line) lose(why Facet, now time.Time) {
+func (l *line) lose(why state.Condition, now time.Time) {
 	if l.contact == contactOK {
 		if l.backAt.IsZero() || now.Sub(l.backAt) > flapWindow {
 			l.flaps = 0
@@ -102,22 +104,22 @@ func (m *machine) usable(l *line) bool {
 }
 
 // blocked returns why the identity of the remote at the end of the line forbids an app, or nil.
-func (m *machine) blocked(l *line) *Facet {
-	refuse := func(reason, format string, args ...any) *Facet {
-		return &Facet{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+func (m *machine) blocked(l *line) *state.Condition {
+	refuse := func(reason, format string, args ...any) *state.Condition {
+		return &state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case l.id == "":
 		return nil
 	case l.isHub:
-		return refuse(ReasonIsHub, "the credentials lead to the hub's own cluster; if that is meant, "+
+		return refuse(state.ReasonIsHub, "the credentials lead to the hub's own cluster; if that is meant, "+
 			"set the annotation clusterfx.dev/allow-hub=true, or start the hub with --allow-hub-as-remote")
 	case !m.expects(l.id):
-		return refuse(ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
+		return refuse(state.ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
 			"belongs to %s; mend the Secret, or accept the new cluster with the annotation "+
 			"clusterfx.dev/accept-id=%s", l.id, m.known(), l.id)
 	case l.holder != "":
-		return refuse(ReasonDuplicate, "cluster %s is registered as %q already; delete one of the two", l.id, l.holder)
+		return refuse(state.ReasonDuplicate, "cluster %s is registered as %q already; delete one of the two", l.id, l.holder)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ package registry
 import (
 	"testing"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A remote that is lost within a minute of its return has to answer twice as many probes in a row each
@@ -18,12 +20,12 @@ func TestMachine_Flaps(t *testing.T) {
 		for range 3 {
 			m.applyProbe(bad("E1"), now)
 		}
-		if got := m.view(now).State; got != StateUnreachable {
+		if got := m.view(now).State; got != state.StateUnreachable {
 			t.Fatalf("state = %s after three failed probes, want Unreachable", got)
 		}
 		for n := 1; ; n++ {
 			m.applyProbe(good("E1"), now)
-			if m.view(now).State != StateUnreachable {
+			if m.view(now).State != state.StateUnreachable {
 				return n
 			}
 		}
@@ -59,11 +61,11 @@ func TestMachine_RecordedIdentity(t *testing.T) {
 	ready(t, m, epochZero) // learns uid-1
 	another := good("E1")
 	another.id = "uid-2"
-	m.want.identity = Identity{Known: "uid-2"}
+	m.want.identity = state.Identity{Known: "uid-2"}
 	for _, c := range []struct {
 		probe probeFact
-		want  State
-	}{{another, StateReady}, {good("E1"), StateFailed}} {
+		want  state.State
+	}{{another, state.StateReady}, {good("E1"), state.StateFailed}} {
 		m.applyProbe(c.probe, epochZero)
 		m.decide(epochZero)
 		if got := m.view(epochZero); got.State != c.want {

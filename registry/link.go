@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // link is the connection to one endpoint: the transport, and the probe that says whether the
@@ -33,7 +34,7 @@ type link struct {
 	report    func(probeFact)
 
 	hurry      atomic.Bool // probe every second: the remote is not known to be well
-	settings   atomic.Pointer[Probe]
+	settings   atomic.Pointer[state.Probe]
 	credential atomic.Pointer[string] // fingerprint; the actor stores it after the swap
 
 	heard  atomic.Int64    // when a list last brought an app something, in nanoseconds
@@ -54,7 +55,7 @@ const retryProbeEvery = time.Second
 
 // open starts the probe of a link of which everything up to report, and credential, is set.
 // It ends with ctx, or when the link is closed.
-func (l *link) open(ctx context.Context, p Probe) {
+func (l *link) open(ctx context.Context, p state.Probe) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.settings.Store(&p)
 	l.beat()
@@ -171,8 +172,8 @@ func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
 	err := l.question(ctx, &fact, last)
 	if err != nil {
 		reason, message := kubeconfig.Classify(err)
-		fact.failed = Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
-		fact.fatal = reason == ReasonUnauthorized
+		fact.failed = state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+		fact.fatal = reason == state.ReasonUnauthorized
 		fact.refused = kubeconfig.IsRefusal(err)
 		l.tracer.FailRequest(span, err)
 		return fact, err

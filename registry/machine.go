@@ -4,6 +4,8 @@ package registry
 
 import (
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // machine decides what happens to one remote. It is pure: facts come in through its apply
@@ -49,10 +51,10 @@ type want struct {
 	acceptCredential     bool // though the remote refuses it
 	shape                string
 	questions            *questions // that have to be answered before an app starts
-	identity             Identity
+	identity             state.Identity
 	failureThreshold     int
 	successThreshold     int
-	suspicion            Suspicion
+	suspicion            state.CrashRecord
 }
 
 // life is what the machine knows of one app. It keeps its epoch's number when the app is gone.
@@ -62,10 +64,10 @@ type life struct {
 	endpoint string // the line that it runs on
 	shape    string // what it was built for
 	readyAt  time.Time
-	waiting  Facet // what a starting app waits for
-	ended    bool  // it ended by itself, and still has to be stopped
-	built    bool  // its graph was built, and has
-	steps    int   // this many cleanup steps
+	waiting  state.Condition // what a starting app waits for
+	ended    bool            // it ended by itself, and still has to be stopped
+	built    bool            // its graph was built, and has
+	steps    int             // this many cleanup steps
 }
 
 type phase int
@@ -198,10 +200,10 @@ func (m *machine) applyReady(epoch int64, now time.Time) {
 
 // settled notes that the app in place works.
 func (m *machine) settled(now time.Time) {
-	m.app.readyAt, m.app.waiting, m.failure, m.misses = now, Facet{}, nil, 0
+	m.app.readyAt, m.app.waiting, m.failure, m.misses = now, state.Condition{}, nil, 0
 }
 
-func (m *machine) applyWaiting(epoch int64, f Facet) {
+func (m *machine) applyWaiting(epoch int64, f state.Condition) {
 	if l := m.lifeOf(epoch); l != nil && l.phase == phaseStarting {
 		l.waiting = f
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // watcher is a module with a supervised reconciler that does nothing.
@@ -60,7 +61,7 @@ func TestMetrics(t *testing.T) {
 	if err := r.Ensure("dead", dead); err != nil {
 		t.Fatal(err)
 	}
-	expectState(t, r, "dead", registry.StateUnreachable, "Unreachable")
+	expectState(t, r, "dead", state.StateUnreachable, "Unreachable")
 	of := func(labels ...string) map[string]string {
 		m := map[string]string{}
 		for i := 0; i < len(labels); i += 2 {
@@ -68,7 +69,7 @@ func TestMetrics(t *testing.T) {
 		}
 		return m
 	}
-	info, _ := r.Info("measured")
+	info, _ := r.Status("measured")
 	for name, labels := range map[string]map[string]string{
 		"clusterfx_cluster_info":          of("cluster", "measured", "id", info.ID, "version", info.Version),
 		"clusterfx_cluster_state":         of("cluster", "dead", "state", "Unreachable"),

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // The name of a remote is a label of metrics and the name of its Cluster: nothing else is taken.
@@ -48,7 +49,7 @@ func TestRegistry_WithClientAfterStop(t *testing.T) {
 			return nil
 		})
 		var notReady *registry.NotReadyError
-		if !errors.Is(err, registry.ErrNotFound) && (!errors.As(err, &notReady) || notReady.Reason != registry.ReasonStopping) {
+		if !errors.Is(err, registry.ErrNotFound) && (!errors.As(err, &notReady) || notReady.Reason != state.ReasonStopping) {
 			t.Errorf("WithClient: %v", err)
 		}
 		if err := r.Stop(t.Context(), "a"); err != nil && !errors.Is(err, registry.ErrNotFound) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // neighbour watches a healthy remote while others of the same registry are not: its state, its leases
@@ -24,7 +25,7 @@ type neighbour struct {
 	registry *registry.Registry
 	cluster  *fleet.Cluster
 	name     registry.ClusterName
-	before   registry.Info
+	before   registry.Status
 	direct   client.Client
 
 	watching sync.WaitGroup
@@ -48,7 +49,7 @@ func newNeighbour(t *testing.T, r *registry.Registry, name registry.ClusterName)
 	t.Helper()
 	c, config := remote(t, string(name))
 	spawn(t, r, name, config)
-	info, _ := r.Info(name)
+	info, _ := r.Status(name)
 	n := &neighbour{registry: r, cluster: c, name: name, before: info, direct: clientFor(t, c)}
 	ctx, stop := context.WithCancel(t.Context())
 	n.stop = stop
@@ -83,9 +84,9 @@ func (n *neighbour) every(ctx context.Context, period time.Duration, do func(con
 
 // lease looks at the state, and uses the client.
 func (n *neighbour) lease(ctx context.Context) error {
-	info, _ := n.registry.Info(n.name)
-	if info.State != registry.StateReady || !info.Since.Equal(n.before.Since) || info.Epoch != n.before.Epoch {
-		return &stateError{want: registry.StateReady, reason: registry.ReasonReady, got: info}
+	info, _ := n.registry.Status(n.name)
+	if info.State != state.StateReady || !info.Since.Equal(n.before.Since) || info.Epoch != n.before.Epoch {
+		return &stateError{want: state.StateReady, reason: state.ReasonReady, got: info}
 	}
 	n.mu.Lock()
 	n.leases++

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // offers is what the hub parts of modules share at some moment, by module. It is replaced, never changed.
@@ -32,7 +34,7 @@ func (o offers) values() []Shared {
 func (o offers) obstacle(depends []string) (reason, why string) {
 	for _, module := range depends {
 		if _, runs := o[module]; !runs {
-			return ReasonHubPartNotRunning, fmt.Sprintf("the hub part of module %s, which shares a value that it needs, "+
+			return state.ReasonHubPartNotRunning, fmt.Sprintf("the hub part of module %s, which shares a value that it needs, "+
 				"does not run; it starts when the hub part does", module)
 		}
 	}
@@ -78,7 +80,7 @@ func (r *Registry) offer(module string, o *offer) {
 // publish makes known what a life shares.
 func (p *hubPart) publish(l *partLife) {
 	p.mu.Lock()
-	p.over = HubPartInfo{}
+	p.over = HubPartStatus{}
 	p.mu.Unlock()
 	if len(p.entry.shares) > 0 {
 		p.parts.registry.offer(p.entry.name, &offer{life: l.number, shared: l.shared})

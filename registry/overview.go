@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // overview is the metrics that follow from the snapshots of the remotes when somebody asks. So the series of
@@ -54,8 +55,8 @@ func (o *overview) register(at prometheus.Registerer) error {
 }
 
 // states are all that a remote may be in; those that none is in are 0.
-func states() []State {
-	return []State{StatePending, StateStarting, StateReady, StateUnreachable, StateFailed, StatePaused, StateStopping}
+func states() []state.State {
+	return []state.State{state.StatePending, state.StateStarting, state.StateReady, state.StateUnreachable, state.StateFailed, state.StatePaused, state.StateStopping}
 }
 
 // Describe implements prometheus.Collector.
@@ -70,7 +71,7 @@ func (o *overview) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
-	clusters, modules := map[State]int{}, map[[2]string]int{}
+	clusters, modules := map[state.State]int{}, map[[2]string]int{}
 	for _, info := range o.registry.List() {
 		clusters[info.State]++
 		for _, m := range info.Modules {

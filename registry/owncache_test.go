@@ -32,6 +32,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // diary notes what happens in the epochs of a module, in that order.
@@ -175,7 +176,7 @@ func TestOwnCache_HandOver(t *testing.T) {
 	d.has(t, fmt.Sprint(first, " 2"), "work 2", "end 1")
 	d.expectOrder(t, "work 1", "cache 2", "end 1", "work 2")
 	d.expectOrder(t, "work 1", "helper 2", "end 1")
-	if info := expectState(t, r, "moving", registry.StateReady, registry.ReasonReady); info.Server != there.Endpoint.Server {
+	if info := expectState(t, r, "moving", state.StateReady, state.ReasonReady); info.Server != there.Endpoint.Server {
 		t.Errorf("the server is %s", info.Server)
 	}
 	other, second := newOwn(t, c, false), newOwn(t, c, true)
@@ -228,7 +229,7 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	run()
-	expectPart(t, r, "own", registry.ModuleRunning, "")
+	expectPart(t, r, "own", state.ModuleRunning, "")
 	d.has(t, "cache 0", "helper 0")
 	if d.noted("work 0") {
 		t.Error("a runnable that needs leader election works on a standby")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A module gets an owner reference to its Cluster. When another Cluster has taken the place of that one, so has
@@ -44,10 +45,10 @@ func TestInfo_Owner(t *testing.T) {
 	expect := func(epochs int, uid types.UID) {
 		t.Helper()
 		eventually(t, func() error {
-			info, _ := r.Info("a")
+			info, _ := r.Status("a")
 			mu.Lock()
 			defer mu.Unlock()
-			if info.State != registry.StateReady || info.Owner != config.Owner || len(seen) < epochs {
+			if info.State != state.StateReady || info.Owner != config.Owner || len(seen) < epochs {
 				return fmt.Errorf("%s, owner %v, seen %v", info.State, info.Owner, seen)
 			}
 			if len(seen) > epochs || seen[epochs-1] != uid {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Registry runs one app per remote and lends out its client. All methods may be called from
@@ -206,7 +207,7 @@ func New(o Options) (*Registry, error) {
 // Ensure posts the desired state of a remote and returns at once. It is idempotent: what differs
 // from the running state is changed, and nothing else is touched. The latest call wins. It returns an
 // *InvalidNameError for a name that is not a DNS label, and ErrClosed when the registry is shut down.
-func (r *Registry) Ensure(name ClusterName, config Config) error {
+func (r *Registry) Ensure(name ClusterName, config state.Desired) error {
 	_, err := r.ensure(name, config, false)
 	return err
 }
@@ -223,11 +224,11 @@ func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]stri
 	return nil
 }
 
-func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*actor, error) {
+func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool) (*actor, error) {
 	if wrong := validation.IsDNS1123Label(string(name)); len(wrong) > 0 {
 		return nil, &InvalidNameError{Name: name, Why: wrong[0]}
 	}
-	config = config.clone().withDefaults()
+	config = config.Clone().WithDefaults()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -251,7 +252,7 @@ func (r *Registry) ensure(name ClusterName, config Config, mustBeNew bool) (*act
 // Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a name
 // that is known already, and an *InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with what the remote waits
 // for; the desired state stays.
-func (r *Registry) Spawn(ctx context.Context, name ClusterName, config Config) error {
+func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Desired) error {
 	a, err := r.ensure(name, config, true)
 	if err != nil {
 		return err
@@ -274,9 +275,9 @@ func (a *actor) waitReady(ctx context.Context) error {
 	for {
 		now := a.current.Load()
 		switch now.info.State {
-		case StateReady:
+		case state.StateReady:
 			return nil
-		case StateStopped:
+		case state.StateStopped:
 			return fmt.Errorf("wait for %s: %w", a.name, ErrNotFound)
 		}
 		select {
@@ -349,24 +350,24 @@ func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.T
 	}
 }
 
-// Info returns a snapshot of one remote, and whether it is known.
-func (r *Registry) Info(name ClusterName) (Info, bool) {
+// Status returns a snapshot of one remote, and whether it is known.
+func (r *Registry) Status(name ClusterName) (Status, bool) {
 	a, err := r.actor(name)
 	if err != nil {
-		return Info{}, false
+		return Status{}, false
 	}
 	return a.current.Load().info, true
 }
 
 // List returns a snapshot of every remote, sorted by name.
-func (r *Registry) List() []Info {
+func (r *Registry) List() []Status {
 	r.mu.RLock()
-	infos := make([]Info, 0, len(r.actors))
+	infos := make([]Status, 0, len(r.actors))
 	for _, a := range r.actors {
 		infos = append(infos, a.current.Load().info)
 	}
 	r.mu.RUnlock()
-	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(string(a.Name), string(b.Name)) })
+	slices.SortFunc(infos, func(a, b Status) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return infos
 }
 
@@ -448,3 +449,11 @@ func (r *Registry) forget(a *actor, last func()) bool {
 
 // isHub reports whether an id is that of the hub's cluster, where that is not allowed.
 func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
+
+// orDefault returns v, or otherwise if v is not positive.
+func orDefault[T int | time.Duration](v, otherwise T) T {
+	if v > 0 {
+		return v
+	}
+	return otherwise
+}

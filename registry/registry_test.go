@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestRegistry_RunsTheSameModuleInEveryRemote(t *testing.T) {
@@ -39,7 +40,7 @@ func TestRegistry_RunsTheSameModuleInEveryRemote(t *testing.T) {
 	if info.Version != fleet.KubernetesVersion || info.ID == "" || info.ID == infos[1].ID || info.Epoch == infos[1].Epoch {
 		t.Errorf("Info = %+v", info)
 	}
-	if len(info.Modules) != 1 || info.Modules[0].State != registry.ModuleRunning {
+	if len(info.Modules) != 1 || info.Modules[0].State != state.ModuleRunning {
 		t.Errorf("Modules = %+v", info.Modules)
 	}
 }
@@ -57,12 +58,12 @@ func TestRegistry_EnsureIsIdempotent(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	eventually(t, func() error {
-		if info, _ := r.Info("one"); info.Labels["region"] != "eu" {
+		if info, _ := r.Status("one"); info.Labels["region"] != "eu" {
 			return fmt.Errorf("labels = %v", info.Labels)
 		}
 		return nil
 	})
-	if info, _ := r.Info("one"); info.Epoch != 1 || info.State != registry.StateReady {
+	if info, _ := r.Status("one"); info.Epoch != 1 || info.State != state.StateReady {
 		t.Errorf("after a change of labels: epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
 	}
 }
@@ -93,10 +94,10 @@ func TestRegistry_Leases(t *testing.T) {
 		if err := r.Ensure("asleep", config); err != nil {
 			t.Fatalf("Ensure: %v", err)
 		}
-		expectState(t, r, "asleep", registry.StatePaused, registry.ReasonPaused)
+		expectState(t, r, "asleep", state.StatePaused, state.ReasonPaused)
 		err := r.WithClient(t.Context(), "asleep", nothing)
 		var notReady *registry.NotReadyError
-		if !errors.As(err, &notReady) || !errors.Is(err, registry.ErrNotReady) || notReady.Reason != registry.ReasonPaused {
+		if !errors.As(err, &notReady) || !errors.Is(err, registry.ErrNotReady) || notReady.Reason != state.ReasonPaused {
 			t.Errorf("err = %v, want a NotReadyError with reason Paused", err)
 		}
 	})
@@ -166,7 +167,7 @@ func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, registry.ErrNotReady) {
 		t.Errorf("err = %v, want the deadline and what was waited for", err)
 	}
-	expectState(t, r, "nowhere", registry.StateUnreachable, "Unreachable")
+	expectState(t, r, "nowhere", state.StateUnreachable, "Unreachable")
 	began := time.Now()
 	if err := r.Stop(t.Context(), "nowhere"); err != nil {
 		t.Errorf("Stop of an unreachable remote: %v", err)
@@ -186,7 +187,7 @@ func TestRegistry_OutageAndReturn(t *testing.T) {
 	}
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
 	config := configFor(t, one.Kubeconfig())
-	config.Probe = registry.Probe{Period: 200 * time.Millisecond, Timeout: 500 * time.Millisecond}
+	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: 500 * time.Millisecond}
 	spawn(t, r, "one", config)
 
 	for name, fault := range map[string]struct {
@@ -196,15 +197,15 @@ func TestRegistry_OutageAndReturn(t *testing.T) {
 		"refused": {one.Kill, func() error { return one.Restart(t.Context()) }, "Unreachable"},
 		"silent":  {one.Pause, one.Resume, "TimedOut"},
 	} {
-		before, _ := r.Info("one")
+		before, _ := r.Status("one")
 		if err := fault.cut(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		expectState(t, r, "one", registry.StateUnreachable, fault.reason)
+		expectState(t, r, "one", state.StateUnreachable, fault.reason)
 		if err := fault.mend(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		after := expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+		after := expectState(t, r, "one", state.StateReady, state.ReasonReady)
 		if after.Epoch <= before.Epoch {
 			t.Errorf("%s: epoch %d after %d, want a new one", name, after.Epoch, before.Epoch)
 		}
@@ -226,17 +227,17 @@ func TestRegistry_CredentialIsSwappedUnderTheRunningApp(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	expectSeenBy(t, one, newConfigMap(t, one), "rotating")
-	if info, _ := r.Info("rotating"); info.Epoch != 1 || info.State != registry.StateReady {
+	if info, _ := r.Status("rotating"); info.Epoch != 1 || info.State != state.StateReady {
 		t.Errorf("after the rotation: epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
 	}
 	if err := minted.Revoke(t.Context()); err != nil {
 		t.Fatalf("revoke: %v", err)
 	}
-	expectState(t, r, "rotating", registry.StateUnreachable, registry.ReasonUnauthorized)
+	expectState(t, r, "rotating", state.StateUnreachable, state.ReasonUnauthorized)
 	if err := r.Ensure("rotating", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	expectState(t, r, "rotating", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "rotating", state.StateReady, state.ReasonReady)
 }
 
 func TestRegistry_StopThatIsOvertaken(t *testing.T) {
@@ -250,7 +251,7 @@ func TestRegistry_StopThatIsOvertaken(t *testing.T) {
 	spawn(t, r, "one", config)
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.Stop(t.Context(), "one") }()
-	expectState(t, r, "one", registry.StateStopping, registry.ReasonStopping)
+	expectState(t, r, "one", state.StateStopping, state.ReasonStopping)
 	if err := r.Ensure("one", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
@@ -258,7 +259,7 @@ func TestRegistry_StopThatIsOvertaken(t *testing.T) {
 		t.Errorf("Stop: %v, want ErrSuperseded", err)
 	}
 	close(release)
-	expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+	expectState(t, r, "one", state.StateReady, state.ReasonReady)
 }
 
 func TestRegistry_Cycles(t *testing.T) {
@@ -300,16 +301,16 @@ func TestRegistry_SelectsModules(t *testing.T) {
 	if err := r.Ensure("one", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	info := expectState(t, r, "one", registry.StateReady, registry.ReasonWaiting)
-	if len(info.Modules) != 2 || info.Modules[0].State != registry.ModuleRunning ||
-		info.Modules[1].Name != "inventroy" || info.Modules[1].State != registry.ModuleWaiting {
+	info := expectState(t, r, "one", state.StateReady, state.ReasonWaiting)
+	if len(info.Modules) != 2 || info.Modules[0].State != state.ModuleRunning ||
+		info.Modules[1].Name != "inventroy" || info.Modules[1].State != state.ModuleWaiting {
 		t.Errorf("modules = %+v, want idle running and the misspelt one waiting", info.Modules)
 	}
 	config.Modules = []string{"counter"}
 	if err := r.Ensure("one", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
-	info = expectState(t, r, "one", registry.StateReady, registry.ReasonReady)
+	info = expectState(t, r, "one", state.StateReady, state.ReasonReady)
 	if info.Epoch != 2 || len(info.Modules) != 1 || info.Modules[0].Name != "counter" {
 		t.Errorf("epoch %d runs %+v, want 2 and counter", info.Epoch, info.Modules)
 	}

@@ -39,7 +39,7 @@ type Remote struct {
 
 	// Name is the remote's name, Status the remote's status at the start of the app.
 	Name   ClusterName
-	Status Info
+	Status Status
 
 	// Manager runs the module's controllers and other runnables. It is not started before every
 	// invoke of every module has returned.
@@ -82,7 +82,7 @@ type values struct {
 
 	Name          ClusterName
 	ClusterName   string `name:"cluster-name"`
-	Status        Info
+	Status        Status
 	Manager       ctrl.Manager
 	Client        client.Client
 	APIReader     client.Reader `name:"api-reader"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // rule returns the right to do something with a resource of the core group.
@@ -27,7 +28,7 @@ func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // limited makes a remote of a user who may do what is said and no more.
-func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.PolicyRule) registry.Config {
+func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.PolicyRule) state.Desired {
 	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
 	if err != nil {
@@ -59,13 +60,13 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 		}
 	})
 	spawn(t, r, "a", config)
-	waiting := expectModule(t, r, "a", "vault", registry.ModuleWaiting, registry.ReasonRightsMissing)
+	waiting := expectModule(t, r, "a", "vault", state.ModuleWaiting, state.ReasonRightsMissing)
 	for _, right := range []string{"list secrets", "watch secrets", "get /metrics"} {
 		if !strings.Contains(waiting.Message, right) {
 			t.Errorf("the message does not name %q: %s", right, waiting.Message)
 		}
 	}
-	expectAuthorized(t, r, "a", metav1.ConditionFalse, registry.ReasonRightsMissing)
+	expectAuthorized(t, r, "a", metav1.ConditionFalse, state.ReasonRightsMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 
 	role := &rbacv1.ClusterRole{
@@ -84,8 +85,8 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	if err := admin.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	expectModule(t, r, "a", "vault", registry.ModuleRunning, registry.ReasonRunning)
-	expectAuthorized(t, r, "a", metav1.ConditionTrue, registry.ReasonAllowed)
+	expectModule(t, r, "a", "vault", state.ModuleRunning, state.ReasonRunning)
+	expectAuthorized(t, r, "a", metav1.ConditionTrue, state.ReasonAllowed)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "vault-", Namespace: "default"}}
 	if err := admin.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -95,8 +96,8 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	if err := admin.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	expectModule(t, r, "a", "counter", registry.ModuleRunning, registry.ReasonRunning)
-	if info, _ := r.Info("a"); info.Restarts != 0 {
+	expectModule(t, r, "a", "counter", state.ModuleRunning, state.ReasonRunning)
+	if info, _ := r.Status("a"); info.Restarts != 0 {
 		t.Errorf("the app has failed %d times", info.Restarts)
 	}
 }
@@ -115,14 +116,14 @@ func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
 		})}
 	})
 	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "owner", registry.ModuleRunning, registry.ReasonRunning)
+	expectModule(t, r, "a", "owner", state.ModuleRunning, state.ReasonRunning)
 	config = limited(t, c, "loses-rights", rule("namespaces", "get"))
 	if err := r.Ensure("a", config); err != nil { // The new certificate makes it ask at once.
 		t.Fatal(err)
 	}
-	expectModule(t, r, "a", "owner", registry.ModuleWaiting, registry.ReasonRightsMissing)
+	expectModule(t, r, "a", "owner", state.ModuleWaiting, state.ReasonRightsMissing)
 	eventually(t, func() error {
-		if info, _ := r.Info("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
+		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
 			return fmt.Errorf("epoch %d, %s", info.Epoch, info.App.Message)
 		}
 		return nil
@@ -170,8 +171,8 @@ func TestRules_InNamespaces(t *testing.T) {
 		}
 	})
 	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "reader", registry.ModuleRunning, registry.ReasonRunning)
-	waiting := expectModule(t, r, "a", "writer", registry.ModuleWaiting, registry.ReasonRightsMissing)
+	expectModule(t, r, "a", "reader", state.ModuleRunning, state.ReasonRunning)
+	waiting := expectModule(t, r, "a", "writer", state.ModuleWaiting, state.ReasonRightsMissing)
 	for _, namespace := range namespaces {
 		if want := "create configmaps in " + namespace; !strings.Contains(waiting.Message, want) {
 			t.Errorf("the message does not say %q: %s", want, waiting.Message)
@@ -185,7 +186,7 @@ func TestRules_NoneDeclared(t *testing.T) {
 	_, config := remote(t, "a")
 	r := newRegistry(t, nil)
 	spawn(t, r, "a", config)
-	if info, _ := r.Info("a"); info.Authorized != (registry.Facet{}) {
+	if info, _ := r.Status("a"); info.Authorized != (state.Condition{}) {
 		t.Errorf("it says %v", info.Authorized)
 	}
 }
@@ -193,7 +194,7 @@ func TestRules_NoneDeclared(t *testing.T) {
 func expectAuthorized(t testing.TB, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) {
 	t.Helper()
 	eventually(t, func() error {
-		info, _ := r.Info(name)
+		info, _ := r.Status(name)
 		if info.Authorized.Status != status || info.Authorized.Reason != reason {
 			return fmt.Errorf("want Authorized %s (%s), got %v", status, reason, info.Authorized)
 		}

@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // checkRules reports a rule that grants nothing.
@@ -54,7 +56,7 @@ func RemoteRules(modules ...Module) []rbacv1.PolicyRule {
 // Selected returns the modules that a remote with these labels and names runs in its app: those that the names choose,
 // or, without names, those whose Selector the labels match. What the remote is like is not considered.
 func Selected(modules []Module, labels map[string]string, names []string) []Module {
-	config := &Config{Labels: labels}
+	config := &state.Desired{Labels: labels}
 	if len(names) > 0 {
 		config.Modules = names
 	}

@@ -10,14 +10,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // selection is which modules run in the app of a remote, and which are kept out of it and why.
 type selection struct {
 	run        []choice
-	waiting    []ModuleInfo // sorted by name
-	authorized Facet        // whether the remote grants what the wanted modules declare; zero if none declares anything
-	offered    offers       // what the hub parts shared at that moment
+	waiting    []state.ModuleStatus // sorted by name
+	authorized state.Condition      // whether the remote grants what the wanted modules declare; zero if none declares anything
+	offered    offers               // what the hub parts shared at that moment
 }
 
 // choice is a module, as it is configured for one remote.
@@ -35,7 +37,7 @@ type remoteFacts struct {
 }
 
 // choose selects the modules for a remote from what is wanted and what was found. It is a pure function.
-func choose(all catalog, c *Config, known remoteFacts) selection {
+func choose(all catalog, c *state.Desired, known remoteFacts) selection {
 	found, offered := known.found, known.offered
 	s := selection{offered: offered}
 	var lacking []string
@@ -54,12 +56,12 @@ func choose(all catalog, c *Config, known remoteFacts) selection {
 			reason, why = offered.obstacle(entry.depends)
 		}
 		if why != "" {
-			s.waiting = append(s.waiting, ModuleInfo{Name: entry.name, State: ModuleWaiting, Reason: reason, Message: clean(why)})
+			s.waiting = append(s.waiting, state.ModuleStatus{Name: entry.name, State: state.ModuleWaiting, Reason: reason, Message: state.Sanitize(why)})
 			continue
 		}
 		s.run = append(s.run, choice{Module: entry.Module, overrides: entry.overridesFor(c.Labels), lives: offered.lives(entry.depends)})
 	}
-	slices.SortFunc(s.waiting, func(a, b ModuleInfo) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.waiting, func(a, b state.ModuleStatus) int { return cmp.Compare(a.Name, b.Name) })
 	if asked {
 		s.authorized = authorized(lacking, found)
 	}
@@ -69,35 +71,35 @@ func choose(all catalog, c *Config, known remoteFacts) selection {
 // obstacle says why a module that is wanted cannot run, or nothing.
 func obstacle(m Module, version string, found *findings, missing []string) (reason, why string) {
 	if why := m.options.Select.fits(version); why != "" {
-		return ReasonVersionUnsupported, why
+		return state.ReasonVersionUnsupported, why
 	}
 	for _, kind := range m.options.Select.Requires {
 		if !found.serves(kind) {
-			return ReasonAPIMissing, fmt.Sprintf("the remote does not serve %s of %s; it starts when the remote does",
+			return state.ReasonAPIMissing, fmt.Sprintf("the remote does not serve %s of %s; it starts when the remote does",
 				kind.Kind, kind.GroupVersion())
 		}
 	}
 	if len(missing) > 0 {
-		return ReasonRightsMissing, "the credentials lack: " + strings.Join(missing, ", ")
+		return state.ReasonRightsMissing, "the credentials lack: " + strings.Join(missing, ", ")
 	}
 	return "", ""
 }
 
-func authorized(lacking []string, found *findings) Facet {
+func authorized(lacking []string, found *findings) state.Condition {
 	switch {
 	case len(lacking) > 0:
-		return Facet{metav1.ConditionFalse, ReasonRightsMissing, clean("the credentials lack rights: " + strings.Join(lacking, "; "))}
+		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonRightsMissing, Message: state.Sanitize("the credentials lack rights: " + strings.Join(lacking, "; "))}
 	case found == nil:
-		return Facet{metav1.ConditionUnknown, ReasonPending, "the remote has not been asked yet"}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the remote has not been asked yet"}
 	case found.unasked != "":
-		return Facet{metav1.ConditionUnknown, ReasonPending, clean("the remote does not say what the credentials may do: " + found.unasked)}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: state.Sanitize("the remote does not say what the credentials may do: " + found.unasked)}
 	}
-	return Facet{metav1.ConditionTrue, ReasonAllowed, "every right that a module declares is granted"}
+	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonAllowed, Message: "every right that a module declares is granted"}
 }
 
 // shape names everything of a remote that only a new app can take up. Labels, annotations, the probe, the
 // identity and the credential are not part of it.
-func (s selection) shape(c *Config) string {
+func (s selection) shape(c *state.Desired) string {
 	var modules []string
 	for _, one := range s.run {
 		modules = append(modules, fmt.Sprintf("%s%v%v", one.name, one.overrides, one.lives))
@@ -114,7 +116,7 @@ type questions struct {
 }
 
 // questionsFor returns what has to be known of a remote to choose its modules, or nil for nothing.
-func questionsFor(all catalog, c *Config) *questions {
+func questionsFor(all catalog, c *state.Desired) *questions {
 	q := &questions{namespaces: c.Namespaces}
 	for _, entry := range all {
 		if !entry.wants(c) {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 var (
@@ -33,7 +35,7 @@ func TestChoose(t *testing.T) {
 	}
 	cases := map[string]struct {
 		options ModuleOptions
-		config  Config
+		config  state.Desired
 		version string
 		found   *findings
 
@@ -42,26 +44,26 @@ func TestChoose(t *testing.T) {
 		rights string // reason of Authorized
 	}{
 		"the zero selector means all":               {runs: true},
-		"labels that match":                         {options: ModuleOptions{Select: Selector{Labels: edge}}, config: Config{Labels: map[string]string{"tier": "edge"}}, runs: true},
+		"labels that match":                         {options: ModuleOptions{Select: Selector{Labels: edge}}, config: state.Desired{Labels: map[string]string{"tier": "edge"}}, runs: true},
 		"labels that do not match":                  {options: ModuleOptions{Select: Selector{Labels: edge}}},
 		"on request, and nobody asks":               {options: ModuleOptions{Select: Selector{OnRequest: true}}},
-		"on request, and spec.modules asks":         {options: ModuleOptions{Select: Selector{OnRequest: true}}, config: Config{Modules: []string{"one"}}, runs: true},
-		"spec.modules names others":                 {config: Config{Modules: []string{"other"}}},
+		"on request, and spec.modules asks":         {options: ModuleOptions{Select: Selector{OnRequest: true}}, config: state.Desired{Modules: []string{"one"}}, runs: true},
+		"spec.modules names others":                 {config: state.Desired{Modules: []string{"other"}}},
 		"a hub part only":                           {options: ModuleOptions{Hub: fx.Options()}},
-		"spec.modules is empty":                     {config: Config{Modules: []string{}}},
-		"spec.modules goes before labels":           {options: ModuleOptions{Select: Selector{Labels: edge}}, config: Config{Modules: []string{"one"}}, runs: true},
+		"spec.modules is empty":                     {config: state.Desired{Modules: []string{}}},
+		"spec.modules goes before labels":           {options: ModuleOptions{Select: Selector{Labels: edge}}, config: state.Desired{Modules: []string{"one"}}, runs: true},
 		"a kind that is served":                     {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, found: served(widget), runs: true},
-		"a kind that is not served":                 {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget, gadget}}}, found: served(widget), waits: ReasonAPIMissing},
-		"a kind of which nothing is known":          {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, waits: ReasonAPIMissing},
-		"spec.modules does not help a missing kind": {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, config: Config{Modules: []string{"one"}}, found: served(), waits: ReasonAPIMissing},
+		"a kind that is not served":                 {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget, gadget}}}, found: served(widget), waits: state.ReasonAPIMissing},
+		"a kind of which nothing is known":          {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, waits: state.ReasonAPIMissing},
+		"spec.modules does not help a missing kind": {options: ModuleOptions{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, config: state.Desired{Modules: []string{"one"}}, found: served(), waits: state.ReasonAPIMissing},
 		"a version that is new enough":              {options: ModuleOptions{Select: Selector{MinVersion: "1.30"}}, version: "v1.30.0", runs: true},
 		"a version of a vendor":                     {options: ModuleOptions{Select: Selector{MinVersion: "1.30", BelowVersion: "1.31"}}, version: "v1.30.4-eks-1a2b3c+dirty", runs: true},
-		"a version that is too old":                 {options: ModuleOptions{Select: Selector{MinVersion: "1.30"}}, version: "v1.29.9", waits: ReasonVersionUnsupported},
-		"a version that is too new":                 {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "v1.31.0", waits: ReasonVersionUnsupported},
-		"a version that is none":                    {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "dev", waits: ReasonVersionUnsupported},
-		"rights that are granted":                   {options: ModuleOptions{Rules: rules}, found: served(), runs: true, rights: ReasonAllowed},
-		"rights that are missing":                   {options: ModuleOptions{Rules: rules}, found: &findings{lacking: map[string][]string{"one": {"list nodes"}}}, waits: ReasonRightsMissing, rights: ReasonRightsMissing},
-		"rights that nobody could ask for":          {options: ModuleOptions{Rules: rules}, found: &findings{unasked: "403"}, runs: true, rights: ReasonPending},
+		"a version that is too old":                 {options: ModuleOptions{Select: Selector{MinVersion: "1.30"}}, version: "v1.29.9", waits: state.ReasonVersionUnsupported},
+		"a version that is too new":                 {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "v1.31.0", waits: state.ReasonVersionUnsupported},
+		"a version that is none":                    {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "dev", waits: state.ReasonVersionUnsupported},
+		"rights that are granted":                   {options: ModuleOptions{Rules: rules}, found: served(), runs: true, rights: state.ReasonAllowed},
+		"rights that are missing":                   {options: ModuleOptions{Rules: rules}, found: &findings{lacking: map[string][]string{"one": {"list nodes"}}}, waits: state.ReasonRightsMissing, rights: state.ReasonRightsMissing},
+		"rights that nobody could ask for":          {options: ModuleOptions{Rules: rules}, found: &findings{unasked: "403"}, runs: true, rights: state.ReasonPending},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +101,7 @@ func TestSelection_Shape(t *testing.T) {
 		t.Fatal(err)
 	}
 	shape := func(of map[string]string) string {
-		c := Config{Labels: of}
+		c := state.Desired{Labels: of}
 		return choose(all, &c, remoteFacts{}).shape(&c)
 	}
 	plain := shape(nil)
@@ -188,18 +190,18 @@ func TestChoosing_Believes(t *testing.T) {
 func TestOperatorChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		after Config
+		after state.Desired
 		want  bool
 	}{
-		"nothing":                    {Config{}, false},
-		"an annotation":              {Config{Annotations: map[string]string{"a": "b"}}, false},
-		"a label":                    {Config{Labels: map[string]string{"a": "b"}}, true},
-		"no modules instead of all":  {Config{Modules: []string{}}, true},
-		"a namespace":                {Config{Namespaces: []string{"a"}}, true},
-		"other bounds":               {Config{Client: Client{QPS: 1}}, true},
-		"a revision and a suspicion": {Config{Revision: "2", Suspicion: Suspicion{Crashes: 1}}, false},
+		"nothing":                    {state.Desired{}, false},
+		"an annotation":              {state.Desired{Annotations: map[string]string{"a": "b"}}, false},
+		"a label":                    {state.Desired{Labels: map[string]string{"a": "b"}}, true},
+		"no modules instead of all":  {state.Desired{Modules: []string{}}, true},
+		"a namespace":                {state.Desired{Namespaces: []string{"a"}}, true},
+		"other bounds":               {state.Desired{Client: state.ClientLimits{QPS: 1}}, true},
+		"a revision and a suspicion": {state.Desired{Revision: "2", CrashRecord: state.CrashRecord{Crashes: 1}}, false},
 	} {
-		if got := operatorChanges(&Config{}, &c.after); got != c.want {
+		if got := operatorChanges(&state.Desired{}, &c.after); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

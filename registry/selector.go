@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Selector says for which remotes a module is meant. The zero Selector means all of them.
@@ -58,7 +60,7 @@ func (s Selector) check() error {
 
 // wants reports whether the operator wants a module for a remote: names are those of spec.modules, nil
 // for none.
-func (s Selector) wants(name string, c *Config) bool {
+func (s Selector) wants(name string, c *state.Desired) bool {
 	if c.Modules != nil {
 		return slices.Contains(c.Modules, name)
 	}

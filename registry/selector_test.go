@@ -22,6 +22,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A module that requires a kind waits for it beside the others, starts when the kind comes, and is stopped
@@ -41,8 +42,8 @@ func TestSelector_APIComesAndGoes(t *testing.T) {
 		})}
 	})
 	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "sprockets", registry.ModuleWaiting, registry.ReasonAPIMissing)
-	expectModule(t, r, "a", "counter", registry.ModuleRunning, registry.ReasonRunning)
+	expectModule(t, r, "a", "sprockets", state.ModuleWaiting, state.ReasonAPIMissing)
+	expectModule(t, r, "a", "counter", state.ModuleRunning, state.ReasonRunning)
 	failed := lendAllTheTime(t, r, "a")
 
 	crd := installCRD(t, c, sprockets)
@@ -51,15 +52,15 @@ func TestSelector_APIComesAndGoes(t *testing.T) {
 	one.SetName("one")
 	one.SetNamespace("default")
 	eventually(t, func() error { return clientFor(t, c).Create(t.Context(), one) })
-	expectModule(t, r, "a", "sprockets", registry.ModuleRunning, registry.ReasonRunning)
+	expectModule(t, r, "a", "sprockets", state.ModuleRunning, state.ReasonRunning)
 	eventually(t, func() error { return seen.has("one") })
 
 	if err := clientFor(t, c).Delete(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
-	expectModule(t, r, "a", "sprockets", registry.ModuleWaiting, registry.ReasonAPIMissing)
+	expectModule(t, r, "a", "sprockets", state.ModuleWaiting, state.ReasonAPIMissing)
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
-	info := expectState(t, r, "a", registry.StateReady, registry.ReasonReady)
+	info := expectState(t, r, "a", state.StateReady, state.ReasonReady)
 	if info.Restarts != 0 || info.Epoch != 3 {
 		t.Errorf("%d failures and epoch %d, want none, and the third epoch: without, with, without the module", info.Restarts, info.Epoch)
 	}
@@ -96,8 +97,8 @@ func TestSelector_Labels(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, func() error {
-			info, _ := r.Info("a")
-			if info.Revision != config.Revision || info.State != registry.StateReady || info.Epoch != step.epoch ||
+			info, _ := r.Status("a")
+			if info.Revision != config.Revision || info.State != state.StateReady || info.Epoch != step.epoch ||
 				info.App.Status != metav1.ConditionTrue || (len(info.Modules) == 2) != step.edge {
 				return fmt.Errorf("step %d: epoch %d with %v, %s: %s", i, info.Epoch, info.Modules, info.State, info.Message)
 			}
@@ -120,8 +121,8 @@ func TestSelector_Version(t *testing.T) {
 		}
 	})
 	spawn(t, r, "a", config)
-	expectModule(t, r, "a", "now", registry.ModuleRunning, registry.ReasonRunning)
-	expectModule(t, r, "a", "later", registry.ModuleWaiting, registry.ReasonVersionUnsupported)
+	expectModule(t, r, "a", "now", state.ModuleRunning, state.ReasonRunning)
+	expectModule(t, r, "a", "later", state.ModuleWaiting, state.ReasonVersionUnsupported)
 }
 
 func TestNew_ChecksSelectors(t *testing.T) {
@@ -180,17 +181,17 @@ func partial(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 }
 
 // expectModule waits until a module of a remote is in a state for a reason.
-func expectModule(t testing.TB, r *registry.Registry, cluster registry.ClusterName, module, state, reason string) registry.ModuleInfo {
+func expectModule(t testing.TB, r *registry.Registry, cluster registry.ClusterName, module, want, reason string) state.ModuleStatus {
 	t.Helper()
-	var found registry.ModuleInfo
+	var found state.ModuleStatus
 	eventually(t, func() error {
-		info, _ := r.Info(cluster)
+		info, _ := r.Status(cluster)
 		for _, m := range info.Modules {
-			if found = m; m.Name == module && m.State == state && m.Reason == reason {
+			if found = m; m.Name == module && m.State == want && m.Reason == reason {
 				return nil
 			}
 		}
-		return fmt.Errorf("want %s %s (%s), got %v", module, state, reason, info.Modules)
+		return fmt.Errorf("want %s %s (%s), got %v", module, want, reason, info.Modules)
 	})
 	return found
 }

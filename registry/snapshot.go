@@ -11,18 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // snapshot is what others see of an actor. It is replaced, never changed.
 type snapshot struct {
-	info    Info
+	info    Status
 	epoch   *epoch                   // lends out its clients; nil unless Ready
 	redact  func(text string) string // replaces the credentials in use
 	changed chan struct{}            // closed when this snapshot has been replaced
 }
 
-// describe returns the Info of the machine's facts, with what only the actor knows.
-func (a *actor) describe(now time.Time) Info {
+// describe returns the Status of the machine's facts, with what only the actor knows.
+func (a *actor) describe(now time.Time) Status {
 	info := a.machine.view(now)
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
@@ -33,7 +34,7 @@ func (a *actor) describe(now time.Time) Info {
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)
 	a.noteStale(&info, now)
-	info.redact(a.redactor())
+	info.Redact(a.redactor())
 	return info
 }
 
@@ -52,20 +53,20 @@ func (a *actor) redactor() func(string) string {
 
 // noteUnknownModules says of each module that is asked for and not in this hub that it waits. The
 // others work, so the remote stays in its state.
-func (a *actor) noteUnknownModules(info *Info) {
+func (a *actor) noteUnknownModules(info *Status) {
 	unknown := a.registry.modules.unknown(a.applied.Modules)
 	if len(unknown) == 0 {
 		return
 	}
 	const message = "this hub has no such module; correct the name, or deploy a hub that has it"
 	for _, name := range unknown {
-		info.Modules = append(info.Modules, ModuleInfo{Name: name, State: ModuleWaiting, Reason: ReasonWaiting, Message: message})
+		info.Modules = append(info.Modules, state.ModuleStatus{Name: name, State: state.ModuleWaiting, Reason: state.ReasonWaiting, Message: message})
 	}
-	slices.SortFunc(info.Modules, func(a, b ModuleInfo) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(info.Modules, func(a, b state.ModuleStatus) int { return strings.Compare(a.Name, b.Name) })
 	if info.App.Status == metav1.ConditionTrue {
-		info.App = Facet{
-			metav1.ConditionFalse, ReasonWaiting,
-			clean("module " + strings.Join(unknown, ", ") + ": " + message),
+		info.App = state.Condition{
+			Status: metav1.ConditionFalse, Reason: state.ReasonWaiting,
+			Message: state.Sanitize("module " + strings.Join(unknown, ", ") + ": " + message),
 		}
 		info.Reason, info.Message = summary(*info)
 	}
@@ -77,7 +78,7 @@ func (a *actor) publish(now time.Time, over bool) {
 	info := a.describe(now)
 	info.Since = before.info.Since
 	if over {
-		info.State = StateStopped
+		info.State = state.StateStopped
 	}
 	if info.State != before.info.State {
 		info.Since = now
@@ -86,7 +87,7 @@ func (a *actor) publish(now time.Time, over bool) {
 		return
 	}
 	after := &snapshot{info: info, changed: make(chan struct{}), redact: a.redactor()}
-	if info.State == StateReady {
+	if info.State == state.StateReady {
 		after.epoch = a.epochs[a.machine.app.epoch]
 	}
 	a.current.Store(after)
@@ -96,7 +97,7 @@ func (a *actor) publish(now time.Time, over bool) {
 
 func kindOfChange(before, after *snapshot) EventKind {
 	switch {
-	case after.info.State == StateStopped:
+	case after.info.State == state.StateStopped:
 		return EventStopped
 	case after.epoch != nil && after.epoch != before.epoch:
 		return EventReady

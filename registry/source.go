@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Source returns a source that adds to a controller's queue whatever toRequests makes of each
@@ -72,9 +74,9 @@ func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 	}()
 }
 
-func firstEvent(info Info) Event {
+func firstEvent(info Status) Event {
 	kind := EventChanged
-	if info.State == StateReady {
+	if info.State == state.StateReady {
 		kind = EventReady
 	}
 	return Event{Name: info.Name, Kind: kind, Epoch: info.Epoch}

@@ -36,6 +36,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // front is an API server that answers some requests itself and passes the others on to a real one.
@@ -51,7 +52,7 @@ type front struct {
 }
 
 // newFront returns a front of a cluster, and the configuration of a remote behind it.
-func newFront(t *testing.T, c *fleet.Cluster) (*front, registry.Config) {
+func newFront(t *testing.T, c *fleet.Cluster) (*front, state.Desired) {
 	t.Helper()
 	config := c.Config()
 	to, err := url.Parse(config.Host)
@@ -175,12 +176,12 @@ func soonStale(t *testing.T, modules ...registry.Module) (*registry.Registry, *p
 
 // expectApp waits until the app of a remote is described like this, and returns the description. client-go waits for
 // up to a minute before it asks again.
-func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) registry.Info {
+func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) registry.Status {
 	t.Helper()
-	var last registry.Info
+	var last registry.Status
 	gomega.NewWithT(t).Eventually(func() error {
-		last, _ = r.Info(name)
-		if last.State != registry.StateReady || last.App.Status != status || last.App.Reason != reason {
+		last, _ = r.Status(name)
+		if last.State != state.StateReady || last.App.Status != status || last.App.Reason != reason {
 			return fmt.Errorf("want Ready and %s/%s, got %s and %+v", status, reason, last.State, last.App)
 		}
 		return nil
@@ -189,13 +190,13 @@ func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, st
 }
 
 // expectSays checks what is said of a Stale app: the kind, the module and the cause, and nothing of the remote's.
-func expectSays(t *testing.T, info registry.Info, texts ...string) {
+func expectSays(t *testing.T, info registry.Status, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(info.App.Message, text) {
 			t.Errorf("%q is not in %q", text, info.App.Message)
 		}
-		if m := info.Modules[0]; m.State != registry.ModuleRunning || m.Reason != registry.ReasonStale || !strings.Contains(m.Message, text) {
+		if m := info.Modules[0]; m.State != state.ModuleRunning || m.Reason != state.ReasonStale || !strings.Contains(m.Message, text) {
 			t.Errorf("%q is not in %+v", text, m)
 		}
 	}
@@ -219,9 +220,9 @@ func TestStale_ListsFail(t *testing.T) {
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	spawn(t, r, "edge", config)
 	f.set(at(configMaps), refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError))
-	info := expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale)
+	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
 	expectSays(t, info, "ConfigMap", "status 500")
-	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != registry.ReasonReady {
+	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != state.ReasonReady {
 		t.Errorf("%+v", info)
 	}
 	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 1 {
@@ -230,9 +231,9 @@ func TestStale_ListsFail(t *testing.T) {
 	if got := r.LagsFor("edge", "counter"); got != "ConfigMap" {
 		t.Errorf("lags = %q", got)
 	}
-	info = expectApp(t, r, "edge", metav1.ConditionFalse, registry.ReasonStale)
+	info = expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
 	expectSays(t, info, "ConfigMap", "status 500")
-	if info.Reason != registry.ReasonStale {
+	if info.Reason != state.ReasonStale {
 		t.Errorf("%+v", info)
 	}
 	if err := r.WithClient(t.Context(), "edge", func(context.Context, client.Client) error { return nil }); err != nil {
@@ -240,8 +241,8 @@ func TestStale_ListsFail(t *testing.T) {
 	}
 	epoch := info.Epoch
 	f.set(nil, nil)
-	info = expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonRunning)
-	if info.Epoch != epoch || info.Modules[0].Reason != registry.ReasonRunning {
+	info = expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonRunning)
+	if info.Epoch != epoch || info.Modules[0].Reason != state.ReasonRunning {
 		t.Errorf("%+v, want epoch %d", info, epoch)
 	}
 	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 0 {
@@ -275,8 +276,8 @@ func TestStale_WatchesExpire(t *testing.T) {
 			spawn(t, r, edge, config)
 			began := time.Now()
 			f.set(watchesOf(configMaps), tc.answer)
-			expectSays(t, expectApp(t, r, edge, metav1.ConditionTrue, registry.ReasonStale), "ConfigMap", tc.cause)
-			expectApp(t, r, edge, metav1.ConditionFalse, registry.ReasonStale)
+			expectSays(t, expectApp(t, r, edge, metav1.ConditionTrue, state.ReasonStale), "ConfigMap", tc.cause)
+			expectApp(t, r, edge, metav1.ConditionFalse, state.ReasonStale)
 			// client-go lists again after 0.8 s, 1.6 s and so on, each time with up to four watches before.
 			if n := f.requests.Load(); n > 25 {
 				t.Errorf("%d watches in %s", n, time.Since(began))
@@ -293,7 +294,7 @@ func TestStale_WatchesExpire(t *testing.T) {
 				return nil
 			}).WithTimeout(3 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
 			f.set(nil, nil)
-			expectApp(t, r, edge, metav1.ConditionTrue, registry.ReasonRunning)
+			expectApp(t, r, edge, metav1.ConditionTrue, state.ReasonRunning)
 		})
 	}
 }
@@ -306,7 +307,7 @@ func TestStale_WatchesExpireFromTheBeginning(t *testing.T) {
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	f.set(watchesOf(configMaps), refuse(http.StatusGone, metav1.StatusReasonExpired))
 	spawn(t, r, "edge", config)
-	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale), "ConfigMap", "status 410")
+	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale), "ConfigMap", "status 410")
 }
 
 // widgets is a module that watches a version of a kind of its own.
@@ -334,10 +335,10 @@ func TestStale_AnotherVersion(t *testing.T) {
 	serve(false)
 	// An API server ends the watches of a version that is gone when it likes.
 	f.set(at("/apis/stale.example.dev/v1/widgets"), nil)
-	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale), "Widget.stale.example.dev", "status 404")
-	expectApp(t, r, "edge", metav1.ConditionFalse, registry.ReasonStale)
+	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale), "Widget.stale.example.dev", "status 404")
+	expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
 	serve(true)
-	expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonRunning)
+	expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonRunning)
 }
 
 // installWidgets installs a CRD with two versions, and returns what changes whether the first is served.

@@ -11,11 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // noteStale says of an app that runs which of its informers are Stale. The modules go on with what the informers
 // hold, and leases go on, so the remote stays in its state.
-func (a *actor) noteStale(info *Info, now time.Time) {
+func (a *actor) noteStale(info *Status, now time.Time) {
 	e := a.epochs[a.machine.app.epoch]
 	if e == nil || !a.machine.app.lent() || e.cache.Load() == nil {
 		return
@@ -26,8 +27,8 @@ func (a *actor) noteStale(info *Info, now time.Time) {
 	}
 	for i, m := range info.Modules {
 		of := slices.IndexFunc(stale, func(one boundcache.InformerStatus) bool { return slices.Contains(one.Modules, m.Name) })
-		if of >= 0 && m.State == ModuleRunning {
-			info.Modules[i].Reason, info.Modules[i].Message = ReasonStale, clean(stale[of].Message())
+		if of >= 0 && m.State == state.ModuleRunning {
+			info.Modules[i].Reason, info.Modules[i].Message = state.ReasonStale, state.Sanitize(stale[of].Message())
 		}
 	}
 	if info.App.Status != metav1.ConditionTrue {
@@ -38,9 +39,9 @@ func (a *actor) noteStale(info *Info, now time.Time) {
 }
 
 // staleFacet describes an app with Stale informers.
-func staleFacet(stale []boundcache.InformerStatus, now time.Time, l Limits) Facet {
+func staleFacet(stale []boundcache.InformerStatus, now time.Time, l Limits) state.Condition {
 	first := slices.MinFunc(stale, func(x, y boundcache.InformerStatus) int { return x.Since.Compare(y.Since) })
-	f := Facet{metav1.ConditionTrue, ReasonStale, first.Message()}
+	f := state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonStale, Message: first.Message()}
 	if now.Sub(first.Since) >= l.StaleAfter+l.StaleTolerance {
 		f.Status = metav1.ConditionFalse
 	}
@@ -50,6 +51,6 @@ func staleFacet(stale []boundcache.InformerStatus, now time.Time, l Limits) Face
 	if n := len(stale) - 1; n > 0 {
 		f.Message += fmt.Sprintf(" The same holds for %d other kinds.", n)
 	}
-	f.Message = clean(f.Message)
+	f.Message = state.Sanitize(f.Message)
 	return f
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestStaleFacet(t *testing.T) {
@@ -23,7 +24,7 @@ func TestStaleFacet(t *testing.T) {
 		f := staleFacet([]boundcache.InformerStatus{one}, since.Add(after), limits)
 		const message = `module "counter": the cached objects of Widget.example.dev are stale: ` +
 			`they cannot be listed and watched since 2026-01-01T00:00:00Z. Why.`
-		if string(f.Status) != status || f.Reason != ReasonStale || f.Message != message {
+		if string(f.Status) != status || f.Reason != state.ReasonStale || f.Message != message {
 			t.Errorf("after %s: %+v", after, f)
 		}
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestMain(m *testing.M) {
@@ -108,23 +109,23 @@ func scheme(t testing.TB) *runtime.Scheme {
 }
 
 // configFor returns what makes the admin of a cluster a remote.
-func configFor(t testing.TB, kubeconf []byte) registry.Config {
+func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy)
 	if err != nil {
 		t.Fatalf("Parse: %v", err)
 	}
-	return registry.Config{Endpoint: c.Endpoint, Credential: c.Credential}
+	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
 // remote returns a cluster of the shared fleet and the configuration for it.
-func remote(t testing.TB, name string) (*fleet.Cluster, registry.Config) {
+func remote(t testing.TB, name string) (*fleet.Cluster, state.Desired) {
 	t.Helper()
 	c := fleettest.Cluster(t, name)
 	return c, configFor(t, c.Kubeconfig())
 }
 
-func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c registry.Config) {
+func spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, c state.Desired) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -140,13 +141,13 @@ func eventually(t testing.TB, check func() error) {
 }
 
 // expectState waits until the remote is in a state for a reason.
-func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, state registry.State, reason string) registry.Info {
+func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
 	t.Helper()
-	var last registry.Info
+	var last registry.Status
 	eventually(t, func() error {
-		info, ok := r.Info(name)
-		if last = info; !ok || info.State != state || info.Reason != reason {
-			return &stateError{want: state, reason: reason, got: info}
+		info, ok := r.Status(name)
+		if last = info; !ok || info.State != want || info.Reason != reason {
+			return &stateError{want: want, reason: reason, got: info}
 		}
 		return nil
 	})
@@ -154,9 +155,9 @@ func expectState(t testing.TB, r *registry.Registry, name registry.ClusterName, 
 }
 
 type stateError struct {
-	want   registry.State
+	want   state.State
 	reason string
-	got    registry.Info
+	got    registry.Status
 }
 
 func (e *stateError) Error() string {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // reconciling sets up a supervised controller of ConfigMaps.
@@ -45,13 +46,13 @@ func TestSupervise_NothingButPanics(t *testing.T) {
 	for range 3 {
 		newConfigMap(t, w.sick)
 	}
-	w.expectIllness(t, registry.ReasonModuleFailed, "does nothing but panic", "panic: boom")
-	w.expectModuleFailed(t, registry.ReasonModuleFailed)
+	w.expectIllness(t, state.ReasonModuleFailed, "does nothing but panic", "panic: boom")
+	w.expectModuleFailed(t, state.ReasonModuleFailed)
 	if got := w.panics(t, "broken"); got < 20 {
 		t.Errorf("%v panics were counted, want ten of each of two apps", got)
 	}
 	w.ill.Store(false)
-	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 	stop()
 }
 
@@ -68,7 +69,7 @@ func TestSupervise_OneBadObject(t *testing.T) {
 			return nil
 		})
 	}, nil)
-	before, _ := w.Info(sick)
+	before, _ := w.Status(sick)
 	one := newConfigMap(t, w.sick)
 	bad.Store(one.Name)
 	touch(t, w, one)
@@ -78,7 +79,7 @@ func TestSupervise_OneBadObject(t *testing.T) {
 		}
 		return nil
 	})
-	if after, _ := w.Info(sick); after.State != registry.StateReady || after.Epoch != before.Epoch {
+	if after, _ := w.Status(sick); after.State != state.StateReady || after.Epoch != before.Epoch {
 		t.Errorf("the remote is %s with epoch %d, and had epoch %d", after.State, after.Epoch, before.Epoch)
 	}
 }
@@ -126,8 +127,8 @@ func TestSupervise_Stuck(t *testing.T) {
 	stop := w.observe(t)
 	w.ill.Store(true)
 	newConfigMap(t, w.sick)
-	w.expectIllness(t, registry.ReasonModuleFailed, "stuck", "400ms", "default/")
-	w.expectModuleFailed(t, registry.ReasonModuleFailed)
+	w.expectIllness(t, state.ReasonModuleFailed, "stuck", "400ms", "default/")
+	w.expectModuleFailed(t, state.ReasonModuleFailed)
 	if line := logged.Load().(string); !strings.Contains(line, "TestSupervise_Stuck") || len(line) > 64<<10 {
 		t.Errorf("the log does not show where it is stuck, or too much (%d bytes):\n%s", len(line), line)
 	}
@@ -138,7 +139,7 @@ func TestSupervise_Stuck(t *testing.T) {
 		return nil
 	})
 	w.ill.Store(false)
-	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 	stop()
 }
 
@@ -171,9 +172,9 @@ func TestContain_StuckHandler(t *testing.T) {
 			}
 		}
 	}()
-	w.expectIllness(t, registry.ReasonModuleFailed, "stuck", "event handler", "300ms")
+	w.expectIllness(t, state.ReasonModuleFailed, "stuck", "event handler", "300ms")
 	w.ill.Store(false)
-	expectState(t, w.Registry, sick, registry.StateReady, registry.ReasonReady)
+	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 	cancel()
 	<-done
 	stop()
@@ -199,7 +200,7 @@ func TestSupervise_Not(t *testing.T) {
 		}
 		return nil
 	})
-	if info, _ := w.Info(sick); info.State != registry.StateReady {
+	if info, _ := w.Status(sick); info.State != state.StateReady {
 		t.Errorf("the remote is %s", info.State)
 	}
 }

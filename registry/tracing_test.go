@@ -13,6 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A canceled request has not failed. Every other error has the reason of a condition.
@@ -26,7 +27,7 @@ func TestReasonOfRequest(t *testing.T) {
 		{ErrReplaced, telemetry.ReasonCanceled},
 		{context.Canceled, telemetry.ReasonCanceled},
 		{fmt.Errorf("sesame: %w", transport.ErrConnections), "NotHealthy"},
-		{&kubeconfig.StatusError{Code: 401}, ReasonUnauthorized},
+		{&kubeconfig.StatusError{Code: 401}, state.ReasonUnauthorized},
 	} {
 		if got := reasonOfRequest(c.err); got != c.want {
 			t.Errorf("%v: %s, want %s", c.err, got, c.want)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // tracker knows how far the modules of one app have come.
@@ -158,7 +159,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 			if len(t.blocks) > 0 {
 				why += ": " + t.worstFor(t.modules[name]).Message
 			}
-			return &moduleError{module: name, reason: ReasonCacheSyncTimedOut, err: errors.New(why)}
+			return &moduleError{module: name, reason: state.ReasonCacheSyncTimedOut, err: errors.New(why)}
 		}
 	}
 	return nil
@@ -168,7 +169,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 func (p *progress) awaited() string {
 	var all []string
 	for _, w := range p.controllers {
-		if one := w.info(nil); one.State != ModuleRunning {
+		if one := w.info(nil); one.State != state.ModuleRunning {
 			all = append(all, one.Name+" "+one.Message)
 		}
 	}
@@ -203,7 +204,7 @@ func (t *tracker) blocked(what string, why boundcache.Block) {
 
 // waiting says what a starting app waits for; it is empty unless something is known to be in the
 // way.
-func (t *tracker) waiting() Facet {
+func (t *tracker) waiting() state.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var names []string
@@ -213,14 +214,14 @@ func (t *tracker) waiting() Facet {
 		}
 	}
 	if len(names) == 0 || len(t.blocks) == 0 {
-		return Facet{}
+		return state.Condition{}
 	}
 	slices.Sort(names)
 	worst, of := t.worst(), "module "+strings.Join(names, ", ")
 	if !strings.HasPrefix(worst.Message, of+" ") {
 		worst.Message = of + ": " + worst.Message
 	}
-	return Facet{Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: clean(worst.Message)}
+	return state.Condition{Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: state.Sanitize(worst.Message)}
 }
 
 // worst returns what an operator should look at first of all that is in the way. The caller holds the lock.
@@ -241,9 +242,9 @@ func worstOf(blocks map[string]boundcache.Block) boundcache.Block {
 // reasonFor returns the reason of a condition for a block.
 func reasonFor(b boundcache.Block) string {
 	if b.Cause == boundcache.Denied {
-		return ReasonForbidden
+		return state.ReasonForbidden
 	}
-	return ReasonWaiting
+	return state.ReasonWaiting
 }
 
 // worstFor returns what is in the way of a module that waits: of a kind that one of its controllers watches, or, if
@@ -264,31 +265,31 @@ func (t *tracker) worstFor(p *progress) boundcache.Block {
 }
 
 // list returns the state of every module, sorted by name.
-func (t *tracker) list() []ModuleInfo {
+func (t *tracker) list() []state.ModuleStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var infos []ModuleInfo
+	var infos []state.ModuleStatus
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
 		infos = append(infos, t.info(name, t.modules[name]))
 	}
 	return infos
 }
 
-func (t *tracker) info(name string, p *progress) ModuleInfo {
-	one := ModuleInfo{Name: name}
+func (t *tracker) info(name string, p *progress) state.ModuleStatus {
+	one := state.ModuleStatus{Name: name}
 	for _, w := range p.controllers {
 		one.Controllers = append(one.Controllers, w.info(t.blocks))
 	}
 	switch {
 	case p.failed != nil:
-		one.State, one.Reason, one.Message = ModuleFailed, p.failed.reason, clean(p.failed.err.Error())
+		one.State, one.Reason, one.Message = state.ModuleFailed, p.failed.reason, state.Sanitize(p.failed.err.Error())
 	case p.pending > 0 && len(t.blocks) > 0:
 		worst := t.worstFor(p)
-		one.State, one.Reason, one.Message = ModuleWaiting, reasonFor(worst), clean(worst.Message)
+		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)
 	case p.pending > 0 || !t.started:
-		one.State, one.Reason = ModuleStarting, ReasonStarting
+		one.State, one.Reason = state.ModuleStarting, state.ReasonStarting
 	default:
-		one.State, one.Reason = ModuleRunning, ReasonRunning
+		one.State, one.Reason = state.ModuleRunning, state.ReasonRunning
 	}
 	return one
 }

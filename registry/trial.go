@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // What is in this file decides which credential a line uses. A credential that works is replaced by another one
@@ -26,8 +28,8 @@ type trial struct {
 	found    *findings // with the permissions of the credential; nil if they are not known
 	chosen   bool      // the modules were selected for these permissions
 
-	refusals int   // in a row
-	why      Facet // why the last attempt failed
+	refusals int             // in a row
+	why      state.Condition // why the last attempt failed
 }
 
 // trialFact is the outcome of one attempt.
@@ -210,7 +212,7 @@ func (m *machine) put(do *actions, l *line, now time.Time) {
 }
 
 // applySwapFailed takes note that a credential could not be put in use, and that the line has the one before.
-func (m *machine) applySwapFailed(endpoint, before string, why Facet, now time.Time) {
+func (m *machine) applySwapFailed(endpoint, before string, why state.Condition, now time.Time) {
 	l := m.lineTo(endpoint)
 	if l == nil || l.credential == before {
 		return
@@ -223,15 +225,15 @@ func (m *machine) applySwapFailed(endpoint, before string, why Facet, now time.T
 }
 
 // newCredential says why the wanted credential is not in use, if that is worth to be said.
-func (m *machine) newCredential() Facet {
+func (m *machine) newCredential() state.Condition {
 	t := &m.trial
 	switch {
 	case t.credential == "" || t.credential != m.want.credential || t.underway && t.attempts == 0:
-		return Facet{}
+		return state.Condition{}
 	case t.refusals >= reportedRefusals:
-		return Facet{metav1.ConditionFalse, ReasonNotInUse, t.why.Message}
+		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse, Message: t.why.Message}
 	case t.refusals == 0 && t.attempts >= reportedAttempts && !t.accepted:
-		return Facet{metav1.ConditionUnknown, ReasonNotInUse, t.why.Message}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonNotInUse, Message: t.why.Message}
 	}
-	return Facet{}
+	return state.Condition{}
 }

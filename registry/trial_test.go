@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // attempt is the outcome of a trial of C2 at E1.
@@ -20,7 +22,7 @@ func attempt(change func(*trialFact)) trialFact {
 
 func refuses(reason string) func(*trialFact) {
 	return func(f *trialFact) {
-		f.ok, f.refused, f.failed = false, true, Facet{metav1.ConditionFalse, reason, "no"}
+		f.ok, f.refused, f.failed = false, true, state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: "no"}
 	}
 }
 
@@ -31,14 +33,16 @@ func TestMachine_Trials(t *testing.T) {
 		after time.Duration
 		want  []actionKind
 		inUse string // the credential
-		to    State
+		to    state.State
 	}
 	of := func(change func(*trialFact)) func(*machine) {
 		return func(m *machine) { m.applyTrial(attempt(change), epochZero) }
 	}
 	accepts := of(func(*trialFact) {})
-	refused := of(refuses(ReasonUnauthorized))
-	fails := of(func(f *trialFact) { f.ok, f.failed = false, Facet{metav1.ConditionFalse, "TimedOut", "no answer"} })
+	refused := of(refuses(state.ReasonUnauthorized))
+	fails := of(func(f *trialFact) {
+		f.ok, f.failed = false, state.Condition{Status: metav1.ConditionFalse, Reason: "TimedOut", Message: "no answer"}
+	})
 	anotherCluster := of(func(f *trialFact) { f.id = "uid-2" })
 	change := func(f func(*want)) func(*machine) {
 		return func(m *machine) {
@@ -64,77 +68,77 @@ func TestMachine_Trials(t *testing.T) {
 	}
 	for name, steps := range map[string][]step{
 		"a new credential is tried and then swapped under the running app": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{accepts, 0, []actionKind{actSwap}, "C2", StateReady},
-			{probe(as(good("E1"), "C2")), 0, nil, "C2", StateReady},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{accepts, 0, []actionKind{actSwap}, "C2", state.StateReady},
+			{probe(as(good("E1"), "C2")), 0, nil, "C2", state.StateReady},
 		},
 		"a refused credential is not used, and tried again": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{refused, 0, nil, "C1", StateReady},
-			{nothing, 2 * time.Second, []actionKind{actTry}, "C1", StateReady},
-			{accepts, 2 * time.Second, []actionKind{actSwap}, "C2", StateReady},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{refused, 0, nil, "C1", state.StateReady},
+			{nothing, 2 * time.Second, []actionKind{actTry}, "C1", state.StateReady},
+			{accepts, 2 * time.Second, []actionKind{actSwap}, "C2", state.StateReady},
 		},
 		"a credential that leads to another cluster is not used": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{anotherCluster, 0, nil, "C1", StateReady},
-			{nothing, time.Minute, []actionKind{actTry}, "C1", StateReady},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{anotherCluster, 0, nil, "C1", state.StateReady},
+			{nothing, time.Minute, []actionKind{actTry}, "C1", state.StateReady},
 		},
 		"a credential that leads to another cluster, which the operator accepts, gets another app": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{anotherCluster, 0, nil, "C1", StateReady},
-			{change(func(w *want) { w.identity.Accepted = "uid-2" }), 0, []actionKind{actTry}, "C1", StateReady},
-			{anotherCluster, 0, []actionKind{actStop}, "C1", StateStarting},
-			{gone, 0, []actionKind{actSwap}, "C2", StatePending},
-			{probe(probeFact{endpoint: "E1", credential: "C2", ok: true, id: "uid-2"}), 0, []actionKind{actStart}, "C2", StateStarting},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{anotherCluster, 0, nil, "C1", state.StateReady},
+			{change(func(w *want) { w.identity.Accepted = "uid-2" }), 0, []actionKind{actTry}, "C1", state.StateReady},
+			{anotherCluster, 0, []actionKind{actStop}, "C1", state.StateStarting},
+			{gone, 0, []actionKind{actSwap}, "C2", state.StatePending},
+			{probe(probeFact{endpoint: "E1", credential: "C2", ok: true, id: "uid-2"}), 0, []actionKind{actStart}, "C2", state.StateStarting},
 		},
 		"a credential that could not be tried is not used": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{fails, 0, nil, "C1", StateReady},
-			{nothing, time.Minute, []actionKind{actTry}, "C1", StateReady},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{fails, 0, nil, "C1", state.StateReady},
+			{nothing, time.Minute, []actionKind{actTry}, "C1", state.StateReady},
 		},
 		"a credential that the operator accepts is used though the remote refuses it": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{refused, 0, nil, "C1", StateReady},
-			{change(func(w *want) { w.acceptCredential = true }), 0, []actionKind{actStop}, "C1", StateStarting},
-			{gone, 0, []actionKind{actSwap}, "C2", StatePending},
-			{probe(rejected("C2")), time.Hour, nil, "C2", StateUnreachable},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{refused, 0, nil, "C1", state.StateReady},
+			{change(func(w *want) { w.acceptCredential = true }), 0, []actionKind{actStop}, "C1", state.StateStarting},
+			{gone, 0, []actionKind{actSwap}, "C2", state.StatePending},
+			{probe(rejected("C2")), time.Hour, nil, "C2", state.StateUnreachable},
 		},
 		"a later credential takes the place of the one on trial": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{change(func(w *want) { w.credential = "C3" }), 0, []actionKind{actEndTrial, actTry}, "C1", StateReady},
-			{accepts, 0, nil, "C1", StateReady}, // of C2
-			{change(func(w *want) { w.credential = "C1" }), 0, []actionKind{actEndTrial}, "C1", StateReady},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{change(func(w *want) { w.credential = "C3" }), 0, []actionKind{actEndTrial, actTry}, "C1", state.StateReady},
+			{accepts, 0, nil, "C1", state.StateReady}, // of C2
+			{change(func(w *want) { w.credential = "C1" }), 0, []actionKind{actEndTrial}, "C1", state.StateReady},
 		},
 		"the end of the old credential waits for the first result of the new one": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{probe(rejected("C1")), 0, nil, "C1", StateReady},
-			{accepts, 0, []actionKind{actSwap}, "C2", StateReady},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{probe(rejected("C1")), 0, nil, "C1", state.StateReady},
+			{accepts, 0, []actionKind{actSwap}, "C2", state.StateReady},
 		},
 		"the end of the old credential when the new one is refused": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{refused, 0, nil, "C1", StateReady},
-			{probe(rejected("C1")), 0, []actionKind{actStop, actSwap}, "C2", StateUnreachable},
-			{gone, 0, nil, "C2", StateUnreachable},
-			{probe(rejected("C2")), 0, []actionKind{actTry}, "C2", StateUnreachable}, // C1, again
-			{probe(as(good("E1"), "C2")), 0, []actionKind{actEndTrial, actStart}, "C2", StateStarting},
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{refused, 0, nil, "C1", state.StateReady},
+			{probe(rejected("C1")), 0, []actionKind{actStop, actSwap}, "C2", state.StateUnreachable},
+			{gone, 0, nil, "C2", state.StateUnreachable},
+			{probe(rejected("C2")), 0, []actionKind{actTry}, "C2", state.StateUnreachable}, // C1, again
+			{probe(as(good("E1"), "C2")), 0, []actionKind{actEndTrial, actStart}, "C2", state.StateStarting},
 		},
 		"while the remote is away the newest credential is used first, then the last good one": {
-			{lost, 0, []actionKind{actStop}, "C1", StateUnreachable},
-			{gone, 0, nil, "C1", StateUnreachable},
-			{renew, 0, []actionKind{actSwap}, "C2", StateUnreachable},
-			{probe(rejected("C2")), 0, []actionKind{actTry}, "C2", StateUnreachable},
+			{lost, 0, []actionKind{actStop}, "C1", state.StateUnreachable},
+			{gone, 0, nil, "C1", state.StateUnreachable},
+			{renew, 0, []actionKind{actSwap}, "C2", state.StateUnreachable},
+			{probe(rejected("C2")), 0, []actionKind{actTry}, "C2", state.StateUnreachable},
 			{func(m *machine) {
 				m.applyTrial(attempt(func(f *trialFact) { f.credential = "C1" }), epochZero)
-			}, 0, []actionKind{actSwap}, "C1", StateUnreachable},
-			{probe(good("E1")), 0, []actionKind{actStart}, "C1", StateStarting},
-			{nothing, 2 * time.Second, []actionKind{actTry}, "C1", StateStarting},
-			{accepts, 2 * time.Second, []actionKind{actSwap}, "C2", StateStarting},
+			}, 0, []actionKind{actSwap}, "C1", state.StateUnreachable},
+			{probe(good("E1")), 0, []actionKind{actStart}, "C1", state.StateStarting},
+			{nothing, 2 * time.Second, []actionKind{actTry}, "C1", state.StateStarting},
+			{accepts, 2 * time.Second, []actionKind{actSwap}, "C2", state.StateStarting},
 		},
 		"a probe with a credential that was replaced says nothing": {
-			{renew, 0, []actionKind{actTry}, "C1", StateReady},
-			{accepts, 0, []actionKind{actSwap}, "C2", StateReady},
-			{probe(rejected("C1")), 0, nil, "C2", StateReady},
-			{probe(rejected("C2")), 0, []actionKind{actStop, actTry}, "C2", StateUnreachable}, // C1
+			{renew, 0, []actionKind{actTry}, "C1", state.StateReady},
+			{accepts, 0, []actionKind{actSwap}, "C2", state.StateReady},
+			{probe(rejected("C1")), 0, nil, "C2", state.StateReady},
+			{probe(rejected("C2")), 0, []actionKind{actStop, actTry}, "C2", state.StateUnreachable}, // C1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,12 +163,12 @@ func TestMachine_ReportsTrials(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		of   func(*trialFact)
-		want []Facet
+		want []state.Condition
 	}{
-		"refused": {refuses(ReasonUnauthorized), []Facet{{}, {metav1.ConditionFalse, ReasonNotInUse, "no"}}},
+		"refused": {refuses(state.ReasonUnauthorized), []state.Condition{{}, {Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse, Message: "no"}}},
 		"unknown": {func(f *trialFact) {
-			f.ok, f.failed = false, Facet{metav1.ConditionFalse, "TimedOut", "no answer"}
-		}, []Facet{{}, {}, {metav1.ConditionUnknown, ReasonNotInUse, "no answer"}}},
+			f.ok, f.failed = false, state.Condition{Status: metav1.ConditionFalse, Reason: "TimedOut", Message: "no answer"}
+		}, []state.Condition{{}, {}, {Status: metav1.ConditionUnknown, Reason: state.ReasonNotInUse, Message: "no answer"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,12 +226,12 @@ func TestMachine_RejectionAfterAFailedSwap(t *testing.T) {
 	m.decide(epochZero)
 	m.applyTrial(attempt(func(*trialFact) {}), epochZero)
 	m.decide(epochZero)
-	m.applySwapFailed("E1", "C1", Facet{metav1.ConditionFalse, "InvalidKubeconfig", "no such key"}, epochZero)
-	if got := m.view(epochZero); got.State != StateReady || got.NewCredential.Message != "no such key" {
+	m.applySwapFailed("E1", "C1", state.Condition{Status: metav1.ConditionFalse, Reason: "InvalidKubeconfig", Message: "no such key"}, epochZero)
+	if got := m.view(epochZero); got.State != state.StateReady || got.NewCredential.Message != "no such key" {
 		t.Errorf("state = %s, new credential = %v", got.State, got.NewCredential)
 	}
 	m.applyProbe(rejected("C1"), epochZero)
-	if got := m.view(epochZero); got.State != StateUnreachable || got.Reason != ReasonUnauthorized {
+	if got := m.view(epochZero); got.State != state.StateUnreachable || got.Reason != state.ReasonUnauthorized {
 		t.Errorf("state = %s/%s, want Unreachable/Unauthorized", got.State, got.Reason)
 	}
 }

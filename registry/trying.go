@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // namedCredential is a credential with what its author calls it.
@@ -139,7 +140,7 @@ func (l *link) authenticated(ctx context.Context) error {
 	return err
 }
 
-func facetOf(err error) Facet {
+func facetOf(err error) state.Condition {
 	reason, message := kubeconfig.Classify(err)
-	return Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	return state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }

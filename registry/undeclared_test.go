@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -43,7 +44,7 @@ func TestUndeclared_Watch(t *testing.T) {
 	mine := []rbacv1.PolicyRule{rule("configmaps", "get", "list", "patch")}
 	r, _ := soonStale(t, counting(&c, mine...))
 	spawn(t, r, "edge", limited(t, fleettest.Cluster(t, "one"), "may-not-watch", mine...))
-	info := expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale)
+	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
 	const problem = `odule counter does not declare "watch configmaps" in its Rules: add it there and run hub register again`
 	expectSays(t, info, "ConfigMap", "M"+problem)
 	expectUndeclared(t, r, registry.Undeclared{Module: "counter", Right: "watch configmaps"})
@@ -60,7 +61,7 @@ func TestUndeclared_ListAndWatch(t *testing.T) {
 	if err := r.Ensure("edge", limited(t, fleettest.Cluster(t, "one"), "may-do-nothing")); err != nil {
 		t.Fatal(err)
 	}
-	info := expectState(t, r, "edge", registry.StateStarting, registry.ReasonForbidden)
+	info := expectState(t, r, "edge", state.StateStarting, state.ReasonForbidden)
 	const problem = `module counter does not declare "list and watch configmaps" in its Rules: add it there and run hub register again`
 	if info.App.Message != problem || !strings.Contains(info.Modules[0].Message, problem) {
 		t.Errorf("%+v", info)
@@ -75,7 +76,7 @@ func TestUndeclared_DeclaredIsGranted(t *testing.T) {
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
 	spawn(t, r, "edge", config)
 	f.set(watchesOf(configMaps), refuse(http.StatusForbidden, metav1.StatusReasonForbidden))
-	info := expectApp(t, r, "edge", metav1.ConditionTrue, registry.ReasonStale)
+	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
 	expectSays(t, info, "status 403", "grant it in the remote cluster")
 	expectUndeclared(t, r)
 }
@@ -157,7 +158,7 @@ func TestUndeclared_HubPart(t *testing.T) {
 	run()
 	part := expectPart(t, r, "lists", registry.ModuleDegraded,
 		`odule lists does not declare "watch secrets" in its HubRules: add it there and run hub install again`)
-	if part.Reason != registry.ReasonStale {
+	if part.Reason != state.ReasonStale {
 		t.Errorf("%+v", part)
 	}
 	expectUndeclared(t, r, registry.Undeclared{Module: "lists", Right: "watch secrets", InHub: true})

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Messages that go on after what a remote did are one sentence.
 func TestMachine_MessagesAreOneSentence(t *testing.T) {
 	t.Parallel()
 	_, message := kubeconfig.Classify(context.DeadlineExceeded)
-	m := &machine{spare: line{contact: contactLost, lost: Facet{Message: message}}}
+	m := &machine{spare: line{contact: contactLost, lost: state.Condition{Message: message}}}
 	if got := m.newServer().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the one before stays in use") {
 		t.Errorf("a new server that is not used: %q", got)
 	}

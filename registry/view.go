@@ -8,12 +8,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// view describes the machine's facts as an Info. Name, labels and the like, and Since, are the
+// view describes the machine's facts as a Status. Name, labels and the like, and Since, are the
 // actor's to fill in.
-func (m *machine) view(now time.Time) Info {
-	info := Info{
+func (m *machine) view(now time.Time) Status {
+	info := Status{
 		State:         m.state(now),
 		Reachable:     m.reachable(),
 		Identity:      m.identity(),
@@ -30,100 +32,100 @@ func (m *machine) view(now time.Time) Info {
 	return info
 }
 
-func (m *machine) state(now time.Time) State {
+func (m *machine) state(now time.Time) state.State {
 	switch {
 	case m.want.stop:
-		return StateStopping
+		return state.StateStopping
 	case m.want.paused:
-		return StatePaused
+		return state.StatePaused
 	case m.line.contact == contactLost:
-		return StateUnreachable
+		return state.StateUnreachable
 	case m.line.contact == contactNone:
-		return StatePending
+		return state.StatePending
 	case m.blocked(&m.line) != nil:
-		return StateFailed
+		return state.StateFailed
 	case m.app.lent():
-		return StateReady
+		return state.StateReady
 	case m.app.phase != phaseStarting && (m.failure != nil || m.quarantined(now)):
-		return StateFailed
+		return state.StateFailed
 	}
-	return StateStarting
+	return state.StateStarting
 }
 
 func (m *machine) quarantined(now time.Time) bool { return now.Before(m.want.suspicion.Until) }
 
-func (m *machine) reachable() Facet {
+func (m *machine) reachable() state.Condition {
 	switch {
 	case m.want.paused:
 		return pausedFacet()
 	case m.line.contact == contactOK:
-		return Facet{metav1.ConditionTrue, ReasonProbeSucceeded, "the API server answers"}
+		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonProbeSucceeded, Message: "the API server answers"}
 	case m.line.contact == contactLost:
 		return m.line.lost
 	}
-	return Facet{metav1.ConditionUnknown, ReasonPending, "the API server has not been contacted yet"}
+	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the API server has not been contacted yet"}
 }
 
-func (m *machine) identity() Facet {
+func (m *machine) identity() state.Condition {
 	if blocked := m.blocked(&m.line); blocked != nil {
 		return *blocked
 	}
 	switch {
 	case m.line.contact == contactOK && m.line.id == "":
-		return Facet{metav1.ConditionUnknown, ReasonForbidden, "the credentials may not read the " +
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonForbidden, Message: "the credentials may not read the " +
 			"Namespace kube-system, so a change of cluster goes unnoticed; allow get on it to mend that"}
 	case m.line.id == "":
-		return Facet{metav1.ConditionUnknown, ReasonPending, "the API server has not been contacted yet"}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the API server has not been contacted yet"}
 	case m.want.identity.Known == "":
-		return Facet{metav1.ConditionTrue, ReasonFirstContact, "this is cluster " + m.line.id}
+		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonFirstContact, Message: "this is cluster " + m.line.id}
 	}
-	return Facet{metav1.ConditionTrue, ReasonSameCluster, "this is cluster " + m.line.id}
+	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonSameCluster, Message: "this is cluster " + m.line.id}
 }
 
-func (m *machine) appFacet(now time.Time) Facet {
+func (m *machine) appFacet(now time.Time) state.Condition {
 	switch {
 	case m.want.paused:
 		return pausedFacet()
 	case m.app.lent() && !m.fits(&m.app):
 		return m.changing()
 	case m.app.lent():
-		return Facet{metav1.ConditionTrue, ReasonRunning, "every module runs"}
+		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonRunning, Message: "every module runs"}
 	case m.app.phase == phaseStarting && m.app.waiting.Reason != "":
 		return m.app.waiting
 	case m.quarantined(now):
-		return Facet{metav1.ConditionFalse, ReasonQuarantined, m.quarantineMessage()}
+		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined, Message: m.quarantineMessage()}
 	case m.failure != nil && m.zombies >= maxZombies:
-		return Facet{metav1.ConditionFalse, m.failure.reason, clean(m.failure.message + fmt.Sprintf(
+		return state.Condition{Status: metav1.ConditionFalse, Reason: m.failure.reason, Message: state.Sanitize(m.failure.message + fmt.Sprintf(
 			"; %d apps have not ended, so no other one is started before one of them does: restart the hub", m.zombies))}
 	case m.failure != nil:
-		return Facet{metav1.ConditionFalse, m.failure.reason, m.failure.message}
+		return state.Condition{Status: metav1.ConditionFalse, Reason: m.failure.reason, Message: m.failure.message}
 	case m.app.phase == phaseStarting:
-		return Facet{metav1.ConditionUnknown, ReasonStarting, "the modules are starting"}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: "the modules are starting"}
 	case m.app.phase == phaseStopping:
-		return Facet{metav1.ConditionUnknown, ReasonStopping, "the modules are being stopped"}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStopping, Message: "the modules are being stopped"}
 	}
-	return Facet{metav1.ConditionUnknown, ReasonPending, "the modules have not been started"}
+	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the modules have not been started"}
 }
 
 // changing says how far the app is that is to take the place of the one that runs.
-func (m *machine) changing() Facet {
+func (m *machine) changing() state.Condition {
 	meanwhile := "; the app from before the last change stays in use until then"
 	if m.app.phase == phaseYielded {
 		meanwhile = "; the controllers of the app before have ended, and its client is still lent out"
 	}
 	switch {
 	case m.failure != nil:
-		return Facet{metav1.ConditionFalse, m.failure.reason, clean(unfinished(m.failure.message) + meanwhile)}
+		return state.Condition{Status: metav1.ConditionFalse, Reason: m.failure.reason, Message: state.Sanitize(unfinished(m.failure.message) + meanwhile)}
 	case m.next.phase == phaseStarting && m.next.waiting.Reason != "":
 		waiting := m.next.waiting
-		waiting.Message = clean(unfinished(waiting.Message) + meanwhile)
+		waiting.Message = state.Sanitize(unfinished(waiting.Message) + meanwhile)
 		return waiting
 	}
 	text := "the modules are starting"
-	if m.newServer() != (Facet{}) {
+	if m.newServer() != (state.Condition{}) {
 		text = "the modules start when the new server can be used, see the condition Reachable"
 	}
-	return Facet{metav1.ConditionUnknown, ReasonStarting, text + meanwhile}
+	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: text + meanwhile}
 }
 
 func (m *machine) quarantineMessage() string {
@@ -136,30 +138,30 @@ func (m *machine) quarantineMessage() string {
 func unfinished(message string) string { return strings.TrimSuffix(message, ".") }
 
 // newServer says why another endpoint is in use than the wanted one.
-func (m *machine) newServer() Facet {
+func (m *machine) newServer() state.Condition {
 	if m.spare.contact != contactLost {
-		return Facet{}
+		return state.Condition{}
 	}
 	why := m.spare.lost
-	why.Message = clean("the new server cannot be used: " + unfinished(why.Message) + "; the one before stays in use")
+	why.Message = state.Sanitize("the new server cannot be used: " + unfinished(why.Message) + "; the one before stays in use")
 	return why
 }
 
 // messageStopping says of a remote that it is on its way out.
 const messageStopping = "the app is being stopped"
 
-func pausedFacet() Facet {
-	return Facet{metav1.ConditionUnknown, ReasonPaused, "the cluster is paused"}
+func pausedFacet() state.Condition {
+	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPaused, Message: "the cluster is paused"}
 }
 
 // summary returns the reason and message of the first facet that is not as it should be.
 // An identity that cannot be checked blocks nothing.
-func summary(info Info) (reason, message string) {
+func summary(info Status) (reason, message string) {
 	switch {
-	case info.State == StatePaused:
-		return ReasonPaused, "the cluster is paused"
-	case info.State == StateStopping:
-		return ReasonStopping, messageStopping
+	case info.State == state.StatePaused:
+		return state.ReasonPaused, "the cluster is paused"
+	case info.State == state.StateStopping:
+		return state.ReasonStopping, messageStopping
 	case info.Reachable.Status != metav1.ConditionTrue:
 		return info.Reachable.Reason, info.Reachable.Message
 	case info.Identity.Status == metav1.ConditionFalse:
@@ -167,7 +169,7 @@ func summary(info Info) (reason, message string) {
 	case info.App.Status != metav1.ConditionTrue:
 		return info.App.Reason, info.App.Message
 	}
-	return ReasonReady, fmt.Sprintf("%s runs its modules", orWord(info.Version, "the cluster"))
+	return state.ReasonReady, fmt.Sprintf("%s runs its modules", orWord(info.Version, "the cluster"))
 }
 
 func orWord(s, otherwise string) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // TestFigure_Restart measures how long a hub that is started again takes from its lease until all of its
@@ -93,11 +94,11 @@ func (s *stage) engage(t *testing.T, all []*remote) time.Duration {
 	o.HubMapper = mapperFor(t, o.Hub)
 	r, err := registry.New(o)
 	must(t, err)
-	configs := map[registry.ClusterName]registry.Config{}
+	configs := map[registry.ClusterName]state.Desired{}
 	for _, one := range all {
 		c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": one.on.Kubeconfig()}, kubeconfig.Options{}, o.Policy)
 		must(t, err)
-		configs[registry.ClusterName(one.name)] = registry.Config{
+		configs[registry.ClusterName(one.name)] = state.Desired{
 			Endpoint: c.Endpoint, Credential: c.Credential, Namespaces: []string{one.name},
 		}
 	}

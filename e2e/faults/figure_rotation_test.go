@@ -10,6 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // TestFigure_Rotation measures how soon a new credential is in use. That no informer lists again and no
@@ -58,8 +59,8 @@ func TestFigure_EndpointChange(t *testing.T) {
 		epoch := r.epoch()
 		must(t, r.storeAsIs(kubeconfig))
 		eventually(t, func() error {
-			info, _ := s.remotes().Info(registry.ClusterName(r.name))
-			if info.Epoch == epoch || info.Reason != registry.ReasonReady {
+			info, _ := s.remotes().Status(registry.ClusterName(r.name))
+			if info.Epoch == epoch || info.Reason != state.ReasonReady {
 				return fmt.Errorf("epoch %d, %s: %s", info.Epoch, info.Reason, info.Message)
 			}
 			return nil

@@ -245,7 +245,7 @@ func (r *remote) expectMessage(kind, text string) {
 
 // epoch returns which app of the remote is the last one.
 func (r *remote) epoch() int64 {
-	info, _ := r.stage.remotes().Info(registry.ClusterName(r.name))
+	info, _ := r.stage.remotes().Status(registry.ClusterName(r.name))
 	return info.Epoch
 }
 

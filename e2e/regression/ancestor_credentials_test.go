@@ -23,6 +23,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // D8. There a kubeconfig was used as it came: plugins ran in the controller, files of the controller were
@@ -175,7 +176,7 @@ func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	h.expect(unknown, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
 	goneSoon(unknown, "a Cluster of which the process knows nothing")
 	eventually(t, func() error {
-		if info, _ := h.registry.Info(registry.ClusterName(known)); info.State != registry.StateUnreachable {
+		if info, _ := h.registry.Status(registry.ClusterName(known)); info.State != state.StateUnreachable {
 			return fmt.Errorf("it is %s", info.State)
 		}
 		return nil

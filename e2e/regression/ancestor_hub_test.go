@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // D1. There the generation that had been observed, which is kept, guarded the start of what is in memory
@@ -122,7 +123,7 @@ func TestAncestor_RotatedCredentialsAreIgnored(t *testing.T) {
 	aside = newBystander(t, h.registry, one, remote)
 	h.putSecret(name, map[string][]byte{"kubeconfig": through})
 	eventually(t, func() error {
-		if info, _ := h.registry.Info(remote); info.Epoch == before || info.State != registry.StateReady {
+		if info, _ := h.registry.Status(remote); info.Epoch == before || info.State != state.StateReady {
 			return fmt.Errorf("epoch %d is %s", info.Epoch, info.State)
 		}
 		return nil
@@ -204,13 +205,13 @@ func TestAncestor_NobodyHearsOfClusters(t *testing.T) {
 	})
 	h.expectReady(name)
 	h.expectHeard(remote, registry.EventReady)
-	at := slices.IndexFunc(h.registry.List(), func(i registry.Info) bool { return i.Name == remote && i.Labels["region"] == "eu" })
+	at := slices.IndexFunc(h.registry.List(), func(i registry.Status) bool { return i.Name == remote && i.Labels["region"] == "eu" })
 	if at < 0 {
 		t.Errorf("%s is not in %v", remote, h.registry.List())
 	}
 	h.change(name, func(c *hubv1.Cluster) { c.Spec.Modules = []string{markerName} })
 	eventually(t, func() error {
-		if info, _ := h.registry.Info(remote); len(info.Modules) != 1 || info.Modules[0].Name != markerName || info.State != registry.StateReady {
+		if info, _ := h.registry.Status(remote); len(info.Modules) != 1 || info.Modules[0].Name != markerName || info.State != state.StateReady {
 			return fmt.Errorf("%s runs %v", info.State, info.Modules)
 		}
 		return nil
@@ -219,7 +220,7 @@ func TestAncestor_NobodyHearsOfClusters(t *testing.T) {
 	h.remove(name)
 	h.expectGone(name)
 	h.expectHeard(remote, registry.EventStopped)
-	if _, known := h.registry.Info(remote); known {
+	if _, known := h.registry.Status(remote); known {
 		t.Errorf("%s is known though it is gone", remote)
 	}
 }

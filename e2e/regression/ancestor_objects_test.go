@@ -58,7 +58,7 @@ func TestAncestor_FinalizersAndConditionsAreOverwritten(t *testing.T) {
 		h.change(name, func(c *hubv1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "regression/touch", fmt.Sprint(i)) })
 	}
 	eventually(t, func() error {
-		if info, _ := h.registry.Info(registry.ClusterName(name)); info.Labels["regression/touch"] != "9" {
+		if info, _ := h.registry.Status(registry.ClusterName(name)); info.Labels["regression/touch"] != "9" {
 			return errors.New("the last change has not been seen")
 		}
 		return nil

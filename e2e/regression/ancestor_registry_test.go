@@ -24,6 +24,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 var errBroken = errors.New("it is broken")
@@ -104,7 +105,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 			return r.WithClient(t.Context(), name, func(context.Context, client.Client) error { return nil })
 		})
 		quickly(t, "List and Info", func() error {
-			if _, ok := r.Info(name); !ok || len(r.List()) < 2 {
+			if _, ok := r.Status(name); !ok || len(r.List()) < 2 {
 				return errors.New("a remote is missing")
 			}
 			return nil
@@ -115,7 +116,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		p, data := proxyTo(t, one)
 		set(t, p, fault.NeverRead())
 		name, config := registry.ClusterName(unique("slow")), configFor(t, data)
-		config.Probe = registry.Probe{Period: patience, Timeout: patience}
+		config.Probe = state.Probe{Period: patience, Timeout: patience}
 		ctx, cancel := context.WithCancel(t.Context())
 		spawned := make(chan error, 1)
 		go func() { spawned <- r.Spawn(ctx, name, config) }()
@@ -170,7 +171,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		s.set(t, name, script{run: func(context.Context) error { return errBroken }})
 		must(t, r.Ensure(name, admin(t, one)))
 		eventually(t, func() error {
-			if info, _ := r.Info(name); info.App.Reason != registry.ReasonModuleFailed {
+			if info, _ := r.Status(name); info.App.Reason != state.ReasonModuleFailed {
 				return fmt.Errorf("it is %s/%s", info.State, info.Reason)
 			}
 			return nil
@@ -248,7 +249,7 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 		name, config := registry.ClusterName(unique("lacking")), admin(t, one)
 		config.Modules = []string{"disabled", "lacking", markerName}
 		must(t, r.Ensure(name, config))
-		expectState(t, r, name, registry.StateStarting, registry.ReasonWaiting)
+		expectState(t, r, name, state.StateStarting, state.ReasonWaiting)
 		expectWorks(t, one, name)
 	})
 }
@@ -297,9 +298,9 @@ func TestAncestor_CacheOfWritesOutlivesWhatWasWritten(t *testing.T) {
 			found.Data["written"] = "yes"
 			return remote.Update(ctx, &found)
 		}))
-		info, _ := r.Info(name)
+		info, _ := r.Status(name)
 		rebuilt := admin(t, two)
-		rebuilt.Identity = registry.Identity{Known: info.ID, Accepted: idOf(t, two)}
+		rebuilt.Identity = state.Identity{Known: info.ID, Accepted: idOf(t, two)}
 		must(t, r.Ensure(name, rebuilt))
 		eventually(t, func() error {
 			where, err := in()

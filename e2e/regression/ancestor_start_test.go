@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // D5. There Spawn returned before the manager had started: reads failed or found nothing, and nobody could
@@ -69,7 +70,7 @@ func TestAncestor_SpawnReturnsBeforeCachesAreFilled(t *testing.T) {
 		set(t, p, slow)
 		cancel()
 		asking.Wait()
-		if info, _ := r.Info(name); early == 0 || info.State != registry.StateReady {
+		if info, _ := r.Status(name); early == 0 || info.State != state.StateReady {
 			t.Errorf("%d leases were refused before it was Ready, and it is %s", early, info.State)
 		}
 	}
@@ -91,7 +92,7 @@ func TestAncestor_FailedStartLeaksAndFailedStopBlocks(t *testing.T) {
 		for range rounds {
 			name := registry.ClusterName(unique("failing"))
 			must(t, r.Ensure(name, admin(t, one)))
-			expectState(t, r, name, registry.StateFailed, registry.ReasonStartFailed)
+			expectState(t, r, name, state.StateFailed, state.ReasonStartFailed)
 			must(t, r.Stop(t.Context(), name))
 		}
 		// TestMain looks for goroutines, among them those of the managers.

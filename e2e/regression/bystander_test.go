@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // bystander watches a remote that must not notice what a test does to others.
@@ -107,8 +108,8 @@ func (b *bystander) expectServed() {
 func (b *bystander) expectUnaware() {
 	b.t.Helper()
 	b.expectServed()
-	info, _ := b.registry.Info(b.name)
-	if info.State != registry.StateReady || info.Epoch != b.epoch || info.Restarts != 0 {
+	info, _ := b.registry.Status(b.name)
+	if info.State != state.StateReady || info.Epoch != b.epoch || info.Restarts != 0 {
 		b.t.Errorf("%s is %s in epoch %d after %d restarts, and was Ready in epoch %d", b.name, info.State, info.Epoch, info.Restarts, b.epoch)
 	}
 	took, err := awaitMark(b.t.Context(), clientFor(b.t, clusterOf(b.t, b.cluster)), b.name)

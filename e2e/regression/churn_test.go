@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Hundreds of names come and go twice, each at the hands of several goroutines at once, while twenty
@@ -26,7 +27,7 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 	coming := times(250, 1000)
 	r := newRegistry(t, nil)
 	where := []string{one, two}
-	configs := []registry.Config{admin(t, one), admin(t, two)}
+	configs := []state.Desired{admin(t, one), admin(t, two)}
 	asides := make([]*bystander, staying)
 	var work sync.WaitGroup
 	for i := range asides {
@@ -73,7 +74,7 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 
 // comeAndGo registers a name and removes it, from several goroutines at once. Some become Ready in between,
 // and of every third one nobody can say whether it was registered or removed last.
-func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, config registry.Config, i int) {
+func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, config state.Desired, i int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -105,7 +106,7 @@ func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, co
 	work.Go(end(r.Remove))
 	work.Wait()
 	end(r.Stop)()
-	if _, known := r.Info(name); known {
+	if _, known := r.Status(name); known {
 		t.Errorf("%s is known after its end", name)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // cycle is the life of one Cluster with a name of its own: how it is registered, and what has happened to
@@ -71,7 +72,7 @@ func cycles() []cycle {
 			before := h.epochOf(name)
 			h.change(name, func(c *hubv1.Cluster) { c.Spec.Server = "https://" + p.Addr() })
 			eventually(t, func() error {
-				if info, _ := h.registry.Info(registry.ClusterName(name)); info.Epoch == before || info.State != registry.StateReady {
+				if info, _ := h.registry.Status(registry.ClusterName(name)); info.Epoch == before || info.State != state.StateReady {
 					return fmt.Errorf("epoch %d is %s", info.Epoch, info.State)
 				}
 				return nil

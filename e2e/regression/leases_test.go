@@ -108,7 +108,7 @@ func TestLeases_CallbacksThatCallTheRegistry(t *testing.T) {
 			return errors.Join(r.Stop(ctx, self), r.Spawn(ctx, self, config))
 		},
 		"List, Info and Zombies": func(_ context.Context, self, _ registry.ClusterName) error {
-			if _, ok := r.Info(self); !ok || len(r.List()) == 0 || r.Zombies() != 0 {
+			if _, ok := r.Status(self); !ok || len(r.List()) == 0 || r.Zombies() != 0 {
 				return errors.New("the registry does not know its remotes")
 			}
 			return nil

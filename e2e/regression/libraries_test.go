@@ -26,6 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Defect 1 of the libraries. In multicluster-runtime the controller waits for the caches of a cluster
@@ -93,7 +94,7 @@ func TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess(t *testing.T) {
 	aside := newBystander(t, h.registry, two, registry.ClusterName(healthy))
 	h.expect(unsynced, hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonCacheSyncTimedOut)
 	eventually(t, func() error { // it is tried again, and times out again
-		if info, _ := h.registry.Info(registry.ClusterName(unsynced)); info.Restarts < 2 {
+		if info, _ := h.registry.Status(registry.ClusterName(unsynced)); info.Restarts < 2 {
 			return fmt.Errorf("%d restarts", info.Restarts)
 		}
 		return nil
@@ -166,7 +167,7 @@ func TestMulticlusterRuntime_ClusterEndsWithTheCallThatRegisteredIt(t *testing.T
 	cancel()
 	aside := newBystander(t, r, one, name)
 	consistently(t, 500*time.Millisecond, func() error {
-		if info, _ := r.Info(name); info.State != registry.StateReady {
+		if info, _ := r.Status(name); info.State != state.StateReady {
 			return fmt.Errorf("it is %s: %s", info.State, info.Message)
 		}
 		return nil
@@ -201,7 +202,7 @@ func TestMulticlusterRuntime_EveryEventEngagesAnew(t *testing.T) {
 		})
 	}
 	eventually(t, func() error {
-		if info, _ := h.registry.Info(remote); info.Labels["regression/touch"] != "19" {
+		if info, _ := h.registry.Status(remote); info.Labels["regression/touch"] != "19" {
 			return fmt.Errorf("labels: %v", info.Labels)
 		}
 		return nil
@@ -233,7 +234,7 @@ func TestClusterInventory_ArgumentsOfOneClusterLeakIntoTheNext(t *testing.T) {
 	type user struct {
 		cluster, name string
 		data          []byte
-		config        registry.Config
+		config        state.Desired
 		fingerprint   string
 	}
 	users := map[registry.ClusterName]*user{}
@@ -383,7 +384,7 @@ func TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll(t *testing.T) {
 	gone := registry.ClusterName(unique("gone"))
 	must(t, r.Ensure(gone, configFor(t, data)))
 	aside := spawnBystander(t, r, two)
-	expectState(t, r, gone, registry.StateUnreachable, "TimedOut")
+	expectState(t, r, gone, state.StateUnreachable, "TimedOut")
 	var slowest time.Duration
 	for range 10_000 {
 		began := time.Now()

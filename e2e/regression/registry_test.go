@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // newRegistry returns a registry without a hub around it, which is shut down when the test ends.
@@ -54,7 +55,7 @@ func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
 	return mapper
 }
 
-func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c registry.Config) {
+func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c state.Desired) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -64,13 +65,13 @@ func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c regi
 }
 
 // expectState waits until the remote is in a state for a reason.
-func expectState(t *testing.T, r *registry.Registry, name registry.ClusterName, state registry.State, reason string) registry.Info {
+func expectState(t *testing.T, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
 	t.Helper()
-	var info registry.Info
+	var info registry.Status
 	eventually(t, func() error {
-		info, _ = r.Info(name)
-		if info.State != state || info.Reason != reason {
-			return fmt.Errorf("want %s/%s, got %s/%s: %s", state, reason, info.State, info.Reason, info.Message)
+		info, _ = r.Status(name)
+		if info.State != want || info.Reason != reason {
+			return fmt.Errorf("want %s/%s, got %s/%s: %s", want, reason, info.State, info.Reason, info.Message)
 		}
 		return nil
 	})
@@ -79,7 +80,7 @@ func expectState(t *testing.T, r *registry.Registry, name registry.ClusterName, 
 
 func epochOf(t *testing.T, r *registry.Registry, name registry.ClusterName) int64 {
 	t.Helper()
-	info, ok := r.Info(name)
+	info, ok := r.Status(name)
 	if !ok {
 		t.Fatalf("the registry does not know %s", name)
 	}

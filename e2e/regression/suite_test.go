@@ -37,6 +37,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // asHub makes the test binary the program hub, for tests of its commands.
@@ -164,20 +165,20 @@ func unique(what string) string { return fmt.Sprintf("%s-%d", what, names.Add(1)
 var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
 // configFor returns what makes the user of a kubeconfig a remote that is probed often.
-func configFor(t testing.TB, data []byte) registry.Config {
+func configFor(t testing.TB, data []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": data}, kubeconfig.Options{}, policy)
 	if err != nil {
 		t.Fatalf("Parse: %v", err)
 	}
-	return registry.Config{
+	return state.Desired{
 		Endpoint: c.Endpoint, Credential: c.Credential,
-		Probe: registry.Probe{Period: time.Second, Timeout: time.Second},
+		Probe: state.Probe{Period: time.Second, Timeout: time.Second},
 	}
 }
 
 // admin returns what makes the administrator of a cluster a remote.
-func admin(t *testing.T, cluster string) registry.Config {
+func admin(t *testing.T, cluster string) state.Desired {
 	t.Helper()
 	return configFor(t, clusterOf(t, cluster).Kubeconfig())
 }

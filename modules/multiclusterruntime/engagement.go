@@ -36,7 +36,7 @@ type engagement struct {
 }
 
 // newEngagement is called with p.mu held.
-func newEngagement(ctx context.Context, p *Provider, info registry.Info) *engagement {
+func newEngagement(ctx context.Context, p *Provider, info registry.Status) *engagement {
 	e := &engagement{
 		provider: p, aware: p.aware, name: info.Name, epoch: info.Epoch,
 		log:  p.options.Log.WithValues("cluster", info.Name, "epoch", info.Epoch),

@@ -25,6 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // An Engage that fails, panics or does not return for one remote is that remote's alone, and is tried again.
@@ -115,14 +116,14 @@ func TestProvider_HandlersPanic(t *testing.T) {
 	})
 	h.register(t, "one", c.Kubeconfig())
 	r.expect(t, in("one", create(t, c)), 0)
-	before, _ := h.remotes.Info("one")
+	before, _ := h.remotes.Status("one")
 	poison := newConfigMap()
 	poison.Labels, poison.Annotations = map[string]string{"poison": "yes"}, map[string]string{"test": t.Name()}
 	if err := clientFor(t, c).Create(t.Context(), poison); err != nil {
 		t.Fatal(err)
 	}
 	r.expect(t, in("one", create(t, c)), 0)
-	if after, _ := h.remotes.Info("one"); after.State != registry.StateReady || after.Epoch != before.Epoch {
+	if after, _ := h.remotes.Status("one"); after.State != state.StateReady || after.Epoch != before.Epoch {
 		t.Errorf("the remote is %s in epoch %d, was in %d", after.State, after.Epoch, before.Epoch)
 	}
 }

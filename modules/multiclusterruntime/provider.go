@@ -18,13 +18,14 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/multicluster"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Options say which remotes a Provider gives to controllers. The zero value gives all of them.
 type Options struct {
 	// Select picks remotes. It is called again when a remote changes, must return at once, and must not call the
 	// Provider. Nil means all. See registry.MatchLabels.
-	Select func(registry.Info) bool
+	Select func(registry.Status) bool
 	// Log receives the errors of single remotes. Default: the manager's logger with New, and no logger with
 	// NewProvider.
 	Log logr.Logger
@@ -131,8 +132,8 @@ func (p *Provider) end() {
 
 // take compares a remote with its engagement. It is called in one goroutine, one event at a time, after begin.
 func (p *Provider) take(ctx context.Context, e registry.Event) {
-	info, known := p.registry.Info(e.Name)
-	wanted := known && info.State != registry.StateStopped && (p.options.Select == nil || p.options.Select(info))
+	info, known := p.registry.Status(e.Name)
+	wanted := known && info.State != state.StateStopped && (p.options.Select == nil || p.options.Select(info))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.engaged[e.Name]
@@ -140,7 +141,7 @@ func (p *Provider) take(ctx context.Context, e registry.Event) {
 	case p.ended || ctx.Err() != nil:
 	case !wanted && one != nil:
 		one.cancel()
-	case wanted && info.State == registry.StateReady && (one == nil || !one.isFor(info.Epoch)):
+	case wanted && info.State == state.StateReady && (one == nil || !one.isFor(info.Epoch)):
 		next := newEngagement(ctx, p, info)
 		if one != nil {
 			one.cancel()
@@ -179,12 +180,12 @@ func (p *Provider) Get(_ context.Context, name multicluster.ClusterName) (cluste
 }
 
 func (p *Provider) notEngaged(name registry.ClusterName) error {
-	info, known := p.registry.Info(name)
+	info, known := p.registry.Status(name)
 	if !known {
 		return fmt.Errorf("%s: %w: %w", name, multicluster.ErrClusterNotFound, registry.ErrNotFound)
 	}
 	why := &registry.NotReadyError{Name: name, State: info.State, Reason: info.Reason, Message: info.Message}
-	if info.State == registry.StateReady {
+	if info.State == state.StateReady {
 		why.Reason, why.Message = "NotEngaged", "it is not selected, or not engaged yet"
 	}
 	return fmt.Errorf("%w: %w", multicluster.ErrClusterNotFound, why)

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // What multicluster-runtime's own example does, a reconciler of the ConfigMaps of all clusters, it does for the
@@ -268,7 +269,7 @@ func TestProvider_ComesBack(t *testing.T) {
 	var l lives
 	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error { return errors.Join(watching(t, &r)(h), h.Add(&l)) })
 	config := configFor(t, behind)
-	config.Probe = registry.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
+	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	if err := h.remotes.Ensure("one", config); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestOptions_Select(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
 	var l lives
-	edge := func(info registry.Info) bool { return info.Labels["tier"] == "edge" }
+	edge := func(info registry.Status) bool { return info.Labels["tier"] == "edge" }
 	h := newHub(t, multiclusterruntime.Options{Select: edge}, func(h *hub) error { return h.Add(&l) })
 	config := configFor(t, c.Kubeconfig())
 	label := func(name registry.ClusterName, tier string) {

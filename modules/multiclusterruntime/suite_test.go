@@ -37,6 +37,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestMain(m *testing.M) {
@@ -142,13 +143,13 @@ func policy() kubeconfig.Policy {
 	return kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
-func configFor(t testing.TB, kubeconf []byte) registry.Config {
+func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy())
 	if err != nil {
 		t.Fatalf("Parse: %v", err)
 	}
-	return registry.Config{Endpoint: c.Endpoint, Credential: c.Credential}
+	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
 // register makes what a kubeconfig leads to a remote, and does not wait for it.

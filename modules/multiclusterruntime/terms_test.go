@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app" //nolint:depguard // options of the hub
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // The documented controller works in the first term of a hub, in the term after a lost lease, and after a restart,
@@ -67,7 +68,7 @@ func TestExample_HubPartFails(t *testing.T) {
 		}),
 	)})
 	h := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(newExample()[0], failing))
-	h.WaitHubPart("failing", registry.ModuleRunning, "")
+	h.WaitHubPart("failing", state.ModuleRunning, "")
 	expectWritten(t, h, "after-a-failure")
 }
 

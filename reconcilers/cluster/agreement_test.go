@@ -13,6 +13,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 // outcome is a drawn state and the conditions that it leads to, by type.
 type outcome struct {
 	cluster    *hubv1.Cluster
-	info       registry.Info
+	info       registry.Status
 	conditions map[string]metav1.Condition
 }
 
@@ -51,11 +52,11 @@ func (o outcome) unknownIdentityIsAllowed() bool {
 func (o outcome) keepsLastGood() bool {
 	reason := o.conditions[hubv1.ConditionCredentialsValid].Reason
 	return reason == hubv1.ReasonNotInUse ||
-		reason == hubv1.ReasonExpired && o.info.CredentialName == "old" && o.info.State != registry.StatePaused
+		reason == hubv1.ReasonExpired && o.info.CredentialName == "old" && o.info.State != state.StatePaused
 }
 
 // stays reports whether the modules run at the server of before, because a new one cannot be used.
-func (o outcome) stays() bool { return o.info.State == registry.StateReady }
+func (o outcome) stays() bool { return o.info.State == state.StateReady }
 
 // firstOpen returns the first condition on the way to Ready that is not True.
 func (o outcome) firstOpen() metav1.Condition {
@@ -137,8 +138,8 @@ func TestConditionsOf_AgreeWithEachOther(t *testing.T) {
 	})
 }
 
-func reachables() []registry.Facet {
-	return []registry.Facet{
+func reachables() []state.Condition {
+	return []state.Condition{
 		{},
 		facet(yes, hubv1.ReasonProbeSucceeded), facet(unclear, hubv1.ReasonPending), facet(no, hubv1.ReasonUnreachable),
 		facet(no, hubv1.ReasonTLSFailed), facet(no, hubv1.ReasonUnauthorized), facet(no, hubv1.ReasonForbidden),
@@ -146,19 +147,19 @@ func reachables() []registry.Facet {
 	}
 }
 
-func identities() []registry.Facet {
-	return []registry.Facet{
+func identities() []state.Condition {
+	return []state.Condition{
 		{},
 		facet(yes, hubv1.ReasonSameCluster), facet(yes, hubv1.ReasonFirstContact), facet(unclear, hubv1.ReasonForbidden),
 		facet(unclear, hubv1.ReasonPending), facet(no, hubv1.ReasonIdentityChanged),
 	}
 }
 
-func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
-	draw := func(name string, facets ...registry.Facet) registry.Facet {
+func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Status) {
+	draw := func(name string, facets ...state.Condition) state.Condition {
 		return rapid.SampledFrom(facets).Draw(t, name)
 	}
-	none := registry.Facet{}
+	none := state.Condition{}
 	cluster := &hubv1.Cluster{}
 	cluster.Spec.State = rapid.SampledFrom([]hubv1.ClusterState{hubv1.ClusterActive, hubv1.ClusterPaused}).Draw(t, "state")
 	if rapid.Bool().Draw(t, "deleted") {
@@ -167,11 +168,11 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 	found := credentials{Credentials: clusterstatus.Credentials{Valid: draw("credentials", facet(yes, hubv1.ReasonValid), facet(yes, hubv1.ReasonExpiringSoon),
 		facet(no, hubv1.ReasonSecretNotFound), facet(no, hubv1.ReasonInvalidKubeconfig), facet(no, hubv1.ReasonExpired))}}
 	found.Reported.Fingerprint = "new"
-	info := registry.Info{
+	info := registry.Status{
 		Name: "a",
-		State: rapid.SampledFrom([]registry.State{
-			registry.StatePending, registry.StateStarting, registry.StateReady, registry.StateUnreachable,
-			registry.StateFailed, registry.StatePaused, registry.StateStopping,
+		State: rapid.SampledFrom([]state.State{
+			state.StatePending, state.StateStarting, state.StateReady, state.StateUnreachable,
+			state.StateFailed, state.StatePaused, state.StateStopping,
 		}).Draw(t, "info.State"),
 		App: draw("app", none, facet(yes, hubv1.ReasonRunning), facet(yes, hubv1.ReasonStale), facet(no, hubv1.ReasonStale),
 			facet(unclear, hubv1.ReasonStarting), facet(no, hubv1.ReasonModuleFailed), facet(no, hubv1.ReasonQuarantined)),
@@ -184,7 +185,7 @@ func drawInfo(t *rapid.T) (*hubv1.Cluster, credentials, registry.Info) {
 	return cluster, found, info
 }
 
-func outcomeOf(cluster *hubv1.Cluster, found credentials, info registry.Info) outcome {
+func outcomeOf(cluster *hubv1.Cluster, found credentials, info registry.Status) outcome {
 	o := outcome{cluster: cluster, conditions: map[string]metav1.Condition{}}
 	found, o.info = remote{info: info}.inUse(found, cluster, client.ObjectKey{Namespace: "ns", Name: "a"})
 	for _, one := range clusterstatus.Of(cluster, found.Credentials, o.info).Conditions {

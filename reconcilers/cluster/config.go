@@ -12,12 +12,13 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // configOf returns what the registry is to make true.
-func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Suspicion) registry.Config {
+func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRecord) state.Desired {
 	spec := &cluster.Spec
-	config := registry.Config{
+	config := state.Desired{
 		Endpoint:   found.connection.Endpoint,
 		Credential: found.connection.Credential,
 
@@ -26,21 +27,21 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion registry.Susp
 
 		Labels:      cluster.Labels,
 		Annotations: cluster.Annotations,
-		Identity: registry.Identity{
+		Identity: state.Identity{
 			Known:    cluster.Annotations[hubv1.AnnotationID],
 			Accepted: cluster.Annotations[hubv1.AnnotationAcceptID],
 		},
-		Suspicion: suspicion,
-		Since:     cluster.CreationTimestamp.Time,
-		AllowHub:  cluster.Annotations[hubv1.AnnotationAllowHub] == hubv1.AnnotationAllowHubValue,
-		Paused:    clusterstatus.IsPaused(cluster),
-		Probe: registry.Probe{
+		CrashRecord: suspicion,
+		Since:       cluster.CreationTimestamp.Time,
+		AllowHub:    cluster.Annotations[hubv1.AnnotationAllowHub] == hubv1.AnnotationAllowHubValue,
+		Paused:      clusterstatus.IsPaused(cluster),
+		Probe: state.Probe{
 			Period:           seconds(spec.Probe.PeriodSeconds),
 			Timeout:          seconds(spec.Probe.TimeoutSeconds),
 			FailureThreshold: int(spec.Probe.FailureThreshold),
 			SuccessThreshold: int(spec.Probe.SuccessThreshold),
 		},
-		Client: registry.Client{
+		Client: state.ClientLimits{
 			QPS:     float64(spec.Client.QPS),
 			Burst:   int(spec.Client.Burst),
 			Timeout: seconds(spec.Client.TimeoutSeconds),
@@ -64,12 +65,12 @@ func ownerReference(cluster *hubv1.Cluster) metav1.OwnerReference {
 
 // isOf reports whether a snapshot is about a configuration that was made of the Cluster, and not of
 // an earlier one of the same name. A new remote has none yet.
-func isOf(info registry.Info, cluster *hubv1.Cluster) bool {
+func isOf(info registry.Status, cluster *hubv1.Cluster) bool {
 	return info.Revision == "" || strings.HasPrefix(info.Revision, string(cluster.UID)+"/")
 }
 
 // shows reports whether a snapshot is about a configuration, or about an earlier one.
-func shows(info registry.Info, config registry.Config) bool {
+func shows(info registry.Status, config state.Desired) bool {
 	return info.Revision == config.Revision
 }
 

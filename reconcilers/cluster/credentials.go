@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // credentials are what a Cluster's Secret comes to.
@@ -75,7 +76,7 @@ func (r *reconciler) secretOf(cluster *hubv1.Cluster) client.ObjectKey {
 // readCredentials reads and judges the Secret that the Cluster names; info says whether the remote accepts the
 // credentials that were read last. An error means that the Secret could not be read; whatever is wrong with the Secret
 // is in the result.
-func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Info) (credentials, error) {
+func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) (credentials, error) {
 	key := r.secretOf(cluster)
 	q := question{cluster: cluster.Name, from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
 	q.accepted = info.Reachable.Status == metav1.ConditionTrue
@@ -114,7 +115,7 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 
 // assess says what a reading is worth now.
 func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) credentials {
-	if of.refusal != (registry.Facet{}) {
+	if of.refusal != (state.Condition{}) {
 		return credentials{Credentials: clusterstatus.Credentials{Valid: of.refusal}, version: of.version}
 	}
 	life := of.connection.Credential
@@ -177,13 +178,13 @@ func warningOf(issued, expires time.Time) time.Time {
 
 func accepted(reason, message string, until time.Time) credentials {
 	return credentials{
-		Credentials: clusterstatus.Credentials{Valid: registry.Facet{Status: metav1.ConditionTrue, Reason: reason, Message: message}},
+		Credentials: clusterstatus.Credentials{Valid: state.Condition{Status: metav1.ConditionTrue, Reason: reason, Message: message}},
 		changes:     until,
 	}
 }
 
 func refused(reason, message string) credentials {
-	return credentials{Credentials: clusterstatus.Credentials{Valid: registry.Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}}}
+	return credentials{Credentials: clusterstatus.Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}}
 }
 
 // describe says of a credential what may be known of it.

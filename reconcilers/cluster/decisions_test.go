@@ -18,22 +18,23 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-func facet(status metav1.ConditionStatus, reason string) registry.Facet {
-	return registry.Facet{Status: status, Reason: reason, Message: "because of " + reason}
+func facet(status metav1.ConditionStatus, reason string) state.Condition {
+	return state.Condition{Status: status, Reason: reason, Message: "because of " + reason}
 }
 
 var (
 	good    = credentials{Credentials: clusterstatus.Credentials{Valid: facet(metav1.ConditionTrue, hubv1.ReasonValid)}}
-	allWell = registry.Info{
+	allWell = registry.Status{
 		Name:      "a",
-		State:     registry.StateReady,
+		State:     state.StateReady,
 		Reachable: facet(metav1.ConditionTrue, hubv1.ReasonProbeSucceeded),
 		Identity:  facet(metav1.ConditionTrue, hubv1.ReasonSameCluster),
 		App:       facet(metav1.ConditionTrue, hubv1.ReasonRunning),
-		Modules: []registry.ModuleInfo{
-			{Name: "one", State: registry.ModuleRunning}, {Name: "two", State: registry.ModuleRunning},
+		Modules: []state.ModuleStatus{
+			{Name: "one", State: state.ModuleRunning}, {Name: "two", State: state.ModuleRunning},
 		},
 	}
 )
@@ -79,15 +80,15 @@ func TestIdentityToRecord(t *testing.T) {
 	confirmed := facet(metav1.ConditionTrue, hubv1.ReasonFirstContact)
 	for name, tc := range map[string]struct {
 		known, accepted string
-		info            registry.Info
+		info            registry.Status
 		want            string
 	}{
-		"the first contact is recorded":        {"", "", registry.Info{ID: "new", Identity: confirmed}, "new"},
-		"the same cluster is not":              {"new", "", registry.Info{ID: "new", Identity: confirmed}, ""},
-		"an unknown one is not":                {"", "", registry.Info{Identity: confirmed}, ""},
-		"a refused one is not":                 {"", "", registry.Info{ID: "new", Identity: facet(metav1.ConditionFalse, "IsHub")}, ""},
-		"an accepted one replaces the old one": {"old", "new", registry.Info{ID: "new", Identity: confirmed}, "new"},
-		"one that was not accepted does not":   {"old", "other", registry.Info{ID: "new", Identity: confirmed}, ""},
+		"the first contact is recorded":        {"", "", registry.Status{ID: "new", Identity: confirmed}, "new"},
+		"the same cluster is not":              {"new", "", registry.Status{ID: "new", Identity: confirmed}, ""},
+		"an unknown one is not":                {"", "", registry.Status{Identity: confirmed}, ""},
+		"a refused one is not":                 {"", "", registry.Status{ID: "new", Identity: facet(metav1.ConditionFalse, "IsHub")}, ""},
+		"an accepted one replaces the old one": {"old", "new", registry.Status{ID: "new", Identity: confirmed}, "new"},
+		"one that was not accepted does not":   {"old", "other", registry.Status{ID: "new", Identity: confirmed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,38 +105,38 @@ func TestIdentityToRecord(t *testing.T) {
 func TestRemarks(t *testing.T) {
 	t.Parallel()
 	r := &reconciler{settings: Settings{HubID: "hub"}}
-	remarked := func(change func(*registry.Info), s registry.Suspicion) registry.Info {
+	remarked := func(change func(*registry.Status), s state.CrashRecord) registry.Status {
 		return r.remarkOn(but(allWell, change), s)
 	}
 	until := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	quarantined := remarked(func(i *registry.Info) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonQuarantined) },
-		registry.Suspicion{Crashes: 3, Until: until})
+	quarantined := remarked(func(i *registry.Status) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonQuarantined) },
+		state.CrashRecord{Crashes: 3, Until: until})
 	for _, part := range []string{"3 times", "2026-05-01T00:00:00Z", hubv1.AnnotationRetry} {
 		if !strings.Contains(quarantined.App.Message, part) {
 			t.Errorf("the message about a quarantine does not say %q: %s", part, quarantined.App.Message)
 		}
 	}
-	if hub := remarked(func(i *registry.Info) { i.ID = "hub" }, registry.Suspicion{}); hub.Identity.Reason != hubv1.ReasonIsHub {
+	if hub := remarked(func(i *registry.Status) { i.ID = "hub" }, state.CrashRecord{}); hub.Identity.Reason != hubv1.ReasonIsHub {
 		t.Errorf("the hub's own cluster is not marked: %+v", hub.Identity)
 	}
-	for what, change := range map[string]func(*registry.Info){
-		"another cluster": func(i *registry.Info) { i.ID = "other" },
-		"an unknown one":  func(i *registry.Info) { i.ID = "" },
-		"a refused one": func(i *registry.Info) {
+	for what, change := range map[string]func(*registry.Status){
+		"another cluster": func(i *registry.Status) { i.ID = "other" },
+		"an unknown one":  func(i *registry.Status) { i.ID = "" },
+		"a refused one": func(i *registry.Status) {
 			i.ID, i.Identity = "hub", facet(metav1.ConditionFalse, hubv1.ReasonIsHub)
 		},
 	} {
-		if diff := cmp.Diff(but(allWell, change), remarked(change, registry.Suspicion{})); diff != "" {
+		if diff := cmp.Diff(but(allWell, change), remarked(change, state.CrashRecord{})); diff != "" {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}
-	in := func(crashes int, state registry.State, ago time.Duration) time.Duration {
+	in := func(crashes int, stands state.State, ago time.Duration) time.Duration {
 		r.suspects = noSuspects{}
 		now := until
-		return r.weigh(registry.Suspicion{Crashes: crashes}, registry.Info{State: state, Since: now.Add(-ago)}, now)
+		return r.weigh(state.CrashRecord{Crashes: crashes}, registry.Status{State: stands, Since: now.Add(-ago)}, now)
 	}
-	if in(0, registry.StateReady, 0) != 0 || in(1, registry.StateStarting, time.Hour) != 0 ||
-		in(1, registry.StateReady, time.Second) != provenAfter-time.Second || in(1, registry.StateReady, provenAfter) <= 0 {
+	if in(0, state.StateReady, 0) != 0 || in(1, state.StateStarting, time.Hour) != 0 ||
+		in(1, state.StateReady, time.Second) != provenAfter-time.Second || in(1, state.StateReady, provenAfter) <= 0 {
 		t.Error("a suspect is acquitted at the wrong time")
 	}
 }
@@ -145,11 +146,11 @@ func TestInUse(t *testing.T) {
 	before := hubv1.CredentialsStatus{Fingerprint: "before"}
 	cluster := &hubv1.Cluster{Status: hubv1.ClusterStatus{Credentials: before}}
 	after := but(good, func(c *credentials) { c.Reported.Fingerprint = "after" })
-	none := registry.Facet{}
+	none := state.Condition{}
 	for name, tc := range map[string]struct {
 		found       credentials
-		server      registry.Facet // that is wanted and not in use
-		newest      registry.Facet // credentials that are wanted and not in use
+		server      state.Condition // that is wanted and not in use
+		newest      state.Condition // credentials that are wanted and not in use
 		credentials string
 		reachable   string
 		fingerprint string
@@ -163,7 +164,7 @@ func TestInUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			has := remote{info: but(allWell, func(i *registry.Info) {
+			has := remote{info: but(allWell, func(i *registry.Status) {
 				i.NewServer, i.NewCredential, i.CredentialName = tc.server, tc.newest, "after"
 				if tc.newest != none {
 					i.CredentialName = "before"
@@ -248,13 +249,13 @@ func TestEndOf_NamesTheSteps(t *testing.T) {
 
 func TestTransitions(t *testing.T) {
 	t.Parallel()
-	status := func(found credentials, info registry.Info) hubv1.ClusterStatus {
+	status := func(found credentials, info registry.Status) hubv1.ClusterStatus {
 		return clusterstatus.Of(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, found.Credentials, info)
 	}
 	fresh := hubv1.ClusterStatus{ObservedGeneration: -1}
 	calm := status(good, allWell)
-	lost := status(good, but(allWell, func(i *registry.Info) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }))
-	silent := status(good, but(allWell, func(i *registry.Info) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonUnreachable) }))
+	lost := status(good, but(allWell, func(i *registry.Status) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }))
+	silent := status(good, but(allWell, func(i *registry.Status) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonUnreachable) }))
 	bad := status(refused(hubv1.ReasonTooLarge, "bad"), allWell)
 	for name, tc := range map[string]struct {
 		before, after hubv1.ClusterStatus

@@ -46,7 +46,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 		if wait := settleTime - time.Since(removing.began); wait > 0 { // It is mostly done by then.
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
-		info, _ := r.remotes.Info(registry.ClusterName(cluster.Name))
+		info, _ := r.remotes.Status(registry.ClusterName(cluster.Name))
 		return ctrl.Result{}, r.report(ctx, cluster, clusterstatus.Of(cluster, clusterstatus.LastReported(cluster), info))
 	}
 	end, err := endOf(removing)
@@ -75,7 +75,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 // no cleanup steps to run. It does nothing if this process has begun the removal, or where there
 // never was an app, or can be none.
 func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
-	info, known := r.remotes.Info(registry.ClusterName(cluster.Name))
+	info, known := r.remotes.Status(registry.ClusterName(cluster.Name))
 	if known || r.removals.has(cluster.Name) || cluster.Annotations[hubv1.AnnotationID] == "" || clusterstatus.IsPaused(cluster) {
 		return nil
 	}
@@ -90,12 +90,12 @@ func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 // isClear reports whether nothing is left of an earlier Cluster of the same name, and removes its remote
 // otherwise. It returns the snapshot of the remote. A remote of an earlier Cluster is left if another writer
 // removed our finalizer, or if the earlier Cluster was deleted while the finalizer was being added.
-func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Info, clear bool) {
+func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info registry.Status, clear bool) {
 	if r.removals.isUnderWay(cluster.Name) {
-		return registry.Info{}, false
+		return registry.Status{}, false
 	}
 	r.removals.forget(cluster.Name)
-	info, known := r.remotes.Info(registry.ClusterName(cluster.Name))
+	info, known := r.remotes.Status(registry.ClusterName(cluster.Name))
 	if !known || isOf(info, cluster) {
 		return info, true
 	}

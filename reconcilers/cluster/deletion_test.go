@@ -97,7 +97,7 @@ func TestCluster_Deletion(t *testing.T) {
 		})
 		h.must(client.IgnoreNotFound(h.Delete(t.Context(), c)))
 		h.eventually(func() error {
-			if _, ok := h.registry.Info(registry.ClusterName(name)); ok {
+			if _, ok := h.registry.Status(registry.ClusterName(name)); ok {
 				return errors.New("the app still runs")
 			}
 			return nil
@@ -288,7 +288,7 @@ func (h *hub) expectForgotten(name string) {
 	h.eventually(func() error {
 		var c hubv1.Cluster
 		err := h.Get(h.t.Context(), client.ObjectKey{Name: name}, &c)
-		if info, known := h.registry.Info(registry.ClusterName(name)); known || err == nil {
+		if info, known := h.registry.Status(registry.ClusterName(name)); known || err == nil {
 			return fmt.Errorf("there is %+v, and %+v", info, c)
 		}
 		return client.IgnoreNotFound(err)

@@ -89,7 +89,7 @@ hundred remotes that a hub begins with are a handful of writes of it, and it is 
 them. It holds digests of what was being started, not the things. It is no guard: while the hub's API
 server is away, apps start without it.
 
-A condition is a copy of one of the registry's facets wherever possible. This package decides on
+A condition is a copy of one of the registry's conditions wherever possible. This package decides on
 CredentialsValid alone, because Secrets are what the registry does not know; that the remote refuses new
 credentials (NotInUse) is the registry's. The fingerprint in the status, and the event CredentialsRotated, are about
 the credentials in use.

@@ -11,25 +11,26 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // slow is a registry whose actor takes its time: a posted state shows when takeUp is called.
 type slow struct {
-	posted []registry.Config
-	info   registry.Info
+	posted []state.Desired
+	info   registry.Status
 	err    error
 }
 
 var _ remotes = (*slow)(nil)
 
-func (s *slow) Ensure(_ registry.ClusterName, c registry.Config) error {
+func (s *slow) Ensure(_ registry.ClusterName, c state.Desired) error {
 	s.posted = append(s.posted, c)
 	return s.err
 }
 
 func (s *slow) Remove(context.Context, registry.ClusterName) error { return nil }
 
-func (s *slow) Info(registry.ClusterName) (registry.Info, bool) { return s.info, true }
+func (s *slow) Status(registry.ClusterName) (registry.Status, bool) { return s.info, true }
 
 func (s *slow) Relabel(registry.ClusterName, map[string]string, map[string]string) error { return nil }
 
@@ -70,7 +71,7 @@ func TestEnsure(t *testing.T) {
 		s := &slow{info: allWell}
 		r := &reconciler{remotes: s, suspects: noSuspects{}}
 		runs, err := r.ensure(t.Context(), cluster(2, hubv1.ClusterActive), bad)
-		if runs.info.State != registry.StateReady || !runs.current || err != nil || len(s.posted) != 0 {
+		if runs.info.State != state.StateReady || !runs.current || err != nil || len(s.posted) != 0 {
 			t.Errorf("%s, %t, %v, posted %v", runs.info.State, runs.current, err, s.posted)
 		}
 	})

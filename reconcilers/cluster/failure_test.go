@@ -28,6 +28,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // failure is something that goes wrong with one Cluster, and how it is mended.
@@ -243,7 +244,7 @@ func TestCluster_WrongAuthorityAfterRotation(t *testing.T) {
 	bad["ca.crt"] = other
 	h.putSecret(name, bad)
 	c := h.expect(name, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed)
-	if info := h.info(name); info.State != registry.StateReady || info.Epoch != epoch {
+	if info := h.info(name); info.State != state.StateReady || info.Epoch != epoch {
 		t.Errorf("the app of before does not go on: %+v", info)
 	}
 	if text := summary(c); !strings.Contains(text, "into ca.crt") || strings.Contains(text, hubv1.ReasonInvalidKubeconfig) {

@@ -11,12 +11,13 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // recordIdentity writes down which cluster the remote is: at the first contact, and when the
 // operator has accepted another one. It is an annotation, because what guards must not be lost as
 // status may be.
-func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster, info registry.Info) error {
+func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) error {
 	id := identityToRecord(cluster, info)
 	if id == "" {
 		return nil
@@ -34,7 +35,7 @@ const messageIsHub = "This is the hub's own cluster, %s, as the annotation " + h
 	" or a flag of the hub allows"
 
 // markHub returns the identity of a remote, marked if the remote is the hub's own cluster.
-func (r *reconciler) markHub(info registry.Info) registry.Facet {
+func (r *reconciler) markHub(info registry.Status) state.Condition {
 	identity := info.Identity
 	if identity.Status == metav1.ConditionTrue && info.ID != "" && info.ID == r.settings.HubID {
 		identity.Reason, identity.Message = hubv1.ReasonIsHub, fmt.Sprintf(messageIsHub, info.ID)
@@ -44,7 +45,7 @@ func (r *reconciler) markHub(info registry.Info) registry.Facet {
 
 // identityToRecord returns the id to write down, or an empty string if it is the recorded one, is
 // not known, or may not be trusted.
-func identityToRecord(cluster *hubv1.Cluster, info registry.Info) string {
+func identityToRecord(cluster *hubv1.Cluster, info registry.Status) string {
 	known := cluster.Annotations[hubv1.AnnotationID]
 	accepted := cluster.Annotations[hubv1.AnnotationAcceptID]
 	switch {

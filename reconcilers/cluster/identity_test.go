@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestCluster_Identity(t *testing.T) {
@@ -45,7 +46,7 @@ func TestCluster_Identity(t *testing.T) {
 	t.Run("is guarded across a restart", func(t *testing.T) {
 		h.stop()
 		h.start()
-		h.expectState(name, registry.StateFailed)
+		h.expectState(name, state.StateFailed)
 		h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
 	})
 	t.Run("is accepted by annotation", func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestCluster_IdentityGuardsAgainstWrites(t *testing.T) {
 	h.expectReason(name, hubv1.ReasonIdentityChanged)
 	h.stop()
 	h.start()
-	h.expectState(name, registry.StateFailed)
+	h.expectState(name, state.StateFailed)
 	h.expectReason(name, hubv1.ReasonIdentityChanged)
 	if written(two) {
 		t.Error("something was written to the wrong cluster")
@@ -159,7 +160,7 @@ func TestCluster_OneNameForOneCluster(t *testing.T) {
 			h.stop()
 			h.start()
 			h.expectRunning(first)
-			h.expectState(second, registry.StateFailed)
+			h.expectState(second, state.StateFailed)
 			h.expectReady(first)
 			h.expectReason(second, hubv1.ReasonDuplicateRegistration)
 		}
@@ -202,11 +203,11 @@ func TestCluster_IdentityThatMayNotBeRead(t *testing.T) {
 }
 
 // expectState waits until the registry says that a remote is in a state.
-func (h *hub) expectState(name string, state registry.State) {
+func (h *hub) expectState(name string, want state.State) {
 	h.t.Helper()
 	h.eventually(func() error {
-		if info, _ := h.registry.Info(registry.ClusterName(name)); info.State != state {
-			return fmt.Errorf("%s is %s, want %s", name, info.State, state)
+		if info, _ := h.registry.Status(registry.ClusterName(name)); info.State != want {
+			return fmt.Errorf("%s is %s, want %s", name, info.State, want)
 		}
 		return nil
 	})

@@ -13,8 +13,8 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // memory keeps what each Cluster's Secret came to when it was last read. Most reconciles are not
@@ -39,7 +39,7 @@ type remembered struct {
 // reading is what a Secret came to: a connection, or a refusal.
 type reading struct {
 	connection kubeconfig.Connection
-	refusal    registry.Facet
+	refusal    state.Condition
 	version    string // resourceVersion of the Secret; empty if there is none
 }
 

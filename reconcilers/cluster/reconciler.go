@@ -18,13 +18,14 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // remotes is the part of the registry that the reconciler uses. Remove is all of it that waits.
 type remotes interface {
-	Ensure(name registry.ClusterName, config registry.Config) error
+	Ensure(name registry.ClusterName, config state.Desired) error
 	Remove(ctx context.Context, name registry.ClusterName) error
-	Info(name registry.ClusterName) (registry.Info, bool)
+	Status(name registry.ClusterName) (registry.Status, bool)
 	Relabel(name registry.ClusterName, labels, annotations map[string]string) error
 }
 
@@ -98,7 +99,7 @@ func (r *reconciler) cachedClusters(ctx context.Context) ([]hubv1.Cluster, error
 
 // follow posts the desired state that the Cluster and its Secret describe, and reports the state of the remote. last is
 // the snapshot of the remote from before that.
-func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last registry.Info) (ctrl.Result, error) {
+func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last registry.Status) (ctrl.Result, error) {
 	// Ensure posts the labels again, but only with usable credentials and after the Secret was read. An annotation that
 	// puts the running app into observe mode must not wait for either.
 	err := r.remotes.Relabel(registry.ClusterName(cluster.Name), cluster.Labels, cluster.Annotations)
@@ -139,11 +140,11 @@ func sooner(a, b time.Duration) time.Duration {
 
 // remote is what the registry has of a Cluster.
 type remote struct {
-	info registry.Info
+	info registry.Status
 	// current says that info is about what was posted. It may be older, and then an event announces
 	// the newer one.
 	current   bool
-	suspicion registry.Suspicion
+	suspicion state.CrashRecord
 }
 
 // ensure posts the desired state and returns what runs. An app is left as it is where there are no
@@ -151,8 +152,8 @@ type remote struct {
 func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials) (remote, error) {
 	name := registry.ClusterName(cluster.Name)
 	if !found.Usable() && !clusterstatus.IsPaused(cluster) {
-		info, _ := r.remotes.Info(name)
-		return remote{info: r.remarkOn(info, registry.Suspicion{}), current: true}, nil
+		info, _ := r.remotes.Status(name)
+		return remote{info: r.remarkOn(info, state.CrashRecord{}), current: true}, nil
 	}
 	suspicion, err := r.suspects.Suspicion(ctx, cluster.Name, r.attemptOf(cluster, found))
 	if err != nil {
@@ -166,25 +167,25 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	if err != nil {
 		return remote{}, fmt.Errorf("post the desired state: %w", err)
 	}
-	info, _ := r.remotes.Info(name)
+	info, _ := r.remotes.Status(name)
 	return remote{r.remarkOn(info, suspicion), shows(info, config), suspicion}, nil
 }
 
 // inUse returns what to report of the credentials and the remote where the wanted ones are not in use, and the last
 // good ones stay: a new server does not answer yet, or the remote has not accepted the new credentials yet.
-func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Info) {
+func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Status) {
 	info := has.info
 	if !found.Usable() {
 		return found, info
 	}
 	wanted := found.Reported.Fingerprint
-	if info.CredentialName != "" && info.CredentialName != wanted || info.NewServer != (registry.Facet{}) {
+	if info.CredentialName != "" && info.CredentialName != wanted || info.NewServer != (state.Condition{}) {
 		found.Reported = cluster.Status.Credentials
 	}
 	switch {
-	case info.NewServer != (registry.Facet{}):
+	case info.NewServer != (state.Condition{}):
 		info.Reachable = info.NewServer
-	case info.NewCredential != (registry.Facet{}):
+	case info.NewCredential != (state.Condition{}):
 		found.Valid = info.NewCredential
 		found.Valid.Message = fmt.Sprintf(messageNotInUse, secret, info.NewCredential.Message, wanted)
 	}
@@ -192,7 +193,7 @@ func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client
 }
 
 // remarkOn adds to a snapshot what the registry does not know.
-func (r *reconciler) remarkOn(info registry.Info, s registry.Suspicion) registry.Info {
+func (r *reconciler) remarkOn(info registry.Status, s state.CrashRecord) registry.Status {
 	info.App = describeQuarantine(info.App, s)
 	info.Identity = r.markHub(info)
 	return info

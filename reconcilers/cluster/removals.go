@@ -99,7 +99,7 @@ func (r *removals) isUnderWay(name string) bool {
 // remove returns the removal of a remote, which it begins if there is none; nil if there is nothing
 // to remove. It returns at once.
 func (r *removals) remove(ctx context.Context, name string) *removal {
-	_, runs := r.remotes.Info(registry.ClusterName(name))
+	_, runs := r.remotes.Status(registry.ClusterName(name))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one := r.known[name]

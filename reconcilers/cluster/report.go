@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // longStart is how long an app starts before its controllers are reported one by one. Each of them that comes
@@ -28,11 +29,11 @@ const longStart = 10 * time.Second
 
 // withoutControllers leaves the controllers of an app out that has begun to start, unless something is known to be
 // in the way of one, and returns when to look again, or zero if they are in.
-func withoutControllers(status *hubv1.ClusterStatus, info registry.Info, now time.Time) time.Duration {
+func withoutControllers(status *hubv1.ClusterStatus, info registry.Status, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
 	blocked := ready.Status == metav1.ConditionFalse && slices.ContainsFunc(status.Modules, hasBlocked)
 	wait := longStart - now.Sub(info.Since)
-	if info.State != registry.StateStarting || blocked || wait <= 0 {
+	if info.State != state.StateStarting || blocked || wait <= 0 {
 		return 0
 	}
 	for i := range status.Modules {
@@ -52,7 +53,7 @@ const settleTime = time.Second
 // settles returns how long to wait before such a state is reported, or zero for a state to report
 // now. A remote passes through three of them within a fraction of a second when it starts; thousands
 // of remotes do so together when the hub does.
-func settles(status hubv1.ClusterStatus, info registry.Info, now time.Time) time.Duration {
+func settles(status hubv1.ClusterStatus, info registry.Status, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
 	if ready.Status != metav1.ConditionUnknown || ready.Reason == hubv1.ReasonPaused {
 		return 0

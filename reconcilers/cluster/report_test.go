@@ -10,25 +10,26 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestWithoutControllers(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for name, tc := range map[string]struct {
-		state  registry.State
+		state  state.State
 		ready  metav1.ConditionStatus
 		since  time.Duration
 		reason string
 		itself hubv1.ModuleState // of the controller
 		want   time.Duration     // until they are reported
 	}{
-		"an app that runs":              {registry.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, hubv1.ModuleRunning, 0},
-		"one that has begun to start":   {registry.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
-		"one that starts for long":      {registry.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 0},
-		"one with something in its way": {registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, hubv1.ModuleWaiting, 0},
+		"an app that runs":              {state.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, hubv1.ModuleRunning, 0},
+		"one that has begun to start":   {state.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
+		"one that starts for long":      {state.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 0},
+		"one with something in its way": {state.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, hubv1.ModuleWaiting, 0},
 		"one that failed, and starts again": {
-			registry.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonStartFailed, hubv1.ModuleStarting, 9 * time.Second,
+			state.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonStartFailed, hubv1.ModuleStarting, 9 * time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +38,7 @@ func TestWithoutControllers(t *testing.T) {
 				Conditions: []metav1.Condition{{Type: hubv1.ConditionReady, Status: tc.ready, Reason: tc.reason}},
 				Modules:    []hubv1.ModuleStatus{{Name: "a", Controllers: []hubv1.ControllerStatus{{Name: "b", State: tc.itself}}}},
 			}
-			info := registry.Info{State: tc.state, Since: now.Add(-tc.since)}
+			info := registry.Status{State: tc.state, Since: now.Add(-tc.since)}
 			if got := withoutControllers(&status, info, now); got != tc.want {
 				t.Errorf("look again in %s, want %s", got, tc.want)
 			}
@@ -51,7 +52,7 @@ func TestWithoutControllers(t *testing.T) {
 func TestSettles(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	info := registry.Info{Since: now.Add(-settleTime / 4)}
+	info := registry.Status{Since: now.Add(-settleTime / 4)}
 	for name, tc := range map[string]struct {
 		status metav1.ConditionStatus
 		reason string

@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // longLife is more than the time before which a credential's end is announced.
@@ -36,7 +37,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 
 	stillRuns := func(t *testing.T) {
 		t.Helper()
-		if info := h.info(name); info.State != registry.StateReady || info.Epoch != epoch {
+		if info := h.info(name); info.State != state.StateReady || info.Epoch != epoch {
 			t.Errorf("the app is %s in epoch %d, want Ready in %d", info.State, info.Epoch, epoch)
 		}
 		err := h.registry.WithClient(t.Context(), registry.ClusterName(name), func(context.Context, client.Client) error { return nil })
@@ -178,7 +179,7 @@ func TestCluster_Pause(t *testing.T) {
 	expectCondition(t, c, hubv1.ConditionReachable, metav1.ConditionUnknown)
 	expectCondition(t, c, hubv1.ConditionModulesReady, metav1.ConditionUnknown)
 	h.eventually(func() error {
-		if info := h.info(name); info.State != registry.StatePaused {
+		if info := h.info(name); info.State != state.StatePaused {
 			return fmt.Errorf("state %s", info.State)
 		}
 		return nil
@@ -193,7 +194,7 @@ func TestCluster_Pause(t *testing.T) {
 		c := h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonPaused)
 		expectCondition(t, c, hubv1.ConditionCredentialsValid, metav1.ConditionFalse)
 		h.eventually(func() error {
-			if info := h.info(name); info.State != registry.StatePaused {
+			if info := h.info(name); info.State != state.StatePaused {
 				return fmt.Errorf("state %s", info.State)
 			}
 			return nil

@@ -292,7 +292,7 @@ func (h *hub) expectGone(name string) {
 // expectStopped checks that the registry does not know a remote.
 func (h *hub) expectStopped(name string) {
 	h.t.Helper()
-	if info, ok := h.registry.Info(registry.ClusterName(name)); ok {
+	if info, ok := h.registry.Status(registry.ClusterName(name)); ok {
 		h.t.Errorf("the registry still knows %s: %+v", name, info)
 	}
 }
@@ -309,9 +309,9 @@ func (h *hub) consistently(d time.Duration, f func() error) {
 }
 
 // info returns what the registry knows of a remote.
-func (h *hub) info(name string) registry.Info {
+func (h *hub) info(name string) registry.Status {
 	h.t.Helper()
-	info, ok := h.registry.Info(registry.ClusterName(name))
+	info, ok := h.registry.Status(registry.ClusterName(name))
 	if !ok {
 		h.t.Fatalf("the registry does not know %s", name)
 	}
@@ -389,7 +389,7 @@ func (h *hub) expectRunning(name string) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
 	defer cancel()
 	h.eventually(func() error {
-		_, ok := h.registry.Info(registry.ClusterName(name))
+		_, ok := h.registry.Status(registry.ClusterName(name))
 		if !ok {
 			return fmt.Errorf("%s is not registered", name)
 		}

@@ -14,6 +14,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster/internal/journal"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // JournalName is the name of the ConfigMap, in the credentials namespace, in which the hub keeps on
@@ -31,7 +32,7 @@ func NewJournal(mgr ctrl.Manager, s Settings) (*Journal, error) {
 
 // suspects is the part of the Journal that the reconciler uses.
 type suspects interface {
-	Suspicion(ctx context.Context, name string, a journal.Attempt) (registry.Suspicion, error)
+	Suspicion(ctx context.Context, name string, a journal.Attempt) (state.CrashRecord, error)
 	Acquit(name string)
 	Forget(name string)
 }
@@ -41,8 +42,8 @@ var _ suspects = (*Journal)(nil)
 // noSuspects stands in for the journal of a hub that keeps none.
 type noSuspects struct{}
 
-func (noSuspects) Suspicion(context.Context, string, journal.Attempt) (registry.Suspicion, error) {
-	return registry.Suspicion{}, nil
+func (noSuspects) Suspicion(context.Context, string, journal.Attempt) (state.CrashRecord, error) {
+	return state.CrashRecord{}, nil
 }
 func (noSuspects) Acquit(string) {}
 func (noSuspects) Forget(string) {}
@@ -61,8 +62,8 @@ const provenAfter = 5 * time.Second
 
 // weigh acquits a suspect that has proven itself. It returns when to look again, or zero if that is
 // not necessary.
-func (r *reconciler) weigh(s registry.Suspicion, info registry.Info, now time.Time) time.Duration {
-	if s.Crashes == 0 || info.State != registry.StateReady {
+func (r *reconciler) weigh(s state.CrashRecord, info registry.Status, now time.Time) time.Duration {
+	if s.Crashes == 0 || info.State != state.StateReady {
 		return 0
 	}
 	if wait := provenAfter - now.Sub(info.Since); wait > 0 {
@@ -77,7 +78,7 @@ const messageQuarantined = "The hub crashed %d times in a row while this app was
 	"or set the annotation " + hubv1.AnnotationRetry + " to a new value to try at once"
 
 // describeQuarantine says of a quarantine what only the journal knows.
-func describeQuarantine(app registry.Facet, s registry.Suspicion) registry.Facet {
+func describeQuarantine(app state.Condition, s state.CrashRecord) state.Condition {
 	if app.Reason == hubv1.ReasonQuarantined && s.Crashes > 0 {
 		app.Message = fmt.Sprintf(messageQuarantined, s.Crashes, s.Until.UTC().Format(time.RFC3339))
 	}

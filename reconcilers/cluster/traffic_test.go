@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // traffic watches what a hub asks its API server, and what the reconciler asks the registry.
@@ -45,7 +46,7 @@ func newTrafficHub(t testing.TB, change func(*hubOptions)) (*hub, *traffic) {
 	return h, w
 }
 
-func (w *traffic) Ensure(name registry.ClusterName, c registry.Config) error {
+func (w *traffic) Ensure(name registry.ClusterName, c state.Desired) error {
 	w.mu.Lock()
 	w.ensured[name]++
 	w.mu.Unlock()

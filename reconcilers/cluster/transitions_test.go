@@ -18,17 +18,17 @@ import (
 // What a change of Ready sums up is not told a second time; what it does not is told.
 func TestTransitions_OfDetails(t *testing.T) {
 	t.Parallel()
-	status := func(change func(*registry.Info), modules ...hubv1.ModuleStatus) hubv1.ClusterStatus {
+	status := func(change func(*registry.Status), modules ...hubv1.ModuleStatus) hubv1.ClusterStatus {
 		one := clusterstatus.Of(&hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}, good.Credentials, but(allWell, change))
 		one.Modules = modules
 		return one
 	}
-	nothing := func(*registry.Info) {}
-	app := func(status metav1.ConditionStatus, reason string) func(*registry.Info) {
-		return func(i *registry.Info) { i.App = facet(status, reason) }
+	nothing := func(*registry.Status) {}
+	app := func(status metav1.ConditionStatus, reason string) func(*registry.Status) {
+		return func(i *registry.Status) { i.App = facet(status, reason) }
 	}
-	authorized := func(status metav1.ConditionStatus, reason string) func(*registry.Info) {
-		return func(i *registry.Info) { i.Authorized = facet(status, reason) }
+	authorized := func(status metav1.ConditionStatus, reason string) func(*registry.Status) {
+		return func(i *registry.Status) { i.Authorized = facet(status, reason) }
 	}
 	module := func(name string, state hubv1.ModuleState, reason string) hubv1.ModuleStatus {
 		return hubv1.ModuleStatus{Name: name, State: state, Reason: reason, Message: "why"}
@@ -36,8 +36,8 @@ func TestTransitions_OfDetails(t *testing.T) {
 	a, b := module("a", hubv1.ModuleRunning, ""), module("b", hubv1.ModuleRunning, "")
 	failedA, failedB := module("a", hubv1.ModuleFailed, "ModuleFailed"), module("b", hubv1.ModuleFailed, "ModuleFailed")
 	waitingB := module("b", hubv1.ModuleWaiting, "APIMissing")
-	because := func(module string) func(*registry.Info) {
-		return func(i *registry.Info) {
+	because := func(module string) func(*registry.Status) {
+		return func(i *registry.Status) {
 			i.App = facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed)
 			i.App.Message = "module " + strconv.Quote(module) + ": oh"
 		}
@@ -64,16 +64,16 @@ func TestTransitions_OfDetails(t *testing.T) {
 		"the right is granted":        {status(authorized(metav1.ConditionFalse, hubv1.ReasonRightsMissing)), status(authorized(metav1.ConditionTrue, hubv1.ReasonAllowed)), []string{"Normal Allowed"}},
 		"the app is quarantined":      {status(nothing), status(app(metav1.ConditionFalse, hubv1.ReasonQuarantined)), []string{"Warning Quarantined"}},
 		"another app takes its place": {status(nothing), status(app(metav1.ConditionUnknown, hubv1.ReasonStarting)), nil},
-		"the hub starts":              {status(nothing), status(func(i *registry.Info) { i.Reachable = facet(metav1.ConditionUnknown, hubv1.ReasonPending) }), nil},
+		"the hub starts":              {status(nothing), status(func(i *registry.Status) { i.Reachable = facet(metav1.ConditionUnknown, hubv1.ReasonPending) }), nil},
 		"it is resumed":               {paused, status(nothing), []string{"Normal Resumed", "Normal Ready"}},
 		"it is paused":                {status(nothing), paused, []string{"Normal Paused"}},
 		"a remote is back, but not its app": {
-			status(func(i *registry.Info) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }),
+			status(func(i *registry.Status) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }),
 			status(app(metav1.ConditionUnknown, hubv1.ReasonStarting)),
 			nil,
 		},
 		"a remote is back, and its app fails": {
-			status(func(i *registry.Info) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }),
+			status(func(i *registry.Status) { i.Reachable = facet(metav1.ConditionFalse, hubv1.ReasonTimedOut) }),
 			status(failed, failedA),
 			[]string{"Warning ModuleFailed", "Normal ProbeSucceeded"},
 		},

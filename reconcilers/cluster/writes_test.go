@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // A status that is the same is not sent, however often a Cluster is reconciled. The API server would not
@@ -59,10 +60,10 @@ type watched struct {
 	cluster.Remotes
 	ensures func(name string)
 	removed func(ctx context.Context)
-	asked   atomic.Int64 // when Info was last called, in nanoseconds
+	asked   atomic.Int64 // when Status was last called, in nanoseconds
 }
 
-func (w *watched) Ensure(name registry.ClusterName, c registry.Config) error {
+func (w *watched) Ensure(name registry.ClusterName, c state.Desired) error {
 	if w.ensures != nil {
 		w.ensures(string(name))
 	}
@@ -77,9 +78,9 @@ func (w *watched) Remove(ctx context.Context, name registry.ClusterName) error {
 	return err
 }
 
-func (w *watched) Info(name registry.ClusterName) (registry.Info, bool) {
+func (w *watched) Status(name registry.ClusterName) (registry.Status, bool) {
 	w.asked.Store(time.Now().UnixNano())
-	return w.Remotes.Info(name)
+	return w.Remotes.Status(name)
 }
 
 // start begins a process of a hub whose registry is watched.

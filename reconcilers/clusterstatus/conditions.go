@@ -10,14 +10,15 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/observe"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // steps are the conditions on the way to Ready, in the order in which they are reached.
 type steps struct {
-	credentials, reachable, identity, modules registry.Facet
+	credentials, reachable, identity, modules state.Condition
 	// authorized is beside the way: it stands in that of single modules only. Zero where no module
 	// declares what it needs.
-	authorized registry.Facet
+	authorized state.Condition
 	// lastGood says that the credentials in the Secret are not in use, and the last good ones are.
 	lastGood bool
 	// hopeless says that the modules failed too often for another try to be worth waiting for.
@@ -35,21 +36,21 @@ const (
 	messageObserved = "; what they write is tried and not done, because of the annotation " + hubv1.AnnotationObserve
 )
 
-// stepsOf puts together what is known of the Secret and of the remote. The zero Info stands for a
+// stepsOf puts together what is known of the Secret and of the remote. The zero Status stands for a
 // remote that the registry does not know.
-func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Info) steps {
+func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) steps {
 	s := steps{
 		credentials: found.Valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
 		authorized: info.Authorized,
 	}
 	if refusedAtDial(info.Reachable) {
-		s.credentials, s.reachable = info.Reachable, registry.Facet{}
+		s.credentials, s.reachable = info.Reachable, state.Condition{}
 	}
 	switch {
 	case IsPaused(cluster):
 		s.reachable, s.modules = pausedCondition(), pausedCondition()
-	case info.State == registry.StatePaused: // It goes on when there are good credentials.
-		s.reachable, s.modules = registry.Facet{}, registry.Facet{}
+	case info.State == state.StatePaused: // It goes on when there are good credentials.
+		s.reachable, s.modules = state.Condition{}, state.Condition{}
 	}
 	if s.modules.Status == metav1.ConditionTrue {
 		if info.App.Reason != hubv1.ReasonStale {
@@ -63,7 +64,7 @@ func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Info) step
 	if s.lastGood && s.credentials.Reason == hubv1.ReasonExpired && s.credentials.Status == metav1.ConditionFalse {
 		s.credentials.Message += messageLastGood
 	}
-	for _, facet := range []*registry.Facet{&s.reachable, &s.identity, &s.modules} {
+	for _, facet := range []*state.Condition{&s.reachable, &s.identity, &s.modules} {
 		if facet.Status == "" {
 			*facet = unknown(hubv1.ReasonPending, messageWaiting)
 		}
@@ -73,13 +74,13 @@ func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Info) step
 
 // keepsLastGood reports whether other credentials than those in the Secret are in use, because the remote refuses
 // these, or because they had expired when they came.
-func keepsLastGood(reason, fingerprint string, info registry.Info) bool {
+func keepsLastGood(reason, fingerprint string, info registry.Status) bool {
 	switch reason {
 	case hubv1.ReasonNotInUse:
 		return true
 	case hubv1.ReasonExpired:
 		inUse := info.CredentialName
-		return info.State != registry.StatePaused && inUse != "" && inUse != fingerprint
+		return info.State != state.StatePaused && inUse != "" && inUse != fingerprint
 	}
 	return false
 }
@@ -87,7 +88,7 @@ func keepsLastGood(reason, fingerprint string, info registry.Info) bool {
 // agreed returns the steps without what contradicts another one. While the remote cannot be asked nobody knows
 // whether it still is the one that it was, and what the credentials may do there; and no module runs there, unless it
 // is a new server that cannot be reached and the one before stays in use.
-func (s steps) agreed(info registry.Info) steps {
+func (s steps) agreed(info registry.Status) steps {
 	if s.reachable.Status != metav1.ConditionTrue {
 		if s.identity.Status == metav1.ConditionTrue {
 			s.identity = unknown(s.reachable.Reason, messageUnasked)
@@ -97,7 +98,7 @@ func (s steps) agreed(info registry.Info) steps {
 		}
 	}
 	barred := s.reachable.Status != metav1.ConditionTrue || s.identity.Status == metav1.ConditionFalse
-	if s.modules.Status == metav1.ConditionTrue && barred && info.State != registry.StateReady {
+	if s.modules.Status == metav1.ConditionTrue && barred && info.State != state.StateReady {
 		s.modules = unknown(hubv1.ReasonPending, messageBefore)
 	}
 	return s
@@ -105,7 +106,7 @@ func (s steps) agreed(info registry.Info) steps {
 
 // refusedAtDial reports whether the remote was not even tried, because of what was found out only
 // then: which address a name leads to, for one. That is about the credentials.
-func refusedAtDial(reachable registry.Facet) bool {
+func refusedAtDial(reachable state.Condition) bool {
 	if reachable.Status != metav1.ConditionFalse {
 		return false
 	}
@@ -118,19 +119,19 @@ func refusedAtDial(reachable registry.Facet) bool {
 }
 
 // ready sums up: the first step that is not taken stands for all that come after it.
-func (s steps) ready() registry.Facet {
+func (s steps) ready() state.Condition {
 	if s.identity.Reason == hubv1.ReasonForbidden {
 		s.identity.Status = metav1.ConditionTrue // Not being allowed to see it blocks nothing.
 	}
 	if s.lastGood {
 		s.credentials.Status = metav1.ConditionTrue // The ones in use are.
 	}
-	for _, step := range []registry.Facet{s.credentials, s.reachable, s.identity, s.modules} {
+	for _, step := range []state.Condition{s.credentials, s.reachable, s.identity, s.modules} {
 		if step.Status != metav1.ConditionTrue {
 			return step
 		}
 	}
-	return registry.Facet{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
+	return state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
 }
 
 // crashLoop is the number of failures in a row after which an app counts as one that will not run
@@ -138,7 +139,7 @@ func (s steps) ready() registry.Facet {
 const crashLoop = 5
 
 // isHopeless reports whether an app has failed that often, or made the hub fail.
-func isHopeless(info registry.Info) bool {
+func isHopeless(info registry.Status) bool {
 	if info.App.Status != metav1.ConditionFalse {
 		return false
 	}
@@ -157,7 +158,7 @@ func (s steps) stalled() bool {
 }
 
 // running says how many modules run, for people.
-func running(modules []registry.ModuleInfo) string {
+func running(modules []state.ModuleStatus) string {
 	n := countRunning(modules)
 	switch {
 	case n < len(modules):
@@ -170,10 +171,10 @@ func running(modules []registry.ModuleInfo) string {
 	return fmt.Sprintf("%d modules are running", n)
 }
 
-func countRunning(modules []registry.ModuleInfo) int {
+func countRunning(modules []state.ModuleStatus) int {
 	n := 0
 	for _, m := range modules {
-		if m.State == registry.ModuleRunning {
+		if m.State == state.ModuleRunning {
 			n++
 		}
 	}
@@ -183,8 +184,8 @@ func countRunning(modules []registry.ModuleInfo) int {
 // IsPaused reports whether the Cluster is to be paused.
 func IsPaused(cluster *hubv1.Cluster) bool { return cluster.Spec.State == hubv1.ClusterPaused }
 
-func pausedCondition() registry.Facet { return unknown(hubv1.ReasonPaused, messagePaused) }
+func pausedCondition() state.Condition { return unknown(hubv1.ReasonPaused, messagePaused) }
 
-func unknown(reason, message string) registry.Facet {
-	return registry.Facet{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
+func unknown(reason, message string) state.Condition {
+	return state.Condition{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }

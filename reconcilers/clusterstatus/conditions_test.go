@@ -13,22 +13,23 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-func facet(status metav1.ConditionStatus, reason string) registry.Facet {
-	return registry.Facet{Status: status, Reason: reason, Message: "because of " + reason}
+func facet(status metav1.ConditionStatus, reason string) state.Condition {
+	return state.Condition{Status: status, Reason: reason, Message: "because of " + reason}
 }
 
 var (
 	good    = Credentials{Valid: facet(metav1.ConditionTrue, hubv1.ReasonValid)}
-	allWell = registry.Info{
+	allWell = registry.Status{
 		Name:      "a",
-		State:     registry.StateReady,
+		State:     state.StateReady,
 		Reachable: facet(metav1.ConditionTrue, hubv1.ReasonProbeSucceeded),
 		Identity:  facet(metav1.ConditionTrue, hubv1.ReasonSameCluster),
 		App:       facet(metav1.ConditionTrue, hubv1.ReasonRunning),
-		Modules: []registry.ModuleInfo{
-			{Name: "one", State: registry.ModuleRunning}, {Name: "two", State: registry.ModuleRunning},
+		Modules: []state.ModuleStatus{
+			{Name: "one", State: state.ModuleRunning}, {Name: "two", State: state.ModuleRunning},
 		},
 	}
 )
@@ -41,31 +42,31 @@ func but[T any](v T, change func(*T)) T {
 
 // refused returns credentials that are not accepted.
 func refused(reason, message string) Credentials {
-	return Credentials{Valid: registry.Facet{Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+	return Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}
 }
 
 func TestConditionsOf(t *testing.T) {
 	t.Parallel()
-	reachable := func(status metav1.ConditionStatus, reason string) registry.Info {
-		return but(allWell, func(i *registry.Info) {
+	reachable := func(status metav1.ConditionStatus, reason string) registry.Status {
+		return but(allWell, func(i *registry.Status) {
 			i.Reachable, i.App = facet(status, reason), facet(metav1.ConditionUnknown, hubv1.ReasonPending)
 		})
 	}
-	identity := func(status metav1.ConditionStatus, reason string) registry.Info {
-		return but(allWell, func(i *registry.Info) { i.Identity = facet(status, reason) })
+	identity := func(status metav1.ConditionStatus, reason string) registry.Status {
+		return but(allWell, func(i *registry.Status) { i.Identity = facet(status, reason) })
 	}
-	app := func(status metav1.ConditionStatus, reason string) registry.Info {
-		return but(allWell, func(i *registry.Info) { i.App = facet(status, reason) })
+	app := func(status metav1.ConditionStatus, reason string) registry.Status {
+		return but(allWell, func(i *registry.Status) { i.App = facet(status, reason) })
 	}
-	with := func(credential string, info registry.Info) registry.Info {
-		return but(info, func(i *registry.Info) { i.CredentialName = credential })
+	with := func(credential string, info registry.Status) registry.Status {
+		return but(info, func(i *registry.Status) { i.CredentialName = credential })
 	}
 	expired := refused(hubv1.ReasonExpired, "late")
 	expired.Reported.Fingerprint = "new"
 	for name, tc := range map[string]struct {
 		change func(*hubv1.Cluster)
 		found  Credentials
-		info   registry.Info
+		info   registry.Status
 		want   string // of Ready, then the condition that tools wait for
 		also   string // another condition
 	}{
@@ -125,14 +126,14 @@ func TestConditionsOf(t *testing.T) {
 			want: "Ready=False/ModuleFailed Reconciling=True/ProgressingWithRetry",
 		},
 		"a module that has failed five times in a row waits for somebody": {
-			found: good, info: but(app(metav1.ConditionFalse, hubv1.ReasonModuleFailed), func(i *registry.Info) { i.Restarts = crashLoop }),
+			found: good, info: but(app(metav1.ConditionFalse, hubv1.ReasonModuleFailed), func(i *registry.Status) { i.Restarts = crashLoop }),
 			want: "Ready=False/ModuleFailed Stalled=True/ModuleFailed",
 		},
 		"a module that runs again after it has failed often": {
-			found: good, info: but(allWell, func(i *registry.Info) { i.Restarts = crashLoop }), want: "Ready=True/Ready",
+			found: good, info: but(allWell, func(i *registry.Status) { i.Restarts = crashLoop }), want: "Ready=True/Ready",
 		},
 		"what failed often and cannot be reached is tried again": {
-			found: good, info: but(reachable(metav1.ConditionFalse, hubv1.ReasonTimedOut), func(i *registry.Info) {
+			found: good, info: but(reachable(metav1.ConditionFalse, hubv1.ReasonTimedOut), func(i *registry.Status) {
 				i.Restarts, i.App = crashLoop, facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed)
 			}),
 			want: "Ready=False/TimedOut Reconciling=True/ProgressingWithRetry", also: "ModulesReady=False/ModuleFailed",
@@ -152,7 +153,7 @@ func TestConditionsOf(t *testing.T) {
 		},
 		"the end of a pause waits for credentials": {
 			found: refused(hubv1.ReasonSecretNotFound, "none"),
-			info:  but(allWell, func(i *registry.Info) { i.State, i.Reachable = registry.StatePaused, pausedCondition() }),
+			info:  but(allWell, func(i *registry.Status) { i.State, i.Reachable = state.StatePaused, pausedCondition() }),
 			want:  "Ready=False/SecretNotFound Reconciling=True/ProgressingWithRetry", also: "Reachable=Unknown/Pending",
 		},
 		"a deletion takes its time": {
@@ -200,7 +201,7 @@ func TestConditionsOf_KeepTheTimeOfTheirLastTransition(t *testing.T) {
 	for i := range cluster.Status.Conditions {
 		cluster.Status.Conditions[i].LastTransitionTime = long
 	}
-	lost := but(allWell, func(i *registry.Info) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed) })
+	lost := but(allWell, func(i *registry.Status) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonModuleFailed) })
 	for _, c := range conditionsOf(cluster, stepsOf(cluster, good, lost)) {
 		changed := c.Type == hubv1.ConditionReady || c.Type == hubv1.ConditionModulesReady || c.Type == hubv1.ConditionReconciling
 		if kept := c.LastTransitionTime.Equal(&long); kept == changed {

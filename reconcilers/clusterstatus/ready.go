@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // conditionsOf returns the conditions that this package is responsible for, always in the same
@@ -15,7 +15,7 @@ import (
 func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 	ready := summaryOf(cluster, s)
 	var after []metav1.Condition
-	set := func(kind string, f registry.Facet) {
+	set := func(kind string, f state.Condition) {
 		if before := meta.FindStatusCondition(cluster.Status.Conditions, kind); before != nil {
 			after = append(after, *before)
 		}
@@ -40,7 +40,7 @@ func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 }
 
 // summaryOf returns the condition Ready.
-func summaryOf(cluster *hubv1.Cluster, s steps) registry.Facet {
+func summaryOf(cluster *hubv1.Cluster, s steps) state.Condition {
 	switch {
 	case !cluster.DeletionTimestamp.IsZero():
 		return unknown(hubv1.ReasonStopping, messageStopping)
@@ -52,11 +52,11 @@ func summaryOf(cluster *hubv1.Cluster, s steps) registry.Facet {
 
 // progressOf returns the condition that tells tools whether to wait or to give up: Reconciling,
 // Stalled, or, with an empty type, neither.
-func progressOf(ready registry.Facet, s steps) (string, registry.Facet) {
-	doing := registry.Facet{Status: metav1.ConditionTrue, Reason: hubv1.ReasonProgressing, Message: ready.Message}
+func progressOf(ready state.Condition, s steps) (string, state.Condition) {
+	doing := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonProgressing, Message: ready.Message}
 	switch {
 	case ready.Status == metav1.ConditionTrue, ready.Reason == hubv1.ReasonPaused:
-		return "", registry.Facet{}
+		return "", state.Condition{}
 	case ready.Status == metav1.ConditionUnknown:
 		return hubv1.ConditionReconciling, doing
 	case s.stalled():

@@ -13,12 +13,13 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Credentials is what is known of the credentials in a Cluster's Secret.
 type Credentials struct {
 	// Valid is the condition CredentialsValid.
-	Valid registry.Facet
+	Valid state.Condition
 	// Reported is set only if the Secret was understood.
 	Reported hubv1.CredentialsStatus
 }
@@ -27,7 +28,7 @@ type Credentials struct {
 func (c Credentials) Usable() bool { return c.Valid.Status == metav1.ConditionTrue }
 
 // Of returns the part of the status that this package is responsible for.
-func Of(cluster *hubv1.Cluster, found Credentials, info registry.Info) hubv1.ClusterStatus {
+func Of(cluster *hubv1.Cluster, found Credentials, info registry.Status) hubv1.ClusterStatus {
 	before := &cluster.Status
 	status := hubv1.ClusterStatus{
 		Conditions:         conditionsOf(cluster, stepsOf(cluster, found, info)),
@@ -51,12 +52,12 @@ func Of(cluster *hubv1.Cluster, found Credentials, info registry.Info) hubv1.Clu
 func LastReported(cluster *hubv1.Cluster) Credentials {
 	found := Credentials{Valid: unknown(hubv1.ReasonPending, messageWaiting), Reported: cluster.Status.Credentials}
 	if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionCredentialsValid); c != nil {
-		found.Valid = registry.Facet{Status: c.Status, Reason: c.Reason, Message: c.Message}
+		found.Valid = state.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
 	return found
 }
 
-func modulesOf(infos []registry.ModuleInfo) []hubv1.ModuleStatus {
+func modulesOf(infos []state.ModuleStatus) []hubv1.ModuleStatus {
 	var modules []hubv1.ModuleStatus
 	for _, m := range infos[:min(len(infos), hubv1.MaxModules)] {
 		modules = append(modules, hubv1.ModuleStatus{
@@ -73,10 +74,10 @@ func modulesOf(infos []registry.ModuleInfo) []hubv1.ModuleStatus {
 
 // controllersOf returns the controllers of a module. Where there is no room for all, those that run are left out
 // first.
-func controllersOf(infos []registry.ControllerInfo) []hubv1.ControllerStatus {
+func controllersOf(infos []state.ControllerStatus) []hubv1.ControllerStatus {
 	if len(infos) > hubv1.MaxControllers {
 		infos = slices.Clone(infos)
-		slices.SortStableFunc(infos, func(a, b registry.ControllerInfo) int { return runs(a) - runs(b) })
+		slices.SortStableFunc(infos, func(a, b state.ControllerStatus) int { return runs(a) - runs(b) })
 		infos = infos[:hubv1.MaxControllers]
 	}
 	var controllers []hubv1.ControllerStatus
@@ -92,8 +93,8 @@ func controllersOf(infos []registry.ControllerInfo) []hubv1.ControllerStatus {
 }
 
 // runs returns 1 for a controller that runs, and 0 for others.
-func runs(c registry.ControllerInfo) int {
-	if c.State == registry.ModuleRunning {
+func runs(c state.ControllerStatus) int {
+	if c.State == state.ModuleRunning {
 		return 1
 	}
 	return 0

@@ -13,15 +13,16 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 40_000)
-	info := but(allWell, func(i *registry.Info) {
+	info := but(allWell, func(i *registry.Status) {
 		i.Server, i.App.Status, i.App.Message, i.Modules = long, metav1.ConditionFalse, long, nil
 		for range 2 * hubv1.MaxModules {
-			i.Modules = append(i.Modules, registry.ModuleInfo{Name: "a", Reason: long, Message: long})
+			i.Modules = append(i.Modules, state.ModuleStatus{Name: "a", Reason: long, Message: long})
 		}
 	})
 	status := Of(&hubv1.Cluster{}, good, info)
@@ -38,11 +39,11 @@ func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1000)
-	var all []registry.ControllerInfo
+	var all []state.ControllerStatus
 	for i := range 2 * hubv1.MaxControllers {
-		one := registry.ControllerInfo{Name: fmt.Sprint("runs-", i), State: registry.ModuleRunning}
+		one := state.ControllerStatus{Name: fmt.Sprint("runs-", i), State: state.ModuleRunning}
 		if i%8 == 7 {
-			one = registry.ControllerInfo{Name: fmt.Sprint("waits-", i, long), State: registry.ModuleWaiting, Reason: long, Message: long}
+			one = state.ControllerStatus{Name: fmt.Sprint("waits-", i, long), State: state.ModuleWaiting, Reason: long, Message: long}
 		}
 		all = append(all, one)
 	}
@@ -75,8 +76,8 @@ func TestStatusOf_SaysWhatIsStale(t *testing.T) {
 	t.Parallel()
 	const message = `module "one": the cached objects of ConfigMap are stale`
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
-		info := but(allWell, func(i *registry.Info) {
-			i.App = registry.Facet{Status: status, Reason: hubv1.ReasonStale, Message: message}
+		info := but(allWell, func(i *registry.Status) {
+			i.App = state.Condition{Status: status, Reason: hubv1.ReasonStale, Message: message}
 		})
 		conditions := Of(&hubv1.Cluster{}, good, info).Conditions
 		modules := meta.FindStatusCondition(conditions, hubv1.ConditionModulesReady)

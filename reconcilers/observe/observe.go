@@ -49,7 +49,7 @@ func Middleware(mgr ctrl.Manager) registry.Decoration {
 	return registry.Decoration{
 		Name:   "observe",
 		Order:  math.MaxInt, // No other one may change what it has made of a request.
-		Select: func(info registry.Info) bool { return IsObserved(info.Annotations) },
+		Select: func(info registry.Status) bool { return IsObserved(info.Annotations) },
 		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return &observing{
 				observer: o, cluster: string(name), next: next,

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // FieldManager is who changes the Secrets, and who records events.
@@ -123,7 +124,7 @@ func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Clust
 		if one.Spec.KubeconfigSecretRef.Name != secret {
 			continue
 		}
-		if info, _ := r.remotes.Info(registry.ClusterName(one.Name)); found == nil || info.State == registry.StateReady {
+		if info, _ := r.remotes.Status(registry.ClusterName(one.Name)); found == nil || info.State == state.StateReady {
 			found = one
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -44,8 +44,8 @@ func TestRemotes_KindAppears(t *testing.T) {
 	h.register(t, "gets", gets)
 	comets.expect(t, in("has", launch(t, has, comet)), 0)
 	maps.expect(t, in("gets", create(t, gets, newConfigMap(t))), 0)
-	h.expectState(t, "gets", registry.StateReady)
-	before, _ := h.remotes.Info("gets")
+	h.expectState(t, "gets", state.StateReady)
+	before, _ := h.remotes.Status("gets")
 
 	install(t, gets, comet)
 	appeared := launch(t, gets, comet)
@@ -54,7 +54,7 @@ func TestRemotes_KindAppears(t *testing.T) {
 	t.Logf("the kind was watched %s after it appeared", time.Since(began))
 	comets.expect(t, in("gets", launch(t, gets, comet)), 0)
 	comets.expect(t, in("has", launch(t, has, comet)), 0)
-	if after, _ := h.remotes.Info("gets"); after.Epoch != before.Epoch {
+	if after, _ := h.remotes.Status("gets"); after.Epoch != before.Epoch {
 		t.Errorf("the app of the remote was started again: epoch %d, was %d", after.Epoch, before.Epoch)
 	}
 }

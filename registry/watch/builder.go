@@ -24,6 +24,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Builder builds a controller on the hub that watches remotes. ControllerManagedBy returns one.
@@ -34,7 +35,7 @@ type Builder struct {
 	options  controller.TypedOptions[Request]
 	owner    client.Object
 	sources  []source.TypedSource[Request]
-	selects  []func(registry.Info) bool // of the remotes that are watched
+	selects  []func(state.Status) bool // of the remotes that are watched
 	errs     []error
 }
 
@@ -91,7 +92,7 @@ func (b *Builder) OwnsRemote(obj client.Object, o Options[client.Object]) *Build
 		b.errs = append(b.errs, fmt.Errorf("OwnsRemote: %w", err))
 		return b
 	}
-	o.Map = func(_ context.Context, _ registry.ClusterName, obj client.Object) []Request {
+	o.Map = func(_ context.Context, _ state.ClusterName, obj client.Object) []Request {
 		if key, ok := ownerIn(obj, kind); ok {
 			return []Request{{NamespacedName: key}}
 		}
@@ -179,10 +180,10 @@ func logConstructor(log logr.Logger, name string) func(*Request) logr.Logger {
 type reconciler struct {
 	inner    reconcile.TypedReconciler[Request]
 	registry *registry.Registry
-	selects  []func(registry.Info) bool
+	selects  []func(state.Status) bool
 
 	mu     sync.Mutex // protects parked
-	parked map[registry.ClusterName]map[Request]bool
+	parked map[state.ClusterName]map[Request]bool
 }
 
 // returns is a source of the requests that were held, when their remote can be used again.
@@ -191,7 +192,7 @@ func (r *reconciler) returns() source.TypedSource[Request] {
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],
 	) error {
 		r.registry.Follow(ctx, func(e registry.Event) {
-			_, known := r.registry.Info(e.Name)
+			_, known := r.registry.Status(e.Name)
 			if known && !r.isUsable(Request{Cluster: e.Name}) {
 				return
 			}
@@ -212,7 +213,7 @@ func (r *reconciler) returns() source.TypedSource[Request] {
 
 // park holds a request, and reports whether it still has to be: the remote may be back.
 func (r *reconciler) park(request Request) bool {
-	if _, known := r.registry.Info(request.Cluster); !known {
+	if _, known := r.registry.Status(request.Cluster); !known {
 		return true // forever
 	}
 	r.mu.Lock()
@@ -225,7 +226,7 @@ func (r *reconciler) park(request Request) bool {
 		delete(r.parked[request.Cluster], request)
 		return false
 	}
-	if _, known := r.registry.Info(request.Cluster); !known {
+	if _, known := r.registry.Status(request.Cluster); !known {
 		delete(r.parked, request.Cluster)
 	}
 	return true
@@ -247,8 +248,8 @@ func (r *reconciler) isUsable(request Request) bool {
 	if request.Cluster == "" || request.Lost {
 		return true
 	}
-	info, _ := r.registry.Info(request.Cluster)
-	return info.State == registry.StateReady && slices.ContainsFunc(r.selects, func(s func(registry.Info) bool) bool {
+	info, _ := r.registry.Status(request.Cluster)
+	return info.State == state.StateReady && slices.ContainsFunc(r.selects, func(s func(state.Status) bool) bool {
 		return s == nil || s(info)
 	})
 }

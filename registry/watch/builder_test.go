@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -115,7 +115,7 @@ func TestRemotes_Churn(t *testing.T) {
 		defer close(done)
 		for i := range cycles {
 			config := configFor(t, two.Kubeconfig())
-			name := registry.ClusterName([]string{"comes", "goes"}[i%2])
+			name := state.ClusterName([]string{"comes", "goes"}[i%2])
 			if err := h.remotes.Ensure(name, config); err != nil {
 				t.Errorf("Ensure: %v", err)
 			}

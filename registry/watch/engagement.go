@@ -23,12 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // engagement is the watch of a kind in one epoch of one remote. It ends with the epoch, or with cancel.
 type engagement[object client.Object] struct {
 	source *remotes[object]
-	name   registry.ClusterName
+	name   state.ClusterName
 	epoch  int64
 	ctx    context.Context //nolint:containedctx // An engagement is a lifetime.
 	cancel context.CancelFunc
@@ -42,7 +43,7 @@ type engagement[object client.Object] struct {
 // made are the requests that objects have made.
 type made map[types.NamespacedName][]Request
 
-func newEngagement[object client.Object](ctx context.Context, s *remotes[object], info registry.Info) *engagement[object] {
+func newEngagement[object client.Object](ctx context.Context, s *remotes[object], info state.Status) *engagement[object] {
 	e := &engagement[object]{source: s, name: info.Name, epoch: info.Epoch, requests: made{}}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	return e

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -31,8 +32,8 @@ func (r *restarts) Reconcile(ctx context.Context, request watch.Request) (ctrl.R
 	})
 }
 
-func (r *restarts) forget(registry.ClusterName) error            { return nil }
-func (r *restarts) note(registry.ClusterName, *corev1.Pod) error { return nil }
+func (r *restarts) forget(state.ClusterName) error            { return nil }
+func (r *restarts) note(state.ClusterName, *corev1.Pod) error { return nil }
 
 // A module's hub part is given the hub's manager and the registry, and adds a controller.
 func Example() {

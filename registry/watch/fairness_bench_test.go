@@ -24,7 +24,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -197,7 +197,7 @@ func newFairness(b *testing.B, newQueue newQueue) *fairness {
 	})
 	h.register(b, "quiet", f.quiet)
 	h.register(b, "busy", f.busy)
-	for _, name := range []registry.ClusterName{"quiet", "busy"} {
+	for _, name := range []state.ClusterName{"quiet", "busy"} {
 		if err := h.remotes.WaitReady(b.Context(), name); err != nil {
 			b.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func newFairness(b *testing.B, newQueue newQueue) *fairness {
 }
 
 // multiply makes a request for an object of the quiet remote, and a crowd for one of the busy one.
-func (f *fairness) multiply(_ context.Context, name registry.ClusterName, o client.Object) []watch.Request {
+func (f *fairness) multiply(_ context.Context, name state.ClusterName, o client.Object) []watch.Request {
 	switch {
 	case o.GetGenerateName() != string(name)+f.run:
 		return nil

@@ -21,6 +21,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -28,11 +29,11 @@ import (
 func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	t.Parallel()
 	faulty := map[string]watch.Options[client.Object]{
-		"select": {Select: func(registry.Info) bool { panic("boom") }},
+		"select": {Select: func(state.Status) bool { panic("boom") }},
 		"predicate": {Predicates: []predicate.TypedPredicate[client.Object]{
 			predicate.NewTypedPredicateFuncs(func(client.Object) bool { panic("boom") }),
 		}},
-		"map":   {Map: func(context.Context, registry.ClusterName, client.Object) []watch.Request { panic("boom") }},
+		"map":   {Map: func(context.Context, state.ClusterName, client.Object) []watch.Request { panic("boom") }},
 		"index": {Indexes: []watch.Index{{Field: "x", Extract: func(client.Object) []string { panic("boom") }}}},
 	}
 	watching := func(o watch.Options[client.Object], r reconcile.TypedReconciler[watch.Request]) fx.Option {
@@ -64,11 +65,11 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	})
 	well.expect(t, watch.Request{Cluster: "one", NamespacedName: client.ObjectKey{Name: "default"}}, 0)
 	for _, one := range remotes.HubParts() {
-		if one.Module == "well" && (one.State != registry.ModuleRunning || one.Restarts > 0) {
+		if one.Module == "well" && (one.State != state.ModuleRunning || one.Restarts > 0) {
 			t.Errorf("the other hub part: %+v", one)
 		}
 	}
-	if info, _ := remotes.Info("one"); info.Restarts > 0 {
+	if info, _ := remotes.Status("one"); info.Restarts > 0 {
 		t.Errorf("the remote: %+v", info)
 	}
 }

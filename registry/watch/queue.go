@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // NewQueue returns a queue for controller.TypedOptions.NewQueue that serves remotes fairly: it hands out requests of
@@ -23,10 +23,10 @@ import (
 // weight returns how many requests a remote may have in one turn; nil means one. It is called with a lock held, so it
 // must return at once and must not use the queue.
 func NewQueue(
-	weight func(registry.ClusterName) int,
+	weight func(state.ClusterName) int,
 ) func(controllerName string, limiter workqueue.TypedRateLimiter[Request]) workqueue.TypedRateLimitingInterface[Request] {
 	if weight == nil {
-		weight = func(registry.ClusterName) int { return 1 }
+		weight = func(state.ClusterName) int { return 1 }
 	}
 	return func(_ string, limiter workqueue.TypedRateLimiter[Request]) workqueue.TypedRateLimitingInterface[Request] {
 		return newQueue(weight, limiter)
@@ -37,13 +37,13 @@ func NewQueue(
 // it contains a request once, with the highest priority and the earliest time that the request was added with, and does
 // not hand it out again before Done.
 type queue struct {
-	weight  func(registry.ClusterName) int
+	weight  func(state.ClusterName) int
 	limiter workqueue.TypedRateLimiter[Request]
 
 	mu       sync.Mutex // protects the fields below
 	changed  *sync.Cond // a request is ready or done, or the queue shuts down
 	items    map[Request]*item
-	lanes    map[registry.ClusterName]*lane
+	lanes    map[state.ClusterName]*lane
 	turns    []*lane // the lanes with ready requests, beginning with the current lane
 	delayed  byTime
 	working  map[Request]bool // handed out; true if it was added again meanwhile
@@ -58,7 +58,7 @@ var _ priorityqueue.PriorityQueue[Request] = (*queue)(nil)
 // item is a waiting request: in delayed for its time, or in a lane for its turn.
 type item struct {
 	request  Request
-	lane     registry.ClusterName // the remote that caused the request, which may differ from the remote in the request
+	lane     state.ClusterName // the remote that caused the request, which may differ from the remote in the request
 	priority int
 	at       time.Time // the time at which it becomes ready; zero in a lane
 	order    int64
@@ -67,22 +67,22 @@ type item struct {
 
 // lane has the ready requests that one remote has caused.
 type lane struct {
-	cluster registry.ClusterName
+	cluster state.ClusterName
 	items   byPriority
 	left    int // of its turn
 }
 
-func newQueue(weight func(registry.ClusterName) int, limiter workqueue.TypedRateLimiter[Request]) *queue {
+func newQueue(weight func(state.ClusterName) int, limiter workqueue.TypedRateLimiter[Request]) *queue {
 	q := &queue{
 		weight: weight, limiter: limiter,
-		items: map[Request]*item{}, lanes: map[registry.ClusterName]*lane{}, working: map[Request]bool{},
+		items: map[Request]*item{}, lanes: map[state.ClusterName]*lane{}, working: map[Request]bool{},
 	}
 	q.changed = sync.NewCond(&q.mu)
 	return q
 }
 
 // addFrom adds requests that a remote caused. They wait in the lane of that remote.
-func (q *queue) addFrom(origin registry.ClusterName, priority *int, requests ...Request) {
+func (q *queue) addFrom(origin state.ClusterName, priority *int, requests ...Request) {
 	p := 0
 	if priority != nil {
 		p = *priority
@@ -112,7 +112,7 @@ func (q *queue) add(r Request, priority int, after time.Duration) {
 	q.addTo(r.Cluster, r, priority, after)
 }
 
-func (q *queue) addTo(in registry.ClusterName, r Request, priority int, after time.Duration) {
+func (q *queue) addTo(in state.ClusterName, r Request, priority int, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.shutDown {
@@ -141,7 +141,7 @@ func (q *queue) addTo(in registry.ClusterName, r Request, priority int, after ti
 }
 
 // move puts an item into another lane.
-func (q *queue) move(i *item, to registry.ClusterName) {
+func (q *queue) move(i *item, to state.ClusterName) {
 	from := q.lanes[i.lane]
 	i.lane = to
 	if !i.at.IsZero() || q.isHeldBack(i) {

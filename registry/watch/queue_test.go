@@ -15,17 +15,17 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func limiter() workqueue.TypedRateLimiter[Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[Request](time.Second, time.Minute)
 }
 
-func fair() *queue { return newQueue(func(registry.ClusterName) int { return 1 }, limiter()) }
+func fair() *queue { return newQueue(func(state.ClusterName) int { return 1 }, limiter()) }
 
 func request(cluster, name string) Request {
-	return Request{Cluster: registry.ClusterName(cluster), NamespacedName: types.NamespacedName{Name: name}}
+	return Request{Cluster: state.ClusterName(cluster), NamespacedName: types.NamespacedName{Name: name}}
 }
 
 // drain takes n requests from a queue and is done with each at once.
@@ -94,7 +94,7 @@ func TestQueue_CausesHaveLanes(t *testing.T) {
 
 func TestQueue_Weights(t *testing.T) {
 	t.Parallel()
-	q := newQueue(func(name registry.ClusterName) int { return map[registry.ClusterName]int{"heavy": 2}[name] }, limiter())
+	q := newQueue(func(name state.ClusterName) int { return map[state.ClusterName]int{"heavy": 2}[name] }, limiter())
 	for i := range 3 {
 		q.Add(request("heavy", fmt.Sprint(i)))
 		q.Add(request("light", fmt.Sprint(i)))
@@ -241,7 +241,7 @@ func TestQueue_LosesNothing(t *testing.T) {
 				"add from elsewhere": func(*rapid.T) {
 					r := anyRequest()
 					priority := rapid.IntRange(-1, 1).Draw(rt, "priority")
-					q.addFrom(registry.ClusterName(rapid.StringMatching(`[bc]`).Draw(rt, "origin")), &priority, r)
+					q.addFrom(state.ClusterName(rapid.StringMatching(`[bc]`).Draw(rt, "origin")), &priority, r)
 					due[r] = true
 				},
 				"wait": func(*rapid.T) {

@@ -9,30 +9,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // WatchesRemotes makes a request without an object for every remote that selects picks, or for all if selects is nil:
 // when the remote becomes Ready, when its app is replaced, and when selects picks a remote that is Ready, also when it
 // picks the remote again. An app that was not Ready for a while makes no other request. Use it for a controller that
 // has work even in a remote without objects.
-func (b *Builder) WatchesRemotes(selects func(registry.Info) bool) *Builder {
+func (b *Builder) WatchesRemotes(selects func(state.Status) bool) *Builder {
 	b.sources = append(b.sources, readyRemotes(b.registry, selects))
 	b.selects = append(b.selects, selects)
 	return b
 }
 
 // readyRemotes returns the source for WatchesRemotes.
-func readyRemotes(r *registry.Registry, selects func(registry.Info) bool) source.TypedSource[Request] {
+func readyRemotes(r *registry.Registry, selects func(state.Status) bool) source.TypedSource[Request] {
 	return source.TypedFunc[Request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[Request],
 	) error {
-		asked := map[registry.ClusterName]int64{} // the epoch that the last request was made in
+		asked := map[state.ClusterName]int64{} // the epoch that the last request was made in
 		r.Follow(ctx, func(e registry.Event) {
-			info, _ := r.Info(e.Name)
+			info, _ := r.Status(e.Name)
 			switch {
-			case info.State == "" || info.State == registry.StateStopped || selects != nil && !selects(info):
+			case info.State == "" || info.State == state.StateStopped || selects != nil && !selects(info):
 				delete(asked, e.Name)
-			case info.State == registry.StateReady && asked[e.Name] != info.Epoch:
+			case info.State == state.StateReady && asked[e.Name] != info.Epoch:
 				asked[e.Name] = info.Epoch
 				queue.Add(Request{Cluster: e.Name})
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -29,7 +30,7 @@ func TestBuilder_WatchesRemotes(t *testing.T) {
 	of := watch.Request{Cluster: "a"}
 	all.expect(t, of, 0)
 
-	ensure := func(change func(*registry.Config)) {
+	ensure := func(change func(*state.Desired)) {
 		t.Helper()
 		config := configFor(t, one.Kubeconfig())
 		change(&config)
@@ -37,18 +38,18 @@ func TestBuilder_WatchesRemotes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ensure(func(c *registry.Config) { c.Labels = map[string]string{"tier": "edge"} })
+	ensure(func(c *state.Desired) { c.Labels = map[string]string{"tier": "edge"} })
 	some.expect(t, of, 0)
 	if got := all.count(of); got != 1 {
 		t.Errorf("another label made %d requests where nothing is selected by it", got-1)
 	}
 	before := some.count(of)
-	ensure(func(c *registry.Config) { c.Paused = true })
-	h.expectState(t, "a", registry.StatePaused)
+	ensure(func(c *state.Desired) { c.Paused = true })
+	h.expectState(t, "a", state.StatePaused)
 	if got := some.count(of); got != before {
 		t.Errorf("a paused remote made %d requests", got-before)
 	}
-	ensure(func(c *registry.Config) { c.Labels = map[string]string{"tier": "edge"} })
+	ensure(func(c *state.Desired) { c.Labels = map[string]string{"tier": "edge"} })
 	some.expect(t, of, before)
 	all.expect(t, of, 1)
 }

@@ -15,18 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Options select the objects and remotes that a source watches, and map objects to requests. The zero value watches all
 // objects of the kind in all remotes and makes a request for each.
 type Options[object client.Object] struct {
 	// Select picks remotes. It is called again when a remote changes. Nil means all. See registry.MatchLabels.
-	Select func(registry.Info) bool
+	Select func(state.Status) bool
 	// Predicates drop events of objects; all must agree to an event.
 	Predicates []predicate.TypedPredicate[object]
 	// Map returns the requests that an object makes. Nil means one request for the object itself. Map must return at
 	// once, and must not change the object.
-	Map func(ctx context.Context, cluster registry.ClusterName, obj object) []Request
+	Map func(ctx context.Context, cluster state.ClusterName, obj object) []Request
 	// Indexes are added to the cache of each remote before the first of its objects makes a request.
 	Indexes []Index
 	// TellLost adds a request with Lost set when a remote has left the hub or is no longer selected. A remote that is
@@ -55,7 +56,7 @@ func Remotes[object client.Object](r *registry.Registry, obj object, o Options[o
 		s := &remotes[object]{
 			registry: r, kind: obj, options: o, queue: queue,
 			log:     logf.FromContext(ctx).WithName("watch").WithValues("kind", nameOfKind(obj)),
-			engaged: map[registry.ClusterName]*engagement[object]{},
+			engaged: map[state.ClusterName]*engagement[object]{},
 		}
 		r.Follow(ctx, func(e registry.Event) { s.take(ctx, e) })
 		return nil
@@ -69,7 +70,7 @@ type remotes[object client.Object] struct {
 	options  Options[object]
 	queue    workqueue.TypedRateLimitingInterface[Request]
 	log      logr.Logger
-	engaged  map[registry.ClusterName]*engagement[object] // take's alone
+	engaged  map[state.ClusterName]*engagement[object] // take's alone
 }
 
 // take compares a remote with its engagement. It is called in one goroutine, one event at a time.
@@ -77,8 +78,8 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 	if ctx.Err() != nil {
 		return // the hub ends, which stops all remotes; none of them is lost
 	}
-	info, known := s.registry.Info(e.Name)
-	wanted := known && info.State != registry.StateStopped && s.selects(info)
+	info, known := s.registry.Status(e.Name)
+	wanted := known && info.State != state.StateStopped && s.selects(info)
 	one := s.engaged[e.Name]
 	switch {
 	case !wanted && one != nil:
@@ -87,7 +88,7 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 		if s.options.TellLost {
 			s.queue.Add(Request{Cluster: e.Name, Lost: true})
 		}
-	case wanted && info.State == registry.StateReady && (one == nil || one.epoch != info.Epoch):
+	case wanted && info.State == state.StateReady && (one == nil || one.epoch != info.Epoch):
 		next := newEngagement(ctx, s, info)
 		if one != nil {
 			next.inherited = one.handOver()
@@ -98,7 +99,7 @@ func (s *remotes[object]) take(ctx context.Context, e registry.Event) {
 }
 
 // selects calls Options.Select. The function given to Follow calls it, so that the registry contains its panics.
-func (s *remotes[object]) selects(info registry.Info) bool {
+func (s *remotes[object]) selects(info state.Status) bool {
 	return s.options.Select == nil || s.options.Select(info)
 }
 

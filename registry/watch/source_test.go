@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
@@ -96,7 +96,7 @@ func remove(t *testing.T, c *fleet.Cluster, key types.NamespacedName) {
 	}
 }
 
-func in(name registry.ClusterName, key types.NamespacedName) watch.Request {
+func in(name state.ClusterName, key types.NamespacedName) watch.Request {
 	return watch.Request{Cluster: name, NamespacedName: key}
 }
 
@@ -122,8 +122,8 @@ func TestRemotes(t *testing.T) {
 			h.register(t, "two", two)
 			late := create(t, two, newConfigMap(t))
 			r.expect(t, in("two", late), 0)
-			for before, key := range map[registry.ClusterName]types.NamespacedName{"one": early, "two": late} {
-				c := map[registry.ClusterName]*fleet.Cluster{"one": one, "two": two}[before]
+			for before, key := range map[state.ClusterName]types.NamespacedName{"one": early, "two": late} {
+				c := map[state.ClusterName]*fleet.Cluster{"one": one, "two": two}[before]
 				n := r.count(in(before, key))
 				remove(t, c, key)
 				r.expect(t, in(before, key), n)
@@ -154,7 +154,7 @@ func TestRemotes_SilentOnes(t *testing.T) {
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
 	began := time.Now()
 	for i := range remotes {
-		name := registry.ClusterName(fmt.Sprint("remote-", i))
+		name := state.ClusterName(fmt.Sprint("remote-", i))
 		config := configFor(t, one.Kubeconfig())
 		if i < silent {
 			config = configFor(t, behind)
@@ -164,7 +164,7 @@ func TestRemotes_SilentOnes(t *testing.T) {
 		}
 	}
 	for i := range remotes - silent {
-		r.expect(t, in(registry.ClusterName(fmt.Sprint("remote-", silent+i)), key), 0)
+		r.expect(t, in(state.ClusterName(fmt.Sprint("remote-", silent+i)), key), 0)
 	}
 	t.Logf("%d of %d remotes were watched after %s", remotes-silent, remotes, time.Since(began))
 }
@@ -192,7 +192,7 @@ func TestRemotes_ComesBack(t *testing.T) {
 	r := record{}
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t), TellLost: true}, &corev1.ConfigMap{}))
 	config := configFor(t, behind)
-	config.Probe = registry.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
+	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	if err := h.remotes.Ensure("one", config); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestRemotes_ComesBack(t *testing.T) {
 	if err := proxy.Set(fault.Refuse()); err != nil {
 		t.Fatal(err)
 	}
-	h.expectState(t, "one", registry.StateUnreachable)
+	h.expectState(t, "one", state.StateUnreachable)
 	remove(t, one, goes)
 	comes := create(t, one, newConfigMap(t))
 	if err := proxy.Set(fault.Pass()); err != nil {
@@ -217,10 +217,10 @@ func TestRemotes_ComesBack(t *testing.T) {
 	}
 }
 
-func (h *hub) expectState(t *testing.T, name registry.ClusterName, want registry.State) {
+func (h *hub) expectState(t *testing.T, name state.ClusterName, want state.State) {
 	t.Helper()
 	eventually(t, func() error {
-		if info, _ := h.remotes.Info(name); info.State != want {
+		if info, _ := h.remotes.Status(name); info.State != want {
 			return fmt.Errorf("%s is %s: %s", name, info.State, info.Message)
 		}
 		return nil
@@ -247,7 +247,7 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	}}
 	h := newHub(t, watching(&r, watch.Options[client.Object]{Predicates: ofTest(t)}, &corev1.ConfigMap{}))
 	config := configFor(t, behind)
-	config.Probe = registry.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
+	config.Probe = state.Probe{Period: 200 * time.Millisecond, Timeout: time.Second, FailureThreshold: 1}
 	if err := h.remotes.Ensure("one", config); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	if err := proxy.Set(fault.Refuse()); err != nil {
 		t.Fatal(err)
 	}
-	h.expectState(t, "one", registry.StateUnreachable)
+	h.expectState(t, "one", state.StateUnreachable)
 	away := r.count(in("one", key))
 	failing.Store(false)
 	if err := proxy.Set(fault.Pass()); err != nil {
@@ -282,7 +282,7 @@ func TestRemotes_Lost(t *testing.T) {
 	}}
 	h := newHub(t, watching(&r, watch.Options[client.Object]{
 		Predicates: ofTest(t), TellLost: true,
-		Select: func(info registry.Info) bool { return info.Labels["watch"] != "no" },
+		Select: func(info state.Status) bool { return info.Labels["watch"] != "no" },
 	}, &corev1.ConfigMap{}))
 	h.register(t, "leaves", one)
 	h.register(t, "changes", one)
@@ -320,8 +320,8 @@ func (m *mapped) options(t *testing.T) watch.Options[client.Object] {
 	t.Helper()
 	return watch.Options[client.Object]{
 		Predicates: ofTest(t), TellLost: true,
-		Select: func(info registry.Info) bool { return info.Labels["watch"] != "no" },
-		Map: func(_ context.Context, name registry.ClusterName, obj client.Object) []watch.Request {
+		Select: func(info state.Status) bool { return info.Labels["watch"] != "no" },
+		Map: func(_ context.Context, name state.ClusterName, obj client.Object) []watch.Request {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.seen[in(name, client.ObjectKeyFromObject(obj))] = true
@@ -344,7 +344,7 @@ func TestRemotes_Deselected(t *testing.T) {
 	r := record{}
 	h := newHub(t, watching(&r, m.options(t), &corev1.ConfigMap{}))
 	// expectMapped waits until an object was mapped for a remote, and is in its cache.
-	expectMapped := func(name, by registry.ClusterName, key types.NamespacedName) {
+	expectMapped := func(name, by state.ClusterName, key types.NamespacedName) {
 		eventually(t, func() error {
 			if !m.has(in(by, key)) {
 				return fmt.Errorf("%s of %s was not mapped", key, by)
@@ -404,7 +404,7 @@ func TestRemotes_Indexes(t *testing.T) {
 	})
 	key := create(t, one, newConfigMap(t))
 	for i := range 5 {
-		name := registry.ClusterName(fmt.Sprint("remote-", i))
+		name := state.ClusterName(fmt.Sprint("remote-", i))
 		h.register(t, name, one)
 		r.expect(t, in(name, key), 1)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestMain(m *testing.M) {
@@ -88,17 +89,17 @@ func policy() kubeconfig.Policy {
 	return kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
-func configFor(t testing.TB, kubeconf []byte) registry.Config {
+func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy())
 	if err != nil {
 		t.Fatalf("Parse: %v", err)
 	}
-	return registry.Config{Endpoint: c.Endpoint, Credential: c.Credential}
+	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
 // register makes a cluster a remote, and does not wait for it.
-func (h *hub) register(t testing.TB, name registry.ClusterName, c *fleet.Cluster) {
+func (h *hub) register(t testing.TB, name state.ClusterName, c *fleet.Cluster) {
 	t.Helper()
 	if err := h.remotes.Ensure(name, configFor(t, c.Kubeconfig())); err != nil {
 		t.Fatalf("Ensure: %v", err)

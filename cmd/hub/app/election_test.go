@@ -27,6 +27,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // leaseKey is where hubs put their lease by default.
@@ -68,7 +69,7 @@ func TestRun_Standby(t *testing.T) {
 	second.Election, second.HealthAddress = fast(), freeAddress(t)
 	h.run(second)
 	eventually(t, func() error { return get(t, second.HealthAddress, "readyz", http.StatusOK) })
-	if _, known := remotes.Info("edge-1"); known {
+	if _, known := remotes.Status("edge-1"); known {
 		t.Error("the standby runs apps")
 	}
 	written := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-by-a-standby", Namespace: metav1.NamespaceDefault}}
@@ -77,7 +78,7 @@ func TestRun_Standby(t *testing.T) {
 	}
 	eventually(t, func() error { // A standby may ask for its permissions.
 		for _, one := range remotes.HubParts() {
-			if one.State != registry.ModuleRunning {
+			if one.State != state.ModuleRunning {
 				return fmt.Errorf("on a standby: %+v", one)
 			}
 		}
@@ -89,7 +90,7 @@ func TestRun_Standby(t *testing.T) {
 		t.Errorf("when the first hub stopped its app, the lease was held by %q, not by %q", got, firstHolder)
 	}
 	eventually(t, func() error {
-		if info, _ := remotes.Info("edge-1"); info.State != registry.StateReady {
+		if info, _ := remotes.Status("edge-1"); info.State != state.StateReady {
 			return fmt.Errorf("the second hub has it as %+v", info)
 		}
 		return nil
@@ -148,7 +149,7 @@ func TestRun_LostLease(t *testing.T) {
 		t.Errorf("the lease was held by %q while the hub was ready to take over, %v", holder, err)
 	}
 	eventually(t, func() error {
-		if info, _ := next.Registry.Info("edge-1"); info.State != registry.StateReady {
+		if info, _ := next.Registry.Status("edge-1"); info.State != state.StateReady {
 			return fmt.Errorf("the next term has it as %+v", info)
 		}
 		return nil

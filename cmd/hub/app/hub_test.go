@@ -38,6 +38,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // everything is what the package comment says a hub part may ask for.
@@ -178,7 +179,7 @@ func TestRun_StopsWhileItWaitsForItsCaches(t *testing.T) {
 	p := h.run(o)
 	remotes := <-seen
 	eventually(t, func() error {
-		if one := remotes.HubParts()[0]; one.State != registry.ModuleRunning {
+		if one := remotes.HubParts()[0]; one.State != state.ModuleRunning {
 			return fmt.Errorf("%+v", one) // an index holds up whoever reads by it, and nothing else
 		}
 		return nil
@@ -221,7 +222,7 @@ func TestRun_WorksWithoutAHubPart(t *testing.T) {
 	eventually(t, func() error {
 		for _, one := range remotes.HubParts() {
 			want, fails := failing[one.Module]
-			if (one.State == registry.ModuleRunning) == fails || !strings.Contains(one.Message, want.says) {
+			if (one.State == state.ModuleRunning) == fails || !strings.Contains(one.Message, want.says) {
 				return fmt.Errorf("%+v", one)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/examples/quota/quota"
 	"github.com/clusterfx/clusterfx/hubtest"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
@@ -67,7 +67,7 @@ func TestQuota_Outage(t *testing.T) {
 func TestQuota_Rights(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module), hubtest.DeclaredHubRights())
-	hub.WaitHubPart("quota", registry.ModuleRunning, "")
+	hub.WaitHubPart("quota", state.ModuleRunning, "")
 	hub.Remote("a").Create(namespace("shop"))
 	hub.Remote("a").WaitFor(quotaIn("shop"), func() error { return nil })
 	counted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "clusterfx-quota-a"}}

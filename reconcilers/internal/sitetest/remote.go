@@ -12,6 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // NewRegistry returns a registry for remotes on this machine, which ends with the test. The hub is the API server at
@@ -44,7 +45,7 @@ func Spawn(t testing.TB, r *registry.Registry, name registry.ClusterName, config
 	Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	Must(t, r.Spawn(ctx, name, registry.Config{Endpoint: connection.Endpoint, Credential: connection.Credential}))
+	Must(t, r.Spawn(ctx, name, state.Desired{Endpoint: connection.Endpoint, Credential: connection.Credential}))
 }
 
 // Remove deregisters a remote, with its cleanup steps.

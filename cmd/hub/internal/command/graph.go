@@ -12,8 +12,8 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/graph"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 )
 
 const graphExample = `  # A picture of the hub's App

@@ -18,9 +18,9 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/process"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
 // What commands that work on a hub exit with, besides 0 and 1.

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/partreport"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Installation is a hub to look at.
@@ -189,9 +189,9 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 			text += ": " + part.Message
 		}
 		switch part.State {
-		case registry.ModuleRunning:
+		case state.ModuleRunning:
 			continue
-		case registry.ModuleWaiting, registry.ModuleFailed:
+		case state.ModuleWaiting, state.ModuleFailed:
 			r.fail(checkModules, adviceFor(part), "%s", text)
 		default:
 			r.warn(checkModules, adviceFor(part), "%s", text)
@@ -207,7 +207,7 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 }
 
 func adviceFor(part partreport.Part) string {
-	if part.Reason == registry.ReasonRightsMissing {
+	if part.Reason == state.ReasonRightsMissing {
 		return "grant what hub rbac --in hub prints"
 	}
 	return "see the hub's log"

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 const (
@@ -88,7 +88,7 @@ func (r *Report) Old() bool { return time.Since(r.Written.Time) > 3*refresh }
 
 // String returns the state and the reason.
 func (p *Part) String() string {
-	if p.State == registry.ModuleRunning || p.Reason == "" || p.Reason == p.State {
+	if p.State == state.ModuleRunning || p.Reason == "" || p.Reason == p.State {
 		return p.State
 	}
 	return p.State + " (" + p.Reason + ")"

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestMain(m *testing.M) {
@@ -61,11 +62,11 @@ func TestWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		states, wake := make(chan string, 2), make(chan struct{}, 1)
-		states <- registry.ModuleWaiting
+		states <- state.ModuleWaiting
 		w := NewWriter(Options{
 			Client: as(t, user, allowed...), Namespace: namespace.Name, Replica: "one", Log: logr.Discard(),
-			Parts: func() []registry.HubPartInfo {
-				return []registry.HubPartInfo{{Module: "dns", State: <-states, Reason: "Why"}}
+			Parts: func() []registry.HubPartStatus {
+				return []registry.HubPartStatus{{Module: "dns", State: <-states, Reason: "Why"}}
 			},
 		}, wake)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -74,7 +75,7 @@ func TestWriter(t *testing.T) {
 		if allowed != nil {
 			expect(t, admin, namespace.Name, "Waiting (Why)")
 		}
-		states <- registry.ModuleRunning
+		states <- state.ModuleRunning
 		wake <- struct{}{}
 		if allowed != nil {
 			expect(t, admin, namespace.Name, "Running")

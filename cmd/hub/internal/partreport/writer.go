@@ -34,7 +34,7 @@ type Options struct {
 	// Namespace is the credentials namespace, Replica the name of this hub.
 	Namespace, Replica string
 	// Parts returns the state of the hub parts.
-	Parts func() []registry.HubPartInfo
+	Parts func() []registry.HubPartStatus
 	// Log gets a line when the report cannot be written.
 	Log logr.Logger
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // readiness says whether the hub has come so far that it can work, or take over. It is a runnable:
@@ -41,10 +42,10 @@ func (r *readiness) check(*http.Request) error {
 
 // notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub one of whose hub parts does
 // not run is ready. The message of a state is left out, since the port is open to everybody.
-func notRunning(parts []registry.HubPartInfo) []string {
+func notRunning(parts []registry.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {
-		if one.State != registry.ModuleRunning {
+		if one.State != state.ModuleRunning {
 			notes = append(notes, fmt.Sprintf("the hub part of module %s is %s (%s)", one.Module, one.State, one.Reason))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // records is what a journal knows, by the names of Clusters. It has entries of those only whose app
@@ -100,11 +100,11 @@ func (l records) inherit(last records, now time.Time) {
 }
 
 // suspicion returns what the registry must know of an app that would be started now.
-func (e entry) suspicion(now Attempt) registry.Suspicion {
+func (e entry) suspicion(now Attempt) state.CrashRecord {
 	if e.Crashes == 0 {
-		return registry.Suspicion{}
+		return state.CrashRecord{}
 	}
-	return registry.Suspicion{Crashes: e.Crashes, Until: e.quarantinedUntil(now)}
+	return state.CrashRecord{Crashes: e.Crashes, Until: e.quarantinedUntil(now)}
 }
 
 // quarantinedUntil returns when an app may be started again, or the zero time if it may be. Another

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestLedger(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLedger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := entry{Crashes: tc.crashes, Crashed: crashed, Tried: before}
-			want := registry.Suspicion{Crashes: tc.crashes}
+			want := state.CrashRecord{Crashes: tc.crashes}
 			if tc.until != 0 {
 				want.Until = crashed.Add(tc.until)
 			}
@@ -83,7 +83,7 @@ func TestLedger(t *testing.T) {
 			}
 		})
 	}
-	if got := (entry{Starting: &before}).suspicion(before); got != (registry.Suspicion{}) {
+	if got := (entry{Starting: &before}).suspicion(before); got != (state.CrashRecord{}) {
 		t.Errorf("what merely starts is suspected: %+v", got)
 	}
 	if one, two := Digest("a", "b"), Digest("ab", ""); one == two || len(one) != 16 {

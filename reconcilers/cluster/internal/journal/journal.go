@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Journal keeps on record which apps are being started. What it finds there when a hub starts was
@@ -160,11 +161,11 @@ func (j *Journal) End(name registry.ClusterName) {
 // Suspicion returns what is on record against an app that would be started now. It waits until the
 // record has been read, and what it says of the last process been written back, or until that has
 // failed; an error means that ctx ended first.
-func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (registry.Suspicion, error) {
+func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.CrashRecord, error) {
 	select {
 	case <-j.ready:
 	case <-ctx.Done():
-		return registry.Suspicion{}, fmt.Errorf("wait for ConfigMap %s: %w", j.store.key, context.Cause(ctx))
+		return state.CrashRecord{}, fmt.Errorf("wait for ConfigMap %s: %w", j.store.key, context.Cause(ctx))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -173,7 +174,7 @@ func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (regist
 	if e.Crashes > 0 && e.Tried.UID != "" && e.Tried.UID != a.UID { // It shares no more than its name.
 		j.records.acquit(name)
 		j.changed(later)
-		return registry.Suspicion{}, nil
+		return state.CrashRecord{}, nil
 	}
 	return e.suspicion(a), nil
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // line is the way to the hub's API server, which can be cut. It counts what is written.
@@ -126,7 +127,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (p *process) suspect(t *testing.T, name string) registry.Suspicion {
+func (p *process) suspect(t *testing.T, name string) state.CrashRecord {
 	t.Helper()
 	s, err := p.Suspicion(t.Context(), name, Attempt{UID: "u", Spec: "1"})
 	must(t, err)
@@ -169,7 +170,7 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 	}
 	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
 		other, err := p.Suspicion(t.Context(), "culprit", Attempt{UID: "another", Spec: "1"})
-		if err != nil || other != (registry.Suspicion{}) {
+		if err != nil || other != (state.CrashRecord{}) {
 			t.Errorf("%+v, %v", other, err)
 		}
 	})
