@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -53,8 +52,23 @@ func TestScripts(t *testing.T) {
 			"objects":    printObjectsOf,
 		},
 	}
-	testscript.Run(t, params)
+	testscript.RunT(inOrder{t}, params)
 }
+
+// inOrder runs scripts one after the other: they share a playground. Scripts that wait for each other as parallel tests
+// would keep other tests from running.
+type inOrder struct{ *testing.T }
+
+// Parallel does nothing.
+func (inOrder) Parallel() {}
+
+// Run runs a script as a subtest.
+func (t inOrder) Run(name string, script func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { script(inOrder{t}) })
+}
+
+// Verbose reports whether scripts are logged also where they pass.
+func (inOrder) Verbose() bool { return testing.Verbose() }
 
 // playground is a hub and remotes for scripts. One script at a time may use it.
 type playground struct {
@@ -63,7 +77,6 @@ type playground struct {
 	hub        client.Client
 	remotes    []client.Client
 	life       context.Context //nolint:containedctx // the test's, which scripts cannot hand over
-	turn       sync.Mutex
 }
 
 func newPlayground(t *testing.T) *playground {
@@ -129,17 +142,14 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// setup prepares the environment of a script, and waits for its turn.
+// setup prepares the environment of a script.
 func (p *playground) setup(env *testscript.Env) error {
-	p.turn.Lock()
-	env.Defer(func() {
-		defer p.turn.Unlock()
-		p.clean(p.life)
-	})
+	env.Defer(func() { p.clean(p.life) })
 	env.Setenv("PATH", p.programs+string(os.PathListSeparator)+env.Getenv("PATH"))
 	env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
 	env.Setenv("KUBECACHEDIR", filepath.Join(env.WorkDir, "cache"))
 	env.Setenv(asHub, asStock)
+	env.Setenv("GORACE", os.Getenv("GORACE"))
 	return os.WriteFile(filepath.Join(env.WorkDir, "kubeconfig"), p.kubeconfig, 0o600)
 }
 
@@ -200,29 +210,74 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("output"), out, 0o600))
 }
 
-// interrupt is the command "interrupt DURATION PROGRAM ARGS...": it sends SIGINT to the program after that
-// time, unless it has ended. The program says that it was interrupted, or has finished.
+// interrupt is the command "interrupt lines|connections N PROGRAM ARGS...": it sends SIGINT to the program when it has
+// printed N lines, or has made N connections, unless it has ended. The program says that it was interrupted, or has finished.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: interrupt DURATION PROGRAM ARGS...")
+	if neg || len(args) < 3 || args[0] != "lines" && args[0] != "connections" {
+		ts.Fatalf("usage: interrupt lines|connections N PROGRAM ARGS...")
 	}
-	after, err := time.ParseDuration(args[0])
+	n, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	cmd := command(ts, args[1:])
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd := command(ts, args[2:])
+	out := &interrupting{cmd: cmd}
+	if args[0] == "lines" {
+		out.after = n
+	}
+	cmd.Stdout, cmd.Stderr = out, out
 	ts.Check(cmd.Start())
-	timer := time.AfterFunc(after, func() { _ = cmd.Process.Signal(os.Interrupt) })
-	defer timer.Stop()
+	ended := make(chan struct{})
+	if args[0] == "connections" {
+		go out.interruptConnected(n, ended)
+	}
 	_ = cmd.Wait()
-	ts.Logf("after %s: exit status %d\n%s", after, cmd.ProcessState.ExitCode(), out.String())
+	close(ended)
+	ts.Logf("after %s %s: exit status %d\n%s", args[1], args[0], cmd.ProcessState.ExitCode(), out.String())
 	switch code := cmd.ProcessState.ExitCode(); {
 	case code == 0:
 	case code == 130 && strings.Contains(out.String(), "interrupted; the same command goes on from here"):
-	case code == -1 && out.Len() == 0: // before the program was far enough to take signals
 	default:
 		ts.Fatalf("the program ended with %d", code)
 	}
+}
+
+// interrupting is the output of a program that is interrupted after some lines.
+type interrupting struct {
+	output
+	after int // 0 for never
+	cmd   *exec.Cmd
+	once  sync.Once
+}
+
+// interruptConnected sends SIGINT when the program has made so many connections, unless it has ended. Where the system
+// does not show the files of a process, it does nothing.
+func (i *interrupting) interruptConnected(connections int, ended <-chan struct{}) {
+	for {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", i.cmd.Process.Pid))
+		sockets := 0
+		for _, file := range files {
+			if to, err := os.Readlink(file); err == nil && strings.HasPrefix(to, "socket:") {
+				sockets++
+			}
+		}
+		if sockets >= connections {
+			_ = i.cmd.Process.Signal(os.Interrupt)
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// Write appends, and sends SIGINT after enough lines.
+func (i *interrupting) Write(data []byte) (int, error) {
+	n, err := i.output.Write(data)
+	if i.after > 0 && strings.Count(i.String(), "\n") >= i.after {
+		i.once.Do(func() { _ = i.cmd.Process.Signal(os.Interrupt) })
+	}
+	return n, err
 }
 
 // watchesUntil is the command "watches PATTERN PROGRAM ARGS...": it sends SIGINT to the program once what it
@@ -267,7 +322,7 @@ func printObjectsOf(ts *testscript.TestScript, neg bool, args []string) {
 func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(strings.SplitN(ts.Getenv("PATH"), string(os.PathListSeparator), 2)[0], args[0]), args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "KUBECONFIG", "KUBECACHEDIR", asHub} {
+	for _, name := range []string{"PATH", "HOME", "KUBECONFIG", "KUBECACHEDIR", "GORACE", asHub} {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%s", name, ts.Getenv(name)))
 	}
 	return cmd

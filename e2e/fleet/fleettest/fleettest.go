@@ -48,6 +48,10 @@ func NoLeaks(options ...goleak.Option) Check {
 // A failing test of pgregory.net/rapid prints how to reproduce the failure, and writes no file into the tree;
 // -rapid.nofailfile=false makes it write one.
 func Main(m *testing.M, checks ...Check) int {
+	if err := exitAtOnce(); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "fleettest:", err)
+		return 1
+	}
 	if flag.Lookup(noFailFile) != nil {
 		if err := flag.Set(noFailFile, "true"); err != nil { // The flag on the command line is parsed later and wins.
 			_, _ = fmt.Fprintln(os.Stderr, "fleettest:", err)
@@ -66,6 +70,16 @@ func Main(m *testing.M, checks ...Check) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// exitAtOnce lets the processes that tests start end without a delay: a program with the race detector sleeps for a second
+// before it exits, in case another thread is about to report a race, and tests start hundreds of them.
+func exitAtOnce() error {
+	const options = "GORACE"
+	if os.Getenv(options) != "" {
+		return nil
+	}
+	return os.Setenv(options, "atexit_sleep_ms=20")
 }
 
 // noFailFile is a flag of rapid, in the binaries that have it.
