@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// lockPeriod is how often a build asks whether the one before it is done.
+// lockPeriod is how often a build checks whether the previous build has ended.
 const lockPeriod = 200 * time.Millisecond
 
 // scratch is how the names of the folders begin in which programs are built.
@@ -26,7 +26,7 @@ type builder struct {
 	compile func(ctx context.Context, t tool, file string) error
 }
 
-// build makes what is missing. Whatever happens, a program is there as a whole or not at all.
+// build builds the missing programs. A program is always complete or absent.
 func (b builder) build(ctx context.Context, tools []tool) (err error) {
 	if len(b.missing(tools)) == 0 {
 		say(b.log, "the programs in %s are complete", b.dir)
@@ -76,7 +76,7 @@ func (b builder) install(ctx context.Context, t tool) (err error) {
 	file := filepath.Join(temp, t.name)
 	if err := b.compile(ctx, t, file); err != nil {
 		if ctx.Err() != nil {
-			return fmt.Errorf("build %s: interrupted; what is finished stays, run it again to go on", t.name)
+			return fmt.Errorf("build %s: interrupted; finished programs stay, run the command again to resume", t.name)
 		}
 		return fmt.Errorf("build %s: %w: see above; the first build needs a Go module proxy (go env GOPROXY) "+
 			"and some 4 GB of disk and of memory", t.name, err)
@@ -101,7 +101,7 @@ func (b builder) lock(ctx context.Context) (*os.File, error) {
 			return nil, errors.Join(err, file.Close())
 		}
 		if !told {
-			say(b.log, "another build is at work in %s: waiting for it", b.dir)
+			say(b.log, "another build is running in %s: waiting for it", b.dir)
 		}
 		select {
 		case <-ctx.Done():
@@ -111,13 +111,13 @@ func (b builder) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// sweep removes what builds left behind that were killed. It is called with the lock held.
+// sweep removes files of builds that were killed. It is called with the lock held.
 func (b builder) sweep() {
 	stale, err := filepath.Glob(filepath.Join(b.dir, scratch+"*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range stale {
-		_ = os.RemoveAll(dir) // It is in nobody's way.
+		_ = os.RemoveAll(dir) // The folder is harmless.
 	}
 }

@@ -7,20 +7,18 @@
 //
 //	cd e2e/controlplane && go run .     (or, in the root: make controlplane)
 //
-// It puts them into clusterfx/controlplane/VERSION in the user's cache folder, where e2e/fleet looks
-// for them, and builds only what is not there: once per version, a few minutes. Nothing is needed but
-// Go. If KUBEBUILDER_ASSETS is set, the programs in that folder are used instead, and this command
-// merely checks that they are there.
+// It puts them into clusterfx/controlplane/VERSION in the user's cache folder, where e2e/fleet looks for them, and
+// builds only missing programs: once per version, in a few minutes. It needs only Go. If KUBEBUILDER_ASSETS is set, the
+// programs in that folder are used instead, and this command only checks that they exist.
 //
 // # How it works
 //
-// The versions are those of this module's go.mod, which is the whole configuration: k8s.io/kubernetes
-// with its staging modules replaced by the release that belongs to it, and etcd. To move to another
-// release change them there and the constant KubernetesVersion of e2e/fleet. The linker stamps the
-// version into the programs, as a release build does, so that /version tells the truth.
+// This module's go.mod has the versions and is the whole configuration: k8s.io/kubernetes, with its staging modules
+// replaced by the matching release, and etcd. For another release change go.mod and the constant KubernetesVersion of
+// e2e/fleet. The linker stamps the version into the programs, as a release build does, so that /version is correct.
 //
-// Each program is built in a folder of its own and then moved to its place, so that whoever finds it
-// finds all of it. Of two builds at once the second waits for the first.
+// Each program is built in a separate folder and then moved to its place, so that an existing program is always
+// complete. Of two concurrent builds the second waits for the first.
 //
 // # Considerations
 //

@@ -22,12 +22,11 @@ const kubernetesModule = "k8s.io/kubernetes"
 // tool is a program to build.
 type tool struct {
 	name, pkg string
-	// usual says how long it takes on two cores when nothing is cached and the tools before it in
-	// the list are built.
+	// usual is the build time on two cores with an empty cache, after the previous tools in the list are built.
 	usual string
 }
 
-// tools returns what is built, in this order: the first one compiles most of what the others share.
+// tools returns the programs in the order of their builds: the first program compiles most of the shared packages.
 func tools() []tool {
 	return []tool{
 		{"kube-apiserver", kubernetesModule + "/cmd/kube-apiserver", "3 minutes"},
@@ -47,7 +46,7 @@ func main() {
 	}
 }
 
-// run checks the programs that the user brings, or builds those that are missing.
+// run checks the programs of the user, or builds the missing programs.
 func run(ctx context.Context, log io.Writer) error {
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
 		return checkAssets(assets, log)
@@ -80,7 +79,7 @@ func checkAssets(dir string, log io.Writer) error {
 	return nil
 }
 
-// kubernetesVersion asks go.mod.
+// kubernetesVersion reads the version from go.mod.
 func kubernetesVersion(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", kubernetesModule)
 	out, err := cmd.Output()
@@ -100,15 +99,14 @@ func compiler(version string, log io.Writer) func(context.Context, tool, string)
 		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags="+linkerFlags(version), "-o", file, t.pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		cmd.Stdout, cmd.Stderr = log, log
-		// The go command removes its temporary files when it is asked to end.
+		// The go command removes its temporary files when it is interrupted.
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = 10 * time.Second
 		return cmd.Run()
 	}
 }
 
-// linkerFlags stamp the version, as the release builds of Kubernetes do, and leave out what only
-// debuggers read.
+// linkerFlags stamp the version, as the release builds of Kubernetes do, and leave out data that only debuggers read.
 func linkerFlags(version string) string {
 	const stamp = " -X k8s.io/component-base/version."
 	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
