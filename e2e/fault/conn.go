@@ -32,8 +32,7 @@ func newConn(p *Proxy, client *net.TCPConn) *conn {
 	return &conn{proxy: p, client: client, done: make(chan struct{})}
 }
 
-// end closes both connections, with a reset or after what was sent has arrived. It does not wait for
-// the goroutines.
+// end closes both connections, with a reset or after all sent data has arrived. It does not wait for the goroutines.
 func (c *conn) end(reset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +106,7 @@ func (c *conn) adopt(server *net.TCPConn) bool {
 	return true
 }
 
-// waitFor returns true when a setting is as asked for, false when the connection ends.
+// waitFor returns true when the setting meets the condition, false when the connection ends.
 func (c *conn) waitFor(ask func(*setting) bool) bool {
 	for {
 		s := c.proxy.setting()
@@ -128,14 +127,14 @@ const (
 	queueSize = 256
 )
 
-// piece is what was read at once.
+// piece is the data of one read.
 type piece struct {
 	data []byte
 	read time.Time
 	luck float64 // see rule.due
 }
 
-// pump forwards one direction until its source ends, and tells the destination so.
+// pump forwards one direction until its source ends, and then closes the destination for writing.
 func (c *conn) pump(way direction, from, to *net.TCPConn) {
 	queue := make(chan piece, queueSize)
 	var reading sync.WaitGroup

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// doorMode says what somebody meets who wants to connect.
+// doorMode is the behaviour of the listener for new connections.
 type doorMode int
 
 const (
 	doorOpen doorMode = iota // connections come about
 	doorShut                 // they are refused
-	doorDeaf                 // nobody answers
+	doorDeaf                 // connections get no response
 )
 
 // door is the listener of a proxy. One goroutine at a time uses it.
@@ -32,8 +32,8 @@ type door struct {
 	accepting chan struct{}    // closed when the goroutine has ended
 }
 
-// Ports come from a range below those that systems give to outgoing connections, and beside the one
-// that e2e/fleet uses, so that the port of a door that is shut is not taken by chance.
+// Ports come from a range below the ports of outgoing connections, and beside the range of e2e/fleet, so that the port
+// of a shut door is not taken by chance.
 const (
 	firstPort    = 10000
 	lastPort     = 19999
@@ -43,7 +43,7 @@ const (
 // listenTimeout is how long a door tries to get its port back.
 const listenTimeout = 5 * time.Second
 
-// newDoor opens a door at a port of its own.
+// newDoor opens a door at a new port.
 func newDoor(accept func(*net.TCPConn)) (*door, error) {
 	var failures []error
 	for range portAttempts {
@@ -94,7 +94,7 @@ func (d *door) listen() error {
 	return nil
 }
 
-// relisten gets the port back, for which it waits a while if somebody has it.
+// relisten gets the port back, and waits a while if another process has it.
 func (d *door) relisten() error {
 	deadline := time.Now().Add(listenTimeout)
 	for {
@@ -162,8 +162,8 @@ const fillTimeout = 200 * time.Millisecond
 // fullBacklog is how many connections may wait to be accepted.
 const fullBacklog = 128
 
-// deafen has the kernel drop whatever begins a connection: it does so when the queue of a listener
-// is full, and a queue of no length has room for one.
+// deafen makes the kernel drop new connections: it does so when the queue of a listener is full, and a queue of length
+// zero has room for one connection.
 func (d *door) deafen() error {
 	if err := d.backlog(0); err != nil {
 		return err

@@ -26,7 +26,7 @@ const (
 	directions                  // how many there are
 )
 
-// rule says what becomes of the bytes of one direction. The zero value lets them pass.
+// rule describes the treatment of the bytes of one direction. The zero value lets them pass.
 type rule struct {
 	unread  bool // the reader stands still
 	stopped bool // the writer stands still
@@ -35,7 +35,7 @@ type rule struct {
 	delay, jitter time.Duration
 	rate          int   // bytes per second, 0 for any
 	cut           int64 // bytes until the end, 0 for never
-	corrupt       int64 // every which byte is changed, 0 for none
+	corrupt       int64 // changes every n-th byte, 0 for none
 }
 
 // String names the fault.
@@ -49,7 +49,7 @@ func (f Fault) String() string {
 // Pass lets everything flow.
 func Pass() Fault { return Fault{} }
 
-// Refuse closes the listener, so that connections are refused, and resets those that exist.
+// Refuse closes the listener, so that connections are refused, and resets existing connections.
 func Refuse() Fault { return Fault{name: "refuse", door: doorShut, reset: true} }
 
 // Reset resets the connections that exist, and each new one as soon as it has come about.
@@ -68,19 +68,18 @@ func NeverRead() Fault {
 	return Fault{name: "never read", rules: [directions]rule{silent, silent}}
 }
 
-// LoseRequests throws away what clients send. The server's connections exist and stay silent.
+// LoseRequests discards the data of clients. The server's connections exist and stay silent.
 func LoseRequests() Fault {
 	return Fault{name: "lose requests", rules: [directions]rule{up: {lost: true}}}
 }
 
-// LoseAnswers throws away what the server sends: requests arrive and are carried out, and nobody
-// learns of it.
+// LoseAnswers discards the data of the server: requests arrive and are executed, and clients get no response.
 func LoseAnswers() Fault {
 	return Fault{name: "lose answers", rules: [directions]rule{down: {lost: true}}}
 }
 
-// Hold keeps what the server sends until the fault ends, as a buffering proxy does with a watch
-// that has no events. What does not fit into the queue keeps the server waiting.
+// Hold delays the data of the server until the fault ends, as a buffering proxy does with a watch that has no events.
+// When the queue is full, the server has to wait.
 func Hold() Fault {
 	return Fault{name: "hold", rules: [directions]rule{down: {stopped: true}}}
 }

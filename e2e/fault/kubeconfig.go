@@ -10,9 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Kubeconfig returns a copy of a kubeconfig whose clusters are all reached through the proxy. The
-// servers' certificates are verified as before: where they are for another host than the proxy's
-// address, the copy says which.
+// Kubeconfig returns a copy of a kubeconfig whose clusters are all reached through the proxy. The servers' certificates
+// are verified as before: if they are for another host than the proxy's address, the copy names that host.
 func (p *Proxy) Kubeconfig(kubeconfig []byte) ([]byte, error) {
 	c, err := clientcmd.Load(kubeconfig)
 	if err != nil {

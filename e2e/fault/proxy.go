@@ -21,7 +21,7 @@ type Proxy struct {
 	addr  string
 	stats counters
 
-	// switching makes one of Set, Swap and Close happen at a time. It protects door.
+	// switching serializes Set, Swap and Close. It protects door.
 	switching sync.Mutex
 	door      *door
 
@@ -56,8 +56,8 @@ func newSetting(f Fault) *setting {
 // ErrClosed is returned by the methods of a Proxy that was closed.
 var ErrClosed = errors.New("the fault proxy is closed")
 
-// New listens on a port of 127.0.0.1 and forwards to upstream, which is a host with a port or the
-// URL of an API server. It contacts nobody before somebody connects.
+// New listens on a port of 127.0.0.1 and forwards to upstream, which is a host with a port or the URL of an API server.
+// It makes no connection before a client connects.
 func New(upstream string) (*Proxy, error) {
 	address, err := addressOf(upstream)
 	if err != nil {
@@ -71,7 +71,7 @@ func New(upstream string) (*Proxy, error) {
 	return p, nil
 }
 
-// addressOf returns the host and port of a URL, or of what is one already.
+// addressOf returns the host and port of a URL, or an address with host and port unchanged.
 func addressOf(upstream string) (string, error) {
 	if !strings.Contains(upstream, "://") {
 		_, _, err := net.SplitHostPort(upstream)
@@ -87,13 +87,12 @@ func addressOf(upstream string) (string, error) {
 	return net.JoinHostPort(u.Hostname(), "443"), nil
 }
 
-// Addr returns where the proxy listens, as host:port. It stays the same, whatever is set.
+// Addr returns where the proxy listens, as host:port. It never changes.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Set makes the fault the one in effect, instead of the one before. When it returns new connections
-// meet the new fault, and so does the next piece of data of each connection that exists. It fails
-// when the port was taken while connections were refused; they are refused on then, and Set can be
-// tried again.
+// Set replaces the fault in effect. When it returns, the new fault applies to new connections, and to the next piece of
+// data of each existing connection. It fails when the port was taken while connections were refused; connections stay
+// refused then, and Set can be retried.
 func (p *Proxy) Set(f Fault) error {
 	p.switching.Lock()
 	defer p.switching.Unlock()
@@ -138,8 +137,8 @@ func (p *Proxy) setting() *setting {
 	return p.set
 }
 
-// Swap makes the proxy lead to another server; see New for upstream. Connections that exist are
-// reset, so that clients come back and meet the other one.
+// Swap connects the proxy to another server; see New for upstream. Existing connections are reset, so that clients
+// reconnect to the new server.
 func (p *Proxy) Swap(upstream string) error {
 	address, err := addressOf(upstream)
 	if err != nil {
@@ -160,8 +159,7 @@ func (p *Proxy) Swap(upstream string) error {
 	return nil
 }
 
-// Close ends every connection and returns when nothing of the proxy runs any more. Calling it again
-// does nothing.
+// Close ends every connection and returns when all goroutines of the proxy have ended. Calling it again does nothing.
 func (p *Proxy) Close() {
 	p.switching.Lock()
 	defer p.switching.Unlock()
@@ -211,7 +209,7 @@ func (p *Proxy) forget(c *conn) {
 	delete(p.conns, c)
 }
 
-// Stats says what a proxy has done so far.
+// Stats has the counters of a proxy.
 type Stats struct {
 	// Accepted is how many connections have come about. Open is how many of them have not ended.
 	Accepted, Open int64

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// writer delivers what was read of one direction of a connection.
+// writer delivers the data of one direction of a connection.
 type writer struct {
 	*conn
 	way direction
@@ -18,8 +18,8 @@ type writer struct {
 	passed int64
 }
 
-// deliver brings a piece to its destination as the fault in effect says. It looks at the fault again
-// whenever that changes. It returns false when there is no point in going on.
+// deliver sends a piece to its destination according to the fault in effect. It reads the fault again whenever the
+// fault changes. It returns false when the connection has ended.
 func (w *writer) deliver(p piece) bool {
 	for len(p.data) > 0 {
 		s := w.proxy.setting()
