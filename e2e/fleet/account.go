@@ -15,7 +15,7 @@ import (
 // tokens are bound to.
 const tokenNamespace = metav1.NamespaceSystem
 
-// serviceAccount returns the service account of a name, a new one if there is none.
+// serviceAccount returns the service account of a name, and creates it if it does not exist.
 func (c *Cluster) serviceAccount(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
 	kube, err := c.clients()
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Cluster) deleteServiceAccount(ctx context.Context, name string) error {
 	return nil
 }
 
-// bindToken makes a Secret for one token to be bound to: the token is good while the Secret exists.
+// bindToken makes a Secret for one token to be bound to: the token is valid while the Secret exists.
 func (c *Cluster) bindToken(ctx context.Context, sa *corev1.ServiceAccount) (*corev1.Secret, error) {
 	kube, err := c.clients()
 	if err != nil {

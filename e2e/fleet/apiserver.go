@@ -20,8 +20,8 @@ const (
 	serviceIP    = "10.0.0.1"
 )
 
-// writeServerKeys makes the certificate of a cluster's API server, for loopback and for the
-// addresses that the fleet was asked to serve.
+// writeServerKeys makes the certificate of a cluster's API server, for loopback and for the addresses of
+// Options.Addresses.
 func (a *authority) writeServerKeys(dir string, addresses []netip.Addr) error {
 	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback, net.ParseIP(serviceIP)}
 	for _, addr := range addresses {
@@ -46,8 +46,8 @@ func (a *authority) writeServerKeys(dir string, addresses []netip.Addr) error {
 	return os.WriteFile(filepath.Join(dir, serverKeyFile), key, 0o600)
 }
 
-// apiServer is a cluster's kube-apiserver: complete, with authentication, RBAC, admission,
-// priority and fairness and watch caches. Left out is only what needs other machines.
+// apiServer is a cluster's kube-apiserver: complete, with authentication, RBAC, admission, priority and fairness and
+// watch caches. Only features that need other machines are left out.
 func (p *processes) apiServer(r record, dir string) program {
 	flags := []string{
 		"--etcd-servers=unix://../" + etcdDir + "/" + etcdSocket,
@@ -64,11 +64,11 @@ func (p *processes) apiServer(r record, dir string) program {
 		"--service-cluster-ip-range=" + serviceRange,
 		"--allow-privileged=true",
 		"--profiling=false",
-		// A loopback address cannot be an endpoint of the Service kubernetes, and nobody asks it.
+		// A loopback address cannot be an endpoint of the Service kubernetes, and no client uses it.
 		"--endpoint-reconciler-type=none",
 	}
 	if !p.options.ControllerManager {
-		// Nobody creates the default service accounts that this plugin wants each Pod to have.
+		// This plugin requires a default service account for each Pod, and no controller creates it.
 		flags = append(flags, "--disable-admission-plugins=ServiceAccount")
 	}
 	if p.options.Audit {
@@ -77,7 +77,7 @@ func (p *processes) apiServer(r record, dir string) program {
 	return p.program(apiServerBinary, dir, slices.Concat(flags, r.Flags))
 }
 
-// controllerManager is a cluster's kube-controller-manager, or nothing if the fleet has none.
+// controllerManager is a cluster's kube-controller-manager, or nil if the fleet has none.
 func (p *processes) controllerManager(dir string) program {
 	if !p.options.ControllerManager {
 		return program{}
@@ -91,7 +91,7 @@ func (p *processes) controllerManager(dir string) program {
 		"--service-account-private-key-file=" + tokenKeyFile,
 		"--cluster-signing-cert-file=" + caCertFile,
 		"--cluster-signing-key-file=" + caKeyFile,
-		// Nodes here are objects without a kubelet: they would all be found dead after a while.
+		// Nodes here are objects without a kubelet: the controller would mark them all as not ready after a while.
 		"--controllers=*,-node-lifecycle-controller",
 	})
 }

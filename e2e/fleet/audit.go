@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// Names of an audit log and of the file that says what goes into it, in a cluster's folder.
+// Names of an audit log and of its policy file, in a cluster's folder.
 const (
 	auditLog        = "audit.log"
 	auditPolicyFile = "audit-policy.yaml"
 )
 
-// auditPolicy logs every request of every client with what is asked and who asks, and the bodies of
-// writes except those of which one could be a credential. What the API server asks itself is left
-// out, and so is the moment in which a request came in: it is in the later entry of that request.
+// auditPolicy logs every request of every client with its user and object, and the bodies of writes except bodies that
+// could contain a credential. It leaves out the API server's requests to itself, and the stage in which a request is
+// received: the later entry of the request has that time.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -42,8 +42,8 @@ rules:
 - level: Metadata
 `
 
-// auditFlags make a kube-apiserver write an audit log into its folder, as one file. An entry is in
-// the file before the answer leaves.
+// auditFlags make a kube-apiserver write an audit log into its folder, as one file. An entry is in the file before the
+// response is sent.
 func auditFlags() []string {
 	return []string{
 		"--audit-policy-file=" + auditPolicyFile,
@@ -53,30 +53,29 @@ func auditFlags() []string {
 	}
 }
 
-// AuditEvent is a request as the audit log has it. These are the fields that tests ask for; the API
-// audit.k8s.io has more.
+// AuditEvent is a request of the audit log. It has the fields that tests use; the API audit.k8s.io has more.
 type AuditEvent struct {
-	// ID is the request's own.
+	// ID is the id of the request.
 	ID string `json:"auditID"`
-	// Stage is ResponseComplete, ResponseStarted for a watch that goes on, or Panic.
+	// Stage is ResponseComplete, ResponseStarted for an open watch, or Panic.
 	Stage string `json:"stage"`
-	// Verb is one of get, list, watch, create, update, patch, delete and deletecollection; for a
-	// path that is no resource, the HTTP method in lower case.
+	// Verb is one of get, list, watch, create, update, patch, delete and deletecollection; for a non-resource path, the
+	// HTTP method in lower case.
 	Verb string `json:"verb"`
 	// RequestURI has the path and the query.
 	RequestURI string `json:"requestURI"`
-	// User is who asked.
+	// User is the user of the request.
 	User struct {
-		// Username is that of the credential.
+		// Username is the user name of the credential.
 		Username string `json:"username"`
 	} `json:"user"`
-	// UserAgent is what the client calls itself.
+	// UserAgent is the user agent of the client.
 	UserAgent string `json:"userAgent"`
-	// Object is what the request is about; empty for a path that is no resource.
+	// Object is the object of the request; empty for a non-resource path.
 	Object AuditObject `json:"objectRef"`
 	// Body is the object or the patch of a create, update or patch; empty for Secrets and tokens.
 	Body json.RawMessage `json:"requestObject"`
-	// Response has the status code of the answer.
+	// Response has the status code of the response.
 	Response struct {
 		// Code is 200, 201 and so on.
 		Code int `json:"code"`
@@ -89,7 +88,7 @@ type AuditEvent struct {
 
 // AuditObject names the object, or the collection, that a request is about.
 type AuditObject struct {
-	// Group, Resource and Subresource say what kind it is: apps, deployments, status.
+	// Group, Resource and Subresource are those of the path, such as apps, deployments, status.
 	Group       string `json:"apiGroup"`
 	Resource    string `json:"resource"`
 	Subresource string `json:"subresource"`
@@ -107,8 +106,8 @@ func (e AuditEvent) Writes() bool {
 	return false
 }
 
-// Lists reports whether the request asks for all objects of a kind: as a list, or as a watch that
-// begins with them. Each is what an informer does when it starts, and again when it has lost track.
+// Lists reports whether the request reads all objects of a kind: as a list, or as a watch that begins with them. An
+// informer sends such a request when it starts, and when it has to relist.
 func (e AuditEvent) Lists() bool {
 	if e.Verb == "list" {
 		return true
@@ -128,16 +127,15 @@ func ByAgent(prefix string) func(AuditEvent) bool {
 	return func(e AuditEvent) bool { return strings.HasPrefix(e.UserAgent, prefix) }
 }
 
-// Since returns a filter for AuditEvents: the requests that came in at that time or later.
+// Since returns a filter for AuditEvents: the requests that were received at that time or later.
 func Since(begin time.Time) func(AuditEvent) bool {
 	return func(e AuditEvent) bool { return !e.Received.Before(begin) }
 }
 
-// AuditEvents returns the requests of all clients that pass every filter, one event for each, in
-// the order in which they came in. The cluster's fleet must have Options.Audit. A request is there
-// as soon as its answer is, a watch as soon as it has begun; those that were cut off when the API
-// server was killed are not. Tests that count should filter by agent or user: the fleet itself asks
-// a cluster that starts whether it is ready.
+// AuditEvents returns the requests of all clients that pass every filter, one event for each, in the order of their
+// arrival. The cluster's fleet must have Options.Audit. A request is listed as soon as its response is sent, a watch as
+// soon as it has begun; requests that were cut off when the API server was killed are missing. Tests that count should
+// filter by agent or user, because the fleet itself checks whether a starting cluster is ready.
 func (c *Cluster) AuditEvents(filters ...func(AuditEvent) bool) ([]AuditEvent, error) {
 	file, err := os.Open(filepath.Join(c.dir, auditLog))
 	if errors.Is(err, os.ErrNotExist) {
@@ -151,8 +149,8 @@ func (c *Cluster) AuditEvents(filters ...func(AuditEvent) bool) ([]AuditEvent, e
 	return events, c.wrap("read the audit log of", err)
 }
 
-// readAudit reads entries, a line each, and keeps the last one of each request. A line without its
-// end is one that is being written.
+// readAudit reads entries, one per line, and keeps the last entry of each request. A line without an end is still being
+// written.
 func readAudit(r io.Reader, filters []func(AuditEvent) bool) ([]AuditEvent, error) {
 	var events []AuditEvent
 	seen := map[string]int{}

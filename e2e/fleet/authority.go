@@ -33,7 +33,7 @@ const caLifetime = 5 * 365 * 24 * time.Hour
 // clockSkew is how far back certificates and tokens start to be valid.
 const clockSkew = time.Minute
 
-// authority holds the keys that a cluster trusts: whoever has them can be anybody there.
+// authority holds the keys that a cluster trusts: a holder can act as any user there.
 type authority struct {
 	caPEM    []byte
 	ca       *x509.Certificate
@@ -96,7 +96,7 @@ func loadAuthority(dir string) (*authority, error) {
 	return &authority{caPEM: caPEM, ca: ca, caKey: caKey, tokenKey: tokenKey}, nil
 }
 
-// issue makes a key and has the authority sign a certificate for it, both as PEM.
+// issue makes a key and a certificate signed by the authority, both as PEM.
 func (a *authority) issue(template *x509.Certificate) (cert, key []byte, err error) {
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -161,7 +161,7 @@ func encodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
 
-// readKey reads a key of ours, or an RSA key as kind makes them.
+// readKey reads a key of the fleet, or an RSA key of kind.
 func readKey(file string) (crypto.Signer, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

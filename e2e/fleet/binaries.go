@@ -19,8 +19,8 @@ const (
 	controllerManagerBinary = "kube-controller-manager"
 )
 
-// Binary returns the path of a program that "make controlplane" builds: etcd, kube-apiserver,
-// kube-controller-manager or kubectl. If it is not there, the error says how to get it.
+// Binary returns the path of a program that "make controlplane" builds: etcd, kube-apiserver, kube-controller-manager
+// or kubectl. If it does not exist, the error explains how to get it.
 func Binary(name string) (string, error) {
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
 		path, err := filepath.Abs(filepath.Join(assets, name))

@@ -11,7 +11,7 @@ import (
 // chorePeriod is how long a chore that failed waits until it is tried again.
 const chorePeriod = time.Second
 
-// chores are what a cluster has to do later; the zero value is ready for use.
+// chores are delayed tasks of a cluster; the zero value is ready for use.
 type chores struct {
 	running sync.WaitGroup
 	// mu protects cancel, and is held only to append to it or to take it.
@@ -33,13 +33,13 @@ func (c *chores) add(ctx context.Context, delay time.Duration, do func(context.C
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-			// Without success there is nobody to tell: the cluster is closed.
+			// A failure needs no report: the cluster is closed.
 			_ = poll(ctx, chorePeriod, func() bool { return do(ctx) == nil })
 		}
 	})
 }
 
-// stop ends what has not been done and waits for it.
+// stop cancels the remaining tasks and waits for them.
 func (c *chores) stop() {
 	c.mu.Lock()
 	for _, cancel := range c.cancel {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Cluster is one running cluster of a Fleet. Its methods may be called from several goroutines
-// at once, but those that change its state (Stop, Kill, Pause, Resume, Restart) only one at a time.
+// A Cluster is one running cluster of a Fleet. Its methods may be called from several goroutines at once, but the
+// methods that change its state (Stop, Kill, Pause, Resume, Restart) only one at a time.
 type Cluster struct {
 	name      string
 	dir       string
@@ -21,7 +21,7 @@ type Cluster struct {
 	admin     access
 	machine   machine
 	chores    chores
-	// record is what a later process needs to find the cluster again.
+	// record has the data that a later process needs to find the cluster again.
 	record record
 }
 
@@ -49,21 +49,21 @@ func newCluster(dir string, r record, authority *authority) (*Cluster, error) {
 	return &Cluster{name: r.Name, dir: dir, authority: authority, admin: admin, record: r}, err
 }
 
-// machine is what a provider has of a cluster: the part that can be stopped and started.
+// machine is a provider's part of a cluster, which can be stopped and started.
 type machine interface {
-	// start starts what is not running and returns when the API server is ready.
+	// start starts the stopped parts and returns when the API server is ready.
 	start(ctx context.Context) error
-	// stop asks everything to end and waits.
+	// stop terminates all parts and waits.
 	stop(ctx context.Context) error
-	// freeze stops everything in its tracks, or lets it go on.
+	// freeze suspends all parts, or resumes them.
 	freeze(frozen bool) error
 	// kill ends everything without notice and returns when it is gone.
 	kill() error
-	// destroy kills what runs and frees what remains.
+	// destroy kills running parts and frees the rest.
 	destroy(ctx context.Context) error
 }
 
-// nodes is what a machine has whose cluster runs Pods.
+// nodes is implemented by machines whose cluster runs Pods.
 type nodes interface {
 	// inside returns the URL of the API server for Pods of the fleet's other clusters.
 	inside() (string, error)
@@ -92,13 +92,13 @@ func (c *Cluster) Server() string { return c.admin.server }
 // certificates are in it, it names no file.
 func (c *Cluster) Kubeconfig() []byte { return c.admin.kubeconfig() }
 
-// Config returns a client configuration for the same administrator, without a limit of its own on
-// the rate of requests. Each call returns another copy.
+// Config returns a client configuration for the same administrator, without a client-side rate limit. Each call returns
+// another copy.
 func (c *Cluster) Config() *rest.Config { return c.admin.config() }
 
-// InsideServer returns the URL at which Pods of the fleet's other clusters reach the API server, which
-// is not the one that this machine has for a cluster of the Kind provider. Clusters of processes have
-// no Pods: it is an error to ask for it.
+// InsideServer returns the URL at which Pods of the fleet's other clusters reach the API server, which differs from the
+// URL on this machine for a cluster of the Kind provider. Clusters of processes have no Pods: for them it returns an
+// error.
 func (c *Cluster) InsideServer() (string, error) {
 	n, err := c.nodes()
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *Cluster) InsideServer() (string, error) {
 	return server, c.wrap("find the address of", err)
 }
 
-// LoadImage brings an image that Docker has on this machine to the nodes, so that Pods can run it
-// without a registry. It can be had of clusters of the Kind provider only.
+// LoadImage copies an image from Docker on this machine to the nodes, so that Pods can run it without a registry. Only
+// clusters of the Kind provider have it.
 func (c *Cluster) LoadImage(ctx context.Context, image string) error {
 	n, err := c.nodes()
 	if err == nil {
@@ -118,8 +118,8 @@ func (c *Cluster) LoadImage(ctx context.Context, image string) error {
 	return c.wrap("load "+image+" into", err)
 }
 
-// Stop asks the cluster's processes to end, as on a shutdown of their machine, and waits for it.
-// The data stays for Restart. If ctx ends first the processes may still be about to end.
+// Stop terminates the cluster's processes, as on a shutdown of their machine, and waits for them. The data stays for
+// Restart. If ctx ends first, processes may still be ending.
 func (c *Cluster) Stop(ctx context.Context) error {
 	return c.wrap("stop", c.machine.stop(ctx))
 }
@@ -128,14 +128,14 @@ func (c *Cluster) Stop(ctx context.Context) error {
 // are gone. The data stays for Restart.
 func (c *Cluster) Kill() error { return c.wrap("kill", c.machine.kill()) }
 
-// Pause freezes the cluster's processes: connections stay open and nobody answers.
+// Pause freezes the cluster's processes: connections stay open and get no response.
 func (c *Cluster) Pause() error { return c.wrap("pause", c.machine.freeze(true)) }
 
-// Resume lets a paused cluster go on.
+// Resume resumes a paused cluster.
 func (c *Cluster) Resume() error { return c.wrap("resume", c.machine.freeze(false)) }
 
-// Restart starts a cluster that was stopped or killed, or ends and starts one that runs: at the
-// same address, with the same data and keys. It returns when the API server is ready.
+// Restart starts a cluster that was stopped or killed, or restarts a running cluster: at the same address, with the
+// same data and keys. It returns when the API server is ready.
 func (c *Cluster) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -145,7 +145,7 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	return c.wrap("restart", c.machine.start(ctx))
 }
 
-// destroy ends the cluster for good.
+// destroy ends the cluster permanently.
 func (c *Cluster) destroy(ctx context.Context) error {
 	c.chores.stop()
 	return c.wrap("close", c.machine.destroy(ctx))

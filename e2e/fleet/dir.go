@@ -17,14 +17,14 @@ const homeLock = "fleet.lock"
 // home is the folder of a fleet.
 type home struct {
 	path string
-	// temporary says that we made the folder up, and may remove it with all that is in it.
+	// temporary is true if the fleet created the folder, and may remove it with its content.
 	temporary bool
 	// lock is held until the fleet is closed; nil in a fleet that was opened or is detached.
 	lock *os.File
 }
 
-// claimHome makes the folder that o asks for this fleet's. What a fleet left there whose process
-// was killed is removed; where a fleet lives, it fails.
+// claimHome claims the folder of o for this fleet. It removes the files of a fleet whose process was killed; it fails
+// if another fleet uses the folder.
 func claimHome(o *Options) (*home, error) {
 	h := &home{temporary: o.Dir == ""}
 	var err error
@@ -59,7 +59,7 @@ func (h *home) acquire(detached bool) error {
 	return nil
 }
 
-// clear removes what a fleet left that is not there any more.
+// clear removes the files of a fleet that has ended.
 func (h *home) clear() error {
 	old, err := readState(h.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,7 @@ func (h *home) clear() error {
 	return h.remove(names)
 }
 
-// release removes what the fleet wrote, or keeps it and lets another fleet use the folder.
+// release removes the files of the fleet, or keeps them and lets another fleet use the folder.
 func (h *home) release(names []string, keep bool) error {
 	var err error
 	if !keep {

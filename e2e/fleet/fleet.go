@@ -32,32 +32,32 @@ const (
 	Kind Provider = "kind"
 )
 
-// Options says what kind of fleet New starts. The zero value is a good fleet for a test.
+// Options configure the fleet that New starts. The zero value is a good fleet for a test.
 type Options struct {
-	// Provider says how the clusters run. Default: Processes.
+	// Provider runs the clusters. Default: Processes.
 	Provider Provider
-	// Dir is where data, logs and keys live. It is made if it does not exist; what a fleet left
-	// there whose process was killed is removed. Default: a new folder for temporary files.
+	// Dir is the folder of data, logs and keys. It is created if it does not exist; files of a fleet whose process was
+	// killed are removed. Default: a new folder for temporary files.
 	Dir string
-	// Keep leaves all files where they are when the fleet is closed, until another one takes Dir.
-	// Default: Close removes the fleet's files.
+	// Keep leaves all files where they are when the fleet is closed, until another fleet uses Dir. Default: Close
+	// removes the fleet's files.
 	Keep bool
 	// Detached lets the clusters outlive this process; Open finds them again. Default: they die
 	// with this process, however it ends.
 	Detached bool
-	// ControllerManager runs a kube-controller-manager in each cluster (a kind cluster always has
-	// one). Default: none, and therefore no garbage collection and no namespace deletion.
+	// ControllerManager runs a kube-controller-manager in each cluster (a kind cluster always has one). Default: no
+	// controller manager, and therefore no garbage collection and no namespace deletion.
 	ControllerManager bool
 	// Addresses are further addresses that the API servers listen on and have certificates for, for
 	// instance 127.0.1.1; see At. Processes only. Default: 127.0.0.1 alone.
 	Addresses []netip.Addr
-	// APIServerFlags are further flags of each kube-apiserver, in the form --name=value; they win
-	// over ours. File names are relative to the cluster's Dir. Processes only. Default: none.
+	// APIServerFlags are further flags of each kube-apiserver, in the form --name=value; they override the fleet's
+	// flags. File names are relative to the cluster's Dir. Processes only. Default: none.
 	APIServerFlags []string
 	// Audit makes each kube-apiserver log every request, in some 1.5 KB for each;
 	// Cluster.AuditEvents returns them. Processes only. Default: no audit log.
 	Audit bool
-	// Image is the node image of the Kind provider. Default: the one that kind was released with.
+	// Image is the node image of the Kind provider. Default: the image of kind's release.
 	Image string
 	// Log receives a line of text for each step that takes time. Default: discarded.
 	Log io.Writer `json:"-"`
@@ -95,11 +95,11 @@ type provider interface {
 	create(ctx context.Context, r request) (*Cluster, error)
 	// adopt returns a cluster that another process created.
 	adopt(r record) (*Cluster, error)
-	// close stops what the clusters share, when they are gone, and waits.
+	// close stops the shared parts of the clusters after the clusters, and waits.
 	close(ctx context.Context) error
 }
 
-// request is what a provider needs to know of a cluster that it is asked to create.
+// request has the parameters of a cluster for a provider.
 type request struct {
 	name, dir string
 	flags     []string
@@ -126,7 +126,7 @@ func New(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// newProvider starts the provider that o asks for.
+// newProvider starts the provider of o.
 func newProvider(ctx context.Context, o Options, h *home) (provider, error) {
 	switch o.Provider {
 	case Processes:
@@ -138,7 +138,7 @@ func newProvider(ctx context.Context, o Options, h *home) (provider, error) {
 	}
 }
 
-// validName is what a cluster may be called: it becomes a folder, an etcd prefix and a host name.
+// validName matches the names of clusters: a name becomes a folder, an etcd prefix and a host name.
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
 // Create starts a cluster and returns it when its API server is ready and has the namespaces
@@ -162,7 +162,7 @@ func (f *Fleet) Create(ctx context.Context, name string, flags ...string) (*Clus
 	return c, nil
 }
 
-// start does what Create promises for a name that is reserved.
+// start is Create for a reserved name.
 func (f *Fleet) start(ctx context.Context, name string, flags []string) (*Cluster, error) {
 	r := request{name: name, dir: filepath.Join(f.home.path, name), flags: flags}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
@@ -197,7 +197,7 @@ func (f *Fleet) startContext(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// errClosed is why nothing starts any more.
+// errClosed means that the fleet is closed and starts nothing.
 var errClosed = errors.New("the fleet is closed")
 
 // reserve claims a name for a cluster that is about to start, and holds up Close.
@@ -226,7 +226,7 @@ func (f *Fleet) giveUp(name string) {
 	f.failed = append(f.failed, name)
 }
 
-// add makes a cluster that has started known.
+// add registers a started cluster.
 func (f *Fleet) add(c *Cluster) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,7 +237,7 @@ func (f *Fleet) add(c *Cluster) error {
 	return f.saveLocked()
 }
 
-// Cluster returns the cluster of that name, or nil if there is none or it is still starting.
+// Cluster returns the cluster of that name, or nil if it does not exist or is still starting.
 func (f *Fleet) Cluster(name string) *Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -262,8 +262,8 @@ func (f *Fleet) Clusters() []*Cluster {
 // its kubeconfig and the logs of its processes.
 func (f *Fleet) Dir() string { return f.home.path }
 
-// Close ends all clusters at once, waits until their processes are gone, and removes the fleet's
-// files unless Options.Keep says otherwise. Calling it again does nothing.
+// Close ends all clusters at once, waits until their processes are gone, and removes the fleet's files unless
+// Options.Keep is set. Calling it again does nothing.
 func (f *Fleet) Close(ctx context.Context) error {
 	f.mu.Lock()
 	done := f.closed
@@ -284,7 +284,7 @@ func (f *Fleet) Close(ctx context.Context) error {
 	return errors.Join(errors.Join(errs...), f.abandon(ctx))
 }
 
-// abandon stops what the clusters shared and removes the fleet's files.
+// abandon stops the shared parts of the clusters and removes the fleet's files.
 func (f *Fleet) abandon(ctx context.Context) error {
 	var err error
 	if f.provider != nil {
@@ -294,14 +294,14 @@ func (f *Fleet) abandon(ctx context.Context) error {
 	defer f.mu.Unlock()
 	names := slices.AppendSeq(f.failed, maps.Keys(f.clusters))
 	if f.options.Keep {
-		// What is kept are files, not a fleet to open.
+		// The kept files are not a fleet to open.
 		f.options.Detached = false
 		err = errors.Join(err, f.saveLocked())
 	}
 	return errors.Join(err, f.home.release(names, f.options.Keep))
 }
 
-// logf tells whoever waits.
+// logf writes to the fleet's log.
 func (f *Fleet) logf(format string, args ...any) {
 	_, _ = fmt.Fprintf(f.options.Log, format+"\n", args...)
 }

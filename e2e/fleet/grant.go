@@ -14,15 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// grantTimeout bounds the wait for an API server that has to notice a new right.
+// grantTimeout bounds the wait until an API server applies a new permission.
 const grantTimeout = 10 * time.Second
 
-// grantName is the name of the role and the binding that hold a subject's rights.
+// grantName is the name of the role and the binding with a subject's permissions.
 func grantName(s rbacv1.Subject) string {
 	return "fleet:" + strings.ToLower(s.Kind) + ":" + s.Name
 }
 
-// grant makes rules the rights of a subject, in place of those it was granted before.
+// grant replaces the permissions of a subject by rules.
 func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 {
 		return c.withdraw(ctx, s)
@@ -53,8 +53,8 @@ func (c *Cluster) grant(ctx context.Context, s rbacv1.Subject, rules []rbacv1.Po
 	return c.awaitRights(ctx, s, rules[len(rules)-1])
 }
 
-// awaitRights returns when the API server acts on a rule that it has just been given, which takes
-// it a few milliseconds: who is granted a right may use it at once.
+// awaitRights returns when the API server applies a new rule, which takes it a few milliseconds, so that a granted
+// permission can be used at once.
 func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1.PolicyRule) error {
 	kube, err := c.clients()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Cluster) awaitRights(ctx context.Context, s rbacv1.Subject, rule rbacv1
 	})
 }
 
-// reviewOf asks whether a subject may do the first thing that a rule allows.
+// reviewOf returns an access review of a subject for the first action that a rule allows.
 func reviewOf(s rbacv1.Subject, rule rbacv1.PolicyRule) *authorizationv1.SubjectAccessReview {
 	user := s.Name
 	if s.Kind == rbacv1.ServiceAccountKind {
@@ -101,7 +101,7 @@ func first(list []string) string {
 	return list[0]
 }
 
-// withdraw takes away what grant gave; there need not be anything.
+// withdraw removes the permissions of grant, if they exist.
 func (c *Cluster) withdraw(ctx context.Context, s rbacv1.Subject) error {
 	kube, err := c.clients()
 	if err != nil {

@@ -54,7 +54,7 @@ func openKind(o Options) provider {
 	}
 }
 
-// create starts a node. Once kind has begun it cannot be interrupted, only what follows can.
+// create starts a node. kind cannot be interrupted after it has begun; the later steps can.
 func (k *kinds) create(ctx context.Context, r request) (*Cluster, error) {
 	if len(r.flags) > 0 {
 		return nil, errors.New("API server flags are for processes: the kind provider has none")
@@ -137,7 +137,7 @@ type kindNode struct {
 	provider  *kinds
 	cluster   *Cluster
 	name, dir string
-	// release tells the guard that the node was taken care of; nil without a guard.
+	// release tells the guard that the node was removed; nil without a guard.
 	release func()
 }
 
@@ -228,7 +228,7 @@ func (n *kindNode) inside() (string, error) {
 	return server.String(), nil
 }
 
-// load copies an image from Docker's store to that of the node, as a stream.
+// load copies an image from Docker's store to the store of the node, as a stream.
 func (n *kindNode) load(ctx context.Context, image string) error {
 	all, err := n.provider.kind.ListNodes(n.name)
 	if err != nil {
@@ -271,7 +271,7 @@ func (n *kindNode) destroy(context.Context) error {
 	return nil
 }
 
-// dockerContext is for what is quick and has no context of its own.
+// dockerContext is for short operations without a context.
 func dockerContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), obeyTimeout) //nolint:forbidigo // see above
 }

@@ -9,7 +9,7 @@ import (
 	kindlogger "sigs.k8s.io/kind/pkg/log"
 )
 
-// kindLog writes what kind has to say to the fleet's log.
+// kindLog writes the messages of kind to the fleet's log.
 type kindLog struct{ w io.Writer }
 
 var (

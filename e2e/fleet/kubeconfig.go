@@ -48,9 +48,8 @@ func (a access) kubeconfig() []byte {
 	return data
 }
 
-// At returns a copy of a kubeconfig that leads to the same port of another address, one of
-// Options.Addresses. Hundreds of addresses of one API server stand for as many clusters where only
-// their number matters.
+// At returns a copy of a kubeconfig that leads to the same port of another address, one of Options.Addresses. Hundreds
+// of addresses of one API server can represent as many clusters if only their number matters.
 func At(kubeconfig []byte, addr netip.Addr) ([]byte, error) {
 	c, err := clientcmd.Load(kubeconfig)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// Ports come from a range below those that systems give to outgoing connections, so that the port
-// of a cluster that is stopped for a while is not taken by chance.
+// Ports come from a range below the ports of outgoing connections, so that the port of a stopped cluster is not taken
+// by chance.
 const (
 	firstPort = 20000
 	lastPort  = 29999
@@ -21,8 +21,8 @@ const (
 // portAttempts is how many ports are tried before something else must be wrong.
 const portAttempts = 20
 
-// freePort returns a port that nobody listened on just now. Somebody else may still be faster:
-// the program that listens on it will say so, and another port is tried.
+// freePort returns a port that is free at the moment. Another process may still take it first: then the program that
+// listens on it fails, and the fleet tries another port.
 func freePort(ctx context.Context, addr netip.Addr) (int, error) {
 	var config net.ListenConfig
 	var failures []error

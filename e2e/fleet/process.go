@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// gonePeriod is how often a process is asked whether it is gone; the answer costs nothing.
+	// gonePeriod is how often the fleet checks whether a process is gone, which costs nothing.
 	gonePeriod = 5 * time.Millisecond
-	// readyPeriod is how often a cluster is asked whether it is ready, which takes it some work.
+	// readyPeriod is how often the fleet checks whether a cluster is ready, which costs the cluster some work.
 	readyPeriod = 40 * time.Millisecond
 )
 
-// obeyTimeout bounds the wait for what a process cannot refuse: to be killed, or frozen.
+// obeyTimeout bounds the wait for signals that a process cannot refuse: to be killed, or frozen.
 const obeyTimeout = 30 * time.Second
 
 // tailLines is how much of a log an error shows.
 const tailLines = 15
 
-// program says how to run a process; a process that is run again writes to the same log.
+// program describes how to run a process; a restarted process writes to the same log.
 type program struct {
 	path string
 	args []string
@@ -53,10 +53,9 @@ type process struct {
 	gone func() bool
 }
 
-// attachedScript runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell in
-// the background waits on the pipe: a line means that the program ended or was ended by its owner,
-// the end of the file without one that the owner died. Its $$ is the process that exec turns into
-// the program, so there is no moment in which the program runs without its guard.
+// attachedScript runs "$@" so that it dies with the writer of the pipe at descriptor 3. A shell in the background waits
+// on the pipe: a line means that the program ended or was ended by its owner, the end of the file without a line that
+// the owner died. Its $$ is the process that exec turns into the program, so the program never runs without its guard.
 const attachedScript = `
 (read -r line && exit; kill -KILL $$; [ -z "$0" ] || { sleep 1; rm -rf "$0"; }) <&3 >/dev/null 2>&1 &
 exec "$@" 3<&-`
@@ -78,11 +77,11 @@ func (p program) start() (*process, error) {
 	}
 	defer func() { _ = inherit.Close() }()
 	args := append([]string{"-c", script, p.remove, p.path}, p.args...)
-	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // it ends when somebody ends it
+	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // its owner ends it
 	cmd.Dir = p.dir
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{inherit}
-	// A session of its own keeps a Ctrl-C in our terminal from the program: its owner decides.
+	// A separate session keeps a Ctrl-C in this terminal from the program: its owner decides.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		release()
@@ -104,8 +103,8 @@ func (p program) start() (*process, error) {
 	}}, nil
 }
 
-// tether returns what ties a program to this process, or to its lock: the script that runs it, the
-// file that the script finds at descriptor 3, and what to do when the program has ended.
+// tether ties a program to this process, or to its lock: it returns the script that runs the program, the file that the
+// script finds at descriptor 3, and a function to call when the program has ended.
 func (p program) tether() (script string, inherit *os.File, release func(), err error) {
 	if p.detached {
 		lock, err := lockNew(p.lockFile())
@@ -174,8 +173,7 @@ func (p *process) kill() error {
 	return p.obey(p.gone)
 }
 
-// freeze stops the process in its tracks, and waits: a thread may go on for a while after the
-// signal, and answer a request.
+// freeze suspends the process, and waits: a thread may continue for a while after the signal, and respond to a request.
 func (p *process) freeze() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -183,7 +181,7 @@ func (p *process) freeze() error {
 	return p.obey(func() bool { return p.gone() || frozen(p.handle.Pid) })
 }
 
-// obey waits until a process has done what it cannot refuse.
+// obey waits until a signal that the process cannot refuse has taken effect.
 func (p *process) obey(done func() bool) error {
 	deadline := time.After(obeyTimeout)
 	ticker := time.NewTicker(gonePeriod)
@@ -219,7 +217,7 @@ func (p program) tail() string {
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// poll returns when done says so, or with the context's error.
+// poll returns when done returns true, or with the context's error.
 func poll(ctx context.Context, period time.Duration, done func() bool) error {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// etcdSocket is what etcd calls the Unix socket it listens on, in its own folder. The form
-// host:port is etcd's wish; the name is relative, since the length of a socket's path is limited.
+// etcdSocket is what etcd calls the Unix socket it listens on, in its own folder. etcd requires the form host:port; the
+// name is relative, because the length of a socket's path is limited.
 const etcdSocket = "etcd:0"
 
-// etcdDir is the folder of etcd in that of the fleet; no cluster can have that name.
+// etcdDir is the folder of etcd in the fleet's folder; no cluster can have that name.
 const etcdDir = "_etcd"
 
 // processes is the provider that runs a kube-apiserver per cluster and one etcd for all.
@@ -28,7 +28,7 @@ type processes struct {
 
 var _ provider = (*processes)(nil)
 
-// startProcesses starts etcd; fleeting says that the fleet's folder goes when this process does.
+// startProcesses starts etcd; fleeting is true if the fleet's folder is removed with this process.
 func startProcesses(ctx context.Context, o Options, fleeting bool) (provider, error) {
 	p, err := newProcesses(o)
 	if err != nil {
@@ -50,8 +50,8 @@ func startProcesses(ctx context.Context, o Options, fleeting bool) (provider, er
 	return p, nil
 }
 
-// openProcesses finds the etcd of a fleet that another process started. It takes no binary to close
-// such a fleet; if one is missing, the first restart says so.
+// openProcesses finds the etcd of a fleet that another process started. Closing such a fleet needs no binary; if a
+// binary is missing, the first restart fails.
 func openProcesses(o Options) (provider, error) {
 	p, _ := newProcesses(o)
 	var err error
@@ -79,8 +79,8 @@ func (p *processes) program(binary, dir string, args []string) program {
 	return program{path: p.binaries[binary], args: args, dir: dir, detached: p.options.Detached}
 }
 
-// etcdProgram is an etcd that nobody but the owner of its folder can reach, and that trades the
-// safety of data on a loss of power, which no fleet survives, for speed.
+// etcdProgram is an etcd that only the owner of its folder can reach, and that trades safety of data on a power loss,
+// which no fleet survives, for speed.
 func (p *processes) etcdProgram() program {
 	return p.program(etcdBinary, filepath.Join(p.options.Dir, etcdDir), []string{
 		"--name=fleet",
@@ -144,7 +144,7 @@ func (p *processes) create(ctx context.Context, r request) (*Cluster, error) {
 	}
 }
 
-// adopt returns a cluster with those of its programs that still run.
+// adopt returns a cluster with its running programs.
 func (p *processes) adopt(r record) (*Cluster, error) {
 	authority, err := loadAuthority(filepath.Join(p.options.Dir, r.Name))
 	if err != nil {
@@ -173,8 +173,8 @@ func (p *processes) assemble(r record, authority *authority) (*Cluster, error) {
 	return c, nil
 }
 
-// bindAddress is loopback unless that is not enough. There is no way to listen on a part of
-// 127.0.0.0/8: it is one address or all of them, those of the network cards included.
+// bindAddress is loopback unless that is not enough. A listener on a part of 127.0.0.0/8 is impossible: it has one
+// address, or all addresses of the machine.
 func (p *processes) bindAddress() netip.Addr {
 	if len(p.options.Addresses) > 0 {
 		return netip.IPv4Unspecified()
@@ -182,8 +182,7 @@ func (p *processes) bindAddress() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// close ends etcd, and in a detached fleet also what a process started that was killed before it
-// could write that down.
+// close ends etcd, and in a detached fleet also the programs of a process that was killed before it could record them.
 func (p *processes) close(context.Context) error {
 	errs := []error{p.etcd.kill()}
 	locks, err := filepath.Glob(filepath.Join(p.options.Dir, "*", "*"+lockSuffix))

@@ -21,7 +21,7 @@ type programs struct {
 	mu sync.Mutex
 	// running are the processes that were started last, the API server first.
 	running []*process
-	// destroyed is set when the fleet is closed: nothing may start any more.
+	// destroyed is set when the fleet is closed: no program may start afterwards.
 	destroyed bool
 }
 
@@ -60,7 +60,7 @@ func (m *programs) run(p program) error {
 	return nil
 }
 
-// adopt finds what runs of a cluster that another process started.
+// adopt finds the running programs of a cluster that another process started.
 func (m *programs) adopt() error {
 	for _, p := range []program{m.apiServer, m.controllerManager} {
 		if p.path == "" {

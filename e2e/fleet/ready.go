@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requestTimeout is that of each request to a cluster that starts: it may not answer at all.
+// requestTimeout bounds each request to a starting cluster, which may not respond at all.
 const requestTimeout = 5 * time.Second
 
-// httpClient returns a client that opens a connection per request and leaves none behind.
+// httpClient returns a client that opens a connection per request and keeps none open.
 func (a access) httpClient() (*http.Client, error) {
 	tlsConfig, err := rest.TLSConfigFor(a.config())
 	if err != nil {
@@ -28,8 +28,8 @@ func (a access) httpClient() (*http.Client, error) {
 	}, nil
 }
 
-// awaitReady returns when the API server says that it is ready and the namespaces are there that
-// everybody takes for granted, or when died does.
+// awaitReady returns when the API server reports that it is ready and the standard namespaces exist, or when died is
+// closed.
 func (c *Cluster) awaitReady(ctx context.Context, died func() error) error {
 	kube, err := c.clients()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Cluster) awaitServiceAccount(ctx context.Context, died func() error) er
 	})
 }
 
-// await returns when check does not fail any more; if it does to the end, with its last error.
+// await returns when check succeeds; if it fails until the end, with its last error.
 func (c *Cluster) await(ctx context.Context, died, check func() error) error {
 	var problem error
 	err := poll(ctx, readyPeriod, func() bool {

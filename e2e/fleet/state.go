@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// stateFile in the fleet's folder says what is needed to find the fleet again. The numbers of the
-// processes are not in it but in their lock files, which a process writes before it begins.
+// stateFile in the fleet's folder has the data to find the fleet again. The process ids are not in it but in the lock
+// files, which a process writes before it begins.
 const stateFile = "fleet.json"
 
 // state is the content of stateFile.
@@ -28,9 +28,8 @@ type record struct {
 	Flags []string `json:"flags,omitempty"`
 }
 
-// Open returns a fleet that another process started with Options.Detached and left behind, to use
-// it or to close it; its log goes to w, if that is not nil. What died meanwhile can be restarted,
-// except etcd.
+// Open returns a fleet that another process started with Options.Detached and left behind, to use it or to close it;
+// its log goes to w, if that is not nil. Programs that died meanwhile can be restarted, except etcd.
 func Open(dir string, w io.Writer) (*Fleet, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

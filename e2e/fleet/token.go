@@ -16,10 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// issuer is who signs service account tokens, in our clusters and in those of kind.
+// issuer is the issuer of service account tokens, in clusters of processes and of kind.
 const issuer = "https://kubernetes.default.svc.cluster.local"
 
-// claims are those of a token that a TokenRequest returns.
+// claims are the claims of a token from a TokenRequest.
 type claims struct {
 	Issuer     string     `json:"iss"`
 	Audience   []string   `json:"aud"`
@@ -31,14 +31,14 @@ type claims struct {
 	Kubernetes kubernetes `json:"kubernetes.io"`
 }
 
-// kubernetes says which objects a token belongs to.
+// kubernetes names the objects that a token is bound to.
 type kubernetes struct {
 	Namespace      string `json:"namespace"`
 	ServiceAccount object `json:"serviceaccount"`
 	Secret         object `json:"secret"`
 }
 
-// object is one that a token does not outlive.
+// object is an object that a token does not outlive.
 type object struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
@@ -49,8 +49,8 @@ func accountUser(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
 
-// token signs a token for a service account, bound to a Secret. The API server's own tokens live
-// for ten minutes at least; these live as long as they are told to.
+// token signs a token for a service account, bound to a Secret. The API server's own tokens live for ten minutes at
+// least; these tokens have any lifetime.
 func (a *authority) token(sa *corev1.ServiceAccount, secret *corev1.Secret, expires time.Time) (string, error) {
 	now := time.Now()
 	c := claims{

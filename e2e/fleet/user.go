@@ -12,22 +12,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// defaultLifetime is that of a credential for a User who does not ask for another.
+// defaultLifetime is the lifetime of credentials for a User without Lifetime.
 const defaultLifetime = 24 * time.Hour
 
-// A User is somebody to mint a credential for.
+// A User is the subject of a credential.
 type User struct {
-	// Name is the user's name; for a token, that of a service account in kube-system.
+	// Name is the user's name; for a token, the name of a service account in kube-system.
 	Name string
 	// Groups are the user's groups. Certificates only: a service account's groups are given.
 	Groups []string
-	// Rules is what the user may do, in the whole cluster. Default: what everybody may do.
+	// Rules are the permissions of the user, in the whole cluster. Default: the permissions of every user.
 	Rules []rbacv1.PolicyRule
 	// Lifetime is how long the credential is valid; seconds will do. Default: a day.
 	Lifetime time.Duration
 }
 
-// A Credential is what a User has to enter a Cluster.
+// A Credential authenticates a User to a Cluster.
 type Credential struct {
 	access  access
 	revoke  func(context.Context) error
@@ -45,10 +45,10 @@ func (c *Credential) Config() *rest.Config { return c.access.config() }
 // cluster was left detached by then lasts for another minute: its end is then up to the API server.
 func (c *Credential) Expires() time.Time { return c.expires }
 
-// Revoke takes away the user's rights and, with a token, deletes the service account. A token is
-// then refused as Unauthorized, after the ten seconds that an API server remembers it; until then,
-// and with a certificate for ever (Kubernetes has no revocation list), the answer is Forbidden.
-// It ends all credentials that were minted in this cluster for a user of the same name.
+// Revoke removes the user's permissions and, with a token, deletes the service account. A token is then refused as
+// Unauthorized, after the ten seconds for which an API server caches it; until then, and with a certificate forever
+// (Kubernetes has no revocation list), the response is Forbidden. It ends all credentials that were minted in this
+// cluster for a user of the same name.
 func (c *Credential) Revoke(ctx context.Context) error { return c.revoke(ctx) }
 
 // MintCertificate gives a user a client certificate, signed by the cluster's own authority.
@@ -68,8 +68,8 @@ func (c *Cluster) MintCertificate(ctx context.Context, u User) (*Credential, err
 	return &Credential{access: a, revoke: revoke, expires: expires}, nil
 }
 
-// MintToken gives a user the token of a service account in kube-system, which it creates if there
-// is none, signed by the cluster's own key.
+// MintToken gives a user the token of a service account in kube-system, which it creates if necessary, signed by the
+// cluster's own key.
 func (c *Cluster) MintToken(ctx context.Context, u User) (*Credential, error) {
 	if len(u.Groups) > 0 {
 		return nil, errors.New("mint a token: a service account cannot be given groups; mint a certificate")
@@ -106,8 +106,7 @@ func (u User) withDefaults() User {
 	return u
 }
 
-// expires is the end of a lifetime that begins now. Credentials count in seconds: the last one that
-// has begun is theirs.
+// expires is the end of a lifetime that begins now. Credentials have whole seconds: the result is rounded down.
 func (u User) expires() time.Time {
 	return time.Now().Add(u.Lifetime + time.Second - 1).Truncate(time.Second)
 }

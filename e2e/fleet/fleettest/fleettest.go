@@ -41,7 +41,7 @@ func NoLeaks(options ...goleak.Option) Check {
 	}
 }
 
-// Main runs the tests, stops the shared fleet and returns what to exit with:
+// Main runs the tests, stops the shared fleet and returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
 //
@@ -85,7 +85,7 @@ func exitAtOnce() error {
 // noFailFile is a flag of rapid, in the binaries that have it.
 const noFailFile = "rapid.nofailfile"
 
-// New returns a fleet of the test's own, which is closed when the test ends.
+// New returns a new fleet for the test, which is closed when the test ends.
 func New(tb testing.TB, o fleet.Options) *fleet.Fleet {
 	tb.Helper()
 	if o.Log == nil {
@@ -121,8 +121,8 @@ func Cluster(tb testing.TB, name string) *fleet.Cluster {
 	return Clusters(tb, name)[0]
 }
 
-// Clusters returns several clusters of the shared fleet. It starts those that are missing at once,
-// which takes much less time than one after the other.
+// Clusters returns several clusters of the shared fleet. It starts the missing clusters concurrently, which takes much
+// less time than one after the other.
 func Clusters(tb testing.TB, names ...string) []*fleet.Cluster {
 	tb.Helper()
 	f := Shared(tb)
@@ -162,7 +162,7 @@ func (s *suite) get(ctx context.Context) (*fleet.Fleet, error) {
 	return start()
 }
 
-// log returns where the shared fleet says what it does: nowhere, unless somebody wants to know.
+// log returns the writer of the shared fleet's log: by default none.
 func log() io.Writer {
 	if testing.Verbose() {
 		return os.Stderr
