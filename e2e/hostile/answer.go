@@ -20,7 +20,7 @@ const (
 	htmlType     = "text/html; charset=utf-8"
 )
 
-// text answers with a body.
+// text responds with a body.
 func text(code int, contentType, body string) answer {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -29,14 +29,14 @@ func text(code int, contentType, body string) answer {
 	}
 }
 
-// status answers as an API server does that refuses.
+// status responds like an API server that refuses a request.
 func status(code int, reason, message string) answer {
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`,
 		message, reason, code)
 	return text(code, jsonType, body)
 }
 
-// with sets headers before another answer.
+// with sets headers before another response.
 func with(tell answer, pairs ...string) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -46,7 +46,7 @@ func with(tell answer, pairs ...string) answer {
 	}
 }
 
-// endless answers with head and then block after block, until somebody ends it.
+// endless responds with head and then block after block, until the client or the server ends it.
 func endless(contentType, head, block string) answer {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -81,7 +81,7 @@ type repeated struct {
 	tail       string
 }
 
-// long answers with such a text.
+// long responds with such a text.
 func long(contentType string, body repeated) answer {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -103,7 +103,7 @@ func (b repeated) writeTo(w io.Writer) {
 	_, _ = io.WriteString(w, b.tail)
 }
 
-// drip answers with head, and then a byte of filler each time the interval has passed.
+// drip responds with head, and then a byte of filler per interval.
 func drip(contentType, head string, filler byte, every time.Duration) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -126,13 +126,13 @@ func send(w http.ResponseWriter, text string) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// silence answers nothing, not even headers.
+// silence sends nothing, not even headers.
 func silence(s *Server, _ http.ResponseWriter, r *http.Request) { s.forever(r.Context()) }
 
-// abort ends the request without an answer: the connection is closed, or the stream reset.
+// abort ends the request without a response: the connection is closed, or the stream reset.
 func abort(*Server, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// raw takes over the connection and answers in its own way. The script must be for HTTP/1.1.
+// raw takes over the connection and writes its own response. The script must be for HTTP/1.1.
 func raw(tell func(s *Server, conn net.Conn)) answer {
 	return func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -148,7 +148,7 @@ func raw(tell func(s *Server, conn net.Conn)) answer {
 	}
 }
 
-// literally answers with bytes as they are, and closes the connection.
+// literally responds with unchanged bytes, and closes the connection.
 func literally(bytes string) answer {
 	return raw(func(_ *Server, conn net.Conn) { _, _ = io.WriteString(conn, bytes) })
 }

@@ -55,7 +55,7 @@ func newAuthority() (*authority, error) {
 	}, nil
 }
 
-// serverTLS returns a configuration that asks for client certificates, and takes any.
+// serverTLS returns a configuration that requests client certificates, and accepts any certificate.
 func (a *authority) serverTLS(protocols ...string) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{a.leaf}, ClientAuth: tls.RequestClientCert,

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// bodies are servers whose answers to probes do not end where they should. Those that answer
-// clients like that are under lists and watches.
+// bodies are servers whose responses to probes have wrong ends. Servers that do so to clients are under lists and
+// watches.
 func bodies() []Script {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	return []Script{
@@ -49,7 +49,7 @@ func bodies() []Script {
 	}
 }
 
-// typeChanger says of every answer that it is a picture.
+// typeChanger declares every response as an image.
 type typeChanger struct{ http.ResponseWriter }
 
 func (t *typeChanger) WriteHeader(code int) {

@@ -107,7 +107,7 @@ func secure(then func(*Server, net.Conn)) func(*Server, net.Conn) {
 	}
 }
 
-// What there is to know of HTTP/2 frames (RFC 9113) to send wrong ones.
+// The parts of HTTP/2 frames (RFC 9113) that are needed to send wrong frames.
 const (
 	headersType      = 1
 	pingType         = 6
@@ -116,7 +116,7 @@ const (
 
 	frameHeader = 9
 	preface     = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-	// settingsFrame is what a server begins with.
+	// settingsFrame is the first frame of a server.
 	settingsFrame = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 )
 
@@ -139,7 +139,7 @@ func frames(conn net.Conn, all ...string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// continueHeaders waits for the first request and answers it without an end.
+// continueHeaders waits for the first request and sends an endless response.
 func (s *Server) continueHeaders(conn net.Conn) {
 	if _, err := io.WriteString(conn, settingsFrame); err != nil {
 		return

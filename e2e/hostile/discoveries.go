@@ -34,7 +34,7 @@ func document(group string, resources ...string) string {
 	return body + groupTail + groupsTail
 }
 
-// core answers for /api, others for the other documents.
+// core is the response for /api, others the response for the other documents.
 func apart(core, others answer) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api" || r.URL.Path == "/api/v1" {
@@ -45,7 +45,7 @@ func apart(core, others answer) answer {
 	}
 }
 
-// discoveries are servers that lie about what they serve.
+// discoveries are servers that lie about their APIs.
 func discoveries() []Script {
 	none := text(http.StatusOK, discoveryType, groupsHead+groupsTail)
 	return []Script{
@@ -127,7 +127,7 @@ func borrowETag(s *Server, w http.ResponseWriter, r *http.Request) {
 	text(http.StatusOK, discoveryType, document("", "widgets"))(s, w, r)
 }
 
-// headerOnly keeps the headers of an answer.
+// headerOnly keeps only the headers of a response.
 type headerOnly struct{ header http.Header }
 
 func (h *headerOnly) Header() http.Header         { return h.header }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// elsewhere is the host that redirects lead to. It answers everything with an empty object, and
-// notes what it was told.
+// elsewhere is the target host of redirects. It responds to every request with an empty object, and records the
+// requests.
 type elsewhere struct {
 	listener net.Listener
 	server   *http.Server

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// events are servers whose watches begin well and bring what is no event, or no good.
+// events are servers whose watches begin correctly and then send invalid or harmful events.
 func events() []Script {
 	return []Script{
 		{Name: "events of garbage", Does: "sends garbage instead of events", lies: []lie{{watching, stream(synced, "]]garbage[[\n")}}},
@@ -46,7 +46,7 @@ func events() []Script {
 
 func bookmark(version string) string { return event("BOOKMARK", fmt.Sprintf(oneMap, version)) }
 
-// stream1000 answers a watch with a beginning, and then with an event a thousand times a second.
+// stream1000 responds to a watch with a beginning, and then with a thousand events per second.
 func stream1000(begin, one string) answer {
 	const batch = 10
 	many := strings.Repeat(one, batch)

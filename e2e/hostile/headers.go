@@ -58,7 +58,7 @@ func headers() []Script {
 	}
 }
 
-// manyHeaders are servers that have more to say in headers than in answers.
+// manyHeaders are servers with oversized or numerous headers.
 func manyHeaders() []Script {
 	large := with((*Server).tellTheTruth, "X-Large", strings.Repeat("x", 1<<20))
 	return []Script{

@@ -43,7 +43,7 @@ func lists() []Script {
 	}
 }
 
-// protobufMagic is what Kubernetes' protobuf begins with.
+// protobufMagic is the prefix of Kubernetes' protobuf.
 const protobufMagic = "k8s\x00"
 
 // small is a little object.
@@ -62,13 +62,13 @@ func gzipBomb(_ *Server, w http.ResponseWriter, _ *http.Request) {
 
 func compressed(text string) string {
 	var b strings.Builder
-	z := gzip.NewWriter(&b) // whose errors are those of the Builder, which has none
+	z := gzip.NewWriter(&b) // its errors come from the Builder, which returns none
 	_, _ = z.Write([]byte(text))
 	_ = z.Close()
 	return b.String()
 }
 
-// pages are servers whose lists go on with another page each time.
+// pages are servers whose lists always have another page.
 func pages() []Script {
 	const head = `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"more"},"items":[`
 	filler := strings.Repeat("x", 1<<20)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// objects are servers whose lists can be read, and hold what no API server would store.
+// objects are servers whose lists are readable, and contain objects that no API server would store.
 func objects() []Script {
 	versioned := func(version string) string {
 		return `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"` + version + `"},"items":[` +
@@ -76,7 +76,7 @@ func ownersInProtobuf(n int) answer {
 	return long(protobufType, repeated{head: protobufHead(len(item)+len(owner)*n) + item, part: owner, times: n})
 }
 
-// containersInProtobuf lists one Pod, whatever was asked for: what is decoded is what the answer says it is.
+// containersInProtobuf lists one Pod for every request: the decoder follows the kind in the response.
 func containersInProtobuf(n int) answer {
 	const container = "\x12\x00" // field 2 (containers) of the spec, of no length
 	spec := "\x12" + varint(len(container)*n)
@@ -95,10 +95,10 @@ func containersInEvent(n int) answer {
 	return long(protobufType+";stream=watch", repeated{head: string(length) + event, part: container, times: n})
 }
 
-// protobufHead is what a list of ConfigMaps begins with that has so many bytes.
+// protobufHead is the beginning of a list of ConfigMaps with so many bytes.
 func protobufHead(size int) string { return headOf("ConfigMapList", size) }
 
-// headOf is what an object of a kind of the core group begins with that has so many bytes.
+// headOf is the beginning of an object of a kind of the core group with so many bytes.
 func headOf(kind string, size int) string {
 	typed := "\x0a\x02v1" + "\x12" + varint(len(kind)) + kind // fields 1 and 2 of the type
 	return protobufMagic + "\x0a" + varint(len(typed)) + typed + "\x12" + varint(size)

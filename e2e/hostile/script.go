@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// A Script says when and how a Server lies. The zero value is honest.
+// A Script defines when and how a Server lies. The zero value is honest.
 type Script struct {
 	// Name is short, and no other script has it.
 	Name string
-	// Does says in a sentence what the server does.
+	// Does describes the behaviour of the server in a sentence.
 	Does string
 
-	lies  []lie // the first that is about a request is told
+	lies  []lie // the first lie that matches a request applies
 	http1 bool  // speak HTTP/1.1 only
 	conn  func(*Server, net.Conn)
 }
 
-// lie is an answer to some requests.
+// lie is a response to some requests.
 type lie struct {
 	about func(*http.Request) bool
 	tell  answer
 }
 
-// answer answers a request. It returns when it is done, when the client has hung up, or when the
+// answer responds to a request. It returns when the response is complete, when the client has hung up, or when the
 // server is closed.
 type answer func(*Server, http.ResponseWriter, *http.Request)
 
-// Scripts returns all scripts: what can be wrong with an API server, as far as it was thought of.
+// Scripts returns all scripts: the known ways in which an API server can misbehave.
 func Scripts() []Script {
 	return slices.Concat(
 		strangers(), refusals(), redirects(), connections(), streams(), headers(), manyHeaders(), bodies(),
@@ -53,12 +53,12 @@ func Named(name string) (Script, bool) {
 
 func everything(*http.Request) bool { return true }
 
-// at returns what is about requests for these paths.
+// at returns a matcher of requests for these paths.
 func at(paths ...string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return slices.Contains(paths, r.URL.Path) }
 }
 
-// Paths that a client asks for before it trusts a server.
+// Paths that a client requests before it trusts a server.
 const (
 	readyzPath  = "/readyz"
 	versionPath = "/version"
@@ -72,7 +72,7 @@ func discovery(r *http.Request) bool {
 		strings.HasPrefix(r.URL.Path, "/apis/") && strings.Count(r.URL.Path, "/") == 3
 }
 
-// beyond is about everything but probes and discovery: the server looks good to those who only look.
+// beyond matches everything except probes and discovery: the server passes superficial checks.
 func beyond(r *http.Request) bool { return !probes(r) && !discovery(r) }
 
 func configMaps(r *http.Request) bool {
@@ -91,8 +91,8 @@ func streaming(r *http.Request) bool {
 
 func listing(r *http.Request) bool { return configMaps(r) && !watching(r) }
 
-// onLists returns the lies of a script about lists: the watch that would make them needless is
-// refused as by an older API server.
+// onLists returns the lies of a script about lists: the server refuses the watch that replaces lists, like an older API
+// server.
 func onLists(tell answer) []lie {
 	refused := status(http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is forbidden for watch")
 	return []lie{{streaming, refused}, {listing, tell}}

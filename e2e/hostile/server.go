@@ -23,8 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A Server is an API server that lies as its script says. It is made by New, and its owner ends it
-// with Close.
+// A Server is an API server that lies according to its script. New makes it, and its owner ends it with Close.
 type Server struct {
 	script    Script
 	authority *authority
@@ -47,8 +46,8 @@ type Server struct {
 	conns map[net.Conn]struct{}
 }
 
-// New starts a server in front of the API server that the kubeconfig leads to. It contacts nobody
-// before somebody contacts it.
+// New starts a server in front of the API server that the kubeconfig leads to. It makes no connection before a client
+// connects.
 func New(kubeconfig []byte, script Script) (*Server, error) {
 	config, err := configOf(kubeconfig)
 	if err != nil {
@@ -82,7 +81,7 @@ func configOf(kubeconfig []byte) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
-// lead makes the way to the real API server.
+// lead makes the proxy to the real API server.
 func (s *Server) lead(config *rest.Config) error {
 	server, err := url.Parse(config.Host)
 	if err != nil {
@@ -111,12 +110,12 @@ func (s *Server) lead(config *rest.Config) error {
 	return nil
 }
 
-// silent discards what HTTP servers say about clients that hang up.
+// silent discards the log of HTTP servers about clients that hang up.
 func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
 func listen() (net.Listener, error) {
 	var config net.ListenConfig
-	//nolint:forbidigo // Listening on loopback takes no time that somebody could want to bound.
+	//nolint:forbidigo // Listening on loopback takes no time.
 	l, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start a hostile server: %w", err)
@@ -124,7 +123,7 @@ func listen() (net.Listener, error) {
 	return l, nil
 }
 
-// serve starts what the script needs.
+// serve starts the listeners of the script.
 func (s *Server) serve() {
 	if s.script.conn != nil {
 		s.running.Go(s.acceptRaw)
@@ -151,7 +150,7 @@ func (s *Server) serve() {
 	})
 }
 
-// ServeHTTP answers a request, truthfully or not.
+// ServeHTTP responds to a request, truthfully or not.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		return
@@ -179,8 +178,8 @@ func (s *Server) begin() bool {
 	return true
 }
 
-// tellTheTruth has the real API server answer, if the client is who the kubeconfig is for: what the
-// server may do there, nobody else on this machine shall.
+// tellTheTruth forwards a request to the real API server, if the client is the user of the kubeconfig: other users of
+// this machine must not use the permissions of the server.
 func (s *Server) tellTheTruth(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+s.token {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -231,8 +230,8 @@ func (s *Server) release(conn net.Conn) {
 	delete(s.conns, conn)
 }
 
-// Close ends the server, with every lie that goes on, and returns when nothing of it runs any more.
-// Calling it again does nothing.
+// Close ends the server, with every lie in progress, and returns when all of its goroutines have ended. Calling it
+// again does nothing.
 func (s *Server) Close() {
 	s.stop()
 	s.mu.Lock()
@@ -264,13 +263,13 @@ func (s *Server) Kubeconfig() []byte {
 	return data
 }
 
-// Stats says what a server has done so far.
+// Stats has the counters of a server.
 type Stats struct {
-	// Requests is how many requests there were; connections, where the script never gets as far as
-	// a request. Lies is how many of them the script answered.
+	// Requests is the number of requests, or of connections if the script never reads a request. Lies is the number of
+	// responses of the script.
 	Requests, Lies int64
-	// Elsewhere is what arrived at the host that redirects lead to, one line for each request, with
-	// what it had in the way of credentials.
+	// Elsewhere has the requests that arrived at the target host of redirects, one line for each request, with its
+	// credentials.
 	Elsewhere []string
 }
 

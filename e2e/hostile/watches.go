@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// The event that ends the initial ones of a watch, with which a client has all there is.
+// The event that ends the initial events of a watch, after which a client has all objects.
 const synced = `{"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"1",` +
 	`"creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
 
-// event is one of a watch.
+// event is an event of a watch.
 func event(kind, object string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`+"\n", kind, object)
 }
 
 const oneMap = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one","namespace":"default","resourceVersion":"%s"}}`
 
-// stream answers a watch with events, and leaves it open.
+// stream responds to a watch with events, and leaves it open.
 func stream(events ...string) answer {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
@@ -30,7 +30,7 @@ func stream(events ...string) answer {
 	}
 }
 
-// first answers watches that begin with all objects in one way, and others in another.
+// first has one response for watches that begin with all objects, and another response for other watches.
 func first(initial, later answer) []lie { return []lie{{streaming, initial}, {watching, later}} }
 
 // watches are servers whose watches bring too much.
