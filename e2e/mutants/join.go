@@ -15,12 +15,12 @@ import (
 
 // A test binary takes longer to compile than most tests run. So the mutants of a package share one as far as possible:
 // each mutant that changes the body of a function is a copy of that function, and the function calls the copy if the
-// environment chooses it. A mutant that changes something else, such as a constant, has a binary of its own.
+// environment chooses it. A mutant that changes something else, such as a constant, has a separate binary.
 
 // choice is the environment variable that has the name of the chosen mutant.
 const choice = "CLUSTERFX_MUTANT"
 
-// name is what the environment calls the mutant.
+// name is the name of the mutant in the environment.
 func (m *mutant) name() string { return fmt.Sprintf("mutant%d", m.number) }
 
 // join returns the texts of files with all mutants that can share a binary, and these mutants.
@@ -116,8 +116,8 @@ func (f *joinedFile) joined() []byte {
 
 func copyOf(function *ast.FuncDecl, name string) string { return function.Name.Name + "_" + name }
 
-// callOf returns the statements with which a function calls its copy, if it can: it must name what it passes on, and a
-// call of recover would find nothing one call further.
+// callOf returns the statements with which a function calls its copy, if it can: it must name its arguments, and a call
+// of recover would find nothing one call deeper.
 func callOf(function *ast.FuncDecl, name string) (statements string, ok bool) {
 	if recovers(function) {
 		return "", false

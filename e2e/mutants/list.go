@@ -17,10 +17,10 @@ import (
 // mutant is one wrong version of the code.
 type mutant struct {
 	list   string // the file that it is in, without its ending
-	number int    // among those that are tried
+	number int    // among the chosen mutants
 	binary string // which it shares with others, or ""
 
-	// Breaks says what is wrong in one line.
+	// Breaks describes the defect in one line.
 	Breaks string `json:"breaks"`
 	// File is the file that is changed, by its path in the module.
 	File string `json:"file"`
@@ -61,7 +61,7 @@ func readLists() ([]mutant, error) {
 	return all, nil
 }
 
-// choose returns the mutants of the lists with these names, and those with one of the words in what they break.
+// choose returns the mutants of the lists with these names, and the mutants with one of the words in Breaks.
 func choose(all []mutant, words []string) []mutant {
 	if len(words) == 0 {
 		return all

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutants shows that the tests notice when the code is wrong. It breaks the code in one place at a
-// time, in a copy that only the compiler sees, and runs the tests that must fail then. A mutant that no test
-// catches survives, and what it breaks is not tested.
+// Command mutants shows that the tests notice defects of the code. It breaks the code in one place at a time, in a copy
+// that only the compiler sees, and runs the tests that must fail then. A mutant that no test catches survives, and its
+// defect is not tested.
 //
-// The mutants are in lists, each of which is named after what its mutants break:
+// The mutants are in lists, each of which is named after the broken behaviour:
 //
 //	mutants              # all of them
-//	mutants gate fence   # those of two lists, or with these words in what they break
+//	mutants gate fence   # the mutants of two lists, or with these words in their description
 //
-// The flag -parallel is how many are tried at once; tests wait more than they compute. It runs in the root of the module. It exits with 1 if a mutant survives, or if a mutant cannot be tried:
-// because the text that it replaces does not occur exactly once, because it does not compile, or because its
-// tests fail without it.
+// The flag -parallel is the number of concurrent mutants; tests wait more than they compute. It runs in the root of the
+// module. It exits with 1 if a mutant survives, or if a mutant cannot be tried: because the text that it replaces does
+// not occur exactly once, because it does not compile, or because its tests fail without it.
 package main
 
 import (

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// report says what has become of the mutants: each one in a line when it was tried, and the lists in a table at the end.
+// report prints the results: a line for each mutant, and a table of the lists at the end.
 type report struct {
 	out io.Writer
 
-	mu    sync.Mutex // protects what follows, and lines of out
+	mu    sync.Mutex // protects the fields below, and lines of out
 	names []string   // of the lists, in the order of their first mutants
 	lists map[string]*tally
 }

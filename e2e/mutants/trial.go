@@ -22,7 +22,7 @@ import (
 // trial tries mutants.
 type trial struct {
 	root     string // of the module
-	dir      string // for what it makes
+	dir      string // for its files
 	parallel int    // how many mutants are tried at once
 	report   report
 }
@@ -33,7 +33,7 @@ const (
 	healthTimeout = 30 * time.Minute // of the tests of all mutants of a package
 )
 
-// errUnhealthy says that a mutant was not tried because its tests show nothing.
+// errUnhealthy means that a mutant was not tried because its tests fail without it.
 var errUnhealthy = errors.New("its tests fail without it, or do not compile")
 
 // tryAll tries the mutants package by package, and returns an error unless all are caught.
@@ -104,7 +104,7 @@ func (t *trial) prepare(ctx context.Context, group []*mutant) (isHealthy func(*m
 	}
 	binary, err := t.compile(ctx, dir, group[0].Package, "-overlay", overlay)
 	if err != nil {
-		t.report.say("          each mutant of %s has a binary of its own, because they do not share one: %v\n", group[0].Package, err)
+		t.report.say("          each mutant of %s has a separate binary, because they cannot share a binary: %v\n", group[0].Package, err)
 		clear(joined)
 		if binary, err = t.compile(ctx, dir, group[0].Package); err != nil {
 			return none, err
@@ -146,7 +146,7 @@ func (t *trial) checkHealth(ctx context.Context, binary string, group []*mutant)
 	}, err
 }
 
-// try returns the name of the first test that fails with the mutant and what it says, or "" if all pass.
+// try returns the name of the first test that fails with the mutant and its output, or "" if all pass.
 func (t *trial) try(ctx context.Context, m *mutant) (by string, err error) {
 	binary := m.binary
 	if binary == "" {
@@ -185,7 +185,7 @@ func (t *trial) compileAlone(ctx context.Context, dir string, m *mutant) (binary
 	return t.compile(ctx, dir, m.Package, "-overlay", overlay)
 }
 
-// overlay writes what makes the compiler see other texts of files.
+// overlay writes the file that makes the compiler use other contents of files.
 func (t *trial) overlay(dir string, texts map[string][]byte) (path string, err error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}
