@@ -59,18 +59,16 @@ func inScopeOfPart(l *lifetime, module string, part *partLife) fx.Option {
 	return fx.Decorate(
 		func(log logr.Logger) logr.Logger { return log.WithValues("module", module) },
 		func(mgr ctrl.Manager, log logr.Logger) (ctrl.Manager, error) {
-			one, err := newModuleManager(l, mgr, module, log)
-			if err != nil {
-				return nil, err
+			if part != nil {
+				mgr = &partManager{Manager: mgr, part: part}
 			}
-			one.part = part
-			return one, nil
+			return newModuleManager(l.contained, mgr, module, log)
 		},
 		func(_ client.Client, mgr ctrl.Manager) client.Client { return mgr.GetClient() },
 		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
 		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
 		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {
-			return &moduleMetrics{Registerer: metrics, guard: &guard{module: module, life: l, log: log}}
+			return &moduleMetrics{Registerer: metrics, guard: l.guard(module, log)}
 		},
 		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &l.hooks} },
 	)

@@ -44,7 +44,7 @@ func (e *epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
 	}
-	e.clients = work
+	e.contained.Config = work
 	e.values = values{
 		Name: e.name, ClusterName: string(e.name), Status: e.info,
 		Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
@@ -82,7 +82,7 @@ func (e *epoch) newClients(work *rest.Config) client.NewClientFunc {
 		e.lend = sync.OnceValues(func() (client.Client, error) { return newDecodingClient(client.New(config, o)) })
 		ofModules := o
 		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
-		e.clientReading = func(from client.Reader) (client.Client, error) {
+		e.contained.ReadingClient = func(from client.Reader) (client.Client, error) {
 			return newDecodingClient(client.New(work, reading(from, ofModules)))
 		}
 		e.lendReading = func(from client.Reader) (client.Client, error) {

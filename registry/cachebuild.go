@@ -19,7 +19,7 @@ import (
 
 // newCache makes the cache of the app, as code of the hub sees it.
 func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
-	handlers := &handlers{limit: e.limits.ReconcileTimeout, goroutines: e.goroutines}
+	handlers := &handlers{limit: e.limits.ReconcileTimeout, goroutines: e.contained.goroutines}
 	c, err := boundcache.New(config, o, e.cacheOptions(handlers))
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 	}
 	e.cache.Store(c)
 	e.metrics.FollowCache(e.ctx, string(e.name), figuresOf(c))
-	return &appCache{Cache: c, guard: &guard{life: &e.lifetime, log: e.log}, handlers: handlers}, nil
+	return &appCache{Cache: c, guard: e.guard("", e.log), handlers: handlers}, nil
 }
 
 func (e *epoch) cacheOptions(h *handlers) boundcache.Options {
@@ -89,7 +89,7 @@ func (e *epoch) addFilters(c *boundcache.Cache) error {
 	}
 	for i := range e.modules {
 		m := &e.modules[i]
-		by := &guard{module: m.name, life: &e.lifetime, log: e.log.WithValues("module", m.name)}
+		by := e.guard(m.name, e.log.WithValues("module", m.name))
 		err := c.AddFilters(m.name, e.filtersFor(m), by.transform)
 		if err != nil {
 			return &moduleError{module: m.name, reason: state.ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}

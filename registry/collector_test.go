@@ -43,8 +43,8 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		app := &lifetime{environment: &environment{metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false)}, ctx: t.Context()}
-		m := &moduleMetrics{Registerer: all, guard: &guard{life: app, log: logr.Discard()}}
+		app := &containedApp{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context()}
+		m := &moduleMetrics{Registerer: all, guard: &guard{app: app, log: logr.Discard()}}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {
 			if err := m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)); err != nil {

@@ -11,19 +11,18 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/dig"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // guard answers for the code of one module in one app, in whichever goroutine it runs: where it
@@ -34,7 +33,7 @@ import (
 // and counted, and that is all.
 type guard struct {
 	module string
-	life   *lifetime
+	app    *containedApp
 	log    logr.Logger
 }
 
@@ -57,9 +56,8 @@ func (g *guard) check(what string, returned *bool) {
 
 // fail ends the app because of the module.
 func (g *guard) fail(err error) {
-	failed := &moduleError{module: g.module, reason: state.ReasonModuleFailed, err: err}
 	if g.module != "" {
-		g.life.tracker.fail(failed)
+		g.app.Fail(g.module, err)
 		return
 	}
 	var panicked *panics.Error
@@ -70,27 +68,48 @@ func (g *guard) fail(err error) {
 	g.log.Error(err, "Code of the hub failed on an object of a remote")
 }
 
-// moduleFailed takes note that a module has failed, with an error that it returned or a panic.
-func (l *lifetime) moduleFailed(failed *moduleError) {
-	var ours *panics.Error
-	var ofGraph dig.PanicError
-	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
-		l.metrics.CountPanic(string(l.name), failed.module)
+// call calls code of a module in a goroutine that is not the module's own.
+func (g *guard) call(what string, f func()) {
+	returned := false
+	defer g.check(what, &returned)
+	f()
+	returned = true
+}
+
+// transform calls a Transform of the module, unless the app is about to end. If that panics, the object is stored as it is.
+func (g *guard) transform(f func()) {
+	if !g.broken() {
+		g.call("transform of a cache filter", f)
 	}
-	l.tracker.moduleFailed(failed)
+}
+
+// probe calls a check on behalf of a module, whose panic is an error and ends its hub part.
+func (g *guard) probe(what string, check healthz.Checker, r *http.Request) (err error) {
+	err = fmt.Errorf("%s panicked", what)
+	g.call(what, func() { err = check(r) })
+	return err
+}
+
+// guardKey is the key under which the contexts of a module's controllers carry its guard.
+type guardKey struct{}
+
+// guardOf returns the guard of the module on whose behalf something is done, or nil.
+func guardOf(ctx context.Context) *guard {
+	g, _ := ctx.Value(guardKey{}).(*guard)
+	return g
 }
 
 // countPanic counts a panic, unless the app has ended: its remote may have been forgotten.
 func (g *guard) countPanic() {
-	if g.life.ctx.Err() != nil {
+	if g.app.Context.Err() != nil {
 		return
 	}
-	g.life.metrics.CountPanic(string(g.life.name), g.module)
+	g.app.Metrics.CountPanic(g.app.Name, g.module)
 }
 
 // broken reports whether the app is on its way out, so that the module's code need not be called any
 // more.
-func (g *guard) broken() bool { return g.module != "" && g.life.tracker.isBroken() }
+func (g *guard) broken() bool { return g.module != "" && g.app.IsBroken() }
 
 // moduleManager is the manager as one module sees it. What the module adds to it, and what it adds
 // to the cache that it gets from it, is known to be the module's: where that fails or panics, the
@@ -101,17 +120,16 @@ type moduleManager struct {
 	cache *appCache
 	// client reads from the cache as the module sees it; nil if that is the app's.
 	client client.Client
-	part   *partLife // of which it is the manager; nil for the app of a remote
 }
 
-func newModuleManager(l *lifetime, mgr ctrl.Manager, module string, log logr.Logger) (*moduleManager, error) {
-	g := &guard{module: module, life: l, log: log}
+func newModuleManager(app *containedApp, mgr ctrl.Manager, module string, log logr.Logger) (*moduleManager, error) {
+	g := &guard{module: module, app: app, log: log}
 	m := &moduleManager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
 	if !m.cache.HasFilters(module) {
 		return m, nil
 	}
 	var err error
-	m.client, err = l.clientReading(m.cache)
+	m.client, err = app.ReadingClient(m.cache)
 	return m, err
 }
 
@@ -126,23 +144,23 @@ func (m *moduleManager) GetClient() client.Client {
 // GetLogger returns the module's logger. The builders of controllers log errors of reconcilers with it, which are
 // lines for debugging when the app has ended.
 func (m *moduleManager) GetLogger() logr.Logger {
-	return quietAtEnd(m.guard.life.permission.ctx, m.guard.log, true)
+	return m.guard.app.Quiet(m.guard.log)
 }
 
 // GetEventRecorder returns a recorder whose notes are events of their own.
 func (m *moduleManager) GetEventRecorder(name string) crrecorder.EventRecorder {
-	return newDistinctNotes(m.Manager.GetEventRecorder(name), m.GetScheme())
+	return m.guard.app.Recorder(m.Manager.GetEventRecorder(name), m.GetScheme())
 }
 
 // GetConfig returns what the module's own clients are made with.
-func (m *moduleManager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.life.clients) }
+func (m *moduleManager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.app.Config) }
 
 // GetHTTPClient returns the client that belongs to GetConfig.
 func (m *moduleManager) GetHTTPClient() *http.Client {
-	if m.guard.life.clients.Transport == nil {
+	if m.guard.app.Config.Transport == nil {
 		return m.Manager.GetHTTPClient()
 	}
-	return &http.Client{Transport: m.guard.life.clients.Transport}
+	return &http.Client{Transport: m.guard.app.Config.Transport}
 }
 
 // GetCache returns the app's cache as the module sees it.
@@ -170,14 +188,11 @@ func (m *moduleManager) Add(r manager.Runnable) error {
 		return m.Manager.Add(&containedCache{one})
 	}
 	if w, ok := r.(warmer); ok {
-		tracker := m.guard.life.tracker
-		known := tracker.controllerAdded(m.guard.module, r, hasSupervisor(r))
-		if m.part != nil {
-			m.part.watchProgress(r, known.name)
-		}
+		app := m.guard.app
+		known := app.ControllerAdded(m.guard.module, r, hasSupervisor(r))
 		err := m.Manager.Add(&containedController{contained: one, warmer: w, known: known})
 		if err != nil {
-			tracker.controllerRefused(m.guard.module, known)
+			app.ControllerRefused(m.guard.module, known)
 		}
 		return err
 	}
@@ -206,7 +221,7 @@ func (c *contained) Start(ctx context.Context) error {
 	if !c.NeedLeaderElection() {
 		return work(ctx)
 	}
-	return c.guard.life.permission.run(ctx, work)
+	return c.guard.app.Gate.run(ctx, work)
 }
 
 // NeedLeaderElection passes on what the runnable says; controller-runtime's default is true.
@@ -233,14 +248,12 @@ func (c *contained) run(ctx context.Context, f func(context.Context) error) (err
 	if err == nil {
 		return nil
 	}
-	failed := &moduleError{module: g.module, reason: state.ReasonModuleFailed, err: err}
-	g.life.moduleFailed(failed)
-	return failed
+	return g.app.Failed(g.module, err)
 }
 
 // labels are those of the module's goroutines in profiles, besides those of its App.
 func (g *guard) labels() pprof.LabelSet {
-	return pprof.Labels(slices.Concat(g.life.labels, []string{telemetry.ModuleLabel, g.module})...)
+	return pprof.Labels(slices.Concat(g.app.Labels, []string{telemetry.ModuleLabel, g.module})...)
 }
 
 // containedController is a contained controller.
@@ -255,19 +268,19 @@ type containedController struct {
 // the permission to work.
 func (c *containedController) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	context.AfterFunc(c.guard.life.permission.ctx, cancel)
+	context.AfterFunc(c.guard.app.Gate.ctx, cancel)
 	c.known.begin()
 	c.guard.warnOfUnsupervised()
 	err := c.run(context.WithValue(ctx, watcherKey{}, c.known), c.warmer.Warmup)
 	if err == nil && ctx.Err() == nil {
-		c.guard.life.tracker.controllerSynced(c.guard.module, c.known)
+		c.guard.app.ControllerSynced(c.guard.module, c.known)
 	}
 	return err
 }
 
 // warnOfUnsupervised logs, once, which controllers of the module are not supervised.
 func (g *guard) warnOfUnsupervised() {
-	if names := g.life.tracker.takeUnsupervised(g.module); len(names) > 0 {
+	if names := g.app.TakeUnsupervised(g.module); len(names) > 0 {
 		g.log.Info("Controllers are not supervised; build them with registry.ControllerManagedBy", "controllers", names)
 	}
 }

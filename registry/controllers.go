@@ -3,14 +3,11 @@
 package registry
 
 import (
-	"context"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
@@ -20,92 +17,9 @@ import (
 // unnamed is what a controller is called that has no name.
 const unnamed = "controller"
 
-// watcher is one controller of a module: which kinds it watches, and of which of them it has not been told all
-// initial objects yet.
-type watcher struct {
-	name       string
-	supervised bool
-
-	mu     sync.Mutex // protects the fields; held for no longer than a look at a handle
-	begun  bool       // its sources were started
-	synced bool       // all of them have delivered
-	kinds  []watchedKind
-}
-
-// watchedKind is a kind that a controller watches.
-type watchedKind struct {
-	kind   string                                      // as people write it: Deployment.apps
-	what   string                                      // as the tracker names what is in the way of it
-	handle toolscache.ResourceEventHandlerRegistration // nil until the controller has one
-}
-
-// watcherKey is what the context of a controller's sources leads to its watcher by.
-type watcherKey struct{}
-
-// watcherOf returns the controller on whose behalf something is done, or nil.
-func watcherOf(ctx context.Context) *watcher {
-	w, _ := ctx.Value(watcherKey{}).(*watcher)
-	return w
-}
-
-func (w *watcher) begin() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.begun = true
-}
-
-func (w *watcher) sync() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.synced, w.kinds = true, nil
-}
-
-// watches notes that the controller asks for a kind. A source that gets no informer asks again and again.
-func (w *watcher) watches(kind, what string) {
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	open := func(k watchedKind) bool { return k.what == what && k.kind == kind && k.handle == nil }
-	if !w.synced && !slices.ContainsFunc(w.kinds, open) {
-		w.kinds = append(w.kinds, watchedKind{kind: kind, what: what})
-	}
-}
-
-// hears notes that the controller is told of the objects of a kind that it has asked for.
-func (w *watcher) hears(what string, handle toolscache.ResourceEventHandlerRegistration) {
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i, k := range w.kinds {
-		if k.what == what && k.handle == nil {
-			w.kinds[i].handle = handle
-			return
-		}
-	}
-}
-
-// missing returns the kinds whose initial objects have not all come.
-func (w *watcher) missing() []watchedKind {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var missing []watchedKind
-	for _, k := range w.kinds {
-		if k.handle == nil || !k.handle.HasSynced() {
-			missing = append(missing, k)
-		}
-	}
-	return missing
-}
-
-// info says how far the controller is. blocks are what is known to be in the way of kinds.
-func (w *watcher) info(blocks map[string]boundcache.Block) state.ControllerStatus {
-	w.mu.Lock()
-	begun, synced := w.begun, w.synced
-	w.mu.Unlock()
+// controllerInfo says how far a controller is. blocks are what is known to be in the way of kinds.
+func controllerInfo(w *watcher, blocks map[string]boundcache.Block) state.ControllerStatus {
+	begun, synced := w.progress()
 	if synced {
 		return state.ControllerStatus{Name: w.name, State: state.ModuleRunning}
 	}

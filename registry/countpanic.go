@@ -4,15 +4,6 @@ package registry
 
 import "context"
 
-// guardKey is the key under which the contexts of a module's controllers carry its guard.
-type guardKey struct{}
-
-// guardOf returns the guard of the module on whose behalf something is done, or nil.
-func guardOf(ctx context.Context) *guard {
-	g, _ := ctx.Value(guardKey{}).(*guard)
-	return g
-}
-
 // CountPanic counts a panic that a library has recovered, such as that of a Reconcile, against the
 // module whose code it was. It is a handler for utilruntime.PanicHandlers, which is global to the
 // process: main appends it before anything else runs.

@@ -99,7 +99,7 @@ func (l *partLife) newValues(mgr ctrl.Manager) partValues {
 	}
 	return partValues{
 		Registry: l.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.clients), Scheme: l.scheme,
+		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.contained.Config), Scheme: l.scheme,
 		RESTMapper: mgr.GetRESTMapper(), EventRecorder: &l.events, Logger: l.part.parts.log, Metrics: l.registerer, Traces: traces, Options: o,
 	}
 }

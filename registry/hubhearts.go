@@ -21,10 +21,21 @@ func WatchProgress[request comparable](
 	manager ctrl.Manager, controller string, heartbeat request, inner liveness.NewQueue[request],
 ) liveness.NewQueue[request] {
 	m, ok := manager.(*moduleManager)
-	if !ok || m.part == nil || m.part.hearts == nil {
+	if !ok {
 		return inner
 	}
-	return liveness.Wrap(m.part.hearts, m.part.subject(controller), heartbeat, inner)
+	of, ok := m.Manager.(*partManager)
+	if !ok || of.part.hearts == nil {
+		return inner
+	}
+	return liveness.Wrap(of.part.hearts, of.part.subject(controller), heartbeat, inner)
+}
+
+// controllerAdded notes that the module has added a controller.
+func (l *partLife) controllerAdded(module string, r manager.Runnable, supervised bool) *watcher {
+	known := l.tracker.controllerAdded(module, r, supervised)
+	l.watchProgress(r, known.name)
+	return known
 }
 
 // watchProgress watches a controller that the hub part adds, if its requests are ctrl.Requests.

@@ -56,20 +56,20 @@ func newPartLife(p *hubPart) *partLife {
 	l := &partLife{epoch: e, part: p, scheme: copyScheme(env.scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
 	e.missed = l.askAgain
 	e.begin(env, []string{"hubpart", p.entry.name}, only, p.changed)
+	e.contained.ControllerAdded = l.controllerAdded
 	e.work, e.endWork = e.ctx, e.cancel
 	e.intake = meter.NewLimiter(env.shapes, noLimit)
 	context.AfterFunc(e.ctx, e.registerer.end)
 	l.halted, l.halt = context.WithCancel(e.ctx)
-	l.registry = &Registry{core: p.parts.registry.core, by: l.guard()}
+	l.registry = &Registry{core: p.parts.registry.core, by: l.answering()}
 	return l
 }
 
 // noLimit is the budget of a hub part's cache. The hub's API server is not a stranger's.
 const noLimit = 1 << 62
 
-func (l *partLife) guard() *guard {
-	return &guard{module: l.part.entry.name, life: &l.lifetime, log: l.log}
-}
+// answering returns the guard of the module.
+func (l *partLife) answering() *guard { return l.guard(l.part.entry.name, l.log) }
 
 // start begins to build the App, if that has not begun.
 func (l *partLife) start() {
@@ -86,13 +86,13 @@ func (l *partLife) start() {
 
 // connect makes what the App provides. It contacts nobody.
 func (l *partLife) connect() error {
-	l.clients = l.config()
-	mgr, err := ctrl.NewManager(l.clients, l.managerOptions())
+	l.contained.Config = l.config()
+	mgr, err := ctrl.NewManager(l.contained.Config, l.managerOptions())
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
 	l.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), l.scheme)
-	l.values.Manager, l.values.Cluster, l.values.Config = mgr, mgr, l.clients
+	l.values.Manager, l.values.Cluster, l.values.Config = mgr, mgr, l.contained.Config
 	l.parts = l.newValues(mgr)
 	return nil
 }

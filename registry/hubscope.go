@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
@@ -23,7 +24,7 @@ func (r *Registry) within(ctx context.Context) (context.Context, context.CancelC
 	if r.by == nil {
 		return ctx, cancel
 	}
-	life := r.by.life.ctx
+	life := r.by.app.Context
 	unhook := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
 	return ctx, func(cause error) {
 		unhook()
@@ -48,28 +49,6 @@ func (r *Registry) contained(what string, f func(Event)) func(Event) {
 			r.by.call(what, func() { f(e) })
 		}
 	}
-}
-
-// call calls code of a module in a goroutine that is not the module's own.
-func (g *guard) call(what string, f func()) {
-	returned := false
-	defer g.check(what, &returned)
-	f()
-	returned = true
-}
-
-// transform calls a Transform of the module, unless the app is about to end. If that panics, the object is stored as it is.
-func (g *guard) transform(f func()) {
-	if !g.broken() {
-		g.call("transform of a cache filter", f)
-	}
-}
-
-// probe calls a check on behalf of a module, whose panic is an error and ends its hub part.
-func (g *guard) probe(what string, check healthz.Checker, r *http.Request) (err error) {
-	err = fmt.Errorf("%s panicked", what)
-	g.call(what, func() { err = check(r) })
-	return err
 }
 
 // site is what hub parts have added to the servers of the hub. The hub has one entry for each, whose part may be
@@ -130,32 +109,29 @@ func (l *partLife) addCheck(page, name string, check healthz.Checker, add func(s
 			if !lives {
 				return nil
 			}
-			return one.life.guard().probe("health check", one.value, r)
+			return one.life.answering().probe("health check", one.value, r)
 		})
 	})
 }
 
+// partManager is the manager of a hub part. It adds checks and handlers to the servers of the hub.
+type partManager struct {
+	ctrl.Manager
+	part *partLife
+}
+
 // AddHealthzCheck adds a check to the hub's.
-func (m *moduleManager) AddHealthzCheck(name string, check healthz.Checker) error {
-	if m.part == nil {
-		return m.Manager.AddHealthzCheck(name, check)
-	}
+func (m *partManager) AddHealthzCheck(name string, check healthz.Checker) error {
 	return m.part.addCheck("healthz", name, check, m.part.part.parts.manager.AddHealthzCheck)
 }
 
 // AddReadyzCheck adds a check to the hub's.
-func (m *moduleManager) AddReadyzCheck(name string, check healthz.Checker) error {
-	if m.part == nil {
-		return m.Manager.AddReadyzCheck(name, check)
-	}
+func (m *partManager) AddReadyzCheck(name string, check healthz.Checker) error {
 	return m.part.addCheck("readyz", name, check, m.part.part.parts.manager.AddReadyzCheck)
 }
 
 // AddMetricsServerExtraHandler adds a handler to the hub's. net/http contains its panics.
-func (m *moduleManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
-	if m.part == nil {
-		return m.Manager.AddMetricsServerExtraHandler(path, handler)
-	}
+func (m *partManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	parts := m.part.part.parts
 	return put(&parts.site, &parts.site.handlers, slot[http.Handler]{m.part, path, handler}, func() error {
 		return parts.manager.AddMetricsServerExtraHandler(path, parts.site.handler(path))
@@ -175,9 +151,6 @@ func (s *site) handler(path string) http.Handler {
 }
 
 // Elected returns a channel that is closed when this hub leads.
-func (m *moduleManager) Elected() <-chan struct{} {
-	if m.part == nil {
-		return m.Manager.Elected()
-	}
+func (m *partManager) Elected() <-chan struct{} {
 	return m.part.part.parts.elected
 }

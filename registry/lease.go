@@ -49,8 +49,8 @@ func (r *Registry) WithCluster(
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel(nil)
-	if r.by != nil && r.by.life.ctx.Err() != nil {
-		return context.Cause(r.by.life.ctx)
+	if r.by != nil && r.by.app.Context.Err() != nil {
+		return context.Cause(r.by.app.Context)
 	}
 	a, err := r.actor(name)
 	if err != nil {

@@ -28,16 +28,16 @@ func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
 	e := &epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
 	e.values.Cache = &appCache{Cache: cacheWithAFilter(t)}
-	first := func() (client.Client, weak.Pointer[lifetime]) {
-		life := &lifetime{}
-		lent, err := e.lendTo(&guard{module: "dns", life: life})
+	first := func() (client.Client, weak.Pointer[containedApp]) {
+		app := &containedApp{}
+		lent, err := e.lendTo(&guard{module: "dns", app: app})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return lent, weak.Make(life)
+		return lent, weak.Make(app)
 	}
-	lent, life := first()
-	if goruntime.GC(); life.Value() != nil {
+	lent, app := first()
+	if goruntime.GC(); app.Value() != nil {
 		t.Error("the life is kept")
 	}
 	if again, err := e.lendTo(&guard{module: "dns"}); err != nil || again != lent {

@@ -4,12 +4,17 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"runtime/pprof"
 	"strconv"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"go.uber.org/dig"
+	"k8s.io/apimachinery/pkg/runtime"
+	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // lifetime is what the life of every App has whose modules are contained: that of a remote's app, which is
@@ -26,9 +31,7 @@ type lifetime struct {
 	ctx        context.Context //nolint:containedctx // See above.
 	cancel     context.CancelCauseFunc
 	permission *permission
-	clients    *rest.Config // what modules make their own clients with
-	// clientReading makes a client of a module that reads from another cache. A hub part has none.
-	clientReading func(client.Reader) (client.Client, error)
+	contained  *containedApp // what contains its modules
 
 	graph   graphLog
 	tracker *tracker
@@ -46,24 +49,44 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 	l.graph.log = l.log.WithName("fx")
 	l.hooks.log, l.hooks.timeout = l.log, env.limits.StopTimeout
 	l.tracker = newTracker(modules, changed)
+	l.contained = &containedApp{
+		Name: string(l.name), Number: l.number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
+		ReconcileTimeout: env.limits.ReconcileTimeout, Metrics: env.metrics, Tracer: env.tracer,
+		Quiet: func(log logr.Logger) logr.Logger { return quietAtEnd(l.permission.ctx, log, true) },
+		Recorder: func(r crrecorder.EventRecorder, s *runtime.Scheme) crrecorder.EventRecorder {
+			return newDistinctNotes(r, s)
+		},
+		Fail: func(module string, err error) {
+			l.tracker.fail(&moduleError{module: module, reason: state.ReasonModuleFailed, err: err})
+		},
+		Failed: func(module string, err error) error {
+			failed := &moduleError{module: module, reason: state.ReasonModuleFailed, err: err}
+			l.moduleFailed(failed)
+			return failed
+		},
+		IsBroken:          l.tracker.isBroken,
+		ControllerAdded:   l.tracker.controllerAdded,
+		ControllerRefused: l.tracker.controllerRefused,
+		ControllerSynced:  l.tracker.controllerSynced,
+		TakeUnsupervised:  l.tracker.takeUnsupervised,
+	}
+}
+
+// guard returns what answers for the code of a module.
+func (l *lifetime) guard(module string, log logr.Logger) *guard {
+	return &guard{module: module, app: l.contained, log: log}
+}
+
+// moduleFailed takes note that a module has failed, with an error that it returned or a panic.
+func (l *lifetime) moduleFailed(failed *moduleError) {
+	var ours *panics.Error
+	var ofGraph dig.PanicError
+	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
+		l.metrics.CountPanic(string(l.name), failed.module)
+	}
+	l.tracker.moduleFailed(failed)
 }
 
 // stop fences the life: from now on no request leaves it, its contexts have ended, and whoever runs it cleans
 // up. It returns at once and may be called any number of times.
 func (l *lifetime) stop(cause error) { l.cancel(cause) }
-
-// goroutines names the functions in which goroutines of this life still are, with how many are in
-// each. It is asked only of an App that does not end, because it looks at every goroutine of the hub.
-func (l *lifetime) goroutines() []string {
-	var found []string
-	for stack := range stacks("epoch", strconv.FormatInt(l.number, 10)) {
-		if isConnection(stack) {
-			continue
-		}
-		if len(found) == maxNamed {
-			return append(found, "and others")
-		}
-		found = append(found, summarize(stack))
-	}
-	return found
-}

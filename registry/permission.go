@@ -52,7 +52,7 @@ func (p *permission) runEarly(ctx context.Context, work func(context.Context) er
 	// Not when work returns: it may have left something in the manager's care that goes on.
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(p.ctx, cancel)
-	if err := work(ctx); !isDone(p.ctx.Done()) {
+	if err := work(ctx); p.ctx.Err() == nil {
 		return err
 	}
 	return nil

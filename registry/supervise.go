@@ -79,8 +79,8 @@ func hasSupervisor(controller manager.Runnable) bool {
 
 // Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
-	app := s.guard.life
-	ctx, span := app.tracer.StartReconcile(ctx, string(app.name), s.guard.module, app.number)
+	app := s.guard.app
+	ctx, span := app.Tracer.StartReconcile(ctx, app.Name, s.guard.module, app.Number)
 	defer func() { telemetry.EndReconcile(span, outcomeOf(result, err), err) }()
 	patience := 2 * s.timeout(ctx)
 	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
@@ -102,8 +102,8 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 
 // count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
-	f := s.guard.life.metrics
-	f.CountReconcile(string(s.guard.life.name), s.guard.module, outcomeOf(result, err))
+	f := s.guard.app.Metrics
+	f.CountReconcile(s.guard.app.Name, s.guard.module, outcomeOf(result, err))
 	f.ObserveReconcile(s.guard.module, took)
 }
 
@@ -137,12 +137,12 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
 	}
-	return s.guard.life.limits.ReconcileTimeout
+	return s.guard.app.ReconcileTimeout
 }
 
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panics.Error) error {
 	s.guard.countPanic()
-	s.guard.life.metrics.CountReconcile(string(s.guard.life.name), s.guard.module, outcomePanic)
+	s.guard.app.Metrics.CountReconcile(s.guard.app.Name, s.guard.module, outcomePanic)
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))
@@ -152,13 +152,13 @@ func (s *supervised[request]) panicked(ctx context.Context, r request, err *pani
 
 // stuck is called when a call has taken twice its time.
 func (s *supervised[request]) stuck(ctx context.Context, r request, after time.Duration) {
-	e := s.guard.life
-	if e.ctx.Err() != nil {
+	app := s.guard.app
+	if app.Context.Err() != nil {
 		return // the app has ended without it and is a zombie
 	}
 	after = after.Round(time.Millisecond)
 	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
-		"goroutines", dump("epoch", strconv.FormatInt(e.number, 10), "module", s.guard.module))
+		"goroutines", dump("epoch", strconv.FormatInt(app.Number, 10), "module", s.guard.module))
 	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
 }
 

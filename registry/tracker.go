@@ -169,7 +169,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 func (p *progress) awaited() string {
 	var all []string
 	for _, w := range p.controllers {
-		if one := w.info(nil); one.State != state.ModuleRunning {
+		if one := controllerInfo(w, nil); one.State != state.ModuleRunning {
 			all = append(all, one.Name+" "+one.Message)
 		}
 	}
@@ -278,7 +278,7 @@ func (t *tracker) list() []state.ModuleStatus {
 func (t *tracker) info(name string, p *progress) state.ModuleStatus {
 	one := state.ModuleStatus{Name: name}
 	for _, w := range p.controllers {
-		one.Controllers = append(one.Controllers, w.info(t.blocks))
+		one.Controllers = append(one.Controllers, controllerInfo(w, t.blocks))
 	}
 	switch {
 	case p.failed != nil:
