@@ -68,7 +68,7 @@ func inScopeOfPart(l *lifetime, module string, part *partLife) fx.Option {
 		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
 		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
 		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {
-			return &moduleMetrics{Registerer: metrics, guard: l.guard(module, log)}
+			return newModuleMetrics(metrics, l.guard(module, log))
 		},
 		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &l.hooks} },
 	)

@@ -19,7 +19,7 @@ import (
 
 // newCache makes the cache of the app, as code of the hub sees it.
 func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
-	handlers := &handlers{limit: e.limits.ReconcileTimeout, goroutines: e.contained.goroutines}
+	handlers := newHandlers(e.contained)
 	c, err := boundcache.New(config, o, e.cacheOptions(handlers))
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 	}
 	e.cache.Store(c)
 	e.metrics.FollowCache(e.ctx, string(e.name), figuresOf(c))
-	return &appCache{Cache: c, guard: e.guard("", e.log), handlers: handlers}, nil
+	return newAppCache(c, handlers, e.guard("", e.log)), nil
 }
 
 func (e *epoch) cacheOptions(h *handlers) boundcache.Options {

@@ -22,6 +22,11 @@ type moduleMetrics struct {
 
 var _ prometheus.Registerer = (*moduleMetrics)(nil)
 
+// newModuleMetrics returns what the module of a guard registers its metrics with.
+func newModuleMetrics(inner prometheus.Registerer, g *guard) prometheus.Registerer {
+	return &moduleMetrics{Registerer: inner, guard: g}
+}
+
 // Register registers the collector until the app ends.
 func (m *moduleMetrics) Register(c prometheus.Collector) error {
 	descs, ok := within(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })

@@ -37,6 +37,11 @@ type guard struct {
 	log    logr.Logger
 }
 
+// newGuard returns the guard of a module in an app; of other code of the hub if the module is empty.
+func newGuard(app *containedApp, module string, log logr.Logger) *guard {
+	return &guard{module: module, app: app, log: log}
+}
+
 // errGoexit says that code ended the goroutine that it was called in.
 var errGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does")
 

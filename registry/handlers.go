@@ -12,12 +12,14 @@ import (
 
 // handlers finds the event handlers of an app's informers that do not return.
 type handlers struct {
-	limit      time.Duration   // how long a call may take
-	goroutines func() []string // where the goroutines of the app are, for the log
+	app *containedApp
 
 	mu  sync.Mutex // protects the fields
 	all map[toolscache.ResourceEventHandlerRegistration]*containedHandler
 }
+
+// newHandlers returns a watch over no handlers.
+func newHandlers(app *containedApp) *handlers { return &handlers{app: app} }
 
 func (h *handlers) add(handle toolscache.ResourceEventHandlerRegistration, one *containedHandler) {
 	h.mu.Lock()
@@ -38,8 +40,8 @@ func (h *handlers) remove(handle toolscache.ResourceEventHandlerRegistration) {
 // a handler to do, and notices a call that two checks find in progress with more than limit between them.
 func (h *handlers) check() {
 	for _, one := range h.stuck(time.Now()) {
-		one.guard.log.Info("An event handler does not return", "goroutines", h.goroutines())
-		one.guard.fail(fmt.Errorf("stuck: an event handler has not returned for %s", h.limit))
+		one.guard.log.Info("An event handler does not return", "goroutines", h.app.goroutines())
+		one.guard.fail(fmt.Errorf("stuck: an event handler has not returned for %s", h.app.ReconcileTimeout))
 	}
 }
 
@@ -48,7 +50,7 @@ func (h *handlers) stuck(now time.Time) []*containedHandler {
 	defer h.mu.Unlock()
 	var stuck []*containedHandler
 	for _, one := range h.all {
-		if one.stuckFor(now) > h.limit {
+		if one.stuckFor(now) > h.app.ReconcileTimeout {
 			stuck = append(stuck, one)
 		}
 	}

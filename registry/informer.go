@@ -29,6 +29,11 @@ type appCache struct {
 	own      bool // it belongs to a module of the app
 }
 
+// newAppCache returns the cache of an app as the code sees it that the guard answers for.
+func newAppCache(c *boundcache.Cache, h *handlers, g *guard) *appCache {
+	return &appCache{Cache: c, guard: g, handlers: h}
+}
+
 // of returns the cache as other code sees it.
 func (c *appCache) of(g *guard, own bool) *appCache {
 	return &appCache{Cache: c.Cache, guard: g, handlers: c.handlers, own: own}

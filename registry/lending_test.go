@@ -7,6 +7,7 @@ import (
 	"testing"
 	"weak"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,10 +28,10 @@ type readingClient struct {
 func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
 	e := &epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
-	e.values.Cache = &appCache{Cache: cacheWithAFilter(t)}
+	e.values.Cache = newAppCache(cacheWithAFilter(t), nil, nil)
 	first := func() (client.Client, weak.Pointer[containedApp]) {
 		app := &containedApp{}
-		lent, err := e.lendTo(&guard{module: "dns", app: app})
+		lent, err := e.lendTo(newGuard(app, "dns", logr.Discard()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func TestEpoch_LendTo(t *testing.T) {
 	if goruntime.GC(); app.Value() != nil {
 		t.Error("the life is kept")
 	}
-	if again, err := e.lendTo(&guard{module: "dns"}); err != nil || again != lent {
+	if again, err := e.lendTo(newGuard(nil, "dns", logr.Discard())); err != nil || again != lent {
 		t.Errorf("the next life gets another client: %v", err)
 	}
 }

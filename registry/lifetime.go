@@ -74,7 +74,7 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 
 // guard returns what answers for the code of a module.
 func (l *lifetime) guard(module string, log logr.Logger) *guard {
-	return &guard{module: module, app: l.contained, log: log}
+	return newGuard(l.contained, module, log)
 }
 
 // moduleFailed takes note that a module has failed, with an error that it returned or a panic.

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+)
+
+// superviseFor returns a reconciler that does what r does and answers for it, for the module whose manager is given. With any
+// other manager, and for a reconciler that is supervised, it returns r.
+func superviseFor[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+	m, ok := manager.(*moduleManager)
+	if !ok {
+		return r
+	}
+	if _, already := r.(answerable); already {
+		return r
+	}
+	return &supervised[request]{inner: r, guard: m.guard}
+}
+
+type supervised[request comparable] struct {
+	inner   reconcile.TypedReconciler[request]
+	guard   *guard
+	breaker breaker
+}
+
+// answerable is what supervised reconcilers have in common, whatever their requests are.
+type answerable interface{ isSupervised() }
+
+func (s *supervised[request]) isSupervised() {}
+
+// hasSupervisor reports whether the reconciler of a controller is supervised. controller-runtime keeps the reconciler in a
+// field of a type that has no exported name; a controller without that field counts as supervised.
+func hasSupervisor(controller manager.Runnable) bool {
+	v := reflect.Indirect(reflect.ValueOf(controller))
+	if v.Kind() != reflect.Struct {
+		return true
+	}
+	field, ok := v.Type().FieldByName("Do")
+	if !ok || len(field.Index) != 1 || !field.IsExported() {
+		return true
+	}
+	_, supervised := v.FieldByIndex(field.Index).Interface().(answerable)
+	return supervised
+}
+
+// Reconcile calls the reconciler.
+func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
+	app := s.guard.app
+	ctx, span := app.Tracer.StartReconcile(ctx, app.Name, s.guard.module, app.Number)
+	defer func() { telemetry.EndReconcile(span, outcomeOf(result, err), err) }()
+	patience := 2 * s.timeout(ctx)
+	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
+	defer watchdog.Stop()
+	defer func() {
+		if value := recover(); value != nil {
+			err = s.panicked(ctx, r, panics.New(value))
+		}
+	}()
+	began := time.Now()
+	result, err = s.inner.Reconcile(ctx, r)
+	s.count(result, err, time.Since(began))
+	s.breaker.worked()
+	if result.RequeueAfter > 0 {
+		result.RequeueAfter = max(result.RequeueAfter, minRequeueAfter)
+	}
+	return result, err
+}
+
+// count counts a call that has returned.
+func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
+	f := s.guard.app.Metrics
+	f.CountReconcile(s.guard.app.Name, s.guard.module, outcomeOf(result, err))
+	f.ObserveReconcile(s.guard.module, took)
+}
+
+// Outcomes of a call, in metrics and traces.
+const (
+	outcomeSuccess = "success"
+	outcomeAgain   = "requeue_after"
+	outcomeError   = "error"
+	outcomePanic   = "panic"
+)
+
+func outcomeOf(result reconcile.Result, err error) string {
+	switch {
+	case err == nil && result.RequeueAfter > 0:
+		return outcomeAgain
+	case err == nil:
+		return outcomeSuccess
+	}
+	if panicked := (*panics.Error)(nil); errors.As(err, &panicked) {
+		return outcomePanic
+	}
+	return outcomeError
+}
+
+// minRequeueAfter is how soon a request comes back at the earliest that a reconciler has asked for again.
+// controller-runtime bounds the rate of errors only: a reconciler that asks again at once takes a processor.
+const minRequeueAfter = 100 * time.Millisecond
+
+// timeout is how long the call may take.
+func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return s.guard.app.ReconcileTimeout
+}
+
+func (s *supervised[request]) panicked(ctx context.Context, r request, err *panics.Error) error {
+	s.guard.countPanic()
+	s.guard.app.Metrics.CountReconcile(s.guard.app.Name, s.guard.module, outcomePanic)
+	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
+	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
+		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))
+	}
+	return err
+}
+
+// stuck is called when a call has taken twice its time.
+func (s *supervised[request]) stuck(ctx context.Context, r request, after time.Duration) {
+	app := s.guard.app
+	if app.Context.Err() != nil {
+		return // the app has ended without it and is a zombie
+	}
+	after = after.Round(time.Millisecond)
+	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
+		"goroutines", dump("epoch", strconv.FormatInt(app.Number, 10), "module", s.guard.module))
+	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
+}
+
+// Panics that make a breaker open.
+const (
+	breakerPanics   = 10
+	breakerWithin   = time.Minute
+	breakerRequests = 3
+)
+
+// breaker finds out whether a controller does nothing but panic.
+type breaker struct {
+	mu       sync.Mutex // protects the fields
+	useful   bool       // it has done something else since the app began
+	times    []time.Time
+	requests map[string]bool // of the panics in a row, breakerRequests at most
+}
+
+// worked notes a call that did not panic.
+func (b *breaker) worked() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.useful, b.times, b.requests = true, b.times[:0], nil
+}
+
+// panicked notes a panic, and reports whether the controller does nothing else. A single request that
+// panics says little about a controller that has served others before: it is backed off by itself.
+func (b *breaker) panicked(request string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.times = append(b.times, now)
+	if len(b.requests) < breakerRequests {
+		if b.requests == nil {
+			b.requests = map[string]bool{}
+		}
+		b.requests[request] = true
+	}
+	if len(b.times) > breakerPanics {
+		b.times = b.times[1:]
+	}
+	return len(b.times) == breakerPanics && now.Sub(b.times[0]) <= breakerWithin &&
+		(!b.useful || len(b.requests) >= breakerRequests)
+}
