@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -62,13 +63,13 @@ func inScopeOfPart(l *lifetime, module string, part *partLife) fx.Option {
 			if part != nil {
 				mgr = &partManager{Manager: mgr, part: part}
 			}
-			return newModuleManager(l.contained, mgr, module, log)
+			return contain.NewManager(l.contained, mgr, module, log)
 		},
 		func(_ client.Client, mgr ctrl.Manager) client.Client { return mgr.GetClient() },
 		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
 		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
 		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {
-			return newModuleMetrics(metrics, l.guard(module, log))
+			return contain.NewRegisterer(metrics, l.guard(module, log))
 		},
 		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &l.hooks} },
 	)

@@ -232,7 +232,7 @@ func (a *actor) left() AbandonedError {
 // leaveBehind counts an epoch that does not end as a zombie until it does.
 func (a *actor) leaveBehind(e *epoch) {
 	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
-		"epoch", e.number, "goroutines", e.contained.goroutines())
+		"epoch", e.number, "goroutines", e.contained.Goroutines())
 	a.registry.zombies.Add(1)
 	a.registry.metrics.AddZombies(string(a.name), 1)
 	a.post(func(m *machine) { m.zombies++ })

@@ -111,7 +111,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 	}
 	return ctrl.Options{
 		Scheme: e.scheme,
-		Logger: quietAtEnd(e.permission.ctx, e.log, true).V(1), // what it says of itself is of no interest a thousand times
+		Logger: quietAtEnd(e.permission.Context, e.log, true).V(1), // what it says of itself is of no interest a thousand times
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return e.mapper, nil
 		},
@@ -131,7 +131,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 			EnableWarmup:          &yes,  // tells when a controller has its objects; see warmer
 			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
 			ReconciliationTimeout: e.limits.ReconcileTimeout,
-			Logger:                quietAtEnd(e.permission.ctx, e.log, true),
+			Logger:                quietAtEnd(e.permission.Context, e.log, true),
 		},
 	}
 }

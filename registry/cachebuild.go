@@ -13,13 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // newCache makes the cache of the app, as code of the hub sees it.
 func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
-	handlers := newHandlers(e.contained)
+	handlers := contain.NewHandlers(e.contained)
 	c, err := boundcache.New(config, o, e.cacheOptions(handlers))
 	if err != nil {
 		return nil, err
@@ -29,10 +30,10 @@ func (e *epoch) newCache(config *rest.Config, o cache.Options) (cache.Cache, err
 	}
 	e.cache.Store(c)
 	e.metrics.FollowCache(e.ctx, string(e.name), figuresOf(c))
-	return newAppCache(c, handlers, e.guard("", e.log)), nil
+	return contain.NewCache(c, handlers, e.guard("", e.log)), nil
 }
 
-func (e *epoch) cacheOptions(h *handlers) boundcache.Options {
+func (e *epoch) cacheOptions(h *contain.Handlers) boundcache.Options {
 	return boundcache.Options{
 		Context: e.ctx, Scheme: e.scheme, Log: e.log, Timeout: e.config.Client.Timeout, Meter: e.intake,
 		Limits: boundcache.Limits{
@@ -40,7 +41,7 @@ func (e *epoch) cacheOptions(h *handlers) boundcache.Options {
 			StaleAfter: e.limits.StaleAfter, StaleTolerance: e.limits.StaleTolerance,
 			Refresh: e.limits.ReconcileTimeout,
 		},
-		Blocked: e.tracker.blocked, Missed: e.missed, Stale: e.tracker.changed, Arrived: h.check, Fail: e.cacheFailed,
+		Blocked: e.tracker.blocked, Missed: e.missed, Stale: e.tracker.changed, Arrived: h.Check, Fail: e.cacheFailed,
 		Reader: readerIn, Sanitize: state.Sanitize, Decode: decoding,
 	}
 }
@@ -67,8 +68,8 @@ func figuresOf(c *boundcache.Cache) telemetry.Cache {
 
 // readerIn returns the module on whose behalf a context reads.
 func readerIn(ctx context.Context) string {
-	if g := guardOf(ctx); g != nil {
-		return g.module
+	if g := contain.GuardOf(ctx); g != nil {
+		return g.Module
 	}
 	return ""
 }
@@ -90,7 +91,7 @@ func (e *epoch) addFilters(c *boundcache.Cache) error {
 	for i := range e.modules {
 		m := &e.modules[i]
 		by := e.guard(m.name, e.log.WithValues("module", m.name))
-		err := c.AddFilters(m.name, e.filtersFor(m), by.transform)
+		err := c.AddFilters(m.name, e.filtersFor(m), by.Transform)
 		if err != nil {
 			return &moduleError{module: m.name, reason: state.ReasonBuildFailed, err: fmt.Errorf("cache filters: %w", err)}
 		}

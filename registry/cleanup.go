@@ -55,7 +55,7 @@ func (e *epoch) clean(ctx context.Context) (left []string) {
 	if deadline, ok := ctx.Deadline(); ok {
 		atMost = min(atMost, time.Until(deadline))
 	}
-	e.permission.withdraw(atMost)
+	e.permission.Close(atMost)
 	for i, step := range e.steps {
 		if err := e.cleanOne(ctx, step, len(e.steps)-i); err != nil {
 			e.log.Error(err, "A cleanup step was not done", "step", step.Name)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -18,19 +19,19 @@ import (
 const unnamed = "controller"
 
 // controllerInfo says how far a controller is. blocks are what is known to be in the way of kinds.
-func controllerInfo(w *watcher, blocks map[string]boundcache.Block) state.ControllerStatus {
-	begun, synced := w.progress()
+func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) state.ControllerStatus {
+	begun, synced := w.Progress()
 	if synced {
-		return state.ControllerStatus{Name: w.name, State: state.ModuleRunning}
+		return state.ControllerStatus{Name: w.Name, State: state.ModuleRunning}
 	}
-	one := state.ControllerStatus{Name: w.name, State: state.ModuleStarting, Reason: state.ReasonStarting}
-	missing := w.missing()
+	one := state.ControllerStatus{Name: w.Name, State: state.ModuleStarting, Reason: state.ReasonStarting}
+	missing := w.Missing()
 	var kinds []string
 	found := map[string]boundcache.Block{}
 	for _, k := range missing {
-		kinds = append(kinds, k.kind)
-		if b, known := blocks[k.what]; known {
-			found[k.what] = b
+		kinds = append(kinds, k.Kind)
+		if b, known := blocks[k.What]; known {
+			found[k.What] = b
 		}
 	}
 	slices.Sort(kinds)
@@ -48,10 +49,10 @@ func controllerInfo(w *watcher, blocks map[string]boundcache.Block) state.Contro
 }
 
 // uniqueName returns the name of a controller as nobody else in the module has it.
-func uniqueName(r manager.Runnable, others []*watcher) string {
+func uniqueName(r manager.Runnable, others []*contain.Controller) string {
 	base := nameOf(r)
 	name := base
-	for n := 2; slices.ContainsFunc(others, func(w *watcher) bool { return w.name == name }); n++ {
+	for n := 2; slices.ContainsFunc(others, func(w *contain.Controller) bool { return w.Name == name }); n++ {
 		name = base + "-" + strconv.Itoa(n)
 	}
 	return name

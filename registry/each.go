@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
@@ -107,7 +108,7 @@ func (r *EachResult[T]) call(ctx context.Context, f func(context.Context) (T, er
 	began := time.Now()
 	done := make(chan outcome, 1)
 	go func() {
-		o := outcome{err: errGoexit} // unless it returns
+		o := outcome{err: contain.ErrGoexit} // unless it returns
 		defer func() { done <- o }()
 		o.err = panics.Catch(func() (err error) {
 			o.value, err = f(ctx)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -93,7 +94,7 @@ func (r *running) wait(atMost time.Duration) {
 }
 
 func start(f func() error) *running {
-	r := &running{done: make(chan struct{}), err: errGoexit} // unless f returns
+	r := &running{done: make(chan struct{}), err: contain.ErrGoexit} // unless f returns
 	go func() {
 		defer close(r.done)
 		r.err = panics.Catch(f)
@@ -119,7 +120,7 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 // release lets what the modules do in this epoch begin.
 func (e *epoch) release() {
 	e.registerer.release(e.log)
-	e.permission.grant()
+	e.permission.Open()
 }
 
 // yield ends what the modules do in this epoch, so that those of the next one may begin: nothing that
@@ -127,7 +128,7 @@ func (e *epoch) release() {
 // is lent out goes on until stop.
 func (e *epoch) yield(atMost time.Duration) {
 	e.endWork(ErrReplaced)
-	e.permission.withdraw(atMost)
+	e.permission.Close(atMost)
 	e.registerer.end()
 }
 

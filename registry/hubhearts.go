@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -20,7 +21,7 @@ import (
 func WatchProgress[request comparable](
 	manager ctrl.Manager, controller string, heartbeat request, inner liveness.NewQueue[request],
 ) liveness.NewQueue[request] {
-	m, ok := manager.(*moduleManager)
+	m, ok := manager.(*contain.Manager)
 	if !ok {
 		return inner
 	}
@@ -32,9 +33,9 @@ func WatchProgress[request comparable](
 }
 
 // controllerAdded notes that the module has added a controller.
-func (l *partLife) controllerAdded(module string, r manager.Runnable, supervised bool) *watcher {
+func (l *partLife) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
 	known := l.tracker.controllerAdded(module, r, supervised)
-	l.watchProgress(r, known.name)
+	l.watchProgress(r, known.Name)
 	return known
 }
 

@@ -192,7 +192,7 @@ func (p *hubPart) waitFor(life *partLife) {
 		return
 	case <-patience.C:
 	}
-	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.contained.goroutines())
+	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.contained.Goroutines())
 	p.leaveBehind(1)
 	p.parts.running.Go(func() {
 		<-life.done

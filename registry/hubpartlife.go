@@ -18,6 +18,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -69,7 +70,7 @@ func newPartLife(p *hubPart) *partLife {
 const noLimit = 1 << 62
 
 // answering returns the guard of the module.
-func (l *partLife) answering() *guard { return l.guard(l.part.entry.name, l.log) }
+func (l *partLife) answering() *contain.Guard { return l.guard(l.part.entry.name, l.log) }
 
 // start begins to build the App, if that has not begun.
 func (l *partLife) start() {
@@ -163,7 +164,7 @@ func (l *partLife) runUntil(ctx context.Context) error {
 	l.part.parts.running.Go(func() {
 		select {
 		case <-l.part.parts.elected:
-			l.permission.grant()
+			l.permission.Open()
 		case <-l.ctx.Done():
 		}
 	})
@@ -218,7 +219,7 @@ func (l *partLife) cleanUp(hub context.Context) {
 	} else {
 		l.manager.wait(never)
 	}
-	l.permission.withdraw(0)
+	l.permission.Close(0)
 	close(l.quiet)
 	ctx, cancel := l.part.parts.timeOfHooks(hub)
 	if err := l.hooks.stop(ctx); err != nil {

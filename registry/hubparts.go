@@ -210,7 +210,7 @@ func (h *hubParts) left() []string {
 		life := p.current()
 		if life != nil && !isDone(life.done) {
 			names = append(names, p.entry.name)
-			p.log.Info("A hub part does not end", "goroutines", life.contained.goroutines())
+			p.log.Info("A hub part does not end", "goroutines", life.contained.Goroutines())
 		}
 	}
 	return names

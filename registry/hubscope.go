@@ -24,7 +24,7 @@ func (r *Registry) within(ctx context.Context) (context.Context, context.CancelC
 	if r.by == nil {
 		return ctx, cancel
 	}
-	life := r.by.app.Context
+	life := r.by.App.Context
 	unhook := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
 	return ctx, func(cause error) {
 		unhook()
@@ -45,8 +45,8 @@ func (r *Registry) contained(what string, f func(Event)) func(Event) {
 		}
 	}
 	return func(e Event) {
-		if !r.by.broken() {
-			r.by.call(what, func() { f(e) })
+		if !r.by.IsBroken() {
+			r.by.Call(what, func() { f(e) })
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (l *partLife) addCheck(page, name string, check healthz.Checker, add func(s
 			if !lives {
 				return nil
 			}
-			return one.life.answering().probe("health check", one.value, r)
+			return one.life.answering().CallCheck("health check", one.value, r)
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -49,8 +50,8 @@ func (r *Registry) WithCluster(
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel(nil)
-	if r.by != nil && r.by.app.Context.Err() != nil {
-		return context.Cause(r.by.app.Context)
+	if r.by != nil && r.by.App.Context.Err() != nil {
+		return context.Cause(r.by.App.Context)
 	}
 	a, err := r.actor(name)
 	if err != nil {
@@ -69,19 +70,19 @@ func (r *Registry) WithCluster(
 }
 
 // lendTo returns the client of leases: for a hub part with filters one that reads through them.
-func (e *epoch) lendTo(by *guard) (client.Client, error) {
-	all, ok := e.values.Cache.(*appCache)
-	if by == nil || !ok || !all.HasFilters(by.module) {
+func (e *epoch) lendTo(by *contain.Guard) (client.Client, error) {
+	all, ok := e.values.Cache.(*contain.Cache)
+	if by == nil || !ok || !all.HasFilters(by.Module) {
 		return e.lend()
 	}
-	if known, ok := e.lent.Load(by.module); ok {
+	if known, ok := e.lent.Load(by.Module); ok {
 		return known.(client.Client), nil
 	}
-	one, err := e.lendReading(all.ReaderFor(by.module))
+	one, err := e.lendReading(all.ReaderFor(by.Module))
 	if err != nil {
 		return nil, err
 	}
-	known, _ := e.lent.LoadOrStore(by.module, one)
+	known, _ := e.lent.LoadOrStore(by.Module, one)
 	return known.(client.Client), nil
 }
 
@@ -116,16 +117,16 @@ func (r *Registry) unlessDeposed(err error) error {
 type lentCluster struct {
 	cluster.Cluster
 	client client.Client
-	by     *guard // the hub part that has the lease; nil for the hub itself
+	by     *contain.Guard // the hub part that has the lease; nil for the hub itself
 }
 
 // GetCache returns the app's cache, in which the code of a hub part is its module's.
 func (c lentCluster) GetCache() cache.Cache {
-	all, ok := c.Cluster.GetCache().(*appCache)
+	all, ok := c.Cluster.GetCache().(*contain.Cache)
 	if c.by == nil || !ok {
 		return c.Cluster.GetCache()
 	}
-	return all.of(c.by, false)
+	return all.As(c.by, false)
 }
 
 // GetFieldIndexer returns the same as GetCache.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
 // readingClient is a client that keeps what it reads from.
@@ -28,10 +29,10 @@ type readingClient struct {
 func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
 	e := &epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
-	e.values.Cache = newAppCache(cacheWithAFilter(t), nil, nil)
-	first := func() (client.Client, weak.Pointer[containedApp]) {
-		app := &containedApp{}
-		lent, err := e.lendTo(newGuard(app, "dns", logr.Discard()))
+	e.values.Cache = contain.NewCache(cacheWithAFilter(t), nil, nil)
+	first := func() (client.Client, weak.Pointer[contain.App]) {
+		app := &contain.App{}
+		lent, err := e.lendTo(contain.NewGuard(app, "dns", logr.Discard()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,7 @@ func TestEpoch_LendTo(t *testing.T) {
 	if goruntime.GC(); app.Value() != nil {
 		t.Error("the life is kept")
 	}
-	if again, err := e.lendTo(newGuard(nil, "dns", logr.Discard())); err != nil || again != lent {
+	if again, err := e.lendTo(contain.NewGuard(nil, "dns", logr.Discard())); err != nil || again != lent {
 		t.Errorf("the next life gets another client: %v", err)
 	}
 }

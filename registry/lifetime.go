@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -30,8 +31,8 @@ type lifetime struct {
 
 	ctx        context.Context //nolint:containedctx // See above.
 	cancel     context.CancelCauseFunc
-	permission *permission
-	contained  *containedApp // what contains its modules
+	permission *contain.Gate
+	contained  *contain.App // what contains its modules
 
 	graph   graphLog
 	tracker *tracker
@@ -44,15 +45,15 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 	l.environment = env
 	l.labels = append(labels, "epoch", strconv.FormatInt(l.number, 10))
 	l.ctx, l.cancel = context.WithCancelCause(pprof.WithLabels(env.root, pprof.Labels(l.labels...)))
-	l.permission = newPermission(l.ctx)
-	l.log = quietAtEnd(l.permission.ctx, l.log, false)
+	l.permission = contain.NewGate(l.ctx)
+	l.log = quietAtEnd(l.permission.Context, l.log, false)
 	l.graph.log = l.log.WithName("fx")
 	l.hooks.log, l.hooks.timeout = l.log, env.limits.StopTimeout
 	l.tracker = newTracker(modules, changed)
-	l.contained = &containedApp{
+	l.contained = &contain.App{
 		Name: string(l.name), Number: l.number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
 		ReconcileTimeout: env.limits.ReconcileTimeout, Metrics: env.metrics, Tracer: env.tracer,
-		Quiet: func(log logr.Logger) logr.Logger { return quietAtEnd(l.permission.ctx, log, true) },
+		Quiet: func(log logr.Logger) logr.Logger { return quietAtEnd(l.permission.Context, log, true) },
 		Recorder: func(r crrecorder.EventRecorder, s *runtime.Scheme) crrecorder.EventRecorder {
 			return newDistinctNotes(r, s)
 		},
@@ -73,8 +74,8 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 }
 
 // guard returns what answers for the code of a module.
-func (l *lifetime) guard(module string, log logr.Logger) *guard {
-	return newGuard(l.contained, module, log)
+func (l *lifetime) guard(module string, log logr.Logger) *contain.Guard {
+	return contain.NewGuard(l.contained, module, log)
 }
 
 // moduleFailed takes note that a module has failed, with an error that it returned or a panic.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
@@ -44,7 +45,7 @@ func TestPulse_EndsWithTheRegistry(t *testing.T) {
 			if err := r.Shutdown(ctx); err != nil {
 				t.Fatal(err)
 			}
-			for stack := range stacks("test", t.Name()) {
+			for stack := range contain.Stacks("test", t.Name()) {
 				if strings.Contains(stack, "liveness.(*Pulse).Run") {
 					t.Fatalf("the pulse beats on:\n%s", stack)
 				}

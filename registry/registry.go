@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -35,7 +36,7 @@ import (
 // with the hub part.
 type Registry struct {
 	*core
-	by *guard // the hub part that this handle is for; nil for the hub itself
+	by *contain.Guard // the hub part that this handle is for; nil for the hub itself
 }
 
 // core is what all handles of a registry share.

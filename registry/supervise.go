@@ -5,6 +5,8 @@ package registry
 import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
 // Supervise returns a reconciler that does what r does and answers for it:
@@ -28,5 +30,5 @@ import (
 // at its timeout. Only the hub does not notice that the controller does not work, so the start of the app logs the name
 // of the controller.
 func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
-	return superviseFor(manager, r)
+	return contain.Supervise(manager, r)
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
@@ -15,8 +16,8 @@ import (
 // tracerFor returns the tracer of a registry, or nil for a nil provider.
 func tracerFor(p trace.TracerProvider) *telemetry.Tracer {
 	return telemetry.NewTracer(p, telemetry.TracerOptions{RequestReason: reasonOfRequest, Module: func(ctx context.Context) (string, bool) {
-		if g := guardOf(ctx); g != nil {
-			return g.module, true
+		if g := contain.GuardOf(ctx); g != nil {
+			return g.Module, true
 		}
 		return "", false
 	}})

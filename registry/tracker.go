@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -32,7 +33,7 @@ type tracker struct {
 
 type progress struct {
 	pending     int // controllers that wait for their initial objects
-	controllers []*watcher
+	controllers []*contain.Controller
 	reported    bool // the names of the controllers without supervision were asked for
 	failed      *moduleError
 }
@@ -71,19 +72,19 @@ func (t *tracker) update(change func()) {
 }
 
 // controllerAdded takes note of a controller, and returns what it has to be told of.
-func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *watcher {
-	w := &watcher{supervised: supervised}
+func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
+	w := &contain.Controller{Supervised: supervised}
 	t.update(func() {
 		p := t.modules[module]
-		w.name = uniqueName(r, p.controllers)
+		w.Name = uniqueName(r, p.controllers)
 		p.pending++
 		p.controllers = append(p.controllers, w)
 	})
 	return w
 }
 
-func (t *tracker) controllerSynced(module string, w *watcher) {
-	w.sync()
+func (t *tracker) controllerSynced(module string, w *contain.Controller) {
+	w.MarkSynced()
 	t.update(func() { t.modules[module].pending-- })
 }
 
@@ -98,8 +99,8 @@ func (t *tracker) takeUnsupervised(module string) []string {
 	p.reported = true
 	var names []string
 	for _, w := range p.controllers {
-		if !w.supervised {
-			names = append(names, w.name)
+		if !w.Supervised {
+			names = append(names, w.Name)
 		}
 	}
 	return names
@@ -137,11 +138,11 @@ func (t *tracker) isBroken() bool {
 }
 
 // controllerRefused takes back controllerAdded.
-func (t *tracker) controllerRefused(module string, w *watcher) {
+func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 	t.update(func() {
 		p := t.modules[module]
 		p.pending--
-		p.controllers = slices.DeleteFunc(p.controllers, func(one *watcher) bool { return one == w })
+		p.controllers = slices.DeleteFunc(p.controllers, func(one *contain.Controller) bool { return one == w })
 	})
 }
 
@@ -252,9 +253,9 @@ func reasonFor(b boundcache.Block) string {
 func (t *tracker) worstFor(p *progress) boundcache.Block {
 	own := map[string]boundcache.Block{}
 	for _, w := range p.controllers {
-		for _, k := range w.missing() {
-			if b, known := t.blocks[k.what]; known {
-				own[k.what] = b
+		for _, k := range w.Missing() {
+			if b, known := t.blocks[k.What]; known {
+				own[k.What] = b
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
@@ -110,7 +111,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 	}
 	s, _ := transport.ObserverOf(r.Context()).(*boundcache.Informer)
 	var found []Undeclared
-	switch g := guardOf(r.Context()); {
+	switch g := contain.GuardOf(r.Context()); {
 	case s != nil:
 		used.verbs = []string{"list", "watch"} // An informer needs both.
 		for _, user := range s.Users() {
@@ -118,7 +119,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 		}
 		s.Explain(explanationOf(found))
 	case g != nil:
-		found = b.lackedBy(used, g.module)
+		found = b.lackedBy(used, g.Module)
 	default:
 		found = b.lackedBy(used, b.senders...)
 	}

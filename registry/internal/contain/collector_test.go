@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"testing"
@@ -43,8 +43,8 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		app := &containedApp{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context()}
-		m := &moduleMetrics{Registerer: all, guard: &guard{app: app, log: logr.Discard()}}
+		app := &App{Metrics: telemetry.NewMetrics(prometheus.NewRegistry(), false), Context: t.Context()}
+		m := &Registerer{Registerer: all, guard: &Guard{App: app, log: logr.Discard()}}
 		letGo := make(chan struct{})
 		function := func(name string, f func() float64) {
 			if err := m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: "A test."}, f)); err != nil {
@@ -69,7 +69,7 @@ func TestCollector_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := prometheus.NewRegistry()
 		all.MustRegister(newGauge("other"))
-		m := &moduleMetrics{Registerer: all, guard: &guard{log: logr.Discard()}}
+		m := &Registerer{Registerer: all, guard: &Guard{log: logr.Discard()}}
 		letGo := make(chan struct{})
 
 		if err := m.Register(hanging{newGauge("never"), letGo, nil}); err == nil {

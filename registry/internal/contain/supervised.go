@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
-// superviseFor returns a reconciler that does what r does and answers for it, for the module whose manager is given. With any
+// Supervise returns a reconciler that does what r does and answers for it, for the module whose manager is given. With any
 // other manager, and for a reconciler that is supervised, it returns r.
-func superviseFor[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
-	m, ok := manager.(*moduleManager)
+func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
+	m, ok := manager.(*Manager)
 	if !ok {
 		return r
 	}
@@ -35,7 +35,7 @@ func superviseFor[request comparable](manager ctrl.Manager, r reconcile.TypedRec
 
 type supervised[request comparable] struct {
 	inner   reconcile.TypedReconciler[request]
-	guard   *guard
+	guard   *Guard
 	breaker breaker
 }
 
@@ -61,8 +61,8 @@ func hasSupervisor(controller manager.Runnable) bool {
 
 // Reconcile calls the reconciler.
 func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result reconcile.Result, err error) {
-	app := s.guard.app
-	ctx, span := app.Tracer.StartReconcile(ctx, app.Name, s.guard.module, app.Number)
+	app := s.guard.App
+	ctx, span := app.Tracer.StartReconcile(ctx, app.Name, s.guard.Module, app.Number)
 	defer func() { telemetry.EndReconcile(span, outcomeOf(result, err), err) }()
 	patience := 2 * s.timeout(ctx)
 	watchdog := time.AfterFunc(patience, func() { s.stuck(ctx, r, patience) })
@@ -84,9 +84,9 @@ func (s *supervised[request]) Reconcile(ctx context.Context, r request) (result 
 
 // count counts a call that has returned.
 func (s *supervised[request]) count(result reconcile.Result, err error, took time.Duration) {
-	f := s.guard.app.Metrics
-	f.CountReconcile(s.guard.app.Name, s.guard.module, outcomeOf(result, err))
-	f.ObserveReconcile(s.guard.module, took)
+	f := s.guard.App.Metrics
+	f.CountReconcile(s.guard.App.Name, s.guard.Module, outcomeOf(result, err))
+	f.ObserveReconcile(s.guard.Module, took)
 }
 
 // Outcomes of a call, in metrics and traces.
@@ -119,12 +119,12 @@ func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
 	}
-	return s.guard.app.ReconcileTimeout
+	return s.guard.App.ReconcileTimeout
 }
 
 func (s *supervised[request]) panicked(ctx context.Context, r request, err *panics.Error) error {
-	s.guard.countPanic()
-	s.guard.app.Metrics.CountReconcile(s.guard.app.Name, s.guard.module, outcomePanic)
+	s.guard.CountPanic()
+	s.guard.App.Metrics.CountReconcile(s.guard.App.Name, s.guard.Module, outcomePanic)
 	logf.FromContext(ctx).Info("A reconciler panicked", "panic", err.Error(), "stack", string(err.Stack))
 	if s.breaker.panicked(fmt.Sprint(r), time.Now()) {
 		s.guard.fail(fmt.Errorf("a controller does nothing but panic: %w", err))
@@ -134,13 +134,13 @@ func (s *supervised[request]) panicked(ctx context.Context, r request, err *pani
 
 // stuck is called when a call has taken twice its time.
 func (s *supervised[request]) stuck(ctx context.Context, r request, after time.Duration) {
-	app := s.guard.app
+	app := s.guard.App
 	if app.Context.Err() != nil {
 		return // the app has ended without it and is a zombie
 	}
 	after = after.Round(time.Millisecond)
 	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
-		"goroutines", dump("epoch", strconv.FormatInt(app.Number, 10), "module", s.guard.module))
+		"goroutines", dump("epoch", strconv.FormatInt(app.Number, 10), "module", s.guard.Module))
 	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
 }
 

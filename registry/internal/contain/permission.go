@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// permission lets the runnables of an epoch's modules work, and ends their work while the epoch
+// Gate lets the runnables of an epoch's modules work, and ends their work while the epoch
 // goes on: when another epoch takes its place, whose runnables wait for theirs, and before cleanup
 // steps run. So there are never two sets of controllers of one remote at work.
-type permission struct {
+type Gate struct {
 	granted chan struct{} // closed when runnables may begin
-	grant   func()
-	ctx     context.Context //nolint:containedctx // ends when runnables must end
+	Open    func()
+	Context context.Context //nolint:containedctx // ends when runnables must end
 	end     context.CancelFunc
 
 	mu     sync.Mutex // protects the fields below
@@ -22,19 +22,19 @@ type permission struct {
 	idle   chan struct{} // closed when nothing is active; nil while nobody waits
 }
 
-func newPermission(ctx context.Context) *permission {
-	p := &permission{granted: make(chan struct{})}
-	p.grant = sync.OnceFunc(func() { close(p.granted) })
-	p.ctx, p.end = context.WithCancel(ctx)
+func NewGate(ctx context.Context) *Gate {
+	p := &Gate{granted: make(chan struct{})}
+	p.Open = sync.OnceFunc(func() { close(p.granted) })
+	p.Context, p.end = context.WithCancel(ctx)
 	return p
 }
 
 // run calls work when the permission is there, with a context that ends when the permission does.
 // Work that ends after that has not failed, whatever it says.
-func (p *permission) run(ctx context.Context, work func(context.Context) error) error {
+func (p *Gate) run(ctx context.Context, work func(context.Context) error) error {
 	select {
 	case <-p.granted:
-	case <-p.ctx.Done():
+	case <-p.Context.Done():
 		return nil
 	case <-ctx.Done():
 		return nil
@@ -48,27 +48,27 @@ func (p *permission) run(ctx context.Context, work func(context.Context) error) 
 
 // runEarly calls work at once, with a context that ends when the permission does. By itself it is for what only
 // prepares work.
-func (p *permission) runEarly(ctx context.Context, work func(context.Context) error) error {
+func (p *Gate) runEarly(ctx context.Context, work func(context.Context) error) error {
 	// Not when work returns: it may have left something in the manager's care that goes on.
 	ctx, cancel := context.WithCancel(ctx)
-	context.AfterFunc(p.ctx, cancel)
-	if err := work(ctx); p.ctx.Err() == nil {
+	context.AfterFunc(p.Context, cancel)
+	if err := work(ctx); p.Context.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-func (p *permission) enter() bool {
+func (p *Gate) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx.Err() != nil {
+	if p.Context.Err() != nil {
 		return false
 	}
 	p.active++
 	return true
 }
 
-func (p *permission) leave() {
+func (p *Gate) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active--
@@ -78,8 +78,8 @@ func (p *permission) leave() {
 	}
 }
 
-// withdraw ends the permission and returns when all work has ended, or after a time.
-func (p *permission) withdraw(atMost time.Duration) {
+// Close ends the permission and returns when all work has ended, or after a time.
+func (p *Gate) Close(atMost time.Duration) {
 	p.mu.Lock()
 	p.end()
 	if p.active == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"context"
@@ -17,52 +17,52 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
-// appCache is the cache of an app as the code sees it that a guard answers for: a module of the app, a hub part that has a
+// Cache is the cache of an app as the code sees it that a guard answers for: a module of the app, a hub part that has a
 // lease, or, with a guard without a module, other code of the hub. Informers call the handlers and indexers that they were
 // given in goroutines of their own, and with them the predicates, handlers and map functions of controllers, which are all
 // wrapped in one handler per source. A panic there ends the process; so all that goes into an informer goes in with the
 // guard around it.
-type appCache struct {
+type Cache struct {
 	*boundcache.Cache
-	guard    *guard
-	handlers *handlers
+	guard    *Guard
+	handlers *Handlers
 	own      bool // it belongs to a module of the app
 }
 
-// newAppCache returns the cache of an app as the code sees it that the guard answers for.
-func newAppCache(c *boundcache.Cache, h *handlers, g *guard) *appCache {
-	return &appCache{Cache: c, guard: g, handlers: h}
+// NewCache returns the cache of an app as the code sees it that the guard answers for.
+func NewCache(c *boundcache.Cache, h *Handlers, g *Guard) *Cache {
+	return &Cache{Cache: c, guard: g, handlers: h}
 }
 
-// of returns the cache as other code sees it.
-func (c *appCache) of(g *guard, own bool) *appCache {
-	return &appCache{Cache: c.Cache, guard: g, handlers: c.handlers, own: own}
+// As returns the cache as other code sees it.
+func (c *Cache) As(g *Guard, own bool) *Cache {
+	return &Cache{Cache: c.Cache, guard: g, handlers: c.handlers, own: own}
 }
 
 // newModuleCache returns the cache of an app as a module of the app sees it.
-func newModuleCache(c cache.Cache, g *guard) *appCache { return c.(*appCache).of(g, true) }
+func newModuleCache(c cache.Cache, g *Guard) *Cache { return c.(*Cache).As(g, true) }
 
 // GetInformer returns the informer for the object's kind.
-func (c *appCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
-	from := c.For(c.guard.module, obj)
+func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	from := c.For(c.guard.Module, obj)
 	one := c.containedFor(ctx, c.KindOf(obj), from.TypeOf(obj))
 	return one.around(from.GetInformer(ctx, obj, opts...))
 }
 
 // GetInformerForKind returns the informer for the kind.
-func (c *appCache) GetInformerForKind(
+func (c *Cache) GetInformerForKind(
 	ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption,
 ) (cache.Informer, error) {
-	from := c.ForKind(c.guard.module, gvk)
+	from := c.ForKind(c.guard.Module, gvk)
 	one := c.containedFor(ctx, gvk.GroupKind().String(), from.TypeOfKind(gvk))
 	return one.around(from.GetInformerForKind(ctx, gvk, opts...))
 }
 
 // containedFor returns an informer that is not complete, and notes who asks for it.
-func (c *appCache) containedFor(ctx context.Context, kind, what string) *containedInformer {
+func (c *Cache) containedFor(ctx context.Context, kind, what string) *containedInformer {
 	one := &containedInformer{guard: c.guard, handlers: c.handlers, what: what}
-	if c.guard.module != "" {
-		c.NoteWatcher(kind, c.guard.module)
+	if c.guard.Module != "" {
+		c.NoteWatcher(kind, c.guard.Module)
 	}
 	if c.own {
 		one.by = watcherOf(ctx)
@@ -72,32 +72,32 @@ func (c *appCache) containedFor(ctx context.Context, kind, what string) *contain
 }
 
 // Get reads one object.
-func (c *appCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return c.reads(obj).Get(ctx, key, obj, opts...)
 }
 
 // List reads objects.
-func (c *appCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	return c.reads(list).List(ctx, list, opts...)
 }
 
 // reads returns the cache to read objects from, and notes that a module of the app does.
-func (c *appCache) reads(obj runtime.Object) *boundcache.Cache {
-	from := c.For(c.guard.module, obj)
+func (c *Cache) reads(obj runtime.Object) *boundcache.Cache {
+	from := c.For(c.guard.Module, obj)
 	if c.own {
-		from.NoteReader(c.guard.module, obj)
+		from.NoteReader(c.guard.Module, obj)
 	}
 	return from
 }
 
 // RemoveInformer removes the informer for the object's kind.
-func (c *appCache) RemoveInformer(ctx context.Context, obj client.Object) error {
-	return c.For(c.guard.module, obj).RemoveInformer(ctx, obj)
+func (c *Cache) RemoveInformer(ctx context.Context, obj client.Object) error {
+	return c.For(c.guard.Module, obj).RemoveInformer(ctx, obj)
 }
 
 // IndexField adds an index to the informer for the object's kind. Leases add an index that is there once only.
-func (c *appCache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	from, indexer := c.For(c.guard.module, obj), containIndexer(field, extract, c.guard)
+func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	from, indexer := c.For(c.guard.Module, obj), containIndexer(field, extract, c.guard)
 	if c.own {
 		return from.IndexField(ctx, obj, field, indexer)
 	}
@@ -105,7 +105,7 @@ func (c *appCache) IndexField(ctx context.Context, obj client.Object, field stri
 }
 
 // containIndexer returns an indexer that has no values where extract panics.
-func containIndexer(field string, extract client.IndexerFunc, g *guard) client.IndexerFunc {
+func containIndexer(field string, extract client.IndexerFunc, g *Guard) client.IndexerFunc {
 	what := "index " + field
 	return func(obj client.Object) (values []string) {
 		returned := false
@@ -119,10 +119,10 @@ func containIndexer(field string, extract client.IndexerFunc, g *guard) client.I
 // containedInformer is an informer as one module sees it.
 type containedInformer struct {
 	cache.Informer
-	guard    *guard
-	handlers *handlers
+	guard    *Guard
+	handlers *Handlers
 	// by is the controller that asked for it, if it was one, and what is what it asked for.
-	by   *watcher
+	by   *Controller
 	what string
 }
 
@@ -217,7 +217,7 @@ func (i *containedInformer) containIndexFunc(what string, f toolscache.IndexFunc
 // return while there is more for it to do fails its module, too (see handlers).
 type containedHandler struct {
 	handler toolscache.ResourceEventHandler
-	guard   *guard
+	guard   *Guard
 	calls   atomic.Uint64 // odd during a call
 
 	// The call that was found in progress, and when. The lock of handlers protects them.
@@ -243,7 +243,7 @@ func (h *containedHandler) stuckFor(now time.Time) time.Duration {
 
 // OnAdd tells the handler of a new object.
 func (h *containedHandler) OnAdd(obj any, initial bool) {
-	if h.guard.broken() {
+	if h.guard.IsBroken() {
 		return
 	}
 	h.calls.Add(1)
@@ -256,7 +256,7 @@ func (h *containedHandler) OnAdd(obj any, initial bool) {
 
 // OnUpdate tells the handler of a changed object.
 func (h *containedHandler) OnUpdate(before, after any) {
-	if h.guard.broken() {
+	if h.guard.IsBroken() {
 		return
 	}
 	h.calls.Add(1)
@@ -269,7 +269,7 @@ func (h *containedHandler) OnUpdate(before, after any) {
 
 // OnDelete tells the handler of a deleted object.
 func (h *containedHandler) OnDelete(obj any) {
-	if h.guard.broken() {
+	if h.guard.IsBroken() {
 		return
 	}
 	h.calls.Add(1)

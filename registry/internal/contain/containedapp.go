@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
-// containedApp is an App whose modules are contained: the app of a remote, or that of a hub part. Metrics, Tracer and
+// App is an App whose modules are contained: the app of a remote, or that of a hub part. Metrics, Tracer and
 // ReadingClient may be missing.
-type containedApp struct {
+type App struct {
 	// Name is the name of the remote; empty for a hub part.
 	Name string
 	// Number is the number of the epoch.
@@ -27,7 +27,7 @@ type containedApp struct {
 	// Context ends with the App.
 	Context context.Context //nolint:containedctx // The life of the App, which goroutines of modules ask for.
 	// Gate lets the runnables of the modules work.
-	Gate *permission
+	Gate *Gate
 	// Labels are the labels of the App's goroutines in profiles, as keys and values.
 	Labels []string
 	// ReconcileTimeout is the timeout of a call without a deadline.
@@ -53,18 +53,18 @@ type containedApp struct {
 
 	// ControllerAdded notes that a module has added a controller, ControllerRefused that the manager did not accept it,
 	// and ControllerSynced that it has received its initial objects.
-	ControllerAdded   func(module string, r manager.Runnable, supervised bool) *watcher
-	ControllerRefused func(module string, w *watcher)
-	ControllerSynced  func(module string, w *watcher)
+	ControllerAdded   func(module string, r manager.Runnable, supervised bool) *Controller
+	ControllerRefused func(module string, w *Controller)
+	ControllerSynced  func(module string, w *Controller)
 	// TakeUnsupervised returns the names of the module's controllers that are not supervised, the first time.
 	TakeUnsupervised func(module string) []string
 }
 
-// goroutines names the functions in which goroutines of the App still are, with how many are in
+// Goroutines names the functions in which goroutines of the App still are, with how many are in
 // each. It is asked only of an App that does not end, because it looks at every goroutine of the hub.
-func (a *containedApp) goroutines() []string {
+func (a *App) Goroutines() []string {
 	var found []string
-	for stack := range stacks("epoch", strconv.FormatInt(a.Number, 10)) {
+	for stack := range Stacks("epoch", strconv.FormatInt(a.Number, 10)) {
 		if isConnection(stack) {
 			continue
 		}

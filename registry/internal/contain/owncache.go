@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (c *containedCache) Start(ctx context.Context) error {
 	if c.NeedLeaderElection() {
 		return c.contained.Start(ctx)
 	}
-	return c.guard.app.Gate.runEarly(ctx, func(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) })
+	return c.guard.App.Gate.runEarly(ctx, func(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) })
 }
 
 // NeedLeaderElection returns false, unless the cache says otherwise.
@@ -50,7 +50,7 @@ func (c *containedCluster) NeedLeaderElection() bool { return false }
 
 // GetCache returns the cache for which the manager waits before it starts other runnables.
 func (c *containedCluster) GetCache() cache.Cache {
-	return &headStart{Cache: c.cache, end: c.guard.app.Context}
+	return &headStart{Cache: c.cache, end: c.guard.App.Context}
 }
 
 // headStartFor is how long other runnables wait for the cache of a cluster that a module has added.

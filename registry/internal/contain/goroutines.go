@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// stacks returns the stacks of all goroutines that have these pprof labels, given as keys and values.
+// Stacks returns the stacks of all goroutines that have these pprof labels, given as keys and values.
 // Equal ones come once, with how many there are.
-func stacks(labels ...string) iter.Seq[string] {
+func Stacks(labels ...string) iter.Seq[string] {
 	var profile bytes.Buffer
 	err := pprof.Lookup("goroutine").WriteTo(&profile, 1) // stops the process for some milliseconds
 	return func(yield func(string) bool) {
@@ -42,7 +42,7 @@ const maxDump = 16 << 10
 // dump returns the stacks of the goroutines that have these labels, as far as they fit into maxDump.
 func dump(labels ...string) string {
 	var text strings.Builder
-	for stack := range stacks(labels...) {
+	for stack := range Stacks(labels...) {
 		if text.Len()+len(stack) > maxDump {
 			return text.String() + "and more"
 		}

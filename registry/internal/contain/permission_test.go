@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPermission(t.Context())
+		p := NewGate(t.Context())
 		began, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
 			ended <- p.run(t.Context(), func(ctx context.Context) error {
@@ -29,10 +29,10 @@ func TestPermission(t *testing.T) {
 			t.Fatal("work began without permission")
 		default:
 		}
-		p.grant()
+		p.Open()
 		<-began
 		since := time.Now()
-		p.withdraw(time.Minute)
+		p.Close(time.Minute)
 		if took := time.Since(since); took != time.Second {
 			t.Errorf("withdrawing took %s, want 1s: until the work had ended", took)
 		}
@@ -56,12 +56,12 @@ func TestPermission(t *testing.T) {
 func TestPermission_Impatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, hang := newPermission(t.Context()), make(chan struct{})
-		p.grant()
+		p, hang := NewGate(t.Context()), make(chan struct{})
+		p.Open()
 		go func() { _ = p.run(t.Context(), func(context.Context) error { <-hang; return nil }) }()
 		synctest.Wait()
 		since := time.Now()
-		p.withdraw(3 * time.Second)
+		p.Close(3 * time.Second)
 		if took := time.Since(since); took != 3*time.Second {
 			t.Errorf("withdrawing took %s, want 3s", took)
 		}

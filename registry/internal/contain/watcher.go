@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// watcher is one controller of a module: which kinds it watches, and of which of them it has not been told all
+// Controller is one controller of a module: which kinds it watches, and of which of them it has not been told all
 // initial objects yet.
-type watcher struct {
-	name       string
-	supervised bool
+type Controller struct {
+	Name       string
+	Supervised bool
 
 	mu     sync.Mutex // protects the fields; held for no longer than a look at a handle
 	begun  bool       // its sources were started
@@ -24,8 +24,8 @@ type watcher struct {
 
 // watchedKind is a kind that a controller watches.
 type watchedKind struct {
-	kind   string                                      // as people write it: Deployment.apps
-	what   string                                      // as the tracker names what is in the way of it
+	Kind   string                                      // as people write it: Deployment.apps
+	What   string                                      // as the tracker names what is in the way of it
 	handle toolscache.ResourceEventHandlerRegistration // nil until the controller has one
 }
 
@@ -33,53 +33,53 @@ type watchedKind struct {
 type watcherKey struct{}
 
 // watcherOf returns the controller on whose behalf something is done, or nil.
-func watcherOf(ctx context.Context) *watcher {
-	w, _ := ctx.Value(watcherKey{}).(*watcher)
+func watcherOf(ctx context.Context) *Controller {
+	w, _ := ctx.Value(watcherKey{}).(*Controller)
 	return w
 }
 
-func (w *watcher) begin() {
+func (w *Controller) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun = true
 }
 
-func (w *watcher) sync() {
+func (w *Controller) MarkSynced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.synced, w.kinds = true, nil
 }
 
 // watches notes that the controller asks for a kind. A source that gets no informer asks again and again.
-func (w *watcher) watches(kind, what string) {
+func (w *Controller) watches(kind, what string) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	open := func(k watchedKind) bool { return k.what == what && k.kind == kind && k.handle == nil }
+	open := func(k watchedKind) bool { return k.What == what && k.Kind == kind && k.handle == nil }
 	if !w.synced && !slices.ContainsFunc(w.kinds, open) {
-		w.kinds = append(w.kinds, watchedKind{kind: kind, what: what})
+		w.kinds = append(w.kinds, watchedKind{Kind: kind, What: what})
 	}
 }
 
 // hears notes that the controller is told of the objects of a kind that it has asked for.
-func (w *watcher) hears(what string, handle toolscache.ResourceEventHandlerRegistration) {
+func (w *Controller) hears(what string, handle toolscache.ResourceEventHandlerRegistration) {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, k := range w.kinds {
-		if k.what == what && k.handle == nil {
+		if k.What == what && k.handle == nil {
 			w.kinds[i].handle = handle
 			return
 		}
 	}
 }
 
-// missing returns the kinds whose initial objects have not all come.
-func (w *watcher) missing() []watchedKind {
+// Missing returns the kinds whose initial objects have not all come.
+func (w *Controller) Missing() []watchedKind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var missing []watchedKind
@@ -91,8 +91,8 @@ func (w *watcher) missing() []watchedKind {
 	return missing
 }
 
-// progress reports whether the sources of the controller were started, and whether all of them have delivered.
-func (w *watcher) progress() (begun, synced bool) {
+// Progress reports whether the sources of the controller were started, and whether all of them have delivered.
+func (w *Controller) Progress() (begun, synced bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.begun, w.synced

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"errors"
@@ -12,23 +12,23 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// moduleMetrics is what one module registers its metrics with. Collectors are called whenever somebody
+// Registerer is what one module registers its metrics with. Collectors are called whenever somebody
 // asks for the metrics of the hub: a panic there would end the process, and one that does not return
 // would keep everybody's metrics from being read.
-type moduleMetrics struct {
+type Registerer struct {
 	prometheus.Registerer
-	guard *guard
+	guard *Guard
 }
 
-var _ prometheus.Registerer = (*moduleMetrics)(nil)
+var _ prometheus.Registerer = (*Registerer)(nil)
 
-// newModuleMetrics returns what the module of a guard registers its metrics with.
-func newModuleMetrics(inner prometheus.Registerer, g *guard) prometheus.Registerer {
-	return &moduleMetrics{Registerer: inner, guard: g}
+// NewRegisterer returns what the module of a guard registers its metrics with.
+func NewRegisterer(inner prometheus.Registerer, g *Guard) prometheus.Registerer {
+	return &Registerer{Registerer: inner, guard: g}
 }
 
 // Register registers the collector until the app ends.
-func (m *moduleMetrics) Register(c prometheus.Collector) error {
+func (m *Registerer) Register(c prometheus.Collector) error {
 	descs, ok := within(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })
 	if !ok {
 		return fmt.Errorf("register a metrics collector: its Describe did not return within %s", collectorPatience)
@@ -47,7 +47,7 @@ func (m *moduleMetrics) Register(c prometheus.Collector) error {
 
 // MustRegister registers the collectors until the app ends. It panics where Register would fail,
 // as its interface demands; the panic fails the module, not the hub.
-func (m *moduleMetrics) MustRegister(cs ...prometheus.Collector) {
+func (m *Registerer) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := m.Register(c); err != nil {
 			panic(err)
@@ -67,7 +67,7 @@ const (
 // not return.
 type containedCollector struct {
 	collector prometheus.Collector
-	guard     *guard
+	guard     *Guard
 	descs     []*prometheus.Desc // prometheus asks for them with the lock of all collectors
 	calls     atomic.Int32       // that have not returned
 }
@@ -81,7 +81,7 @@ func (c *containedCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *containedCollector) Collect(to chan<- prometheus.Metric) {
-	if c.guard.broken() {
+	if c.guard.IsBroken() {
 		return
 	}
 	if c.calls.Add(1) > collectorCalls {
@@ -101,7 +101,7 @@ func (c *containedCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (g *guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
+func (g *Guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 	returned := false
 	defer g.check("metrics collector", &returned)
 	c.Describe(to)
@@ -110,7 +110,7 @@ func (g *guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 
 // collect sends what a collector collects, as it is now: some metrics call the module only when they are
 // written down, which is in whichever goroutine asks for the metrics of the hub.
-func (g *guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
+func (g *Guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 	collected := make(chan prometheus.Metric)
 	go func() {
 		defer close(collected)
@@ -127,7 +127,7 @@ func (g *guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 }
 
 // write returns a metric that is written down, or nil if that panics.
-func (g *guard) write(metric prometheus.Metric) prometheus.Metric {
+func (g *Guard) write(metric prometheus.Metric) prometheus.Metric {
 	returned := false
 	defer g.check("metric", &returned)
 	one := &written{desc: metric.Desc()}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package contain
 
 import (
 	"fmt"
@@ -10,18 +10,18 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// handlers finds the event handlers of an app's informers that do not return.
-type handlers struct {
-	app *containedApp
+// Handlers finds the event handlers of an app's informers that do not return.
+type Handlers struct {
+	app *App
 
 	mu  sync.Mutex // protects the fields
 	all map[toolscache.ResourceEventHandlerRegistration]*containedHandler
 }
 
-// newHandlers returns a watch over no handlers.
-func newHandlers(app *containedApp) *handlers { return &handlers{app: app} }
+// NewHandlers returns a watch over no handlers.
+func NewHandlers(app *App) *Handlers { return &Handlers{app: app} }
 
-func (h *handlers) add(handle toolscache.ResourceEventHandlerRegistration, one *containedHandler) {
+func (h *Handlers) add(handle toolscache.ResourceEventHandlerRegistration, one *containedHandler) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all == nil {
@@ -30,22 +30,22 @@ func (h *handlers) add(handle toolscache.ResourceEventHandlerRegistration, one *
 	h.all[handle] = one
 }
 
-func (h *handlers) remove(handle toolscache.ResourceEventHandlerRegistration) {
+func (h *Handlers) remove(handle toolscache.ResourceEventHandlerRegistration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.all, handle)
 }
 
-// check fails the modules of handlers that do not return. It is called when objects have arrived, so that there is more for
+// Check fails the modules of handlers that do not return. It is called when objects have arrived, so that there is more for
 // a handler to do, and notices a call that two checks find in progress with more than limit between them.
-func (h *handlers) check() {
+func (h *Handlers) Check() {
 	for _, one := range h.stuck(time.Now()) {
-		one.guard.log.Info("An event handler does not return", "goroutines", h.app.goroutines())
+		one.guard.log.Info("An event handler does not return", "goroutines", h.app.Goroutines())
 		one.guard.fail(fmt.Errorf("stuck: an event handler has not returned for %s", h.app.ReconcileTimeout))
 	}
 }
 
-func (h *handlers) stuck(now time.Time) []*containedHandler {
+func (h *Handlers) stuck(now time.Time) []*containedHandler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var stuck []*containedHandler
