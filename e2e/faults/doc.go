@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package faults holds the fault suite: what goes wrong in the world, and what the hub makes of it.
+Package faults holds the fault suite: real faults, and the response of the hub to them.
 
-# What is here
+# Contents
 
-The rows F1 to F76 are those of the catalogue of faults, the later ones were found since, and the table below says
-where each is proven.
-The rows of this package are tests called TestFaults/rows/..., each with one remote that is broken, shows
-what is wrong with it in time, is mended, and works again in time. While that happens two healthy remotes
-are under load, which must notice nothing: no lease of theirs fails, no write goes unreconciled, their
-condition Ready does not change and their apps are not replaced.
+The rows F1 to F76 come from the catalogue of faults, later rows were found since, and the table below names the test of
+each row. The rows of this package are tests called TestFaults/rows/..., each with one remote that breaks, reports its
+fault in time, is restored, and works again in time. Meanwhile two healthy remotes are under load, which must not be
+affected: none of their leases fails, every write is reconciled, their condition Ready does not change and their apps
+are not replaced.
 
-TestFaults_OfTheHub is about a hub that lacks something itself. The tests TestFigure_... measure what the
-project says about times.
+TestFaults_OfTheHub covers a hub that itself lacks a resource. The tests TestFigure_... measure the times in
+docs/performance.md.
 
 # Usage
 
 	go test -race ./e2e/faults                        a fast part, in a minute and a half
 	CLUSTERFX_FAULTS=all go test -v ./e2e/faults      everything; at least half an hour
 
-The fast part has at least one row of each kind of fault: refused, silent, slow, TLS, credentials, errors of
-the API, a frozen and a killed process, storage, a hub without time. It allows for three times the promised
-bounds, since it may run beside other tests and with the race detector; everything else is the same. The
-figures are not part of it.
+The fast part has at least one row of each kind of fault: refused, silent, slow, TLS, credentials, errors of the API, a
+frozen and a killed process, storage, a hub without time. It allows for three times the promised bounds, because it may
+run beside other tests and with the race detector; everything else is the same. It does not include the figures.
 
-With CLUSTERFX_FIGURES=file the table of figures is written to that file, too. A figure that misses its
-goal is marked in the table. The test fails only if it misses it by far, as the constant farOff says: the
-figures are worth something only on a machine that does nothing else.
+With CLUSTERFX_FIGURES=file the table of figures is written to that file, too. A figure that misses its goal is marked
+in the table. The test fails only if the figure misses its goal by the factor farOff: the figures are meaningful only on
+an otherwise idle machine.
 
 	CLUSTERFX_FAULTS=all CLUSTERFX_FIGURES=figures.md go test -timeout 60m -run TestFigure ./e2e/faults
 
 # How it works
 
-The API servers are real (e2e/fleet). A remote is a name for one of them with a namespace of its own, and a
-way there that can be broken (e2e/fault); so many remotes share an API server. Those that are killed, frozen
-or get another certificate share one that nobody else uses, and take turns. Another one has an etcd of its
-own. The hub runs in the process of the test, unless it is the hub that lacks something.
+The API servers are real (e2e/fleet). A remote is a name for one of them with its own namespace, and a connection that
+can be broken (e2e/fault); so many remotes share an API server. Remotes that are killed, frozen or get another
+certificate share a separate API server, and take turns. Another API server has its own etcd. The hub runs in the
+process of the test, unless the hub itself lacks a resource.
 
-Times are measured on the Cluster objects, as somebody sees them who watches the hub's API server. What a
-remote was asked is read from its audit log.
+Times are measured on the Cluster objects, as a client sees them that watches the hub's API server. The requests to a
+remote are read from its audit log.
 
 # Where each row is proven
 
