@@ -66,9 +66,11 @@ func TestModuleConfig(t *testing.T) {
 	t.Run("right", func(t *testing.T) {
 		t.Parallel()
 		hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", `
-config: {greeting: good morning}
+config:
+  greeting: good morning
 overrides:
-- selector: {matchLabels: {region: br}}
+- selector:
+    matchLabels: {region: br}
   config: {greeting: bom dia}
 `))
 		hub.AddRemote("b", func(c *hubv1.Cluster) { c.Labels = map[string]string{"region": "br"} })
