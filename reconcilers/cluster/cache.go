@@ -13,9 +13,9 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// CacheOptions returns what the cache of the hub's manager must be told about Secrets: to hold
-// those of the credentials namespace only, without annotations that are not ours and without
-// managed fields. The program puts it into cache.Options.ByObject, with its own kinds beside it.
+// CacheOptions returns the options of the hub manager's cache for Secrets: it holds the Secrets of the credentials
+// namespace only, without annotations of other owners and without managed fields. The program puts the options into
+// cache.Options.ByObject, together with those of its own kinds.
 func CacheOptions(namespace string) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Secret{}: {
@@ -25,12 +25,12 @@ func CacheOptions(namespace string) map[client.Object]cache.ByObject {
 	}
 }
 
-// keepOurs drops what nobody reads from the cache. Among the annotations of others is the one in
+// keepOurs drops the parts of an object that the hub does not read. The annotations of other owners include the one in
 // which kubectl keeps a copy of the whole Secret.
 func keepOurs(object any) (any, error) {
 	secret, err := meta.Accessor(object)
 	if err != nil {
-		return object, nil //nolint:nilerr // A tombstone carries no object of its own; let it pass.
+		return object, nil //nolint:nilerr // A tombstone is not an object; it passes.
 	}
 	secret.SetManagedFields(nil)
 	kept := map[string]string{}

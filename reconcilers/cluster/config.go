@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// configOf returns what the registry is to make true.
+// configOf returns the desired state to post to the registry.
 func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRecord) state.Desired {
 	spec := &cluster.Spec
 	config := state.Desired{
@@ -55,21 +55,21 @@ func configOf(cluster *hubv1.Cluster, found credentials, suspicion state.CrashRe
 	return config
 }
 
-// ownerReference refers to a Cluster, for what belongs to it. It neither holds up the Cluster's deletion nor
-// claims to be a controller.
+// ownerReference returns a reference to a Cluster for objects that belong to it. It neither blocks the Cluster's deletion
+// nor makes the Cluster a controller of the objects.
 func ownerReference(cluster *hubv1.Cluster) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: hubv1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
 	}
 }
 
-// isOf reports whether a snapshot is about a configuration that was made of the Cluster, and not of
-// an earlier one of the same name. A new remote has none yet.
+// isOf reports whether a snapshot shows a desired state of the Cluster, and not of an earlier Cluster of the same name.
+// A new remote has no revision yet.
 func isOf(info registry.Status, cluster *hubv1.Cluster) bool {
 	return info.Revision == "" || strings.HasPrefix(info.Revision, string(cluster.UID)+"/")
 }
 
-// shows reports whether a snapshot is about a configuration, or about an earlier one.
+// shows reports whether a snapshot shows the desired state, and not an earlier one.
 func shows(info registry.Status, config state.Desired) bool {
 	return info.Revision == config.Revision
 }

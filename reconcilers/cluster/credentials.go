@@ -20,19 +20,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// credentials are what a Cluster's Secret comes to.
+// credentials are the credentials in a Cluster's Secret, or the reason why there are none.
 type credentials struct {
 	clusterstatus.Credentials
-	// version is that of the Secret.
+	// version is the resourceVersion of the Secret.
 	version string
-	// connection is set only if the Secret was understood.
+	// connection is set only if the Secret was parsed.
 	connection kubeconfig.Connection
-	// changes is when to look again though nobody changes the Secret; zero for never.
+	// changes is when the result changes although the Secret does not; zero for never.
 	changes time.Time
 }
 
-// changesIn returns the time until it is time to look again, or zero for never. It is an hour at
-// most: a timer knows nothing of a clock that is set, or of a machine that slept.
+// changesIn returns the time until the result changes, or zero for never. It is at most an hour, because a timer does
+// not notice that a clock was set or that a machine slept.
 func (c credentials) changesIn(now time.Time) time.Duration {
 	if c.changes.IsZero() {
 		return 0
@@ -40,7 +40,7 @@ func (c credentials) changesIn(now time.Time) time.Duration {
 	return min(max(c.changes.Sub(now), time.Millisecond), time.Hour)
 }
 
-// lookAgain has the Secret looked at again at a time.
+// lookAgain returns the credentials with an earlier time of the next look at the Secret.
 func (c credentials) lookAgain(at time.Time) credentials {
 	if !at.IsZero() && (c.changes.IsZero() || at.Before(c.changes)) {
 		c.changes = at
@@ -48,24 +48,24 @@ func (c credentials) lookAgain(at time.Time) credentials {
 	return c
 }
 
-// expiryWarning is how long before their end credentials should be renewed that live for long.
+// expiryWarning is how long before their end long-lived credentials should be renewed.
 const expiryWarning = 7 * 24 * time.Hour
 
-// expiryShare is the part of a shorter life that is left then. Whoever renews credentials by itself does so
-// before: this hub and cert-manager at two thirds of their life, kubelets at 80 % of a token's.
+// expiryShare is the divisor of a shorter life that gives the same time. Components that renew credentials do so
+// before that: this hub and cert-manager after two thirds of their life, kubelets after 80 % of a token's life.
 const expiryShare = 6
 
-// Messages of CredentialsValid. Others come from kubeconfig, which does not repeat what it reads.
+// Messages of CredentialsValid. Other messages are those of kubeconfig, which never contain data of the Secret.
 const (
-	messageNotFound = "Secret %s does not exist; create it, or mend spec.kubeconfigSecretRef.name"
+	messageNotFound = "Secret %s does not exist; create it, or fix spec.kubeconfigSecretRef.name"
 	messageRefused  = "Secret %s is not accepted: %s"
 	messageValid    = "The credentials are acceptable"
 	messageExpired  = "The credentials expired at %s; put new ones into Secret %s"
 	messageExpiring = "The credentials expire at %s; put new ones into Secret %s before that"
-	messageNotInUse = "The credentials in Secret %s are not in use, the last good ones are: %s " +
-		"The hub tries them again. To use them anyway set the annotation " + hubv1.AnnotationAcceptCredentials + "=%s"
-	messageDemand   = "; to use them anyway set the annotation " + hubv1.AnnotationAcceptCredentials + "=%s"
-	messageDemanded = "; the annotation " + hubv1.AnnotationAcceptCredentials + " demands that they are used"
+	messageNotInUse = "The credentials in Secret %s are not in use, the last good credentials are: %s " +
+		"The hub retries them. To use them anyway, set the annotation " + hubv1.AnnotationAcceptCredentials + "=%s"
+	messageDemand   = "; to use them anyway, set the annotation " + hubv1.AnnotationAcceptCredentials + "=%s"
+	messageDemanded = "; the annotation " + hubv1.AnnotationAcceptCredentials + " requires the hub to use them"
 )
 
 // secretOf returns the key of the Secret that the Cluster names.
@@ -103,7 +103,7 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 		return reading{}, fmt.Errorf("read Secret %s: %w", key, err)
 	}
 	options := from.options()
-	// What has expired is judged again and again, by whatever the clock says then; see judge.
+	// Expiry depends on the time of each reconcile, not of this read; see judge.
 	options.Now = func() time.Time { return time.Time{} }
 	connection, err := kubeconfig.Parse(secret.Data, options, r.settings.Policy)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *reconciler) readSecret(ctx context.Context, key client.ObjectKey, from 
 	return reading{connection: connection, version: secret.ResourceVersion}, nil
 }
 
-// assess says what a reading is worth now.
+// assess returns the credentials that a reading of the Secret contains now.
 func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) credentials {
 	if of.refusal != (state.Condition{}) {
 		return credentials{Credentials: clusterstatus.Credentials{Valid: of.refusal}, version: of.version}
@@ -125,8 +125,8 @@ func (r *reconciler) assess(of reading, secret client.ObjectKey, now time.Time) 
 	return found
 }
 
-// accepting returns the credentials with those that have expired accepted, if the operator demands them: the clock of the
-// hub may be wrong, and the remote decides then.
+// accepting returns the credentials with expired credentials accepted if the operator demands them: the clock of the
+// hub may be wrong, and the remote decides.
 func (c credentials) accepting(cluster *hubv1.Cluster) credentials {
 	if c.Valid.Reason != hubv1.ReasonExpired {
 		return c
@@ -152,8 +152,8 @@ func reasonOf(err error) string {
 	return hubv1.ReasonInvalidKubeconfig
 }
 
-// judge says what the time of their end makes of good credentials, and when that changes. They should be renewed
-// from warn on.
+// judge returns good credentials as valid, expiring soon or expired at a time, and when that changes. They should be
+// renewed from warn on.
 func judge(expires, warn, now time.Time, secret client.ObjectKey) credentials {
 	end := expires.UTC().Format(time.RFC3339)
 	switch {
@@ -167,7 +167,7 @@ func judge(expires, warn, now time.Time, secret client.ObjectKey) credentials {
 	return accepted(hubv1.ReasonValid, messageValid, warn)
 }
 
-// warningOf returns from when on credentials should have been renewed.
+// warningOf returns the time by which credentials should have been renewed.
 func warningOf(issued, expires time.Time) time.Time {
 	before := expiryWarning
 	if life := expires.Sub(issued); !issued.IsZero() && life > 0 {
@@ -187,7 +187,7 @@ func refused(reason, message string) credentials {
 	return credentials{Credentials: clusterstatus.Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}}
 }
 
-// describe says of a credential what may be known of it.
+// describe returns the public properties of a credential.
 func describe(c kubeconfig.Credential, hubID string) hubv1.CredentialsStatus {
 	status := hubv1.CredentialsStatus{
 		Type:        hubv1.CredentialType(c.Type()),

@@ -31,9 +31,8 @@ func (r *reconciler) addFinalizer(ctx context.Context, cluster *hubv1.Cluster) e
 	return nil
 }
 
-// finish removes the remote of a Cluster that is being deleted, and lets go of the Cluster. It needs
-// neither the Secret nor the remote, and waits for nothing: the end of the removal brings the
-// Cluster back.
+// finish removes the remote of a Cluster that is being deleted, and then the finalizer. It needs neither the Secret nor
+// the remote, and does not wait: the end of the removal triggers the next reconcile.
 func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(cluster, hubv1.FinalizerCluster) {
 		return ctrl.Result{}, nil
@@ -43,7 +42,7 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 	}
 	removing := r.removals.remove(ctx, cluster.Name)
 	if removing != nil && !removing.isDone() {
-		if wait := settleTime - time.Since(removing.began); wait > 0 { // It is mostly done by then.
+		if wait := settleTime - time.Since(removing.began); wait > 0 { // Most removals are done by then.
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		info, _ := r.remotes.Status(registry.ClusterName(cluster.Name))
@@ -54,26 +53,26 @@ func (r *reconciler) finish(ctx context.Context, cluster *hubv1.Cluster) (ctrl.R
 		end = hubcontroller.Warning(eventAbandoned, "", fmt.Sprintf(noteAbandoned, noteRestarted))
 	}
 	if err != nil {
-		r.removals.forget(cluster.Name) // Another try is another removal.
+		r.removals.forget(cluster.Name) // The retry is a new removal.
 		return ctrl.Result{}, err
 	}
 	before := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, hubv1.FinalizerCluster)
 	err = hubcontroller.Patch(ctx, r.Client, before, cluster)
 	switch {
-	case apierrors.IsNotFound(err): // It is gone already; the cache does not know yet.
+	case apierrors.IsNotFound(err): // The Cluster is gone; the cache is stale.
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("remove the finalizer: %w", err)
 	default:
 		logAbandoned(ctx, removing)
 		r.events.Record(cluster, end)
 	}
-	return ctrl.Result{}, nil // When the Cluster is seen to be gone, it is forgotten.
+	return ctrl.Result{}, nil // The reconcile of the deletion event forgets it.
 }
 
-// takeUp goes on where a process of the hub ended in the middle of a removal: without an app there are
-// no cleanup steps to run. It does nothing if this process has begun the removal, or where there
-// never was an app, or can be none.
+// takeUp posts the desired state of a Cluster whose removal an earlier process of the hub has not finished: without an
+// app there are no cleanup steps to run. It does nothing if this process has begun the removal, if there never was an
+// app, or if no app can start.
 func (r *reconciler) takeUp(ctx context.Context, cluster *hubv1.Cluster) error {
 	info, known := r.remotes.Status(registry.ClusterName(cluster.Name))
 	if known || r.removals.has(cluster.Name) || cluster.Annotations[hubv1.AnnotationID] == "" || clusterstatus.IsPaused(cluster) {
@@ -103,8 +102,7 @@ func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info 
 	return info, false
 }
 
-// clear forgets a Cluster that is gone. Its remote is removed first, if somebody else took our
-// finalizer away.
+// clear forgets a Cluster that is gone. It removes the remote first, if another writer removed our finalizer.
 func (r *reconciler) clear(ctx context.Context, name string) {
 	if removing := r.removals.remove(ctx, name); removing == nil || removing.isDone() {
 		r.removals.forget(name)
@@ -114,15 +112,15 @@ func (r *reconciler) clear(ctx context.Context, name string) {
 }
 
 const (
-	noteDeregistered = "The app was stopped"
+	noteDeregistered = "Cluster deregistered, its app has stopped"
 	noteAbandoned    = "Cluster removed with incomplete cleanup: %s"
-	noteRestarted    = "the hub was restarted meanwhile, and the Cluster is paused or its credentials cannot be " +
-		"used, so nothing was cleaned up in the remote"
-	noteStillEnding = "the app is fenced and can reach nothing, but it has not ended in time"
+	noteRestarted    = "the hub restarted during the removal, and the Cluster is paused or its credentials cannot be " +
+		"used, so no cleanup step ran in the remote"
+	noteStillEnding = "the app is fenced and sends no more requests, but it has not ended in time"
 )
 
-// endOf says how a removal ended; nil stands for one of which nothing was left to do. An error means
-// that it must be begun anew.
+// endOf returns the event for the end of a removal; nil means that there was no remote to remove. After an error the
+// removal must begin again.
 func endOf(removing *removal) (hubcontroller.Event, error) {
 	deregistered := hubcontroller.Normal(eventDeregistered, "", noteDeregistered)
 	if removing == nil {
@@ -144,7 +142,7 @@ func endOf(removing *removal) (hubcontroller.Event, error) {
 	}
 }
 
-// logAbandoned logs all steps that a removal has left undone: an event has room for some of them.
+// logAbandoned logs all steps that a removal has given up: an event has room for some of them only.
 func logAbandoned(ctx context.Context, removing *removal) {
 	var left *registry.AbandonedError
 	if removing != nil && errors.As(removing.err, &left) {
@@ -152,10 +150,11 @@ func logAbandoned(ctx context.Context, removing *removal) {
 	}
 }
 
-// maxStepsNote bounds what an event says of cleanup steps, so that the cause has room behind them.
+// maxStepsNote bounds the list of cleanup steps in an event, so that the cause has room after it.
 const maxStepsNote = 700
 
-// describeAbandoned says what a removal has left undone: the steps first, which the operator has to do by hand.
+// describeAbandoned names the steps that a removal has given up first, since the operator must do them by hand, and then
+// the cause.
 func describeAbandoned(left *registry.AbandonedError) string {
 	short := *left
 	length := 0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package cluster translates between Cluster objects and the registry: what an object says is what
-runs, and what runs is what the object's status says.
+Package cluster translates between Cluster objects and the registry: it posts the desired state that a
+Cluster describes, and reports the state of the remote in the status of the Cluster.
 
 Its controller keeps the registry and the status of every Cluster as the Cluster, its Secret and the
 remote are now. Package registration makes Clusters of labelled Secrets, for users who register a
@@ -17,7 +17,7 @@ In a hub's fx App, next to registry.FX:
 	cluster.Module,
 
 Without fx, make a Journal, give it to the registry, fill in Params and call Setup. The manager's
-cache must hold Secrets of the credentials namespace only, and only what is needed of them:
+cache must hold Secrets of the credentials namespace only, and only the metadata that this package needs:
 
 	ctrl.Options{Cache: cache.Options{ByObject: cluster.CacheOptions(hubv1.DefaultNamespace)}}
 
@@ -28,83 +28,83 @@ of CredentialsRules and EventRules in their namespaces. "hub rbac" prints them f
 
 	new ─> finalizer ─> Secret ─> registry.Ensure ─> recorded identity ─> status
 	                      │                            ^
-	                      └ missing or bad ────────────┘ what runs goes on with what it has
+	                      └ missing or bad ────────────┘ the running app keeps its credentials
 	deleted ─> registry.Remove ─> finalizer removed
 
-Every step looks at what is, never at what happened or at what was written into status before, so
-that a hub that was restarted in the middle of anything goes on from there. Nothing waits: a
-reconcile posts the desired state to the registry, reads a snapshot and returns; the registry's
-events, the Secret's and the object's bring it back. A bad Secret is not retried, since it is
-watched.
+Every step depends on the current state only, never on past events or on the previous status, so that
+a hub that restarts in the middle of a step continues there. No reconcile waits: it posts the desired
+state to the registry, reads a snapshot and returns; events of the registry, the Secret and the Cluster
+trigger the next reconcile. A bad Secret is not retried, since it is watched.
 
-A Secret that changes again and again is read when it first changes, and then once in two seconds, so
-that the last change wins after a bounded number of readings. When a remote rejects its credentials,
-the Secret is read once, at once, since newer ones may be there that no watch has told of yet.
+A Secret that changes continuously is read at its first change and then every two seconds, so that the
+last change takes effect after a bounded number of reads. When a remote rejects its credentials, the
+Secret is read once more immediately, since the watch may not have delivered newer credentials yet.
 
-A hub that starts looks at those Clusters first whose identity is recorded, and then at new ones.
+A hub that starts reconciles the Clusters with a recorded identity first, and new Clusters after them.
 
-An app that has failed five times in a row, or is quarantined, makes its Cluster Stalled, though both
-are tried again now and then.
+An app that has failed five times in a row, or is quarantined, makes its Cluster Stalled, although the
+hub retries both from time to time.
 
 Status is written with server-side apply by the field manager FieldManager, in one request per
-reconcile, and only if something in it changed. status.inventory and conditions of other types
-belong to others and are not touched. A request carries the resourceVersion that was compared
-with, so that a cache that is behind makes no second write and no second event of one change; the
-conflict is no error, the reconcile starts over.
+reconcile, and only if the status changed. status.inventory and conditions of other types belong to
+other writers and are not touched. A request carries the resourceVersion of the Cluster that was
+compared, so that a stale cache causes neither a second write nor a second event for one change; a
+conflict is not an error, the reconcile starts again.
 
-A CRD that is older than the hub, and lacks fields of the status, gets the others (package oldcrd).
+If the CRD is older than the hub and lacks fields of the status, the other fields are written (package
+oldcrd).
 
 # What happens to a Cluster that is deleted
 
 Its remote is removed in a goroutine of its own (removals), which gets Settings.RemoveWithin for the
-modules' cleanup steps and the end of the app, so that no worker waits for a remote. The finalizer
-goes when the app is fenced and everything is done, or the time is over; then an event, Abandoned,
-says what was given up. That needs neither the Secret nor the remote. A hub that was restarted in the
-middle starts the app once more, to have its cleanup steps run, if the credentials are still there.
+modules' cleanup steps and the end of the app, so that no worker waits for a remote. The finalizer is
+removed when the app is fenced and all steps are done, or when the time has passed; then an event,
+Abandoned, names the steps that were given up. That needs neither the Secret nor the remote. A hub that
+restarts during a removal starts the app again to run its cleanup steps, if the credentials still exist.
 
-What is left of a Cluster is removed before a new one of the same name is looked at. That is not as
-rare as it seems: an API server may delete a Cluster in the very moment in which the hub adds the
-finalizer, and says to both that they succeeded.
+The remote of a deleted Cluster is removed before a new Cluster of the same name is reconciled. That is
+not as rare as it seems: an API server may delete a Cluster while the hub adds the finalizer, and
+answer both requests with success.
 
 # What happens to a Cluster that crashes the hub
 
-What a module does to the whole process cannot be contained. So the Journal keeps on record, in one
-ConfigMap, which apps are being started, and a hub that starts suspects those that are on record
-still: the registry starts them last and alone. After three crashes in a row an app is quarantined,
-for ten minutes and twice as long after each further crash, up to a day: ModulesReady is False with
-the reason Quarantined, and the Cluster Stalled. A changed spec or a new value of the annotation
-clusterfx.dev/retry ends that at once, as does a changed Secret, but that one after the third crash
-only: whoever may write Secrets shall not be able to crash the hub again and again. A suspect that
-has been Ready for five seconds is none any more.
+A module that crashes the whole process cannot be contained. So the Journal records, in one ConfigMap,
+which apps are being started, and a hub that starts suspects the apps that are still recorded: the
+registry starts them last and alone. After three crashes in a row an app is quarantined, for ten
+minutes and twice as long after each further crash, up to a day: ModulesReady is False with the reason
+Quarantined, and the Cluster Stalled. A changed spec or a new value of the annotation
+clusterfx.dev/retry ends the quarantine immediately. So does a changed Secret, but after the third crash
+only: a user who can write Secrets must not be able to crash the hub repeatedly. An app that has been
+Ready for five seconds is no longer suspected.
 
 # Why it is built this way
 
 Secrets are watched by metadata and read live, one at a time, when the metadata show a version that
-was not read before. A cache of whole Secrets would hold whatever else is in the namespace, too;
-kubectl even copies a Secret into an annotation of it, which is why CacheOptions drops annotations
-that are not ours.
+was not read before. A cache of whole Secrets would also hold the other Secrets of the namespace;
+kubectl even copies a Secret into one of its annotations, which is why CacheOptions drops the
+annotations of other owners.
 
-The Journal is one object that is written whole, not a field of each Cluster: the starts of two
-hundred remotes that a hub begins with are a handful of writes of it, and it is read before any of
-them. It holds digests of what was being started, not the things. It is no guard: while the hub's API
-server is away, apps start without it.
+The Journal is one object that is written whole, not a field of each Cluster: the two hundred starts
+at the beginning of a hub are a handful of writes, and the Journal is read before all of them. It holds
+digests of the specs and Secrets, not their content. It is not a gate: while the hub's API server is
+unavailable, apps start without it.
 
-A condition is a copy of one of the registry's conditions wherever possible. This package decides on
-CredentialsValid alone, because Secrets are what the registry does not know; that the remote refuses new
-credentials (NotInUse) is the registry's. The fingerprint in the status, and the event CredentialsRotated, are about
-the credentials in use.
+Conditions are copies of the registry's conditions wherever possible (package clusterstatus). This
+package decides about CredentialsValid only, because the registry knows no Secrets; whether the remote
+refuses new credentials (NotInUse) is the registry's decision. The fingerprint in the status, and the
+event CredentialsRotated, describe the credentials in use.
 
 A missing Secret or key makes a Cluster Reconciling, not Stalled, unlike any other bad Secret: a
-Secret that is created together with its Cluster often comes, or is filled, a moment later, and
-tools that wait give up on Stalled at once.
+Secret that is created together with its Cluster often appears, or is filled, a moment later, and
+tools that wait give up on Stalled immediately.
 
-A state that leads to another one within a second, such as those of a start, is not reported. When
-a hub with thousands of remotes starts, that is the difference between no write per remote and
-several, all at once.
+A state that changes again within a second, such as the states of a start, is not reported. When a hub
+with thousands of remotes starts, that is the difference between no write per remote and several, all
+at the same time.
 
-A snapshot of the registry may be older than the Ensure that came before it. So every Ensure
-carries a revision, and a snapshot that does not show it is not reported: the event that brings
-the newer one is on its way. Otherwise a Cluster whose server was changed would be Ready, for a
-moment, with the generation that it is not ready for.
+A snapshot of the registry may be older than the preceding Ensure. So every Ensure carries a revision,
+and a snapshot with another revision is not reported: the event of the newer snapshot follows.
+Otherwise a Cluster whose server was changed would be Ready, for a moment, with a generation that is
+not in effect.
 */
 package cluster

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-// Reasons of Kubernetes events about a Cluster, besides those of its conditions.
+// Reasons of Kubernetes events about a Cluster. Other events have the reasons of its conditions.
 const (
 	eventRegistered         = "Registered"
 	eventCredentialsRotated = "CredentialsRotated"
@@ -31,33 +31,33 @@ const (
 func conditionPart(kind string) string { return "status.conditions{" + kind + "}" }
 func modulePart(name string) string    { return "status.modules{" + name + "}" }
 
-// transitions returns what happened between two reports. It is empty if they differ in details
-// only, and it never repeats what the report before has said.
+// transitions returns the events for the changes between two reports. There are none if the reports differ in details
+// only, and no event repeats the report before.
 func transitions(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	if before.ObservedGeneration <= 0 {
-		all = append(all, hubcontroller.Normal(eventRegistered, "", "The hub has taken the Cluster on"))
+		all = append(all, hubcontroller.Normal(eventRegistered, "", "Cluster registered"))
 	}
 	if rotated(before.Credentials, after.Credentials) {
-		all = append(all, hubcontroller.Normal(eventCredentialsRotated, "", "New credentials are in use"))
+		all = append(all, hubcontroller.Normal(eventCredentialsRotated, "", "New credentials in use"))
 	}
 	if before.ID != "" && before.ID != after.ID && isTrue(after, hubv1.ConditionIdentityConfirmed) {
 		all = append(all, hubcontroller.Normal(eventIdentityAccepted, "", fmt.Sprintf(
-			"The Cluster now stands for cluster %s instead of %s", after.ID, before.ID)))
+			"Remote cluster is now %s instead of %s", after.ID, before.ID)))
 	}
 	was, is := readyOf(before), readyOf(after)
 	if was.Reason == hubv1.ReasonPaused && is.Reason != hubv1.ReasonPaused {
-		all = append(all, hubcontroller.Normal(eventResumed, "", "The Cluster is not paused any more"))
+		all = append(all, hubcontroller.Normal(eventResumed, "", "Cluster resumed"))
 	}
 	worse := worsened(before, after)
 	all = append(all, worse...)
 	if is.Status == metav1.ConditionTrue && was.Status != is.Status {
-		return all // which says that all is well
+		return all // The event Ready sums up all recoveries.
 	}
 	return append(all, details(before, after, len(worse) > 0)...)
 }
 
-// worsened returns what is wrong now and was not before, or in another way, and that a Cluster is Ready.
+// worsened returns the events for new or changed problems, and for a Cluster that has become Ready.
 func worsened(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	for _, c := range after.Conditions {
@@ -68,22 +68,22 @@ func worsened(before, after hubv1.ClusterStatus) []hubcontroller.Event {
 	return all
 }
 
-// details returns what happened between two reports that no change to Ready sums up, now or, where its status is
-// Unknown, in a moment. explained says that something has been told already that is worse than before.
+// details returns the events for recoveries that no change to Ready sums up, now or, while its status is Unknown, in a
+// moment. explained means that another event already reports a new problem.
 func details(before, after hubv1.ClusterStatus, explained bool) []hubcontroller.Event {
 	var all []hubcontroller.Event
-	stays := readyOf(after).Status == metav1.ConditionFalse // because of something else
+	stays := readyOf(after).Status == metav1.ConditionFalse // because of another condition
 	for _, c := range after.Conditions {
-		mended := meta.IsStatusConditionFalse(before.Conditions, c.Type) && c.Status == metav1.ConditionTrue
-		if mended && (stays || c.Type == hubv1.ConditionAuthorized) {
+		recovered := meta.IsStatusConditionFalse(before.Conditions, c.Type) && c.Status == metav1.ConditionTrue
+		if recovered && (stays || c.Type == hubv1.ConditionAuthorized) {
 			all = append(all, hubcontroller.Normal(c.Reason, partOf(c), c.Message))
 		}
 	}
 	return append(all, ofModules(before, after, explained)...)
 }
 
-// ofModules returns what happened to single modules while the others run. One that fails takes all down, and the
-// condition says so. explained says that something else has told already why a module waits.
+// ofModules returns the events of single modules while the other modules run. A module that fails stops all modules, and
+// the condition reports it. explained means that another event already reports why a module waits.
 func ofModules(before, after hubv1.ClusterStatus, explained bool) []hubcontroller.Event {
 	var all []hubcontroller.Event
 	if !isTrue(after, hubv1.ConditionReady) {
@@ -96,20 +96,19 @@ func ofModules(before, after hubv1.ClusterStatus, explained bool) []hubcontrolle
 		case m.State == hubv1.ModuleWaiting && was == hubv1.ModuleRunning && !explained:
 			all = append(all, hubcontroller.Warning(cmp.Or(m.Reason, string(m.State)), modulePart(m.Name), fmt.Sprintf("Module %s: %s", m.Name, m.Message)))
 		case m.State == hubv1.ModuleRunning && (was == hubv1.ModuleFailed || was == hubv1.ModuleWaiting):
-			all = append(all, hubcontroller.Normal(eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s runs", m.Name)))
+			all = append(all, hubcontroller.Normal(eventModuleRunning, modulePart(m.Name), fmt.Sprintf("Module %s running", m.Name)))
 		}
 	}
 	return all
 }
 
-// blamesAnother reports whether a condition that says that no module runs names another one as the cause than
-// before.
+// blamesAnother reports whether the condition of the modules names another module as the cause than before.
 func blamesAnother(before hubv1.ClusterStatus, c metav1.Condition) bool {
 	was := meta.FindStatusCondition(before.Conditions, c.Type)
 	return c.Type == hubv1.ConditionModulesReady && was != nil && culprit(was.Message) != culprit(c.Message)
 }
 
-// culprit returns the name of the module that a message is about, if it is about one.
+// culprit returns the name of the module that a message begins with, or an empty string.
 func culprit(message string) string {
 	if name, found := strings.CutPrefix(message, "module "); found {
 		quoted, _ := strconv.QuotedPrefix(name)
@@ -119,7 +118,7 @@ func culprit(message string) string {
 	return ""
 }
 
-// partOf returns what the event of a condition is about.
+// partOf returns the part of the Cluster that the event of a condition is about.
 func partOf(c metav1.Condition) string {
 	if name := culprit(c.Message); c.Type == hubv1.ConditionModulesReady && name != "" {
 		return modulePart(name)
@@ -143,8 +142,8 @@ func readyOf(status hubv1.ClusterStatus) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// worthTelling returns the type of event that a condition deserves when it is new, or an empty
-// string. Ready repeats what the other conditions say, except when it is good.
+// worthTelling returns the type of the event for a new state of a condition, or an empty string for no event. Ready
+// repeats the other conditions unless it is True.
 func worthTelling(c metav1.Condition) string {
 	switch {
 	case c.Type == hubv1.ConditionReady && (c.Status == metav1.ConditionTrue || c.Reason == hubv1.ReasonPaused):

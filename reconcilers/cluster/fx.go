@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Params are what Setup needs of the hub's App.
+// Params are the values that Setup needs from the hub's App.
 type Params struct {
 	fx.In
 
@@ -21,20 +21,20 @@ type Params struct {
 	Manager ctrl.Manager
 	// Registry runs the remotes.
 	Registry *registry.Registry
-	// Journal is that of the registry. Default: none, so that a Cluster that crashes the hub does so
-	// again and again.
+	// Journal is the registry's journal. Default: none, so that an app that crashes the hub crashes it
+	// after each restart.
 	Journal *Journal `optional:"true"`
-	// Metrics is where the state of the Clusters is reported. Default: nowhere.
+	// Metrics registers the metrics of Clusters. Default: no metrics.
 	Metrics prometheus.Registerer `optional:"true"`
-	// Traces is where a span of each Reconcile of a Cluster goes. Default: nowhere.
+	// Traces receives a span of each Reconcile of a Cluster. Default: no spans.
 	Traces trace.TracerProvider `optional:"true"`
-	// Heartbeats watches the workers of the controllers. Default: nothing does.
+	// Heartbeats watches the workers of the controller. Default: no heartbeats.
 	Heartbeats *liveness.Monitor `optional:"true"`
-	// Settings are what only the program knows. Default: those of the zero value.
+	// Settings configure the controller. Default: the zero value.
 	Settings Settings `optional:"true"`
 }
 
-// journalParams are what the journal needs of the hub's App.
+// journalParams are the values that the journal needs from the hub's App.
 type journalParams struct {
 	fx.In
 
@@ -42,7 +42,7 @@ type journalParams struct {
 	Settings Settings `optional:"true"`
 }
 
-// journals are the journal, as this package and as the registry see it.
+// journals are the one journal, for this package and for the registry.
 type journals struct {
 	fx.Out
 
@@ -55,8 +55,8 @@ func provideJournal(p journalParams) (journals, error) {
 	return journals{Ours: j, Theirs: j}, err
 }
 
-// Module adds the controllers of this package to the hub's manager, and gives the registry a Journal and the
-// decoration for observing.
+// Module adds the controller of this package to the hub's manager, and gives the registry a Journal and the
+// middleware of package observe.
 var Module = fx.Module("cluster",
 	fx.Provide(provideJournal, registry.AsDecoration(observe.Middleware)),
 	fx.Invoke(Setup),

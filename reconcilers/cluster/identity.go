@@ -14,9 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// recordIdentity writes down which cluster the remote is: at the first contact, and when the
-// operator has accepted another one. It is an annotation, because what guards must not be lost as
-// status may be.
+// recordIdentity records which cluster the remote is: at the first contact, and when the operator has accepted another
+// cluster. The record is an annotation, because a status may be lost and a safeguard must not be.
 func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster, info registry.Status) error {
 	id := identityToRecord(cluster, info)
 	if id == "" {
@@ -30,7 +29,7 @@ func (r *reconciler) recordIdentity(ctx context.Context, cluster *hubv1.Cluster,
 	return nil
 }
 
-// messageIsHub says of a remote that it is the hub's own cluster, and may be.
+// messageIsHub is the message for a remote that is the hub's own cluster with the permission of the operator.
 const messageIsHub = "This is the hub's own cluster, %s, as the annotation " + hubv1.AnnotationAllowHub +
 	" or a flag of the hub allows"
 
@@ -43,8 +42,8 @@ func (r *reconciler) markHub(info registry.Status) state.Condition {
 	return identity
 }
 
-// identityToRecord returns the id to write down, or an empty string if it is the recorded one, is
-// not known, or may not be trusted.
+// identityToRecord returns the id to record, or an empty string if it is recorded already, is not known, or is not
+// trusted.
 func identityToRecord(cluster *hubv1.Cluster, info registry.Status) string {
 	known := cluster.Annotations[hubv1.AnnotationID]
 	accepted := cluster.Annotations[hubv1.AnnotationAcceptID]

@@ -17,34 +17,34 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// memory keeps what each Cluster's Secret came to when it was last read. Most reconciles are not
-// about the Secret, and need not read it again: its metadata, which is watched, shows whether it
-// is another one. The registry holds the same credentials, so nothing more is kept in memory.
+// memory keeps the last reading of each Cluster's Secret. Most reconciles are not about the Secret, and need not read it
+// again: its metadata, which is watched, show whether it has changed. The registry holds the same credentials, so that
+// the memory takes no extra space.
 //
-// It also decides when a Secret that changes again and again is read.
+// It also decides when a Secret that changes continuously is read.
 type memory struct {
 	mu       sync.Mutex // protects clusters; held for map operations only
 	clusters map[string]remembered
 }
 
-// remembered is a reading, and what there is to know of when it was made.
+// remembered is a reading with its times.
 type remembered struct {
 	origin
 	reading
 	read     time.Time // when the Secret was read last
 	changed  time.Time // when it was read last because it had changed
-	answered bool      // it was read since the remote rejects what was in it
+	answered bool      // it was read again after the remote rejected its credentials
 }
 
-// reading is what a Secret came to: a connection, or a refusal.
+// reading is the content of a Secret: a connection, or a refusal.
 type reading struct {
 	connection kubeconfig.Connection
 	refusal    state.Condition
 	version    string // resourceVersion of the Secret; empty if there is none
 }
 
-// origin is what a connection is made from, by name, and for whom: nothing of what was read for one
-// Cluster is used for the next one of its name, which may have come together with another Secret.
+// origin names the sources of a connection, and the Cluster that it is for: a reading for one Cluster is not used for
+// the next Cluster of the same name, which may have been created together with another Secret.
 type origin struct {
 	cluster                         types.UID
 	secret                          hubv1.KubeconfigSecretRef
@@ -56,7 +56,7 @@ func originOf(cluster *hubv1.Cluster) origin {
 	return origin{cluster.UID, spec.KubeconfigSecretRef, spec.Server, spec.TLSServerName, spec.ProxyURL}
 }
 
-// options returns how the Secret's data are to be read.
+// options returns the options for parsing the Secret's data.
 func (o origin) options() kubeconfig.Options {
 	return kubeconfig.Options{
 		Key: o.secret.Key, Context: o.secret.Context,
@@ -64,23 +64,23 @@ func (o origin) options() kubeconfig.Options {
 	}
 }
 
-// readAtMostEvery is how often a Secret is read that does not stop changing. The first change is
-// read at once, and of those that come within this time after it the last one.
+// readAtMostEvery is the least time between two reads of a Secret that changes continuously. The first change is read
+// immediately, and of the changes within this time after it the last one.
 const readAtMostEvery = 2 * time.Second
 
-// question is what a reconcile wants to know: what the Secret comes to now.
+// question is the request of a reconcile for the current content of a Secret.
 type question struct {
 	cluster string
 	from    origin
-	version string // that the cache has of the Secret; empty if it has none
+	version string // resourceVersion of the Secret in the cache; empty if it has none
 	now     time.Time
 
-	// Whether the remote accepts what was in the Secret; neither is known of one that cannot be reached.
+	// Whether the remote accepts or rejects the credentials of the last reading. An unreachable remote does neither.
 	accepted, rejected bool
 }
 
-// recall returns what is remembered, or ok as false if the Secret must be read. With a time other
-// than zero there is something newer in the Secret, which is to be read then.
+// recall returns the last reading, or ok as false if the Secret must be read now. A time other than zero means that the
+// Secret has changed and is to be read then.
 func (m *memory) recall(q question) (known reading, later time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,13 +93,13 @@ func (m *memory) recall(q question) (known reading, later time.Time, ok bool) {
 		m.clusters[q.cluster] = last
 	}
 	if q.rejected && !last.answered {
-		return reading{}, time.Time{}, false // Newer credentials may be there that no watch has told of yet.
+		return reading{}, time.Time{}, false // The watch may not have delivered newer credentials yet.
 	}
 	if last.version == q.version {
 		return last.reading, time.Time{}, true
 	}
 	due := last.changed.Add(readAtMostEvery)
-	if isOlder(q.version, last.version) { // The cache is behind.
+	if isOlder(q.version, last.version) { // The cache is stale.
 		due = last.read.Add(readAtMostEvery)
 	}
 	if q.now.Before(due) {
@@ -108,13 +108,13 @@ func (m *memory) recall(q question) (known reading, later time.Time, ok bool) {
 	return reading{}, time.Time{}, false
 }
 
-// isOlder reports whether one version of a Secret was before another one.
+// isOlder reports whether version a of a Secret is older than version b.
 func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// remember keeps the answer to a question.
+// remember keeps the reading that answers a question.
 func (m *memory) remember(q question, answer reading) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +133,7 @@ func (m *memory) remember(q question, answer reading) {
 	m.clusters[q.cluster] = next
 }
 
-// quiet returns for how long a change of the Cluster's Secret is not looked at.
+// quiet returns for how long a change of the Cluster's Secret is ignored.
 func (m *memory) quiet(cluster string, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +147,7 @@ func (m *memory) forget(cluster string) {
 }
 
 // cachedVersion returns the resourceVersion that the cache has of a Secret, or an empty string if
-// it has none. It contacts nobody.
+// it has none. It sends no requests.
 func (r *reconciler) cachedVersion(ctx context.Context, secret client.ObjectKey) string {
 	metadata := hubcontroller.SecretMetadata()
 	if err := r.Get(ctx, secret, metadata); err != nil {

@@ -12,8 +12,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// conditions are the metrics that follow from the Clusters in the hub's cache when somebody asks. A standby
-// reports them, too.
+// conditions collects metrics from the Clusters in the hub's cache at each scrape. A standby reports them, too.
 type conditions struct {
 	clusters  client.Reader // cached
 	aggregate bool
@@ -44,16 +43,16 @@ func (c *conditions) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// collectTimeout bounds the read of a cache that is not filled yet.
+// collectTimeout bounds the read of a cache that has not synced yet.
 const collectTimeout = time.Second
 
 // Collect implements prometheus.Collector.
 func (c *conditions) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout) //nolint:forbidigo // The interface has none.
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout) //nolint:forbidigo // The interface passes no context.
 	defer cancel()
 	var clusters hubv1.ClusterList
 	if err := c.clusters.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return // There is nothing to report before the cache is filled.
+		return // There are no metrics before the cache has synced.
 	}
 	type state struct{ kind, status, reason string }
 	counts := map[state]int{}

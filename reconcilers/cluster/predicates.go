@@ -10,14 +10,14 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// news drops the Secrets that are there when the watch begins: every Cluster is reconciled after
-// that anyway, and reads its Secret then.
+// news drops the events of Secrets that exist when the watch begins: every Cluster is reconciled after that anyway, and
+// reads its Secret then.
 func news() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-// moreThanInventory drops updates of a Cluster that change its inventory alone. Of all that a
-// Cluster holds it changes most often, and nothing here depends on it.
+// moreThanInventory drops updates of a Cluster that change its inventory only. The inventory changes more often than any
+// other field, and nothing in this package depends on it.
 func moreThanInventory() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, wasCluster := e.ObjectOld.(*hubv1.Cluster)
@@ -29,7 +29,7 @@ func moreThanInventory() predicate.Predicate {
 	}}
 }
 
-// withoutInventory returns a shallow copy without what changes along with an inventory.
+// withoutInventory returns a shallow copy without the fields that change together with an inventory.
 func withoutInventory(c *hubv1.Cluster) *hubv1.Cluster {
 	rest := *c
 	rest.Status.Inventory = hubv1.InventoryStatus{}

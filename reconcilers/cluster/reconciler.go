@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// remotes is the part of the registry that the reconciler uses. Remove is all of it that waits.
+// remotes is the part of the registry that the reconciler uses. Only Remove waits.
 type remotes interface {
 	Ensure(name registry.ClusterName, config state.Desired) error
 	Remove(ctx context.Context, name registry.ClusterName) error
@@ -29,8 +29,8 @@ type remotes interface {
 	Relabel(name registry.ClusterName, labels, annotations map[string]string) error
 }
 
-// reconciler keeps the registry as the Clusters say, and the Clusters' status as the registry
-// says.
+// reconciler posts the desired state of Clusters to the registry, and reports the registry's snapshots in the status of
+// the Clusters.
 //
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=clusterfx.dev,resources=clusters/status,verbs=patch
@@ -52,7 +52,7 @@ type reconciler struct {
 	writer        oldcrd.Writer // of the status
 }
 
-// Reconcile brings one Cluster and its remote together.
+// Reconcile posts the desired state of a Cluster and reports the state of its remote.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	ctx, end := r.spans.begin(ctx, request.Name)
 	defer func() { end(err) }()
@@ -67,7 +67,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	var cluster hubv1.Cluster
 	err := r.Get(ctx, client.ObjectKey{Name: name}, &cluster)
 	switch {
-	case apierrors.IsNotFound(err): // Somebody else may have removed our finalizer.
+	case apierrors.IsNotFound(err): // Another writer may have removed our finalizer.
 		r.clear(ctx, name)
 		return ctrl.Result{}, nil
 	case err != nil:
@@ -87,7 +87,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) (ctrl.Result, e
 	return r.follow(ctx, &cluster, info)
 }
 
-// orderRetry is how soon a new Cluster asks again whether the known ones have been looked at.
+// orderRetry is how soon a new Cluster is reconciled again while known Clusters are still pending.
 const orderRetry = 50 * time.Millisecond
 
 // cachedClusters returns the Clusters in the cache. They must not be changed.
@@ -130,7 +130,7 @@ func (r *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, last re
 	return ctrl.Result{RequeueAfter: sooner(again, sooner(found.changesIn(now), r.weigh(runs.suspicion, info, now)))}, nil
 }
 
-// sooner returns the shorter of two times, of which zero stands for never.
+// sooner returns the shorter of two durations. Zero means never.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -138,17 +138,17 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// remote is what the registry has of a Cluster.
+// remote is the registry's state of a Cluster.
 type remote struct {
 	info registry.Status
-	// current says that info is about what was posted. It may be older, and then an event announces
-	// the newer one.
+	// current means that info is about the desired state that was posted. Otherwise info is older, and an event
+	// announces the newer snapshot.
 	current   bool
 	suspicion state.CrashRecord
 }
 
-// ensure posts the desired state and returns what runs. An app is left as it is where there are no
-// good credentials, unless it is to be paused, which needs none.
+// ensure posts the desired state and returns the state of the remote. Without usable credentials the app stays as it is,
+// unless it is to be paused, which needs no credentials.
 func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found credentials) (remote, error) {
 	name := registry.ClusterName(cluster.Name)
 	if !found.Usable() && !clusterstatus.IsPaused(cluster) {
@@ -171,8 +171,8 @@ func (r *reconciler) ensure(ctx context.Context, cluster *hubv1.Cluster, found c
 	return remote{r.remarkOn(info, suspicion), shows(info, config), suspicion}, nil
 }
 
-// inUse returns what to report of the credentials and the remote where the wanted ones are not in use, and the last
-// good ones stay: a new server does not answer yet, or the remote has not accepted the new credentials yet.
+// inUse returns the credentials and the snapshot to report. They differ from the desired ones while the last good ones
+// stay in use: a new server does not respond yet, or the remote has not accepted the new credentials yet.
 func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client.ObjectKey) (credentials, registry.Status) {
 	info := has.info
 	if !found.Usable() {
@@ -192,7 +192,7 @@ func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client
 	return found, info
 }
 
-// remarkOn adds to a snapshot what the registry does not know.
+// remarkOn adds the quarantine and the mark of the hub's own cluster, which the registry does not know, to a snapshot.
 func (r *reconciler) remarkOn(info registry.Status, s state.CrashRecord) registry.Status {
 	info.App = describeQuarantine(info.App, s)
 	info.Identity = r.markHub(info)

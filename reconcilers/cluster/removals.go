@@ -17,12 +17,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// removals are the removals of remotes that go on, or whose Cluster is not seen to be gone yet. Each
-// has a goroutine, so that a reconcile never waits for one: a remote that is dead takes as long as it
-// may.
+// removals are the removals of remotes that are in progress, or whose Cluster the cache still has. Each has a goroutine,
+// so that no reconcile waits for a removal: the removal of a dead remote takes all of its time.
 //
-// It is a runnable, which waits for those goroutines when the hub ends, and has a source that brings
-// a Cluster back whose removal is done.
+// It is a runnable that waits for those goroutines when the hub ends, and has a source that triggers a reconcile of the
+// Cluster when its removal is done.
 type removals struct {
 	remotes remotes
 	within  time.Duration // for one removal
@@ -35,7 +34,7 @@ type removals struct {
 	work sync.WaitGroup
 }
 
-// removal is one of them.
+// removal is the removal of one remote.
 type removal struct {
 	began  time.Time
 	cancel context.CancelFunc
@@ -55,10 +54,10 @@ func (one *removal) isDone() bool {
 
 var _ manager.LeaderElectionRunnable = (*removals)(nil)
 
-// NeedLeaderElection says that there is nothing to wait for where no reconciler runs.
+// NeedLeaderElection returns true: without a running reconciler there are no removals.
 func (r *removals) NeedLeaderElection() bool { return true }
 
-// Start waits for the end of ctx, ends what goes on then, and waits for that.
+// Start waits for the end of ctx, cancels the removals in progress, and waits for their end.
 func (r *removals) Start(ctx context.Context) error {
 	<-ctx.Done()
 	r.mu.Lock()
@@ -88,7 +87,7 @@ func (r *removals) has(name string) bool {
 	return r.known[name] != nil
 }
 
-// isUnderWay reports whether there is one that goes on.
+// isUnderWay reports whether there is a removal in progress.
 func (r *removals) isUnderWay(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +95,8 @@ func (r *removals) isUnderWay(name string) bool {
 	return one != nil && !one.isDone()
 }
 
-// remove returns the removal of a remote, which it begins if there is none; nil if there is nothing
-// to remove. It returns at once.
+// remove returns the removal of a remote, which it begins if there is none, or nil if there is no remote. It does not
+// wait.
 func (r *removals) remove(ctx context.Context, name string) *removal {
 	_, runs := r.remotes.Status(registry.ClusterName(name))
 	r.mu.Lock()
@@ -107,7 +106,7 @@ func (r *removals) remove(ctx context.Context, name string) *removal {
 	case one != nil || !runs:
 		return one
 	case r.over:
-		return &removal{began: time.Now()} // which is never done
+		return &removal{began: time.Now()} // It is never done.
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // It ends with the hub, not with the reconcile.
 	one = &removal{began: time.Now(), cancel: cancel, done: make(chan struct{})}
@@ -124,7 +123,7 @@ func (r *removals) remove(ctx context.Context, name string) *removal {
 	return one
 }
 
-// lastWords is what a removal gets whose time is over to say what it gives up, on top of its time.
+// lastWords is the extra time in which a removal that has run out of time reports the steps that it gives up.
 const lastWords = 3 * time.Second
 
 // run removes a remote within its time.

@@ -23,12 +23,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// longStart is how long an app starts before its controllers are reported one by one. Each of them that comes
-// through is a change, and most apps are there, or have failed once more, before anybody could read it.
+// longStart is how long an app starts before its controllers are reported one by one. Each controller that starts is a
+// change of the status, and most apps are Ready, or have failed again, before a user could read it.
 const longStart = 10 * time.Second
 
-// withoutControllers leaves the controllers of an app out that has begun to start, unless something is known to be
-// in the way of one, and returns when to look again, or zero if they are in.
+// withoutControllers removes the controllers of an app that has just begun to start from the status, unless a controller
+// is known to be blocked. It returns when to reconcile again, or zero if the controllers are included.
 func withoutControllers(status *hubv1.ClusterStatus, info registry.Status, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
 	blocked := ready.Status == metav1.ConditionFalse && slices.ContainsFunc(status.Modules, hasBlocked)
@@ -42,17 +42,17 @@ func withoutControllers(status *hubv1.ClusterStatus, info registry.Status, now t
 	return wait
 }
 
-// hasBlocked reports whether something is in the way of a controller of a module.
+// hasBlocked reports whether a controller of a module is blocked.
 func hasBlocked(m hubv1.ModuleStatus) bool {
 	return slices.ContainsFunc(m.Controllers, func(c hubv1.ControllerStatus) bool { return c.State == hubv1.ModuleWaiting })
 }
 
-// settleTime is how long a state that leads to another one must last to be reported.
+// settleTime is how long a transient state must last to be reported.
 const settleTime = time.Second
 
-// settles returns how long to wait before such a state is reported, or zero for a state to report
-// now. A remote passes through three of them within a fraction of a second when it starts; thousands
-// of remotes do so together when the hub does.
+// settles returns how long to wait before a transient state is reported, or zero to report it now. A remote passes
+// through three of these states within a fraction of a second when it starts; when a hub starts, thousands of remotes do
+// so together.
 func settles(status hubv1.ClusterStatus, info registry.Status, now time.Time) time.Duration {
 	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
 	if ready.Status != metav1.ConditionUnknown || ready.Reason == hubv1.ReasonPaused {
@@ -61,8 +61,8 @@ func settles(status hubv1.ClusterStatus, info registry.Status, now time.Time) ti
 	return max(0, settleTime-now.Sub(info.Since))
 }
 
-// report writes the status if it differs from what the Cluster has, and records what changed. It
-// returns a conflict if the Cluster is not the newest one.
+// report writes the status if it differs from that of the Cluster, and records events of the changes. It returns a
+// conflict if the Cluster is not the latest version.
 func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status hubv1.ClusterStatus) error {
 	all := status
 	before, err := oldcrd.Known(&r.writer, clusterstatus.Ours(cluster.Status))
@@ -85,7 +85,7 @@ func (r *reconciler) report(ctx context.Context, cluster *hubv1.Cluster, status 
 		return fmt.Errorf("write the status: %w", err)
 	}
 	for _, t := range transitions(before, status) {
-		log.FromContext(ctx).Info("The Cluster changed", "reason", t.Reason, "note", t.Note)
+		log.FromContext(ctx).Info("Cluster changed", "reason", t.Reason, "note", t.Note)
 		r.events.Record(cluster, t)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// Rules returns the rights that the controllers of this package need on Clusters.
+// Rules returns the permissions on Clusters that the controllers of this package and of package registration need.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{
@@ -19,7 +19,7 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// CredentialsRules returns the rights that they need in the credentials namespace, for the Secrets and the
+// CredentialsRules returns the permissions that they need in the credentials namespace, for the Secrets and the
 // journal. RBAC cannot limit the creation of an object to a name.
 func CredentialsRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
@@ -32,7 +32,7 @@ func CredentialsRules() []rbacv1.PolicyRule {
 	}
 }
 
-// EventRules returns the rights that they need in the credentials namespace and in the namespace default,
+// EventRules returns the permissions that they need in the credentials namespace and in the namespace default,
 // where the API server keeps the events of objects without a namespace.
 func EventRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{

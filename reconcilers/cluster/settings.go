@@ -9,24 +9,23 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Settings are what only the program knows. The zero value is that of a hub which allows nothing
-// beyond the safe default.
+// Settings configure the controller. The zero value is safe: it allows nothing beyond the defaults.
 type Settings struct {
 	// Namespace is the credentials namespace, the only one whose Secrets are read. Default
 	// clusterfx-system.
 	Namespace string
-	// Policy is what the operator allows of credentials; the registry has the same one. Default:
-	// nothing.
+	// Policy limits the credentials that the hub uses; the registry has the same policy. Default: the strictest
+	// policy.
 	Policy kubeconfig.Policy
-	// HubID keys the fingerprints of credentials in status, so that those of two hubs cannot be
+	// HubID keys the fingerprints of credentials in status, so that the fingerprints of two hubs cannot be
 	// compared. Default: no key.
 	HubID string
 	// Concurrency is how many Clusters the controller reconciles at the same time.
-	// Default 50: each mostly waits for an answer about a Secret.
+	// Default 50: each mostly waits for the response to a read of a Secret.
 	Concurrency int
 	// RemoveWithin is how long the modules' cleanup steps, and the end of an app, may take when its
-	// Cluster is deleted. What is not done by then is given up, and an event says so, 3 s later at
-	// the latest. Default 25 s.
+	// Cluster is deleted. Steps that are not done by then are given up, and an event names them at most
+	// 3 s later. Default 25 s.
 	RemoveWithin time.Duration
 	// AggregateMetrics leaves the names of Clusters out of metrics. Default: false.
 	AggregateMetrics bool

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Setup adds the controller to the hub's manager. It contacts nobody.
+// Setup adds the controller to the hub's manager. It sends no requests.
 func Setup(p Params) error {
 	return setup(p, p.Registry)
 }
@@ -55,7 +55,7 @@ func setup(p Params, remotes remotes) error {
 	return nil
 }
 
-// addTo adds the controller. The builder forgets what it was told before WithOptions.
+// addTo adds the controller. WithOptions of the builder overwrites earlier options.
 func (r *reconciler) addTo(p Params, changes source.Source) error {
 	mgr := p.Manager
 	if err := mgr.Add(&r.removals); err != nil {
@@ -82,8 +82,8 @@ func requestFor(e registry.Event) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Name: string(e.Name)}}}
 }
 
-// secretChanged returns what adds requests for the Clusters that name a Secret. Of a Secret that
-// changes all the time it adds as many as there will be readings of it.
+// secretChanged returns a handler that adds requests for the Clusters that name a Secret. For a Secret that
+// changes continuously it adds as many requests as there will be reads of the Secret.
 func (r *reconciler) secretChanged() handler.EventHandler {
 	add := func(ctx context.Context, secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		now := time.Now()
@@ -107,7 +107,7 @@ func (r *reconciler) secretChanged() handler.EventHandler {
 // clustersNaming returns the names of the Clusters that name the Secret.
 //
 // It lists instead of using an index: an index has to be declared before the manager starts, and a
-// manager that is stopped before the kind of an index is in its cache never ends
+// manager that is stopped before its cache has the kind of an index never ends
 // (controller-runtime#3440).
 func (r *reconciler) clustersNaming(ctx context.Context, secret string) []string {
 	all, err := r.cachedClusters(ctx)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// spans makes a span of each Reconcile of a Cluster. The zero one makes none.
+// spans makes a span of each Reconcile of a Cluster. The zero value makes no spans.
 type spans struct{ tracer trace.Tracer }
 
 func newSpans(p trace.TracerProvider) spans {
@@ -22,8 +22,7 @@ func newSpans(p trace.TracerProvider) spans {
 	return spans{p.Tracer("github.com/clusterfx/clusterfx/reconcilers/cluster")}
 }
 
-// begin begins a span, which end ends with what came of it. The text of an error stays in the log, where the
-// reconcileID leads to it.
+// begin begins a span; end ends it with the result. The text of an error is in the log only, under the same reconcileID.
 func (s spans) begin(ctx context.Context, cluster string) (spanned context.Context, end func(error)) {
 	if s.tracer == nil {
 		return ctx, func(error) {}

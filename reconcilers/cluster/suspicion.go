@@ -39,7 +39,7 @@ type suspects interface {
 
 var _ suspects = (*Journal)(nil)
 
-// noSuspects stands in for the journal of a hub that keeps none.
+// noSuspects is the journal of a hub that has none.
 type noSuspects struct{}
 
 func (noSuspects) Suspicion(context.Context, string, journal.Attempt) (state.CrashRecord, error) {
@@ -48,7 +48,7 @@ func (noSuspects) Suspicion(context.Context, string, journal.Attempt) (state.Cra
 func (noSuspects) Acquit(string) {}
 func (noSuspects) Forget(string) {}
 
-// attemptOf says what would be started.
+// attemptOf returns the digests of the desired state that would be started.
 func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) journal.Attempt {
 	return journal.Attempt{
 		UID:    cluster.UID,
@@ -57,11 +57,11 @@ func (r *reconciler) attemptOf(cluster *hubv1.Cluster, found credentials) journa
 	}
 }
 
-// provenAfter is how long a suspect must be Ready to be none any more.
+// provenAfter is how long a suspected app must be Ready until it is no longer suspected.
 const provenAfter = 5 * time.Second
 
-// weigh acquits a suspect that has proven itself. It returns when to look again, or zero if that is
-// not necessary.
+// weigh acquits a suspected app that has been Ready for long enough. It returns when to reconcile again, or zero if that
+// is not necessary.
 func (r *reconciler) weigh(s state.CrashRecord, info registry.Status, now time.Time) time.Duration {
 	if s.Crashes == 0 || info.State != state.StateReady {
 		return 0
@@ -70,14 +70,14 @@ func (r *reconciler) weigh(s state.CrashRecord, info registry.Status, now time.T
 		return wait
 	}
 	r.suspects.Acquit(string(info.Name))
-	return time.Millisecond // to tell the registry
+	return time.Millisecond // to post the acquittal to the registry
 }
 
-const messageQuarantined = "The hub crashed %d times in a row while this app was starting, so the app is left alone " +
-	"until %s; find out why (the log of the hub's last run says so), then change the spec or the Secret, " +
-	"or set the annotation " + hubv1.AnnotationRetry + " to a new value to try at once"
+const messageQuarantined = "The hub crashed %d times in a row while this app was starting, so the app is quarantined " +
+	"until %s; find the cause in the log of the hub's last run, then change the spec or the Secret, " +
+	"or set the annotation " + hubv1.AnnotationRetry + " to a new value to start it immediately"
 
-// describeQuarantine says of a quarantine what only the journal knows.
+// describeQuarantine adds the crashes and the end of a quarantine, which only the journal knows, to the condition.
 func describeQuarantine(app state.Condition, s state.CrashRecord) state.Condition {
 	if app.Reason == hubv1.ReasonQuarantined && s.Crashes > 0 {
 		app.Message = fmt.Sprintf(messageQuarantined, s.Crashes, s.Until.UTC().Format(time.RFC3339))
