@@ -5,7 +5,6 @@ package hubtest_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/fx"
 
@@ -57,7 +56,7 @@ func TestBaseline(t *testing.T) {
 		edge.Register()
 		edge.WaitReady()
 		edge.Deregister()
-		hub.SetPatience(20 * time.Second)
+		hub.SetPatience(short)
 		before.Wait()
 	})
 	for _, want := range []string{"these are more than before", "waitInApp"} {

@@ -64,7 +64,7 @@ func TestRun_LogSaysWhatItIsAbout(t *testing.T) {
 		one.check(t, proxy.Addr())
 	}
 	expectSecretless(t, p.stderr.String()+p.stdout.String(), through)
-	for _, msg := range []string{saidByReconciler, saidByLogger, "Reconciler error", "A reconciler panicked", "The Cluster changed"} {
+	for _, msg := range []string{saidByReconciler, saidByLogger, "Reconciler error", "A reconciler panicked", "Cluster changed"} {
 		if !slices.ContainsFunc(lines, func(l line) bool { return l["msg"] == msg }) {
 			t.Errorf("nobody has logged %q, so that this test shows nothing", msg)
 		}
