@@ -10,8 +10,8 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// ApplyConfiguration returns a status as what server-side apply takes: what is not set is not in it, so that
-// the API server removes what we set before.
+// ApplyConfiguration returns a status in the form of server-side apply: fields that are not set are absent, so that
+// the API server removes their previous values.
 func ApplyConfiguration(status hubv1.ClusterStatus) *hubac.ClusterStatusApplyConfiguration {
 	a := hubac.ClusterStatus().WithObservedGeneration(status.ObservedGeneration)
 	for _, c := range status.Conditions {

@@ -16,24 +16,24 @@ import (
 // steps are the conditions on the way to Ready, in the order in which they are reached.
 type steps struct {
 	credentials, reachable, identity, modules state.Condition
-	// authorized is beside the way: it stands in that of single modules only. Zero where no module
-	// declares what it needs.
+	// authorized is not on the way to Ready: it blocks single modules only. Zero if no module declares
+	// permissions.
 	authorized state.Condition
-	// lastGood says that the credentials in the Secret are not in use, and the last good ones are.
+	// lastGood means that the last good credentials are in use, and not those in the Secret.
 	lastGood bool
-	// hopeless says that the modules failed too often for another try to be worth waiting for.
+	// hopeless means that the modules have failed so often that the next retry will probably fail, too.
 	hopeless bool
 }
 
-// Messages of conditions that the registry has no words for.
+// Messages of conditions that the registry does not have.
 const (
 	messagePaused   = "The Cluster is paused; set spec.state to Active to start it"
 	messageStopping = "The app is being stopped"
 	messageWaiting  = "Waiting for good credentials"
 	messageBefore   = "Waiting for the conditions before this one"
-	messageUnasked  = "Not known while the remote is not reachable; see the condition Reachable"
-	messageLastGood = "; the last good ones stay in use"
-	messageObserved = "; what they write is tried and not done, because of the annotation " + hubv1.AnnotationObserve
+	messageUnasked  = "Not known while the remote is unreachable; see the condition Reachable"
+	messageLastGood = "; the last good credentials stay in use"
+	messageObserved = "; their writes are dry runs, because of the annotation " + hubv1.AnnotationObserve
 )
 
 // stepsOf puts together what is known of the Secret and of the remote. The zero Status stands for a
@@ -49,7 +49,7 @@ func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) st
 	switch {
 	case IsPaused(cluster):
 		s.reachable, s.modules = pausedCondition(), pausedCondition()
-	case info.State == state.StatePaused: // It goes on when there are good credentials.
+	case info.State == state.StatePaused: // The app starts when there are good credentials.
 		s.reachable, s.modules = state.Condition{}, state.Condition{}
 	}
 	if s.modules.Status == metav1.ConditionTrue {
@@ -72,8 +72,8 @@ func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) st
 	return s.agreed(info)
 }
 
-// keepsLastGood reports whether other credentials than those in the Secret are in use, because the remote refuses
-// these, or because they had expired when they came.
+// keepsLastGood reports whether other credentials than those in the Secret are in use, because the remote refuses the
+// new credentials, or because they had already expired when they were stored.
 func keepsLastGood(reason, fingerprint string, info registry.Status) bool {
 	switch reason {
 	case hubv1.ReasonNotInUse:
@@ -85,9 +85,9 @@ func keepsLastGood(reason, fingerprint string, info registry.Status) bool {
 	return false
 }
 
-// agreed returns the steps without what contradicts another one. While the remote cannot be asked nobody knows
-// whether it still is the one that it was, and what the credentials may do there; and no module runs there, unless it
-// is a new server that cannot be reached and the one before stays in use.
+// agreed returns the steps without contradictions. While the remote is unreachable, its identity and the permissions of
+// the credentials are unknown, and no module runs there, unless only a new server is unreachable and the previous server
+// stays in use.
 func (s steps) agreed(info registry.Status) steps {
 	if s.reachable.Status != metav1.ConditionTrue {
 		if s.identity.Status == metav1.ConditionTrue {
@@ -104,8 +104,8 @@ func (s steps) agreed(info registry.Status) steps {
 	return s
 }
 
-// refusedAtDial reports whether the remote was not even tried, because of what was found out only
-// then: which address a name leads to, for one. That is about the credentials.
+// refusedAtDial reports whether the hub refused to connect for a reason that it found at the time of the connection, such
+// as the address of a name. That is a problem of the credentials.
 func refusedAtDial(reachable state.Condition) bool {
 	if reachable.Status != metav1.ConditionFalse {
 		return false
@@ -118,13 +118,13 @@ func refusedAtDial(reachable state.Condition) bool {
 	return true
 }
 
-// ready sums up: the first step that is not taken stands for all that come after it.
+// ready sums up the steps: the first step that is not True is the reason of all later ones.
 func (s steps) ready() state.Condition {
 	if s.identity.Reason == hubv1.ReasonForbidden {
-		s.identity.Status = metav1.ConditionTrue // Not being allowed to see it blocks nothing.
+		s.identity.Status = metav1.ConditionTrue // An identity that the hub may not read blocks nothing.
 	}
 	if s.lastGood {
-		s.credentials.Status = metav1.ConditionTrue // The ones in use are.
+		s.credentials.Status = metav1.ConditionTrue // The credentials in use are good.
 	}
 	for _, step := range []state.Condition{s.credentials, s.reachable, s.identity, s.modules} {
 		if step.Status != metav1.ConditionTrue {
@@ -134,11 +134,11 @@ func (s steps) ready() state.Condition {
 	return state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonReady, Message: s.modules.Message}
 }
 
-// crashLoop is the number of failures in a row after which an app counts as one that will not run
-// before somebody does something about it. It is tried again all the same.
+// crashLoop is the number of failures in a row after which an app is assumed to need a change before it runs. The hub
+// retries it all the same.
 const crashLoop = 5
 
-// isHopeless reports whether an app has failed that often, or made the hub fail.
+// isHopeless reports whether an app has failed that often, or is quarantined.
 func isHopeless(info registry.Status) bool {
 	if info.App.Status != metav1.ConditionFalse {
 		return false
@@ -146,9 +146,8 @@ func isHopeless(info registry.Status) bool {
 	return info.Restarts >= crashLoop || info.App.Reason == hubv1.ReasonQuarantined
 }
 
-// stalled reports whether nothing is likely to change until somebody changes something. What the hub
-// tries again by itself is not, unless it has tried often; neither is a Secret that may still come,
-// or be filled.
+// stalled reports whether the state will probably not change without a change by a user. A failure that the hub retries
+// is not stalled until it has retried often; neither is a Secret that may still be created or filled.
 func (s steps) stalled() bool {
 	if s.credentials.Status == metav1.ConditionFalse && !s.lastGood {
 		reason := s.credentials.Reason
@@ -157,12 +156,12 @@ func (s steps) stalled() bool {
 	return s.reachable.Status == metav1.ConditionTrue && (s.identity.Status == metav1.ConditionFalse || s.hopeless)
 }
 
-// running says how many modules run, for people.
+// running returns the message about the number of modules that run.
 func running(modules []state.ModuleStatus) string {
 	n := countRunning(modules)
 	switch {
 	case n < len(modules):
-		return fmt.Sprintf("%d of %d modules are running; status.modules says what the others wait for", n, len(modules))
+		return fmt.Sprintf("%d of %d modules are running; status.modules shows what the others wait for", n, len(modules))
 	case n == 0:
 		return "No module is selected"
 	case n == 1:

@@ -11,7 +11,7 @@ import (
 )
 
 // conditionsOf returns the conditions that this package is responsible for, always in the same
-// order. One whose status has not changed keeps the time of its last transition.
+// order. A condition whose status has not changed keeps the time of its last transition.
 func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 	ready := summaryOf(cluster, s)
 	var after []metav1.Condition
@@ -50,7 +50,7 @@ func summaryOf(cluster *hubv1.Cluster, s steps) state.Condition {
 	return s.ready()
 }
 
-// progressOf returns the condition that tells tools whether to wait or to give up: Reconciling,
+// progressOf returns the condition by which tools decide whether to wait or to give up: Reconciling,
 // Stalled, or, with an empty type, neither.
 func progressOf(ready state.Condition, s steps) (string, state.Condition) {
 	doing := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonProgressing, Message: ready.Message}
@@ -67,8 +67,8 @@ func progressOf(ready state.Condition, s steps) (string, state.Condition) {
 	return hubv1.ConditionReconciling, doing
 }
 
-// ourTypes are the types of the conditions that conditionsOf returns, in its order. Others may be
-// in the status, too; they belong to whoever wrote them.
+// ourTypes are the types of the conditions that conditionsOf returns, in its order. Conditions of other types in the
+// status belong to other writers.
 func ourTypes() []string {
 	return []string{
 		hubv1.ConditionReady, hubv1.ConditionCredentialsValid, hubv1.ConditionReachable,

@@ -16,18 +16,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Credentials is what is known of the credentials in a Cluster's Secret.
+// Credentials describe the credentials in a Cluster's Secret.
 type Credentials struct {
 	// Valid is the condition CredentialsValid.
 	Valid state.Condition
-	// Reported is set only if the Secret was understood.
+	// Reported is status.credentials. It is set only if the Secret was parsed.
 	Reported hubv1.CredentialsStatus
 }
 
 // Usable reports whether the credentials can be used.
 func (c Credentials) Usable() bool { return c.Valid.Status == metav1.ConditionTrue }
 
-// Of returns the part of the status that this package is responsible for.
+// Of returns the part of the status that the hub is responsible for.
 func Of(cluster *hubv1.Cluster, found Credentials, info registry.Status) hubv1.ClusterStatus {
 	before := &cluster.Status
 	status := hubv1.ClusterStatus{
@@ -40,7 +40,7 @@ func Of(cluster *hubv1.Cluster, found Credentials, info registry.Status) hubv1.C
 		Modules:            modulesOf(info.Modules),
 	}
 	if inUse := info.Name != "" && !IsPaused(cluster); inUse && !found.Usable() {
-		status.Credentials = before.Credentials // The app goes on with its last good ones.
+		status.Credentials = before.Credentials // The app keeps its last good credentials.
 	}
 	if len(info.Modules) > 0 {
 		status.ModuleSummary = fmt.Sprintf("%d/%d", countRunning(info.Modules), len(info.Modules))
@@ -48,7 +48,7 @@ func Of(cluster *hubv1.Cluster, found Credentials, info registry.Status) hubv1.C
 	return status
 }
 
-// LastReported returns what status says of the Secret, for a report that is not about it.
+// LastReported returns the credentials from the status, for a report that does not read the Secret.
 func LastReported(cluster *hubv1.Cluster) Credentials {
 	found := Credentials{Valid: unknown(hubv1.ReasonPending, messageWaiting), Reported: cluster.Status.Credentials}
 	if c := meta.FindStatusCondition(cluster.Status.Conditions, hubv1.ConditionCredentialsValid); c != nil {
@@ -72,8 +72,7 @@ func modulesOf(infos []state.ModuleStatus) []hubv1.ModuleStatus {
 	return modules
 }
 
-// controllersOf returns the controllers of a module. Where there is no room for all, those that run are left out
-// first.
+// controllersOf returns the controllers of a module. If there are too many, controllers that run are omitted first.
 func controllersOf(infos []state.ControllerStatus) []hubv1.ControllerStatus {
 	if len(infos) > hubv1.MaxControllers {
 		infos = slices.Clone(infos)
@@ -100,7 +99,7 @@ func runs(c state.ControllerStatus) int {
 	return 0
 }
 
-// Ours returns the part of a status that statusOf is responsible for, in the same form.
+// Ours returns the part of a status that Of is responsible for, in the same form.
 func Ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 	all := status.Conditions
 	status.Inventory, status.Conditions = hubv1.InventoryStatus{}, nil

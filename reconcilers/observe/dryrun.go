@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// dryRun returns the request as one that changes nothing. A deletion that has options in its body is not
-// asked for those in its query.
+// dryRun returns the request as a dry run. If a deletion has options in its body, the API server ignores the options in
+// its query.
 func dryRun(r *http.Request) (*http.Request, error) {
 	dry := r.Clone(r.Context())
 	query := dry.URL.Query()
@@ -40,13 +40,13 @@ func dryRun(r *http.Request) (*http.Request, error) {
 	return dry, err
 }
 
-// maxDeleteOptions is more than any options of a deletion take.
+// maxDeleteOptions is larger than the options of any deletion.
 const maxDeleteOptions = 64 << 10
 
-// protobufPrefix comes before every object of Kubernetes in protobuf.
+// protobufPrefix is the prefix of every Kubernetes object in protobuf.
 const protobufPrefix = "k8s\x00"
 
-// dryOptions returns the options of a deletion with the dry run among them, as JSON.
+// dryOptions returns the options of a deletion with the dry run added, as JSON.
 func dryOptions(sent []byte, contentType string) ([]byte, error) {
 	var options metav1.DeleteOptions
 	form, _, _ := mime.ParseMediaType(contentType)
@@ -61,12 +61,12 @@ func dryOptions(sent []byte, contentType string) ([]byte, error) {
 			err = options.Unmarshal(wrapped.Raw)
 		}
 	default:
-		err = fmt.Errorf("they are in the form %q", form)
+		err = fmt.Errorf("unknown content type %q", form)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the options of the deletion cannot be understood: %w", err)
+		return nil, fmt.Errorf("decode the options of the deletion: %w", err)
 	}
-	options.TypeMeta = metav1.TypeMeta{} // that of all groups
+	options.TypeMeta = metav1.TypeMeta{} // It is the same for all groups.
 	options.DryRun = []string{metav1.DryRunAll}
 	return json.Marshal(&options)
 }

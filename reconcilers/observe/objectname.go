@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What stands for a name that the path of a request does not have.
+// Placeholders for a name that the path of a request does not have.
 const (
 	namesGenerated = "* (generated name)"
 	namesAll       = "* (a collection)"
 	namesUnknown   = "* (name not known)"
 )
 
-// named returns the target of a request with the name that is to be shown. That of an object which is to be created
-// is in the object. It leaves the request's body unread.
+// named returns the target of a request with the name to show. The name of an object that is created is in the object.
+// The request's body stays unread.
 func (t target) named(r *http.Request) target {
 	if t.Name != "" {
 		return t
@@ -42,7 +42,7 @@ func (t target) named(r *http.Request) target {
 	return t
 }
 
-// maxObject is more than an API server takes.
+// maxObject is larger than any object that an API server accepts.
 const maxObject = 4 << 20
 
 // metadataIn returns the metadata of the object in the body of a request.

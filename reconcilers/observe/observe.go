@@ -23,23 +23,23 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// ErrObserved is the error of a request that is not sent because the remote is only observed, and the request
-// is of a kind that cannot be tried without being done.
-var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.AnnotationObserve + "), and this request cannot be tried without being done")
+// ErrObserved is the error of a request that is not sent because the remote is observed and the request cannot be made a
+// dry run.
+var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.AnnotationObserve + "), and this request cannot be a dry run; remove the annotation to allow it")
 
 // Middleware returns the decoration of the remotes whose Cluster has AnnotationObserve: every write of an app,
-// of WithClient and of WithCluster becomes a dry run, which the remote admits and validates as it would the
-// write, and an Event of the Cluster tells what was tried. What cannot be tried without being done (exec,
-// attach, port-forward, whatever goes through a proxy or switches protocols) is refused with ErrObserved. It is
-// the API server that makes a write a dry run: an extension API server that ignores the parameter dryRun does
-// what it is asked, and a token of a ServiceAccount is minted either way. A request that waits for the rate
-// limit when the annotation comes is sent as it is.
+// of WithClient and of WithCluster becomes a dry run, which the remote admits and validates like the
+// write, and an Event of the Cluster reports the write. Requests that cannot be a dry run (exec, attach,
+// port-forward, requests through a proxy or with another protocol) are refused with ErrObserved. The API
+// server is what makes a write a dry run: an extension API server that ignores the parameter dryRun
+// executes the write, and a token of a ServiceAccount is issued in any case. A request that waits for the
+// rate limit when the annotation is set is sent unchanged.
 //
-// A module sees the answers of a remote that accepts what it writes, and does not see the result when it
-// reads again; it will mostly try again. Each object that is written has an event of its own, which says its kind,
-// namespace and name; of one that is created with generateName only that is known. There are a hundred at most for
-// each app, and one more for all other objects. What is tried again is counted and logged ten times at once and once
-// per second after that; all of it is in the log for debugging.
+// A module gets the responses of a remote that accepts its writes, but does not see the result when it
+// reads again; it will mostly repeat the write. Each object has an event of its own with its kind,
+// namespace and name; of an object that is created with generateName only that prefix is known. There are
+// at most a hundred events for each app, and one more for all other objects. Repeated writes are counted
+// and logged ten times immediately and once per second after that; the debug log has all of them.
 func Middleware(mgr ctrl.Manager) registry.Decoration {
 	o := &observer{
 		clusters: mgr.GetClient(),
@@ -48,7 +48,7 @@ func Middleware(mgr ctrl.Manager) registry.Decoration {
 	}
 	return registry.Decoration{
 		Name:   "observe",
-		Order:  math.MaxInt, // No other one may change what it has made of a request.
+		Order:  math.MaxInt, // No other decoration may change the dry run.
 		Select: func(info registry.Status) bool { return IsObserved(info.Annotations) },
 		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return &observing{
@@ -69,26 +69,26 @@ const (
 	toldObjects   = 100
 )
 
-// IsObserved reports whether a remote is only to be looked at. A value that nobody has thought of is on the safe
-// side.
+// IsObserved reports whether a remote is only to be looked at. An unknown value counts as on, which is the
+// safe side.
 func IsObserved(annotations map[string]string) bool {
 	value, set := annotations[hubv1.AnnotationObserve]
 	return set && value != hubv1.AnnotationObserveOff
 }
 
-// observer tells what was tried.
+// observer reports writes.
 type observer struct {
 	clusters client.Reader // cached
 	events   hubcontroller.Recorder
 	log      logr.Logger
 }
 
-// observing is the way of one app's requests while its remote is observed.
+// observing is the transport of one app's requests while its remote is observed.
 type observing struct {
 	*observer
 	cluster string
 	next    http.RoundTripper
-	pace    *rate.Limiter // of what is tried again
+	pace    *rate.Limiter // of repeated writes
 
 	mu   sync.Mutex // protects told; held for map operations only
 	told map[string]bool
@@ -121,18 +121,18 @@ func unsent(r *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// tell records what would have been done.
+// tell reports a write that was sent as a dry run.
 func (o *observing) tell(ctx context.Context, method string, where target) {
 	log := o.log.WithValues("cluster", o.cluster, "method", method, "target", where.String())
 	note, isNew := o.noteOn(method, where)
 	if !isNew && !o.pace.Allow() {
-		log.V(1).Info("A write was tried and not done")
+		log.V(1).Info("Write sent as a dry run")
 		return
 	}
-	log.Info("A write was tried and not done")
+	log.Info("Write sent as a dry run")
 	var cluster hubv1.Cluster
 	if err := o.clusters.Get(ctx, client.ObjectKey{Name: o.cluster}, &cluster); err != nil {
-		return // It is being deleted, and nobody looks at its events any more.
+		return // The Cluster is gone, and its events are of no use.
 	}
 	var related runtime.Object
 	if note != noteTooMany {
@@ -142,10 +142,10 @@ func (o *observing) tell(ctx context.Context, method string, where target) {
 	o.events.Eventf(about, related, corev1.EventTypeNormal, eventObserved, method, "%s", note)
 }
 
-// noteTooMany is the note about all objects beyond toldObjects.
+// noteTooMany is the note about all objects after the first toldObjects.
 const noteTooMany = "Would write more than 100 objects, which the remote accepts; the log with --log-level=debug names them"
 
-// noteOn returns what an event says of a write, and whether it is the first one of the app that says so.
+// noteOn returns the note of the event for a write, and whether it is the first event of the app with that note.
 func (o *observing) noteOn(method string, where target) (note string, isNew bool) {
 	note = object.Shortened("Would "+method+" "+where.String()+", which the remote accepts", object.MaxNote)
 	o.mu.Lock()

@@ -9,15 +9,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Params are what Setup needs of the hub's App.
+// Params are the values that Setup needs from the hub's App.
 type Params struct {
 	fx.In
 
 	// Manager is the hub's. Its cache must have been made with cluster.CacheOptions.
 	Manager ctrl.Manager
-	// Heartbeats watches the workers of the controller. Default: nothing does.
+	// Heartbeats watches the workers of the controller. Default: no heartbeats.
 	Heartbeats *liveness.Monitor `optional:"true"`
-	// Settings are what only the program knows. Default: those of the zero value.
+	// Settings configure the controller. Default: the zero value.
 	Settings Settings `optional:"true"`
 }
 

@@ -37,16 +37,16 @@ func (r refusedLabels) note(cluster string) string {
 		cluster, hubv1.AnnotationClusterLabels, strings.Join(why, "; "))
 }
 
-// stampLabels gives a Cluster the labels that its Secret asks for, and removes those that the Secret no longer asks for.
+// stampLabels sets the labels that the Secret of a Cluster asks for, and removes the labels that it no longer asks for.
 //
-// Whoever writes Secrets must not undo what an editor of the Cluster decides: labels select modules. So the
-// Cluster has a record of each label that came from the Secret, with its value. A label belongs to the Secret
+// A writer of Secrets must not undo the decisions of an editor of the Cluster: labels select modules. So the
+// Cluster has a record of each label that was copied from the Secret, with its value. A label belongs to the Secret
 // while it has the recorded value. Other labels are never overwritten or removed, and a recorded label that an
 // editor has removed is not set again; the record of it lasts until the Secret no longer asks for its key.
 func stampLabels(cluster *hubv1.Cluster, wanted labels.Set) refusedLabels {
 	recorded, err := parseLabels(cluster.Annotations[hubv1.AnnotationClusterLabels])
 	if err != nil {
-		recorded = nil // Somebody has edited the record: no label is known to belong to the Secret.
+		recorded = nil // The record was edited: no label is known to belong to the Secret.
 	}
 	var refused refusedLabels
 	record := labels.Set{}
@@ -56,7 +56,7 @@ func stampLabels(cluster *hubv1.Cluster, wanted labels.Set) refusedLabels {
 		switch {
 		case isReserved(key):
 			refused.reserved = append(refused.reserved, key)
-		case isSet == isRecorded && now == was: // It belongs to the Secret, or to nobody.
+		case isSet == isRecorded && now == was: // The label belongs to the Secret, or does not exist.
 			metav1.SetMetaDataLabel(&cluster.ObjectMeta, key, wanted[key])
 			record[key] = wanted[key]
 		case isRecorded:
@@ -86,7 +86,7 @@ func isReserved(key string) bool {
 	return isQualified && (domain == hubv1.GroupName || strings.HasSuffix(domain, "."+hubv1.GroupName))
 }
 
-// errLabels says that the labels that a Secret asks for cannot be understood.
+// errLabels means that the labels that a Secret asks for cannot be parsed.
 var errLabels = errors.New("the annotation " + hubv1.AnnotationClusterLabels + " must hold labels in the form key=value,key=value")
 
 func parseLabels(text string) (labels.Set, error) {

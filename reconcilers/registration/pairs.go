@@ -16,12 +16,11 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// pair is a pair that may belong together: a Secret, and the name of a Cluster that was
-// made from it or should be.
+// pair is the name of a Secret and the name of a Cluster that was made from it or that it asks for.
 type pair struct{ Secret, Cluster string }
 
 // registrationsOfSecret returns the pair that a labelled Secret asks for. An update is mapped
-// twice, as it was and as it is, so that the old name of a renamed Cluster is looked at, too.
+// twice, with the old and the new object, so that the old name of a renamed Cluster is reconciled, too.
 func registrationsOfSecret(_ context.Context, secret client.Object) []pair {
 	if name := wantedName(secret); name != "" {
 		return []pair{{Secret: secret.GetName(), Cluster: name}}
@@ -29,16 +28,16 @@ func registrationsOfSecret(_ context.Context, secret client.Object) []pair {
 	return nil
 }
 
-// requests are the pairs of which the Secret asks for the Cluster, by the Cluster's name. An index of the cache would
-// be the same, but for controller-runtime#3440: a manager that is stopped before the kind of an index is in its
-// cache never ends.
+// requests are the pairs whose Secret asks for the Cluster, by the Cluster's name. An index of the cache would do the
+// same, but for controller-runtime#3440: a manager that is stopped before its cache has the kind of an index never
+// ends.
 type requests struct {
 	mu sync.Mutex // protects of; held for map operations only
 	of map[string]map[string]bool
 }
 
-// note keeps whether a Secret asks for a Cluster. It is called before the Cluster is read, so that whatever happens
-// to the Cluster after that brings the pair back.
+// note records whether a Secret asks for a Cluster. It is called before the Cluster is read, so that every later
+// event of the Cluster triggers a reconcile of the pair.
 func (w *requests) note(pair pair, wanted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +64,7 @@ func (w *requests) secretsFor(cluster string) []string {
 }
 
 // registrationsOfCluster returns the pairs of a Cluster and the Secrets that it concerns: the Secret that it was made
-// from, and those that ask for it and that it is in the way of.
+// from, and the Secrets that ask for its name.
 func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Object) []pair {
 	name := cluster.GetName()
 	secrets := m.requests.secretsFor(name)
@@ -102,7 +101,7 @@ func missingSince(cluster *hubv1.Cluster) (time.Time, bool) {
 	return since, err == nil
 }
 
-// stamp writes into a Cluster what it has from its Secret, and returns the labels that it does not get. If the labels
+// stamp copies the name, UID and labels of a Secret to its Cluster, and returns the labels that it refuses. If the labels
 // that the Secret asks for cannot be parsed, it returns an error, and the Cluster keeps the labels that it has.
 func stamp(cluster *hubv1.Cluster, secret *metav1.PartialObjectMetadata) (refusedLabels, error) {
 	var refused refusedLabels

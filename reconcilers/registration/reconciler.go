@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/hubcontroller"
 )
 
-// reconciler makes Clusters of labelled Secrets, and takes them back.
+// reconciler creates Clusters from labelled Secrets, and deletes them when their Secret is gone.
 type reconciler struct {
 	client.Client               // of the hub; it reads Clusters and the Secrets' metadata from the cache
 	live          client.Reader // reads from the API server
@@ -26,7 +26,7 @@ type reconciler struct {
 	requests      requests
 }
 
-// Reasons and texts of the registrar's events.
+// Reasons and notes of events.
 const (
 	eventNotAdopted     = "NotAdopted"
 	eventNotRegistered  = "NotRegistered"
@@ -34,18 +34,18 @@ const (
 	eventSecretMissing  = "SecretMissing"
 	eventSecretReturned = "SecretReturned"
 
-	noteNotAdopted = "Cluster %s exists and was not made from this Secret, so it is left alone; " +
+	noteNotAdopted = "Cluster %s exists and was not made from this Secret, so the hub does not change it; " +
 		"delete it, remove the label " + hubv1.LabelCluster + ", or choose another name with the annotation " +
 		hubv1.AnnotationClusterName
-	noteSecretMissing  = "Secret %s is gone, or asks for this Cluster no more; the Cluster will be deleted in %s unless it does again"
+	noteSecretMissing  = "Secret %s is gone or no longer asks for this Cluster; the Cluster will be deleted in %s unless it does again"
 	noteSecretReturned = "Secret %s asks for this Cluster again, so it stays"
 )
 
-// adoptionRetry is how often the event is repeated about a Secret whose Cluster is somebody else's: events do not last.
-// Any change of that Cluster brings the Secret back before.
+// adoptionRetry is how often the event is repeated about a Secret whose Cluster has another owner: events expire.
+// Any change of that Cluster triggers an earlier reconcile.
 const adoptionRetry = 10 * time.Minute
 
-// Reconcile brings one pair of a Secret and a Cluster's name together.
+// Reconcile creates, updates or deletes the Cluster of one pair of a Secret and a Cluster's name.
 func (m *reconciler) Reconcile(ctx context.Context, pair pair) (ctrl.Result, error) {
 	return hubcontroller.RetryIfStale(m.reconcile(ctx, pair))
 }
@@ -64,7 +64,7 @@ func (m *reconciler) reconcile(ctx context.Context, pair pair) (ctrl.Result, err
 	made := madeFrom(cluster, pair.Secret)
 	switch {
 	case cluster != nil && !cluster.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, nil // Its end brings the pair back.
+		return ctrl.Result{}, nil // Its deletion event triggers the next reconcile.
 	case wanted && cluster == nil:
 		return m.create(ctx, pair, secret)
 	case wanted && made:
@@ -102,8 +102,7 @@ func (m *reconciler) cluster(ctx context.Context, name string) (*hubv1.Cluster, 
 	return cluster, nil
 }
 
-// create makes the Cluster that a Secret asks for. What the API server does not accept waits for a
-// change of the Secret.
+// create creates the Cluster that a Secret asks for. If the API server rejects it, the Secret must change first.
 func (m *reconciler) create(ctx context.Context, pair pair, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
 	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: pair.Cluster}}
 	refused, err := stamp(cluster, secret)
@@ -111,7 +110,7 @@ func (m *reconciler) create(ctx context.Context, pair pair, secret *metav1.Parti
 		err = m.Create(ctx, cluster, client.FieldOwner(hubcontroller.FieldManager))
 	}
 	switch {
-	case apierrors.IsAlreadyExists(err): // The cache is behind.
+	case apierrors.IsAlreadyExists(err): // The cache is stale.
 		return ctrl.Result{RequeueAfter: hubcontroller.StaleRetry}, nil
 	case apierrors.IsInvalid(err), isLabelsError(err):
 		m.warn(secret, eventNotRegistered, err.Error())
@@ -128,7 +127,7 @@ func (m *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, secret 
 	before := cluster.DeepCopy()
 	refused, err := stamp(cluster, secret)
 	if err != nil {
-		m.warn(secret, eventLabelsRefused, fmt.Sprintf("Cluster %s keeps the labels that it has: %v", cluster.Name, err))
+		m.warn(secret, eventLabelsRefused, fmt.Sprintf("Cluster %s keeps its labels: %v", cluster.Name, err))
 	}
 	m.tellRefused(secret, cluster, refused)
 	if equality.Semantic.DeepEqual(before, cluster) {
@@ -144,8 +143,7 @@ func (m *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, secret 
 	return nil
 }
 
-// deregister deletes a Cluster whose Secret does not ask for it any more, some time after that was
-// first seen.
+// deregister deletes a Cluster whose Secret no longer asks for it, DeregisterAfter that was first seen.
 func (m *reconciler) deregister(ctx context.Context, pair pair, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	since, noted := missingSince(cluster)
 	if !noted {
@@ -154,7 +152,7 @@ func (m *reconciler) deregister(ctx context.Context, pair pair, cluster *hubv1.C
 	if left := m.settings.DeregisterAfter - time.Since(since); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	// A cache that is behind may lack a Secret. What deletes asks the API server.
+	// A stale cache may lack a Secret, so read it from the API server before the deletion.
 	secret, err := m.secret(ctx, m.live, pair.Secret)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -179,7 +177,7 @@ func (m *reconciler) noteMissing(ctx context.Context, pair pair, cluster *hubv1.
 	return ctrl.Result{RequeueAfter: m.settings.DeregisterAfter}, nil
 }
 
-// tellRefused records an event about the labels that a Cluster does not get, if there are some.
+// tellRefused records an event about the labels that were refused, if there are any.
 func (m *reconciler) tellRefused(secret *metav1.PartialObjectMetadata, cluster *hubv1.Cluster, refused refusedLabels) {
 	if note := refused.note(cluster.Name); note != "" {
 		m.warn(secret, eventLabelsRefused, note)

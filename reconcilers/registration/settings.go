@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// Settings are what only the program knows.
+// Settings configure the controller. The zero value is valid.
 type Settings struct {
 	// Namespace is the credentials namespace, the only one whose Secrets are read. Default
 	// clusterfx-system.

@@ -13,14 +13,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Logger returns the logger of a controller. controller-runtime's own says which object a line is about with
-// other keys for each kind; all lines about a remote have the key "cluster".
+// Logger returns the logger of a controller. controller-runtime's own logger names the object with
+// a different key for each kind; all lines about a remote have the key "cluster".
 func Logger(mgr ctrl.Manager, controller string) logr.Logger {
 	return mgr.GetLogger().WithValues("controller", controller)
 }
 
-// Backoff of what failed because of the hub's API server. Its default maximum is a quarter of an
-// hour, by which a hub would stay behind after an outage.
+// Backoff of reconciles that failed because of the hub's API server. The default maximum of a quarter of an hour would
+// delay the recovery of a hub after an outage.
 const (
 	retryBase = 5 * time.Millisecond
 	retryMax  = 30 * time.Second
@@ -34,8 +34,8 @@ func Options[request comparable](concurrency int, queue liveness.NewQueue[reques
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[request](retryBase, retryMax),
 		NewQueue:                queue,
 		ReconciliationTimeout:   liveness.ReconcileTimeout,
-		// A hub that lost its lease builds its App anew in the same process, where a name is
-		// never given back.
+		// A hub that lost its lease builds its App again in the same process, where a name is
+		// never released.
 		SkipNameValidation: &yes,
 	}
 }

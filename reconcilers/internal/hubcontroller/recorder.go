@@ -12,19 +12,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Event is a change that is worth an event.
+// Event is an event about a part of an object.
 type Event struct {
 	Type, Reason string
-	Part         string // of the object, that it is about; empty for all of it
+	Part         string // of the object that the event is about; empty for the whole object
 	Note         string
 }
 
-// Normal returns an event about what is in order.
+// Normal returns an event about an expected change.
 func Normal(reason, part, note string) Event {
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, Part: part, Note: note}
 }
 
-// Warning returns an event about what is not in order.
+// Warning returns an event about a problem.
 func Warning(reason, part, note string) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Part: part, Note: note}
 }
@@ -40,7 +40,7 @@ func NewRecorder(mgr ctrl.Manager) Recorder {
 	return Recorder{registry.DistinctNotes(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
 }
 
-// Action is what all events are about, in the words of the API of events.
+// Action is the action of all events.
 const Action = "Reconcile"
 
 // Record records an event about an object.

@@ -18,17 +18,17 @@ import (
 
 // configMap keeps records in a ConfigMap, with one key for each Cluster. One goroutine uses it.
 //
-// Every write states the version that it replaces. One that was on its way while its process stood
-// still, and arrives after the next leader has written, is refused.
+// Every write carries the version that it replaces. The API server rejects a delayed write of a paused process that
+// arrives after the write of the next leader.
 type configMap struct {
 	writer  client.Writer
 	live    client.Reader
 	key     client.ObjectKey
-	version string // that of the ConfigMap; empty if there is none
+	version string // resourceVersion of the ConfigMap; empty if there is none
 }
 
-// read returns what is on record. An entry that cannot be understood is left out: a journal is a
-// help, and no reason for a hub not to start.
+// read returns the records. It omits an entry that cannot be decoded: a damaged journal must not keep a hub from
+// starting.
 func (s *configMap) read(ctx context.Context) (records, error) {
 	var found corev1.ConfigMap
 	err := s.live.Get(ctx, s.key, &found)
@@ -46,11 +46,11 @@ func (s *configMap) read(ctx context.Context) (records, error) {
 	return kept, nil
 }
 
-// errOvertaken says that somebody else has written, or removed, what is on record.
-var errOvertaken = errors.New("it was changed by somebody else")
+// errOvertaken means that another client has written or removed the ConfigMap.
+var errOvertaken = errors.New("changed by another client")
 
-// write replaces what is on record. It returns errOvertaken if that is not what was read or written
-// last; another try replaces it all the same.
+// write replaces the records. It returns errOvertaken if they have changed since they were last read or written; a second
+// call replaces them in any case.
 func (s *configMap) write(ctx context.Context, l records) error {
 	wanted := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name, ResourceVersion: s.version},

@@ -12,49 +12,49 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// records is what a journal knows, by the names of Clusters. It has entries of those only whose app
-// is being started, or that the hub has crashed with.
+// records are the records of a journal, by the names of Clusters. There are entries only for apps that are being started,
+// and for apps with which the hub has crashed.
 type records map[string]entry
 
-// entry is what is on record of one Cluster.
+// entry is the record of one Cluster.
 type entry struct {
-	// Starting is what is being started; nil if nothing is.
+	// Starting is the attempt to start the app; nil if the app is not being started.
 	Starting *Attempt `json:"starting,omitempty"`
 	// Crashes counts how often in a row the hub crashed while the app was being started. Crashed is
-	// when that was last found out, and Tried is what was being started then.
+	// when the last crash was found, and Tried is the attempt that crashed.
 	Crashes int       `json:"crashes,omitempty"`
 	Crashed time.Time `json:"crashed,omitzero"`
 	Tried   Attempt   `json:"tried,omitzero"`
 }
 
-// Attempt tells what was tried from what may be tried instead. It holds digests, so that neither the
-// size of what they stand for matters nor who reads them.
+// Attempt identifies the desired state that is being started. It holds digests, which are small and reveal
+// nothing.
 type Attempt struct {
 	UID    types.UID `json:"uid,omitempty"`
-	Spec   string    `json:"spec,omitempty"`   // the spec, and the wish for another try
-	Secret string    `json:"secret,omitempty"` // what was made of the Secret
+	Spec   string    `json:"spec,omitempty"`   // the spec, and the annotation for a retry
+	Secret string    `json:"secret,omitempty"` // the endpoint and the credentials
 }
 
 const (
-	// quarantineAfter is the number of crashes in a row after which an app is left alone.
+	// quarantineAfter is the number of crashes in a row after which an app is quarantined.
 	quarantineAfter = 3
-	// quarantineBase is for how long it is at first; the time doubles with every further crash, up
+	// quarantineBase is the duration of the first quarantine; it doubles with every further crash, up
 	// to quarantineMax.
 	quarantineBase = 10 * time.Minute
 	quarantineMax  = 24 * time.Hour
-	// forgetAfter is how long an entry lasts that nobody has reason to look at any more, such as that
-	// of a Cluster which was deleted by force while no hub ran.
+	// forgetAfter is how long an obsolete entry is kept, such as the entry of a Cluster that was deleted by
+	// force while no hub ran.
 	forgetAfter = 2 * quarantineMax
 )
 
-// begin notes that an app is being started.
+// begin records that an app is being started.
 func (l records) begin(name string, a Attempt) {
 	e := l[name]
 	e.Starting = &a
 	l[name] = e
 }
 
-// end notes that it is not being started any more, and reports whether it was.
+// end records that an app is no longer being started, and reports whether it was.
 func (l records) end(name string) bool {
 	e := l[name]
 	if e.Starting == nil {
@@ -65,7 +65,7 @@ func (l records) end(name string) bool {
 	return true
 }
 
-// acquit forgets the crashes of an app, and reports whether there were any.
+// acquit removes the crashes of an app, and reports whether there were any.
 func (l records) acquit(name string) bool {
 	e := l[name]
 	if e.Crashes == 0 {
@@ -75,7 +75,7 @@ func (l records) acquit(name string) bool {
 	return true
 }
 
-// put keeps an entry if it says something.
+// put stores an entry unless it is empty.
 func (l records) put(name string, e entry) {
 	if e.Starting == nil && e.Crashes == 0 {
 		delete(l, name)
@@ -84,8 +84,8 @@ func (l records) put(name string, e entry) {
 	l[name] = e
 }
 
-// inherit takes over what the last process of the hub has left: it crashed if it left anything that
-// was being started. What this process is starting already stays as it is.
+// inherit takes over the records of the last process of the hub, which crashed if it left apps that were being started.
+// The starts of this process stay recorded.
 func (l records) inherit(last records, now time.Time) {
 	for name, e := range last {
 		switch {
@@ -99,7 +99,7 @@ func (l records) inherit(last records, now time.Time) {
 	}
 }
 
-// suspicion returns what the registry must know of an app that would be started now.
+// suspicion returns the crashes of an app that would be started now, and the end of its quarantine.
 func (e entry) suspicion(now Attempt) state.CrashRecord {
 	if e.Crashes == 0 {
 		return state.CrashRecord{}
@@ -107,9 +107,9 @@ func (e entry) suspicion(now Attempt) state.CrashRecord {
 	return state.CrashRecord{Crashes: e.Crashes, Until: e.quarantinedUntil(now)}
 }
 
-// quarantinedUntil returns when an app may be started again, or the zero time if it may be. Another
-// spec, or the wish for another try, is tried at once, since they are the operator's. Another Secret
-// is so the first time only: who may write Secrets shall not make the hub crash again and again.
+// quarantinedUntil returns when an app may be started again, or the zero time if it may be started now. A changed spec and
+// a requested retry start it immediately, since they are the operator's. A changed Secret does so the first time only: a
+// user who can write Secrets must not be able to crash the hub repeatedly.
 func (e entry) quarantinedUntil(now Attempt) time.Time {
 	lasts := quarantine(e.Crashes)
 	switch {
@@ -123,7 +123,7 @@ func (e entry) quarantinedUntil(now Attempt) time.Time {
 	return e.Crashed.Add(lasts)
 }
 
-// quarantine returns for how long an app is left alone after that many crashes.
+// quarantine returns the duration of the quarantine after that many crashes.
 func quarantine(crashes int) time.Duration {
 	if crashes < quarantineAfter {
 		return 0

@@ -19,33 +19,32 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Journal keeps on record which apps are being started. What it finds there when a hub starts was
-// being started when the last one died.
+// Journal records which apps are being started. The apps that it finds recorded when a hub starts were
+// being started when the last process ended.
 //
-// It keeps records in memory and one goroutine, Start, that writes it: what many apps ask for at
-// the same time is one write. The records are written whole, and again until that succeeds. While it
-// does not, nobody waits: a hub whose API server is away must not stand still for the sake of its
-// records.
+// It keeps the records in memory and has one goroutine, Start, that writes them: the changes of many apps
+// at the same time are one write. The records are written whole, and again until that succeeds. While
+// writes fail, no app waits: a hub must not stop starting apps because its API server is unavailable.
 type Journal struct {
 	log     logr.Logger
 	timeout time.Duration // of one attempt to read and write
-	ready   chan struct{} // closed when the first attempt to read and write is over
+	ready   chan struct{} // closed when the first attempt to read and write has ended
 	wake    chan struct{} // capacity 1: due may have changed
 
-	// The writer's own.
+	// Used by the writer's goroutine only.
 	store     configMap
 	loaded    bool
 	notBefore time.Time // earliest time of the next write
 
 	mu       sync.Mutex // protects the fields below; held for map operations only
 	records  records
-	attempts map[string]Attempt // what would be started, for each Cluster
+	attempts map[string]Attempt // digests of what would be started, by Cluster
 	changes  int64              // counts the changes of the records
 	kept     int64              // as of which change the records are written
-	due      time.Time          // when the records are to be written; zero for not at all
+	due      time.Time          // when the records are to be written; zero for never
 	failure  error              // of the last attempt to write
-	turn     chan struct{}      // closed when an attempt is over
-	over     bool               // the hub ends
+	turn     chan struct{}      // closed when an attempt has ended
+	over     bool               // the hub is ending
 }
 
 const (
@@ -56,15 +55,15 @@ const (
 	journalRetry = 2 * time.Second
 	// journalSpacing is the least time between two writes.
 	journalSpacing = 50 * time.Millisecond
-	// soon is when a start is on record that nobody else is just starting with; later is for what
-	// nobody waits for.
+	// soon is the delay of the write for a start, in which other starts join it; later is the delay of writes
+	// that no app waits for.
 	soon, later = 10 * time.Millisecond, time.Second
-	// maxEntries keeps the ConfigMap below the 1 MiB that it may have.
+	// maxEntries keeps the ConfigMap below its limit of 1 MiB.
 	maxEntries = 2500
 )
 
 var (
-	errJournalFull = fmt.Errorf("it has %d entries and takes no more", maxEntries)
+	errJournalFull = fmt.Errorf("full with %d entries", maxEntries)
 	errJournalOver = errors.New("the hub is ending")
 )
 
@@ -93,15 +92,15 @@ func New(mgr ctrl.Manager, key client.ObjectKey) (*Journal, error) {
 	return j, nil
 }
 
-// NeedLeaderElection says that only the leader reads and writes the journal, and that its end is on
-// record before the lease goes to somebody else.
+// NeedLeaderElection returns true: only the leader reads and writes the journal, and it records its end before it
+// releases the lease.
 func (j *Journal) NeedLeaderElection() bool { return true }
 
-// Begin notes that an app is about to start, and returns when the note would survive a crash. It
-// fails when ctx ends, when an attempt to write fails, and at once while that was so for the last
-// one: 6 s after the call at the latest. The note is then written as soon as that is possible.
+// Begin records that an app is about to start, and returns when the record would survive a crash. It
+// fails when ctx ends, when an attempt to write fails, and immediately while the last attempt has failed:
+// at most 6 s after the call. The record is then written as soon as that is possible.
 func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of an attempt before, and its own
+	ctx, cancel := context.WithTimeout(ctx, 2*j.timeout) // of a previous attempt, and of its own
 	defer cancel()
 	change, err := j.begin(string(name))
 	for done := false; err == nil && !done; {
@@ -115,7 +114,7 @@ func (j *Journal) Begin(ctx context.Context, name registry.ClusterName) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("note that the app of %s is being started: %w", name, err)
+		return fmt.Errorf("record that the app of %s is being started: %w", name, err)
 	}
 	return nil
 }
@@ -134,7 +133,7 @@ func (j *Journal) begin(name string) (change int64, err error) {
 	return j.changes, nil
 }
 
-// outcome reports whether a change is on record, or why it is not; otherwise, what to wait for.
+// outcome reports whether a change is written, or why it is not, or returns the channel to wait for.
 func (j *Journal) outcome(change int64) (done bool, turn <-chan struct{}, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -149,7 +148,7 @@ func (j *Journal) outcome(change int64) (done bool, turn <-chan struct{}, err er
 	return false, j.turn, nil
 }
 
-// End notes that an app has proven itself or ended in good order. It does not block.
+// End records that an app has started successfully or has ended in an orderly way. It does not block.
 func (j *Journal) End(name registry.ClusterName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -158,9 +157,9 @@ func (j *Journal) End(name registry.ClusterName) {
 	}
 }
 
-// Suspicion returns what is on record against an app that would be started now. It waits until the
-// record has been read, and what it says of the last process been written back, or until that has
-// failed; an error means that ctx ended first.
+// Suspicion returns the recorded crashes of an app that would be started now. It waits until the
+// records were read, and the crash of the last process was written, or until that has failed; an error
+// means that ctx ended first.
 func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.CrashRecord, error) {
 	select {
 	case <-j.ready:
@@ -171,7 +170,7 @@ func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.
 	defer j.mu.Unlock()
 	j.attempts[name] = a
 	e := j.records[name]
-	if e.Crashes > 0 && e.Tried.UID != "" && e.Tried.UID != a.UID { // It shares no more than its name.
+	if e.Crashes > 0 && e.Tried.UID != "" && e.Tried.UID != a.UID { // Only the name is the same.
 		j.records.acquit(name)
 		j.changed(later)
 		return state.CrashRecord{}, nil
@@ -179,7 +178,7 @@ func (j *Journal) Suspicion(ctx context.Context, name string, a Attempt) (state.
 	return e.suspicion(a), nil
 }
 
-// Acquit forgets what is on record against an app.
+// Acquit removes the recorded crashes of an app.
 func (j *Journal) Acquit(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -188,7 +187,7 @@ func (j *Journal) Acquit(name string) {
 	}
 }
 
-// Forget forgets a Cluster.
+// Forget removes the record of a Cluster.
 func (j *Journal) Forget(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -199,7 +198,7 @@ func (j *Journal) Forget(name string) {
 	}
 }
 
-// changed has the records written within some time. The caller holds mu.
+// changed schedules a write of the records within some time. The caller holds mu.
 func (j *Journal) changed(within time.Duration) {
 	j.changes++
 	at := time.Now().Add(within)
@@ -212,9 +211,8 @@ func (j *Journal) changed(within time.Duration) {
 	}
 }
 
-// Start writes the records whenever it has changed, until ctx ends. What is being started then has not
-// crashed the hub, so that nothing is on record as being started when Start returns, if the API
-// server can be reached.
+// Start writes the records whenever they have changed, until ctx ends. The apps that are being started then have not
+// crashed the hub, so that no app is recorded as being started when Start returns, if the API server is available.
 func (j *Journal) Start(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -233,11 +231,10 @@ func (j *Journal) Start(ctx context.Context) error {
 	}
 }
 
-// idle is how long the writer sleeps while there is nothing to write. Whoever changes the records
-// wakes it.
+// idle is how long the writer sleeps while there is nothing to write. A change of the records wakes it.
 const idle = time.Hour
 
-// pause returns for how long there is nothing to do.
+// pause returns the time until the next write.
 func (j *Journal) pause() time.Duration {
 	j.mu.Lock()
 	due := j.due
@@ -251,7 +248,7 @@ func (j *Journal) pause() time.Duration {
 	return time.Until(due)
 }
 
-// keep reads what the last process left, if that was not done yet, and writes the records.
+// keep reads the records of the last process, if it has not read them yet, and writes the records.
 func (j *Journal) keep(ctx context.Context) {
 	trying, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
@@ -259,7 +256,7 @@ func (j *Journal) keep(ctx context.Context) {
 	change, copied := j.snapshot()
 	if err == nil && !j.isKept(change) {
 		err = j.store.write(trying, copied)
-		if errors.Is(err, errOvertaken) { // The hub that leads is right.
+		if errors.Is(err, errOvertaken) { // This hub is the leader, so its records win.
 			err = j.store.write(trying, copied)
 		}
 	}
@@ -268,7 +265,7 @@ func (j *Journal) keep(ctx context.Context) {
 	}
 }
 
-// load takes over, once, what the last process left.
+// load takes over the records of the last process, once.
 func (j *Journal) load(ctx context.Context) error {
 	if j.loaded {
 		return nil
@@ -299,7 +296,7 @@ func (j *Journal) isKept(change int64) bool {
 	return j.kept >= change
 }
 
-// settle takes note of how an attempt went, for those who wait. It returns how the one before went.
+// settle publishes the result of an attempt to the callers that wait. It returns the error of the previous attempt.
 func (j *Journal) settle(change int64, err error) (before error) {
 	pause := journalSpacing
 	if err != nil {
@@ -325,18 +322,18 @@ func (j *Journal) settle(change int64, err error) (before error) {
 	return before
 }
 
-// tell logs the first of several failures, and the end of them.
+// tell logs the first of several failures, and the recovery.
 func (j *Journal) tell(before, now error) {
 	switch {
 	case before == nil && now != nil:
-		j.log.Error(now, "It cannot be put on record which apps are being started; they start all the same")
+		j.log.Error(now, "Failed to write the start journal; apps start without it")
 	case before != nil && now == nil:
-		j.log.Info("It is put on record again which apps are being started")
+		j.log.Info("The start journal is written again")
 	}
 }
 
-// close puts on record that nothing is being started any more. It does not insist: another process
-// may have written since, if this one has lost its lease.
+// close records that no app is being started. It tries once: another process may have written since, if this process has
+// lost its lease.
 func (j *Journal) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.timeout)
 	defer cancel()
@@ -354,7 +351,7 @@ func (j *Journal) close(ctx context.Context) {
 		err = j.store.write(ctx, copied)
 	}
 	if err != nil {
-		j.log.Error(err, "It cannot be put on record that the hub ends well; the next one will start with care what this one was starting")
+		j.log.Error(err, "Failed to write the end of the hub to the start journal; the next hub starts the current apps last and alone")
 	}
-	_ = j.settle(change, err) // Whoever waits is told.
+	_ = j.settle(change, err) // It wakes the callers that wait.
 }
