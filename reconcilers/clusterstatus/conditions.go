@@ -36,8 +36,8 @@ const (
 	messageObserved = "; their writes are dry runs, because of the annotation " + hubv1.AnnotationObserve
 )
 
-// stepsOf puts together what is known of the Secret and of the remote. The zero Status stands for a
-// remote that the registry does not know.
+// stepsOf combines the credentials and the snapshot of the remote. The zero Status means that the registry does not know
+// the remote.
 func stepsOf(cluster *hubv1.Cluster, found Credentials, info registry.Status) steps {
 	s := steps{
 		credentials: found.Valid, reachable: info.Reachable, identity: info.Identity, modules: info.App,
