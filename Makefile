@@ -1,22 +1,22 @@
-# Everything this repository does is a target of this file; .ci/run calls test and verify.
+# Every task of this repository is a target of this file; .ci/run calls test and verify.
 # It needs Go, make, git and a C compiler (for the race detector). Tools are Go modules pinned in
 # tools/go.mod, built on first use and kept in Go's build cache.
 
 TOOL    := go tool -modfile="$(CURDIR)/tools/go.mod"
-# config/test is left out: Helm and Prometheus take minutes to compile. It has targets of its own.
+# config/test is left out: Helm and Prometheus take minutes to compile. It has its own targets.
 MODULES := . $(filter-out config/test,$(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path './.*')))
 TIMEOUT ?= 20m
 # Arguments for the hub of make demo, as in: make demo ARGS='--clusters 3'.
 ARGS    ?=
 # The image that make image builds and dist/install.yaml runs.
 IMG     ?= ghcr.io/clusterfx/hub:latest
-# The package that make image compiles: a hub of your own is another one.
+# The package that make image compiles: set it for a hub of your own.
 PROGRAM ?= ./cmd/hub
-# For make e2e-kind: the image of kind's nodes (default: that of kind's release), and one of the hub.
+# For make e2e-kind: the image of kind's nodes (default: the image of kind's release), and the image of the hub.
 export KIND_NODE_IMAGE HUB_IMAGE
 # How long make fuzz runs each target.
 FUZZTIME ?= 10s
-# Where make vuln finds what is known of vulnerabilities in Go modules.
+# The database of vulnerabilities in Go modules for make vuln.
 VULNDB  ?= https://vuln.go.dev
 # Which mutants make mutants tries, as in: make mutants MUTANTS='gate fence'. Default: all.
 MUTANTS ?=
@@ -44,7 +44,7 @@ test: controlplane ## Run all tests against real API servers, with the race dete
 
 # Without the instrumentation of "go test -fuzz", which compiles every dependency once more, in minutes. To look for longer,
 # guided by coverage: go test ./registry/internal/meter -run '^$$' -fuzz '^FuzzJSONMeter$$'
-fuzz: ## Feed the meters of responses with inputs that nobody thought of (FUZZTIME: for how long each).
+fuzz: ## Feed the meters of responses with random inputs (FUZZTIME: duration per target).
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; go test -c -o "$$dir/meter.test" ./registry/internal/meter; \
 	cd registry/internal/meter; for f in FuzzJSONMeter FuzzProtobufMeter; do \
 		"$$dir/meter.test" -test.run '^$$' -test.fuzz "^$$f\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir "$$dir/cache"; \
@@ -63,10 +63,10 @@ test-config: ## Check the chart, the alerts and the dashboards with Helm and Pro
 test-faults: controlplane ## Run the whole fault suite; make test runs a fast part of it (about an hour).
 	CLUSTERFX_FAULTS=all go test -p 1 -timeout 90m ./registry ./reconcilers/... ./cmd/hub/... ./e2e/...
 
-mutants: controlplane ## Break the code in one place after another, and see that the tests notice (an hour; MUTANTS: lists or words).
+mutants: controlplane ## Break the code in one place after another, and check that the tests notice (an hour; MUTANTS: lists or words).
 	go run ./e2e/mutants $(MUTANTS)
 
-e2e-kind: controlplane ## Install a hub in kind and put it to the test (Docker, 4 GB; KIND_NODE_IMAGE, HUB_IMAGE: images).
+e2e-kind: controlplane ## Install a hub in kind and test it (Docker, 4 GB; KIND_NODE_IMAGE, HUB_IMAGE: images).
 	@docker version >/dev/null 2>&1 || { echo 'make e2e-kind needs a Docker daemon that this user may talk to' >&2; exit 1; }
 	go test -tags e2e -count 1 -timeout 30m -run '^TestKind' ./e2e/fleet
 	go test -tags e2e -count 1 -timeout 30m -v ./e2e/kind
@@ -77,7 +77,7 @@ bench: controlplane ## Repeat the measurements of docs/performance.md.
 demo: controlplane ## Start a hub and remotes on this machine, with modules at work.
 	go run ./cmd/hub dev $(ARGS)
 
-dist: ## Write dist/install.yaml, everything that a management cluster needs (IMG: image of the hub).
+dist: ## Write dist/install.yaml, all manifests of a management cluster (IMG: image of the hub).
 	@mkdir -p dist
 	go run ./cmd/hub install --export --image $(IMG) >dist/install.yaml
 
@@ -87,7 +87,7 @@ image: ## Build the image of the hub for this machine (needs Docker; IMG: its na
 push: image ## Build the image of the hub and push it.
 	docker push $(IMG)
 
-generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.md and docs/cli, and copy what the chart needs.
+generate: ## Write deepcopy functions, apply configurations, the CRD, docs/api.md and docs/cli, and copy the files of the chart.
 	$(TOOL) controller-gen object crd applyconfiguration paths=./api/... output:crd:dir=config/crd
 	$(TOOL) crd-ref-docs --config tools/apidocs/config.yaml --templates-dir tools/apidocs --renderer markdown \
 		--source-path api/v1alpha1 --output-path docs/api.md --log-level ERROR
@@ -100,7 +100,7 @@ fmt: ## Format the code (gofumpt, goimports).
 lint: ## Check format, style and the import arrows.
 	@set -e; for m in $(MODULES); do (set -x; cd "$$m" && $(TOOL) golangci-lint run ./...); done
 
-words: ## Count the words of comments, and the patterns of speech that plain English does without.
+words: ## Count the words of comments, and the patterns that plain English avoids.
 	@cd tools && go run ./words ..
 
 verify: lint vuln fuzz ## Lint, look for vulnerabilities, fuzz; check that generated and module files are fresh, and the tree is clean.
