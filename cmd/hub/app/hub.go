@@ -23,7 +23,7 @@ func Run(ctx context.Context, o Options) error { return process.Run(ctx, o.proce
 // GrantHub gives an account of the hub's cluster exactly the permissions that a hub with these options needs there: it
 // creates the roles that "hub rbac --in hub" prints, with a binding for each, and returns when the API server applies
 // them. Missing namespaces are created. It is for tests and for hubs on one machine; a role that exists is an
-// error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of Kubernetes.
+// error, because it may grant more. The client acts as an administrator, and its scheme has the kinds of Kubernetes.
 func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
 	roles := roles.Hub{
 		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, roles.Lease),

@@ -15,11 +15,11 @@ import (
 )
 
 // Main is the main function of a hub with these modules: it runs the command that the arguments of
-// the process ask for, and returns what to exit with. The first SIGINT or SIGTERM stops the hub in
-// good order, the second one ends the process at once; the log of a hub gets a second for what it has not written yet.
+// the process name, and returns the exit status. The first SIGINT or SIGTERM stops the hub in
+// good order, the second one ends the process at once; the log of a hub gets a second for its unwritten lines.
 //
 // It sets three globals of client-go's libraries: a panic in a goroutine of theirs, which a remote can cause
-// with what it sends, is logged and does not end the process; panics that a library has recovered are
+// with its responses, is logged and does not end the process; panics that a library has recovered are
 // counted against the module whose code it was; and requests to remotes are counted together.
 func Main(modules ...registry.Module) int {
 	utilruntime.ReallyCrash = false

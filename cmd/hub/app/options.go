@@ -49,7 +49,7 @@ type Options struct {
 	heartbeat time.Duration
 }
 
-// Election says how hubs agree on the one that works.
+// Election configures leader election between hubs.
 type Election struct {
 	// Enabled makes the hub wait for the lease before it works. Default: false.
 	Enabled bool

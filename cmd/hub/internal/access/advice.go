@@ -4,7 +4,7 @@ package access
 
 import "strings"
 
-// WithAdvice returns a message, and after it what to do. A message that is a sentence loses its period: the result is one
+// WithAdvice returns a message followed by advice. A message that is a sentence loses its period: the result is one
 // sentence.
 func WithAdvice(message, advice string) string {
 	if advice == "" {
@@ -13,13 +13,13 @@ func WithAdvice(message, advice string) string {
 	return strings.TrimRight(message, ". ") + "; " + advice
 }
 
-// advisedError is an error with what to do about it.
+// advisedError is an error with advice.
 type advisedError struct {
 	error
 	advice string
 }
 
-// advised returns an error that says what to do, too.
+// advised returns an error with advice added.
 func advised(err error, advice string) error { return &advisedError{err, advice} }
 
 // Error returns the message of the error and the advice.

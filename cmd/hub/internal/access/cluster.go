@@ -31,7 +31,7 @@ type Cluster struct {
 	What string
 	// Config is the configuration that the client was made from.
 	Config *rest.Config
-	// HTTP is what the client sends its requests with.
+	// HTTP is the HTTP client of all requests.
 	HTTP *http.Client
 	// REST sends requests for any path.
 	REST rest.Interface
@@ -39,7 +39,7 @@ type Cluster struct {
 	shown *shown // nil for the hub's cluster
 }
 
-// New returns a client for a cluster. It contacts nobody.
+// New returns a client for a cluster. It sends no request.
 func New(what string, config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // One command is no flood, and the API server has its own limits.
@@ -66,8 +66,8 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 	return &Cluster{Client: c, What: what, Config: config, HTTP: httpClient, REST: unversioned}, nil
 }
 
-// NewRemote returns a client for a remote. It makes no request. What the remote writes gets into no error but that of a
-// decoder, which quotes what it cannot decode: print errors by Explain, which replaces credentials. credentials are those
+// NewRemote returns a client for a remote. It sends no request. The text of the remote gets into no error, except for errors of a
+// decoder, which quotes invalid input: print errors by Explain, which replaces credentials. credentials are those
 // that the configuration does not show, because its transport has them.
 func NewRemote(what string, config *rest.Config, credentials ...kubeconfig.Credential) (*Cluster, error) {
 	config = rest.CopyConfig(config)
@@ -101,8 +101,8 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 // ErrNoClusters means that the hub's cluster does not know Cluster objects.
 var ErrNoClusters = errors.New("it does not know Cluster objects: " + project.InstallCRD)
 
-// Explain puts the name of the cluster before an error, and what to do after it. It returns nil for nil. The client's
-// credentials are replaced in it: the error of a decoder quotes what it cannot decode.
+// Explain puts the name of the cluster before an error, and advice after it. It returns nil for nil. The client's
+// credentials are replaced in it: the error of a decoder quotes its input.
 func (c *Cluster) Explain(err error) error {
 	explained := c.explain(err)
 	if explained == nil {

@@ -21,7 +21,7 @@ import (
 // policyExtension is the name of the extension of a cluster in a kubeconfig that holds the policy of the hub in it.
 const policyExtension = "clusterfx.dev/hub-policy"
 
-// WritePolicy writes into the entry of a hub's cluster in a kubeconfig what the flags of the hub allow, so that commands
+// WritePolicy writes into the entry of a hub's cluster in a kubeconfig the policy of the hub's flags, so that commands
 // need not be given the same flags.
 func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
 	raw, err := json.Marshal(p)
@@ -35,7 +35,7 @@ func WritePolicy(entry *clientcmdapi.Cluster, p kubeconfig.Policy) error {
 	return nil
 }
 
-// Policy returns what the flags of the hub allow, if the kubeconfig tells: that of the command dev does.
+// Policy returns the policy of the hub's flags, if the kubeconfig has it: the kubeconfig of the command dev does.
 func (f *Flags) Policy() kubeconfig.Policy {
 	var p kubeconfig.Policy
 	entry := f.chosen()
@@ -129,7 +129,7 @@ func devFor(flag string) (*clientcmdapi.Config, string, error) {
 	return config, found.Path, nil
 }
 
-// onlyData reports what dev never writes into a kubeconfig: commands to run, and files to read.
+// onlyData reports entries that dev never writes into a kubeconfig: commands to run, and files to read.
 func onlyData(config *clientcmdapi.Config) error {
 	for name, user := range config.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil || user.ClientCertificate+user.ClientKey+user.TokenFile != "" {

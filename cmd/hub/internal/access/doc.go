@@ -8,17 +8,17 @@ and check remotes, a remote as its administrator.
 
 	var f access.Flags
 	f.Bind(flags)
-	hub, err := f.Hub()                  // contacts nobody yet
+	hub, err := f.Hub()                  // sends no request yet
 	err = hub.Get(ctx, key, &cluster)    // hub is a client.Client
 	return hub.Explain(err)              // names the right that is missing
 
 # Considerations
 
-Clients know the few kinds that commands use, and do not ask the API server for what it serves: that
-would be two requests more for each command, which take longer than what was asked for.
+Clients know the few kinds that commands use, and send no discovery requests: that
+would be two requests more for each command, which take longer than the command itself.
 
 A kubeconfig given here is the user's own, so all that kubectl does with one is done here too: files are
-read and commands are run. What goes into a hub's Secret is another matter, see registry/kubeconfig.
+read and commands are run. The kubeconfig in a Secret of the hub follows stricter rules, see registry/kubeconfig.
 
 The kubeconfig of a running dev is found, and no flag names it. So it may contain data only, and is never merged with
 another.

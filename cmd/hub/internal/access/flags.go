@@ -17,12 +17,12 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
-// Flags say where the hub's cluster is. They are kubectl's. Those that are used rarely are not listed in
+// Flags say where the hub's cluster is. They are the flags of kubectl. Rarely used flags are not listed in
 // help texts.
 type Flags struct {
 	// Namespace is the credentials namespace.
 	Namespace string
-	// UserAgent is what clients call themselves.
+	// UserAgent is the user agent of clients.
 	UserAgent string
 	// FoundDev is called with the path of the kubeconfig if the hub is that of a running dev, which no flag names.
 	// Default: nothing is.
@@ -63,7 +63,7 @@ func usages() map[string]string {
 	}
 }
 
-// Hub returns a client for the hub's cluster. It contacts nobody. The error says which flags help.
+// Hub returns a client for the hub's cluster. It sends no request. The error says which flags help.
 func (f *Flags) Hub() (*Cluster, error) {
 	config, err := f.Config()
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Flags) Contexts() []string { return contextsOf(f.kubeconfig) }
 type RemoteFlags struct {
 	// Context and Kubeconfig are the values of the flags.
 	Context, Kubeconfig string
-	// UserAgent is what clients call themselves.
+	// UserAgent is the user agent of clients.
 	UserAgent string
 	// FoundDev is called with the path of the kubeconfig if the remote is one of a running dev, which no flag names.
 	// Default: nothing is.
@@ -132,7 +132,7 @@ func (f *RemoteFlags) Bind(set *pflag.FlagSet) {
 	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else that of a dev that runs in .hub and has the context, else ~/.kube/config")
 }
 
-// Given reports whether somebody has said how to reach the remote.
+// Given reports whether the flags name a remote.
 func (f *RemoteFlags) Given() bool { return f.Context != "" || f.Kubeconfig != "" }
 
 // Contexts returns the names of the contexts to choose from, sorted.
@@ -164,7 +164,7 @@ func (f *RemoteFlags) Raw() (*clientcmdapi.Cluster, string, error) {
 	return entry, name, nil
 }
 
-// Remote returns a client for the remote. It contacts nobody.
+// Remote returns a client for the remote. It sends no request.
 func (f *RemoteFlags) Remote() (*Cluster, error) {
 	if !f.Given() {
 		return nil, fmt.Errorf("say how to reach the remote, with --cluster-context: there are %s", list(f.Contexts()))

@@ -12,10 +12,10 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// Right is one thing that somebody may do.
+// Right is a permission for one action.
 type Right struct {
 	Verb, Group, Resource, Subresource, Namespace, Name string
-	// Path is that of a right that is not about a resource.
+	// Path is the path of a permission that is not about a resource.
 	Path string
 }
 

@@ -69,8 +69,8 @@ func (c *Cluster) isToken(text string) bool {
 	return len(text) <= maxToken && regexp.MustCompile(alphabet).MatchString(text) && c.Redact(text) == text
 }
 
-// Issues reports whether a token that the remote has issued is a new one, and not what the client has sent to it. Tokens
-// of one issuer begin alike: what is compared is the signature, which the last part of a token is.
+// Issues reports whether a token that the remote has issued is new, and not the token that the client has sent. Tokens
+// of one issuer begin alike, so signatures are compared: the last parts of the tokens.
 func (c *Cluster) Issues(token string) bool {
 	for _, own := range c.shown.all() {
 		if own.SignatureIn(token) {

@@ -41,7 +41,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// String returns what Set would accept.
+// String returns the ranges in the syntax of Set.
 func (p *CIDRs) String() string {
 	var all []string
 	for _, one := range *p {
@@ -50,5 +50,5 @@ func (p *CIDRs) String() string {
 	return strings.Join(all, ",")
 }
 
-// Type is what the help calls the value.
+// Type is the name of the value in the help.
 func (p *CIDRs) Type() string { return "cidr" }

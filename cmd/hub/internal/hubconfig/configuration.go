@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// What a configuration file says that it is.
+// The type of a configuration file.
 const (
 	version = "config.clusterfx.dev/v1alpha1"
 	Kind    = "HubConfiguration"
@@ -27,7 +27,7 @@ const (
 type configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Flags are flags of the command run by their names, without the dashes. One on the command line wins.
+	// Flags are flags of the command run by their names, without the dashes. The command line takes precedence.
 	Flags map[string]flagValue `json:"flags,omitempty"`
 	// Modules are the configurations of modules.
 	Modules []registry.ModuleConfig `json:"modules,omitempty"`
@@ -40,7 +40,7 @@ type flagValue struct {
 	bad    error
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What is not a value for a flag is reported by setFlags, with the name.
+// UnmarshalJSON implements json.Unmarshaler. setFlags reports invalid values, with the name of the flag.
 func (v *flagValue) UnmarshalJSON(data []byte) error {
 	*v = flagValue{values: []string{string(data)}}
 	var err error
@@ -79,7 +79,7 @@ func ReadText(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parseConfiguration reads the text of a file strictly: what it does not know is a problem, with the line. It reads on behind a
+// parseConfiguration reads the text of a file strictly: an unknown field is a problem, with the line. It continues after a
 // problem, and fails only if there is nothing to read.
 func parseConfiguration(path string, text []byte) (_ *configurationFile, err error) {
 	c := &configurationFile{flags: map[string]bool{}}
@@ -88,7 +88,7 @@ func parseConfiguration(path string, text []byte) (_ *configurationFile, err err
 	}
 	wrong := c.file.Check(c.configuration)
 	if wrong != nil {
-		_ = yaml.Unmarshal(text, &c.configuration) // Check has said what is wrong.
+		_ = yaml.Unmarshal(text, &c.configuration) // Check has reported the error.
 	} else if err := yaml.UnmarshalStrict(text, &c.configuration); err != nil {
 		wrong = c.file.At("", err)
 	}
@@ -142,7 +142,7 @@ func (c *configurationFile) report(err error) error {
 }
 
 // place adds the line to each error that is about a flag from the file or about the configuration of a module. It leaves
-// out what is wrong with a flag that did not take its value.
+// out errors about a flag that did not accept its value.
 func (c *configurationFile) place(err error) (placed []error) {
 	for _, one := range leaves(err) {
 		var module *registry.ConfigError

@@ -24,7 +24,7 @@ import (
 const AppsNamespaceHelp = "With --impersonate-apps, the namespace of the ServiceAccounts that apps act as, which holds nothing " +
 	"else. Default: that of the hub's Secrets, with -apps"
 
-// Flags are the flags of the command run. Those that are Options are bound to these.
+// Flags are the flags of the command run.
 type Flags struct {
 	connection connection
 	Options    process.Options
@@ -32,7 +32,7 @@ type Flags struct {
 	format     string
 	file       string
 	set        *pflag.FlagSet
-	// configuration is what the file says, nil without one.
+	// configuration is the content of the file, nil without a file.
 	configuration *configurationFile
 }
 
@@ -155,7 +155,7 @@ func (f *Flags) values() map[string]string {
 	return all
 }
 
-// readFile takes in what the configuration file says, as parseFile does.
+// readFile reads the configuration file and applies it with parseFile.
 func (f *Flags) readFile() error {
 	if f.file == "" {
 		return nil
@@ -167,7 +167,7 @@ func (f *Flags) readFile() error {
 	return f.parseFile(text)
 }
 
-// parseFile takes in the text of the configuration file. The method check reports what is wrong with it.
+// parseFile applies the text of the configuration file. The method check reports its errors.
 func (f *Flags) parseFile(text []byte) error {
 	c, err := parseConfiguration(f.file, text)
 	if err != nil {

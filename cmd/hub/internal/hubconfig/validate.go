@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
-// replicaName is what may stand in a user agent.
+// replicaName matches names that are valid in a user agent.
 var replicaName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
 // validate reports everything that is wrong with the values of the flags, each with its flag.
@@ -70,7 +70,7 @@ func checkName(flag, value string, problems func(string) []string) error {
 }
 
 // CheckAppsNamespace reports a namespace of ServiceAccounts to impersonate that cannot be one, or holds something else.
-// The namespace of the lease is "" if it is that of the credentials.
+// The namespace of the lease is "" if it is the credentials namespace.
 func CheckAppsNamespace(impersonate bool, namespace, credentials, lease string) error {
 	if !impersonate {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// Formats of output besides the templates.
+// Formats of output, apart from the templates.
 const (
 	// Table is the default: a table with the columns that matter most.
 	Table = ""
@@ -38,13 +38,13 @@ func (f *Format) Bind(set *pflag.FlagSet, usage string) {
 	set.StringVarP(&f.text, "output", "o", "", usage)
 }
 
-// String returns what was asked for.
+// String returns the value of the flag.
 func (f *Format) String() string { return f.text }
 
 // Tabular reports whether a table is wanted.
 func (f *Format) Tabular() bool { return f.text == Table || f.text == Wide }
 
-// Printer returns what prints objects in the format, or an error that names those that are known. A table
+// Printer returns a printer of objects in the format, or an error that names the known formats. A table
 // needs a printer of its own: see Tables.
 func (f *Format) Printer() (printers.ResourcePrinter, error) {
 	switch f.text {
@@ -86,7 +86,7 @@ func (f *Format) Check() error {
 	return err
 }
 
-// Done returns what prints that something was done, as in "cluster.clusterfx.dev/edge paused", unless
+// Done returns a printer for a completed operation, as in "cluster.clusterfx.dev/edge paused", unless
 // another format was asked for.
 func (f *Format) Done(operation string) (printers.ResourcePrinter, error) {
 	if f.text == Table {

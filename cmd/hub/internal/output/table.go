@@ -20,7 +20,7 @@ func (t *Tables) Bind(set *pflag.FlagSet) {
 	set.StringSliceVarP(&t.options.ColumnLabels, "label-columns", "L", nil, "Add a column for each of these labels")
 }
 
-// Printer returns what prints tables to w, one after another below the same header.
+// Printer returns a printer that writes tables to w, one after another below the same header.
 func (t *Tables) Printer(w io.Writer, wide bool) *TablePrinter {
 	options := t.options
 	options.Wide = wide
@@ -41,7 +41,7 @@ func (p *TablePrinter) Print(t *metav1.Table) error {
 	return p.tabs.Flush()
 }
 
-// flusher is what is used of a writer that aligns columns.
+// flusher is a writer that aligns columns.
 type flusher interface {
 	io.Writer
 	Flush() error

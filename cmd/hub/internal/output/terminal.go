@@ -37,24 +37,24 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Mark is what a line begins with.
+// Mark is the symbol or the word at the beginning of a line.
 type Mark struct{ symbol, word string }
 
 // Marks of lines. A function each, since Go has no constants of structs.
 
-// Step marks what begins.
+// Step marks the beginning of a step.
 func Step() Mark { return Mark{"\x1b[36m►\x1b[0m", ">"} }
 
-// OK marks what is well.
+// OK marks a success.
 func OK() Mark { return Mark{"\x1b[32m✔\x1b[0m", "ok"} }
 
-// Warning marks what somebody should look at.
+// Warning marks a problem that does not stop the command.
 func Warning() Mark { return Mark{"\x1b[33m!\x1b[0m", "warning:"} }
 
-// Failure marks what is wrong.
+// Failure marks an error.
 func Failure() Mark { return Mark{"\x1b[31m✗\x1b[0m", "error:"} }
 
-// Unknown marks what nobody knows.
+// Unknown marks an unknown state.
 func Unknown() Mark { return Mark{"\x1b[36m○\x1b[0m", "unknown:"} }
 
 // Say writes a line to Err.
@@ -62,13 +62,13 @@ func (t *Terminal) Say(m Mark, format string, args ...any) {
 	_, _ = fmt.Fprintln(t.Err, m.text(t.fancyErr), fmt.Sprintf(format, args...))
 }
 
-// Step says what begins.
+// Step prints that a step begins.
 func (t *Terminal) Step(format string, args ...any) { t.Say(Step(), format, args...) }
 
-// Done says what was reached.
+// Done prints that a step succeeded.
 func (t *Terminal) Done(format string, args ...any) { t.Say(OK(), format, args...) }
 
-// Warn says what somebody should look at.
+// Warn prints a warning.
 func (t *Terminal) Warn(format string, args ...any) { t.Say(Warning(), format, args...) }
 
 // Text writes a line without a mark to Err.
@@ -95,12 +95,12 @@ func (m Mark) text(fancy bool) string {
 // ErrRefused means that a person was asked and did not say yes.
 var ErrRefused = errors.New("nothing was changed")
 
-// errNobody means that there is nobody to ask.
+// errNobody means that there is no terminal for a question.
 var errNobody = errors.New("there is no terminal to ask on: look at the plan above, and say --yes if it is right")
 
 // Ask asks a question and returns nil for a yes, ErrRefused for anything else. It blocks until there is an
 // answer, or ctx ends, and then returns ctx's error. Without a terminal to ask on it returns an error that
-// says what to do. After the end of ctx a goroutine goes on reading In, since nothing can stop it: the
+// says what to do. After the end of ctx a goroutine continues to read In, since it cannot be stopped: the
 // program is about to end then.
 func (t *Terminal) Ask(ctx context.Context, question string) error {
 	err := t.ask(ctx.Done(), question)

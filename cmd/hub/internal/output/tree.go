@@ -4,7 +4,7 @@ package output
 
 import "fmt"
 
-// A Node is a line of a tree, with what is below it.
+// A Node is a line of a tree, with the lines below it.
 type Node struct {
 	Text string
 	// Mark goes before the text. Default: none.

@@ -37,7 +37,7 @@ func newElection(o Options, alive func() error) (*election, error) {
 	return &election{candidacy: candidacy, name: o.Election.ID, log: o.Log, done: make(chan struct{})}, nil
 }
 
-// gate returns what refuses writes while this hub may not write, or nil.
+// gate returns the function that refuses writes while this hub may not write, or nil.
 func (e *election) gate() func() error {
 	if e.candidacy == nil {
 		return nil
@@ -78,7 +78,7 @@ func (e *election) lost() <-chan struct{} {
 	return e.candidacy.Lost()
 }
 
-// finish gives the lease back, if this hub has it and nothing runs any more that needs it. Else the
+// finish releases the lease, if this hub has it and no component that needs it is running. Otherwise the
 // lease runs out by itself.
 func (e *election) finish(ctx context.Context, nothingLeft bool) {
 	if e.candidacy == nil {

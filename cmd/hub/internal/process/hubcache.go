@@ -9,7 +9,7 @@ import (
 )
 
 // hubCache is the hub's cache, with one difference: it stops waiting when the term ends. A manager
-// that is stopped before its caches have what they were asked for otherwise spins for ever
+// that is stopped before its caches are synced otherwise spins forever
 // (controller-runtime#3440), as when a module has declared an index and the hub's API server is
 // away.
 type hubCache struct {
@@ -17,8 +17,8 @@ type hubCache struct {
 	life context.Context //nolint:containedctx // The end of the term, for a method that gets another context.
 }
 
-// WaitForCacheSync waits until the cache is filled, and reports whether it is. It says so, too, when
-// the term has ended, so that the manager gets on with stopping.
+// WaitForCacheSync waits until the cache is filled, and reports whether it is. It returns true, too, when
+// the term has ended, so that the manager continues to stop.
 func (c *hubCache) WaitForCacheSync(ctx context.Context) bool {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -29,20 +29,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// newScheme returns what the hub and all apps know: Kubernetes' own kinds, and ours.
+// newScheme returns the scheme of the hub and of all apps: the kinds of Kubernetes, and ours.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, hubv1.AddToScheme)
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// managerOptions are what controller-runtime wants to know for a manager.
+// managerOptions are the arguments of ctrl.NewManager.
 type managerOptions struct {
 	ctrl.Options
 	config *rest.Config
 }
 
-// newManager returns the hub's manager for the term. It contacts nobody before it is started.
+// newManager returns the hub's manager for the term. It sends no request before it is started.
 func (t *term) newManager() (ctrl.Manager, error) {
 	options := t.managerOptions()
 	options.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -90,7 +90,8 @@ func (t *term) managerOptions() managerOptions {
 	}}
 }
 
-// cacheOptions say what the hub and the hub parts of modules hold of the hub's objects, and what they read live.
+// cacheOptions select the objects of the hub's cluster in the caches of the hub and of hub parts, and the kinds that they
+// read live.
 func cacheOptions(credentials string) ctrl.Options {
 	return ctrl.Options{
 		Cache: cache.Options{
@@ -102,7 +103,7 @@ func cacheOptions(credentials string) ctrl.Options {
 	}
 }
 
-// hubManager is the hub's manager for one term. What it is asked to serve, the process serves.
+// hubManager is the hub's manager for one term. The process serves its checks and handlers.
 type hubManager struct {
 	ctrl.Manager
 	site *serving.Site
@@ -123,7 +124,7 @@ func (m *hubManager) AddMetricsServerExtraHandler(path string, handler http.Hand
 	return m.site.AddMetricsServerExtraHandler(path, handler)
 }
 
-// hubValues are what the manager gives to the hub's App. They are the hub's, so none has a name
+// hubValues are the values of the manager in the hub's App. They belong to the hub, so none has a name
 // but the reader, which shares its type with the client.
 type hubValues struct {
 	fx.Out

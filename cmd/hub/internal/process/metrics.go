@@ -19,7 +19,7 @@ type termMetrics struct {
 	prometheus.Registerer
 
 	mu         sync.Mutex                      // protects the fields
-	collectors map[string]prometheus.Collector // those that are registered, by keyOf
+	collectors map[string]prometheus.Collector // the registered collectors, by keyOf
 	ended      bool
 }
 
@@ -43,7 +43,7 @@ func (m *termMetrics) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// Unregister unregisters the collector and lets go of it: an app's leads to all that the app was.
+// Unregister unregisters the collector and drops the reference to it, through which the whole app would stay in memory.
 func (m *termMetrics) Unregister(c prometheus.Collector) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,8 +71,8 @@ func (m *termMetrics) end() {
 	m.collectors = nil
 }
 
-// keyOf tells collectors apart as prometheus does, by what they describe: what is unregistered has often
-// another wrapper around it than what was registered.
+// keyOf identifies a collector as prometheus does, by its descriptions: the collector to unregister often has
+// another wrapper around it than the registered one.
 func keyOf(c prometheus.Collector) string {
 	to := make(chan *prometheus.Desc)
 	go func() {

@@ -62,7 +62,7 @@ type Options struct {
 	Flags func() map[string]string
 }
 
-// Election says how hubs agree on the one that works.
+// Election configures leader election between hubs.
 type Election struct {
 	// Enabled makes the hub wait for the lease before it works. Default: false.
 	Enabled bool

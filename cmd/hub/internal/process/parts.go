@@ -18,7 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// parts are what the hub's App consists of. Its manager is started by whoever runs it.
+// parts are the parts of the hub's App. The caller starts its manager.
 func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	settings := cluster.Settings{
 		Namespace: o.CredentialsNamespace, Concurrency: o.Concurrency,
@@ -49,7 +49,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 	return fx.Options(all...)
 }
 
-// hubParts says what the hub parts of modules get beside what every one gets.
+// hubParts returns the options of the hub parts of modules: the values that they get from the hub.
 func (o Options) hubParts(settings cluster.Settings) registry.HubPartOptions {
 	return registry.HubPartOptions{
 		Provide: fx.Supply(settings),

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
-// preflightTimeout bounds the questions that a hub asks before it starts.
+// preflightTimeout bounds the requests of a hub before it starts.
 const preflightTimeout = 20 * time.Second
 
 // errSilent is the cause of a preflight that ran out of time.
@@ -52,7 +52,7 @@ func preflight(ctx context.Context, config *rest.Config, scheme *runtime.Scheme)
 	return string(own.UID), nil
 }
 
-// preflightUntil asks until the answers are good, or ctx ends. A hub that lost its lease has most
+// preflightUntil repeats the preflight until it succeeds, or ctx ends. A hub that lost its lease has most
 // often lost its API server, too.
 func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id string, err error) {
 	said := ""
@@ -73,7 +73,7 @@ func preflightUntil(ctx context.Context, o Options, scheme *runtime.Scheme) (id 
 	}
 }
 
-// explain says what to do about an answer that stops the hub from starting.
+// explain adds advice to an error that stops the hub from starting.
 func explain(ctx context.Context, config *rest.Config, err error) error {
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):

@@ -15,8 +15,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// readiness says whether the hub has come so far that it can work, or take over. It is a runnable:
-// the manager starts those that need no lease when the caches have the hub's objects. It knows of
+// readiness reports whether the hub can work, or take over. It is a runnable:
+// the manager starts runnables that need no lease when the caches are synced. It knows of
 // no remote, since a hub whose remotes are down is a healthy hub.
 type readiness struct{ ready atomic.Bool }
 
@@ -41,7 +41,7 @@ func (r *readiness) check(*http.Request) error {
 }
 
 // notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub one of whose hub parts does
-// not run is ready. The message of a state is left out, since the port is open to everybody.
+// not run is ready. The message of a state is left out, since the port needs no authentication.
 func notRunning(parts []registry.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {

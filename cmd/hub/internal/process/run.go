@@ -16,9 +16,9 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
-// Run runs a hub until ctx ends, which is a success, or until the hub cannot go on, which is an
+// Run runs a hub until ctx ends, which is a success, or until the hub cannot continue, which is an
 // error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
-// lease, something of it did not stop in time. It returns when everything that the hub started has
+// lease, a part of it did not stop in time. It returns when everything that the hub started has
 // ended, or has had its time to.
 func Run(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
@@ -42,11 +42,11 @@ func Run(ctx context.Context, o Options) error {
 	o.Registry.HubID, err = preflight(ctx, o.Config, scheme)
 	switch {
 	case ctx.Err() != nil:
-		return nil // Whatever it says, it was cut short.
+		return nil // The preflight was cut short, whatever its error.
 	case err != nil:
 		return err
 	}
-	o.Registry.Epochs = &atomic.Int64{} // no two epochs of the process have the same number
+	o.Registry.Epochs = &atomic.Int64{} // epochs of all terms have distinct numbers
 	for {
 		err := runTerm(ctx, o, scheme, ports)
 		if !errors.Is(err, errDeposed) {
@@ -54,13 +54,13 @@ func Run(ctx context.Context, o Options) error {
 		}
 		o.Log.Info("The hub lost its lease, has stopped everything, and starts over as a standby")
 		if o.Registry.HubID, err = preflightUntil(ctx, o, scheme); err != nil {
-			return nil // Nothing was started when the end came.
+			return nil // ctx has ended before anything was started.
 		}
 	}
 }
 
-// cause returns what a constructor or an invoke has failed with, without the way there through the
-// graph. Where the graph itself is wrong, the way there says where.
+// cause returns the error of a constructor or an invoke, without the path to it through the
+// graph. Where the graph itself is wrong, the path is the explanation.
 func cause(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		if _, ofGraph := inner.(dig.Error); !ofGraph { //nolint:errorlint // one link of the chain at a time

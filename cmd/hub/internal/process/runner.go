@@ -57,7 +57,7 @@ func (r *runner) stop(ctx context.Context) error {
 	}
 }
 
-// failure returns what the manager failed with, or nil if it goes on or ended well.
+// failure returns the error of the manager, or nil if it is running or ended without one.
 func (r *runner) failure() error {
 	select {
 	case <-r.ended:

@@ -9,11 +9,11 @@ import (
 	"go.uber.org/fx"
 )
 
-// shutdown learns when somebody calls fx.Shutdowner. fx's own way to learn of it, App.Wait, takes
-// over SIGINT and SIGTERM for the whole process; it is asked only once the end has come, for the
+// shutdown detects a call of fx.Shutdowner. App.Wait of fx would detect it, too, but takes
+// over SIGINT and SIGTERM for the whole process; it is called only after the shutdown was requested, for the
 // exit code.
 type shutdown struct {
-	asked chan struct{} // closed when the end was asked for
+	asked chan struct{} // closed when the shutdown was requested
 	close func()
 }
 
@@ -22,12 +22,12 @@ func newShutdown() *shutdown {
 	return &shutdown{asked: asked, close: sync.OnceFunc(func() { close(asked) })}
 }
 
-// option puts the ending between fx's Shutdowner and everybody who asks for one.
+// option decorates the Shutdowner of fx for all functions that take one.
 func (e *shutdown) option() fx.Option {
 	return fx.Decorate(func(s fx.Shutdowner) fx.Shutdowner { return &shutdowner{Shutdowner: s, ending: e} })
 }
 
-// code returns what the program shall exit with once the end was asked for, as an error unless it
+// code returns the exit status that was requested with the shutdown, as an error unless it
 // is 0.
 func (e *shutdown) code(app *fx.App) error {
 	if code := (<-app.Wait()).ExitCode; code != 0 {
@@ -41,16 +41,16 @@ type shutdowner struct {
 	ending *shutdown
 }
 
-// Shutdown asks for the end of the hub.
+// Shutdown requests the shutdown of the hub.
 func (s *shutdowner) Shutdown(options ...fx.ShutdownOption) error {
 	defer s.ending.close()
 	return s.Shutdowner.Shutdown(options...)
 }
 
-// ExitError ends the program with a code of its own. Whoever returns it to execute has said why.
+// ExitError ends the program with its exit status. The function that returns it has printed why.
 type ExitError int
 
-// Error says what the program exits with.
+// Error names the exit status.
 func (e ExitError) Error() string {
 	return fmt.Sprintf("the hub was asked to end with exit status %d", int(e))
 }

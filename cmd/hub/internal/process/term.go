@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// What a term gets to end, on top of the time in which the registry ends its apps. With the default
+// How long a term may take to end, on top of the time in which the registry ends its apps. With the default
 // of that, 20 s, it is less than the 30 s after which Kubernetes kills a Pod.
 const (
 	// managerReserve is for the other runnables of the manager.
@@ -30,7 +30,7 @@ const (
 	leaseReserve = 3 * time.Second
 )
 
-// stopTimeout is what the manager gets to stop. The registry takes up to twice its StopTimeout.
+// stopTimeout is how long the manager may take to stop. The registry takes up to twice its StopTimeout.
 func (o Options) stopTimeout() time.Duration {
 	return 2*o.Registry.Limits.StopTimeout + managerReserve
 }
@@ -44,7 +44,7 @@ var errDeposed = errors.New("the lease is lost")
 type term struct {
 	options  Options
 	scheme   *runtime.Scheme
-	site     *serving.Site // what the process serves for this term
+	site     *serving.Site // the checks and handlers of this term
 	election *election
 	work     *runner
 	end      *shutdown
@@ -52,7 +52,7 @@ type term struct {
 }
 
 // runTerm runs the hub for one term. It returns nil if ctx ended the term, errDeposed if the lease
-// is lost and another term may begin, and else what the hub cannot go on after.
+// is lost and another term may begin, and otherwise the error that ends the hub.
 func runTerm(ctx context.Context, o Options, scheme *runtime.Scheme, ports *serving.Ports) error {
 	hearts := liveness.New(liveness.Options{Interval: o.Heartbeat, Log: o.Log.WithName("liveness")})
 	election, err := newElection(o, hearts.Err)
@@ -111,7 +111,7 @@ func background(ctx context.Context, f func(context.Context)) (end func()) {
 }
 
 // run starts the App, waits for a reason to end, and stops it. Neither the start nor the stop ends
-// with ctx: fx runs no stop hooks after a start whose context ended, not even those of what had
+// with ctx: fx runs no stop hooks after a start whose context ended, not even the hooks of components that had
 // started (uber-go/fx#1035).
 func (t *term) run(ctx context.Context) error {
 	life := context.WithoutCancel(ctx)
@@ -124,7 +124,7 @@ func (t *term) run(ctx context.Context) error {
 	} else {
 		reason = t.wait(ctx)
 	}
-	failed := t.work.failure() // by itself, before anybody stopped it
+	failed := t.work.failure() // by itself, before it was stopped
 	hooks, left := t.stop(life)
 	t.election.finish(life, left == nil)
 	switch {
@@ -154,14 +154,14 @@ func (t *term) wait(ctx context.Context) error {
 	}
 }
 
-// stop stops the App. It returns what hooks that ended failed with, and an error if something goes
-// on that should have ended.
+// stop stops the App. It returns the errors of hooks that ended, and an error if a component is still running
+// that should have ended.
 func (t *term) stop(life context.Context) (hooks, left error) {
 	stopping, cancel := context.WithTimeoutCause(life, t.app.StopTimeout(),
 		fmt.Errorf("not everything has ended within %s", t.app.StopTimeout()))
 	defer cancel()
 	hooks = t.app.Stop(stopping)
-	// fx does not stop what a start that took too long has started.
+	// fx does not stop the components of a start that timed out.
 	if left = t.work.stop(stopping); left != nil {
 		return nil, left
 	}

@@ -14,19 +14,19 @@ import (
 // watchRetry is a transport that holds on to a watch of the hub's API server while that cannot be
 // reached. An informer whose watch fails tries again after a time that grows to a minute, whatever
 // happens meanwhile; so a hub whose API server was away for half a minute would not see for another
-// one what it is told. One whose watch has not failed yet goes on as soon as the API server does.
+// one what changed. An informer whose watch has not failed continues as soon as the API server does.
 //
-// Requests of all other kinds fail at once: whoever makes them decides what that means.
+// All other requests fail at once: the caller decides whether to retry them.
 type watchRetry struct {
 	next http.RoundTripper
 	log  logr.Logger
-	away atomic.Bool // says in the log what the informers do not say
+	away atomic.Bool // the API server cannot be reached, and the log says so
 }
 
 // retryWatch is how long a watch waits at least until it is tried again; at most, twice as long.
 const retryWatch = time.Second
 
-// RoundTrip sends the request; a watch, until it is answered or not wanted any more.
+// RoundTrip sends the request. It repeats a watch until there is a response or the context has ended.
 func (p *watchRetry) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(r)
 	for err != nil && isWatch(r) && r.Context().Err() == nil {
@@ -45,7 +45,7 @@ func (p *watchRetry) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper returns the transport below, as client-go likes to know.
+// WrappedRoundTripper returns the transport below, for client-go.
 func (p *watchRetry) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 func isWatch(r *http.Request) bool {

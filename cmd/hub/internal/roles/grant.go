@@ -28,7 +28,7 @@ const (
 
 // Grant gives an account of the hub's cluster exactly the permissions of a hub with these modules: it creates the roles
 // and a binding for each, and returns when the API server applies them. Missing namespaces are created; a role that exists
-// is an error, because it may grant more. The client is that of an administrator, and its scheme has the kinds of
+// is an error, because it may grant more. The client acts as an administrator, and its scheme has the kinds of
 // Kubernetes.
 func (h *Hub) Grant(ctx context.Context, admin client.Client, modules []registry.Module, account rbacv1.Subject) error {
 	for _, one := range h.Roles(modules) {

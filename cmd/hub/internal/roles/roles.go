@@ -41,7 +41,7 @@ const (
 )
 
 // AppsNamespace returns the namespace of the ServiceAccounts that the apps of a hub act as, unless another one is
-// chosen: that of the hub, with -apps.
+// chosen: the namespace of the hub, with -apps.
 func AppsNamespace(hub string) string { return hub + "-apps" }
 
 // Roles returns the roles in the cluster of a hub with these modules, in an order in which they can be created.
@@ -56,7 +56,7 @@ func (h *Hub) Roles(modules []registry.Module) []client.Object {
 		roles[0].Rules = ownRules()
 		inLease := role(h.LeaseNamespace, HubRole, slices.Concat(leaseRules(h.Lease), cluster.EventRules()))
 		if h.LeaseNamespace == metav1.NamespaceDefault {
-			roles[1] = inLease // which has the rules of the other one
+			roles[1] = inLease // which has the rules for events, too
 		} else {
 			roles = append(roles, inLease)
 		}

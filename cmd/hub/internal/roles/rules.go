@@ -16,14 +16,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Rules are the rights of a hub in its own cluster.
+// Rules are the permissions of a hub in its own cluster.
 type Rules struct {
-	// Everywhere are those in the whole cluster, Own those in the namespace of the hub, and Events those in the
+	// Everywhere applies to the whole cluster, Own to the namespace of the hub, and Events to the
 	// namespace default.
 	Everywhere, Own, Events []rbacv1.PolicyRule
-	// Apps are those of the apps in the whole cluster, if they act as ServiceAccounts of their own.
+	// Apps are the permissions of the apps in the whole cluster, if they act as ServiceAccounts of their own.
 	Apps []rbacv1.PolicyRule
-	// Modules are those that modules need in single namespaces, which have to exist.
+	// Modules are the permissions that modules need in single namespaces, which have to exist.
 	Modules []registry.NamespacedRules
 }
 
@@ -45,7 +45,7 @@ func ownRules() []rbacv1.PolicyRule {
 // OfHub returns the permissions of a hub with these modules, and a Lease of this name, in its own cluster.
 func OfHub(modules []registry.Module, lease string) *Rules {
 	rules := &Rules{
-		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is told from its remotes
+		Everywhere: append(cluster.Rules(), rbacv1.PolicyRule{ // by which the hub is distinguished from its remotes
 			APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
 		}),
 		Own:    merged(slices.Concat(ownRules(), leaseRules(lease))),
@@ -64,7 +64,7 @@ func OfHub(modules []registry.Module, lease string) *Rules {
 }
 
 // merged returns rules that grant the same, with one rule for all that differ in their verbs only: several modules may need
-// the same, or what the hub needs itself.
+// the same permission, or one that the hub itself needs.
 func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, rule := range rules {

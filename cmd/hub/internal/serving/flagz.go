@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// hidden stands for what nobody shall see.
+// hidden replaces secret values.
 const hidden = "[hidden]"
 
 func (o PagesOptions) writeFlags(w io.Writer) {
@@ -31,7 +31,7 @@ func shown(name, value string) string {
 	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(value)
 }
 
-// userInURL and queryInURL return what matches the part of a URL that may be secret. A password and a query may
+// userInURL and queryInURL match the parts of a URL that may be secret. A password and a query may
 // hold a comma, so that the rest of a list is hidden with it.
 func userInURL() *regexp.Regexp  { return regexp.MustCompile(`://[^\s/]*@`) }
 func queryInURL() *regexp.Regexp { return regexp.MustCompile(`(://[^\s?]*)\?\S*`) }

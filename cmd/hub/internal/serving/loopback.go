@@ -8,7 +8,7 @@ import (
 	"net/netip"
 )
 
-// loopback returns an address if it is one of loopback, or Nowhere. There is no way around it: what is for
+// loopback returns an address if it is a loopback address, or Nowhere. There is no exception: a page for
 // debugging has no other protection.
 func loopback(address string) (string, error) {
 	if address == "" || address == Nowhere {

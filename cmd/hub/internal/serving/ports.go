@@ -19,7 +19,7 @@ import (
 // Nowhere is the address of a server that is not wanted.
 const Nowhere = "0"
 
-// Options say where a process serves what.
+// Options are the addresses of a process and the handlers behind them.
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
@@ -29,7 +29,7 @@ type Options struct {
 	Pages http.Handler
 	// Gatherer has the metrics. Required.
 	Gatherer prometheus.Gatherer
-	// Log gets the addresses, and what goes wrong. Default: discards.
+	// Log gets the addresses and the errors. Default: discards.
 	Log logr.Logger
 }
 
@@ -44,7 +44,7 @@ type Ports struct {
 type server struct {
 	listener net.Listener
 	http     *http.Server
-	done     chan struct{} // closed when nothing is served any more
+	done     chan struct{} // closed when the server has ended
 }
 
 // Bounds of a request to the ports.
@@ -86,7 +86,7 @@ func (p *Ports) take(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// free gives back what take has taken.
+// free closes the listeners of take.
 func (p *Ports) free() {
 	for _, s := range []*server{&p.metrics, &p.health, &p.debug} {
 		if s.listener != nil {

@@ -25,7 +25,7 @@ const (
 
 var errEmpty = errors.New("the hub starts, or starts over after it lost its lease")
 
-// Site is what one term of the hub serves. Checks and handlers may be added at any time: a hub part that is started again
+// Site has the checks and handlers of one term of the hub. Checks and handlers may be added at any time: a hub part that is started again
 // may have some that it had not before.
 type Site struct {
 	mu          sync.Mutex // protects the fields
@@ -74,7 +74,7 @@ func (s *Site) checks(all map[string]healthz.Checker) http.Handler {
 	})
 }
 
-// noted writes the notes below what next writes, if it is asked for the details of all checks.
+// noted writes the notes below the response of next, if the request is for the details of all checks.
 func (s *Site) noted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r)
@@ -90,7 +90,7 @@ func (s *Site) noted(next http.Handler) http.Handler {
 	})
 }
 
-// NoteReadyz has /readyz?verbose show notes on what does not work and does not make the hub unready. Everybody who
+// NoteReadyz has /readyz?verbose show notes on failures that do not make the hub unready. Everyone who
 // reaches the port can read them.
 func (s *Site) NoteReadyz(notes func() []string) {
 	s.mu.Lock()

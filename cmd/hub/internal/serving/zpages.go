@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// PagesOptions say what the pages are about.
+// PagesOptions are the content of the pages.
 type PagesOptions struct {
-	// Component is the name in the first line of each page, and Version that of the program. Required.
+	// Component is the name in the first line of each page, and Version the version of the program. Required.
 	Component, Version string
 	// Started is when the program was started. Required.
 	Started time.Time
@@ -32,7 +32,7 @@ const (
 	flagzPath   = "/flagz"
 )
 
-// Pages returns what answers requests for the pages, if they are made by GET and for loopback.
+// Pages returns a handler of the pages, for GET requests to loopback.
 func Pages(o PagesOptions) http.Handler {
 	if o.Flags == nil {
 		o.Flags = func() map[string]string { return nil }
@@ -48,7 +48,7 @@ func Pages(o PagesOptions) http.Handler {
 	return forLoopback(pages)
 }
 
-// header is what the pages of Kubernetes begin with.
+// header is the beginning of the pages of Kubernetes.
 const header = "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, " +
 	"has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
 

@@ -53,7 +53,7 @@ func (s *Signals) run(ctx context.Context, first func()) {
 	}
 }
 
-// BeforeExit sets what is done before a second signal ends the process; it returns soon whatever happens. It may be called on
+// BeforeExit sets the function that runs before a second signal ends the process; it must return soon. It may be called on
 // nil.
 func (s *Signals) BeforeExit(lastWords func()) {
 	if s != nil {
