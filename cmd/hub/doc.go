@@ -11,7 +11,7 @@
 //	hub get          list Clusters and modules
 //	hub describe     show a Cluster in full
 //	hub pause        stop the app of a remote; hub resume starts it again
-//	hub check        look for what is wrong with a remote, a Secret, a context or the installation
+//	hub check        find problems of a remote, a Secret, a context or the installation
 //	hub graph        draw the dependency graph of the hub or of an app, or check it
 //	hub install      install the hub into its cluster
 //	hub config       check a configuration file

@@ -234,7 +234,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("after %s %s: exit status %d\n%s", args[1], args[0], cmd.ProcessState.ExitCode(), out.String())
 	switch code := cmd.ProcessState.ExitCode(); {
 	case code == 0:
-	case code == 130 && strings.Contains(out.String(), "interrupted; the same command goes on from here"):
+	case code == 130 && strings.Contains(out.String(), "interrupted; run the same command again to resume"):
 	default:
 		ts.Fatalf("the program ended with %d", code)
 	}

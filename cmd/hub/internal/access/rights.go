@@ -102,7 +102,7 @@ func (c *Cluster) Require(ctx context.Context, rights []Right) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("in %s you lack these rights: %s; ask an administrator for them, or be somebody else", c.What, Names(missing))
+	return fmt.Errorf("in %s you lack these permissions: %s; ask an administrator for them, or use another account", c.What, Names(missing))
 }
 
 // Names lists rights in one line.

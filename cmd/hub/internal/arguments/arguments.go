@@ -61,7 +61,7 @@ func unknown(cmd *cobra.Command, name string) error {
 
 func suggestions(cmd *cobra.Command, name string) []string {
 	if cmd.SuggestionsMinimumDistance <= 0 {
-		cmd.SuggestionsMinimumDistance = 2 // what cobra itself uses
+		cmd.SuggestionsMinimumDistance = 2 // the default of cobra
 	}
 	return cmd.SuggestionsFor(name)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package arguments explains what is wrong with the arguments and flags of a command, and what to type instead.
+Package arguments explains errors in the arguments and flags of a command, with the right syntax.
 
 # Usage
 

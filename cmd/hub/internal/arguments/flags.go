@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ExplainFlag returns what to do about an error of pflag. It is for cobra's SetFlagErrorFunc.
+// ExplainFlag adds advice to an error of pflag. It is for cobra's SetFlagErrorFunc.
 func ExplainFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
@@ -38,7 +38,7 @@ func ExplainFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s", err, help)
 }
 
-// ExplainValue returns what to write as the value of a flag, for the error of its Set.
+// ExplainValue returns the syntax of the value of a flag, for the error of its Set.
 func ExplainValue(flag *pflag.Flag, err error) error {
 	switch flag.Value.Type() {
 	case "int", "int32", "int64":

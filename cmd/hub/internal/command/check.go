@@ -54,9 +54,9 @@ func newCheck(p Program) *cobra.Command {
 	f := &checkFlags{}
 	cmd := &cobra.Command{
 		Use:   "check [NAME | secret/NAME]",
-		Short: "Look for what is wrong with a remote, a Secret, a context or the installation",
-		Long: "Look for what is wrong, and say what to do: with a registered remote, with a Secret in the credentials\n" +
-			"namespace, with a context of a kubeconfig, or, without any of them, with the hub's installation. One line\n" +
+		Short: "Find problems of a remote, a Secret, a context or the installation",
+		Long: "Find problems and their remedies: of a registered remote, of a Secret in the credentials\n" +
+			"namespace, of a context of a kubeconfig, or, without any of them, of the hub's installation. One line\n" +
 			"for each question: address, TLS, credentials and their end, authentication, rights, version, clock,\n" +
 			"identity. Nothing is changed.\n\n" +
 			"The network is that of this machine. What the hub itself sees is in the conditions of the Cluster.\n\n" +
@@ -86,7 +86,7 @@ func newCheck(p Program) *cobra.Command {
 	return cmd
 }
 
-// completePolicy takes what the flags of the hub allow from the kubeconfig, but for the flags that were given.
+// completePolicy takes the policy of the hub's flags from the kubeconfig, except for flags on the command line.
 func (f *checkFlags) completePolicy(set *pflag.FlagSet) {
 	hub := f.session.hub.Policy()
 	if !set.Changed("allow-cidr") {
@@ -212,7 +212,7 @@ func clusterOf(ctx context.Context, hub *access.Cluster, secret string) (*hubv1.
 	return nil, nil
 }
 
-// secret checks a Secret, with what the Cluster that names it adds, if there is one.
+// secret checks a Secret, with the settings of the Cluster that names it, if there is one.
 func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name string, cluster *hubv1.Cluster) (diagnose.Report, error) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: f.session.hub.Namespace, Name: name}
@@ -262,7 +262,7 @@ func (f *checkFlags) secret(ctx context.Context, hub *access.Cluster, name strin
 	return diagnose.Remote(ctx, t), nil
 }
 
-// known fills in which clusters the hub knows by which names, but for the one that is looked at, and returns the identity
+// known fills in the identities and names of the other Clusters of the hub, and returns the identity
 // of the hub's cluster.
 func (f *checkFlags) known(ctx context.Context, hub *access.Cluster, t *diagnose.Target, own string) (string, error) {
 	var list hubv1.ClusterList
@@ -292,7 +292,7 @@ func listed(clusters []hubv1.Cluster, name, annotation string) string {
 	return ""
 }
 
-// needs returns the rights that the hub and its modules need in a remote; of the modules that a Cluster selects, if there
+// needs returns the permissions that the hub and its modules need in a remote; of the modules that a Cluster selects, if there
 // is one.
 func (f *checkFlags) needs(cluster *hubv1.Cluster) []diagnose.Needs {
 	modules := f.session.program.Modules

@@ -39,7 +39,7 @@ func newConfig(p Program) *cobra.Command {
 	return cmd
 }
 
-// validateFiles prints what is wrong with each file, in the order of the files.
+// validateFiles prints the problems of each file, in the order of the files.
 func (p Program) validateFiles(paths []string) error {
 	var status error
 	for _, path := range paths {
@@ -54,7 +54,7 @@ func (p Program) validateFiles(paths []string) error {
 	return status
 }
 
-// validateFile returns everything that is wrong with a configuration file, as the command run prints it.
+// validateFile returns all problems of a configuration file, as the command run prints them.
 func (p Program) validateFile(path string) error {
 	text, err := hubconfig.ReadText(path)
 	if err != nil {

@@ -26,14 +26,14 @@ import (
 )
 
 // newDev returns the command dev, which runs this hub among clusters of its own. A program that is built
-// with the tag nodev, as images are, has neither the command nor what it needs: the fleet, and kind.
+// with the tag nodev, as images are, has neither the command nor its dependencies: the fleet, and kind.
 func newDev(p Program) []*cobra.Command {
 	return []*cobra.Command{dev.Command(dev.Program{
 		Name: p.name(), Hub: p.prepareDev, Modules: p.Modules, Grant: p.grantDev, Stdout: p.Stdout, Stderr: p.Stderr,
 	})}
 }
 
-// devHasSaid reports whether the command dev has ended with an error that it has printed.
+// devHasSaid reports whether an error of the command dev has been printed already.
 func devHasSaid(err error) bool { return errors.Is(err, dev.ErrFailed) }
 
 // grantDev gives an account the permissions of the hub that prepareDev prepares.
@@ -42,7 +42,7 @@ func (p Program) grantDev(ctx context.Context, admin client.Client, account rbac
 	return hub.Grant(ctx, admin, p.Modules, account)
 }
 
-// devOwn are the flags that dev sets by itself: where the hub is, what it serves, and as whom it acts.
+// devOwn are the flags that dev sets by itself: the connection, the addresses and the identity of the hub.
 func devOwn() []string {
 	return []string{
 		"kubeconfig", "context", "credentials-namespace", "replica-name", "leader-elect", "leader-elect-namespace", "leader-elect-id",

@@ -49,7 +49,7 @@ func newGet(p Program) *cobra.Command {
 			return fmt.Errorf("%q is not a kind of thing that can be had: use clusters or modules", args[0])
 		},
 	}
-	// Those of the commands below it: what is wrong is the kind.
+	// The flags belong to the commands below it: the error is the kind.
 	cmd.FParseErrWhitelist.UnknownFlags = true
 	cmd.AddCommand(newGetClusters(p), newGetModules(p))
 	return cmd

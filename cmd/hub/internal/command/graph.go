@@ -32,7 +32,7 @@ const graphExample = `  # A picture of the hub's App
   # In a pipeline: do the modules go together?
   %s graph --validate`
 
-// sharedType is what constructors make that hand a value of the hub to the apps.
+// sharedType is the type of constructors that share a value of the hub with the apps.
 const sharedType = "registry.Shared[group=clusterfx-shared]"
 
 func newGraph(p Program) *cobra.Command {
@@ -84,7 +84,7 @@ func newGraph(p Program) *cobra.Command {
 	return cmd
 }
 
-// validateGraphs checks the hub's graph, that of the app of a remote with each module alone, and that with
+// validateGraphs checks the graphs of the hub, of the app of a remote with each module alone, and of an app with
 // all of them.
 func (p Program) validateGraphs(t *output.Terminal) error {
 	parts, err := process.AppOptions(p.Modules)
@@ -139,7 +139,7 @@ func (p Program) graphOfHub() (*graph.Graph, error) {
 	return g, nil
 }
 
-// explainGraph says what is missing, for whom and where, and what to do. A graph names those that need it
+// explainGraph names the missing types, the functions that need them, and the remedy. A graph names functions that need it
 // and have no name in the error.
 func explainGraph(err error, g *graph.Graph) string {
 	problem, known := graph.ProblemOf(err)
@@ -158,7 +158,7 @@ func explainGraph(err error, g *graph.Graph) string {
 		}
 		who = []string{describeNeed(problem.Function, problem.Location, problem.Module)}
 	}
-	return "nobody provides " + strings.Join(problem.Types, ", ") + strings.Join(who, "") +
+	return "no constructor provides " + strings.Join(problem.Types, ", ") + strings.Join(who, "") +
 		"\nProvide it in the same part of the module, ask for something that registry.Remote lists, or share it from the hub part"
 }
 

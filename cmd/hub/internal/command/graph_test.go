@@ -45,24 +45,24 @@ func TestGraph_Validate(t *testing.T) {
 		"the app of a remote": {
 			registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)},
 			statusNotWell,
-			`^error: the app of a remote: nobody provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n` +
+			`^error: the app of a remote: no constructor provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n` +
 				`  in         \S+graph_test\.go:\d+\n  module     mine\nProvide it in the same part`,
 		},
 		"the hub": {
 			registry.ModuleOptions{Hub: fx.Options(fx.Provide(fx.Annotate(makesNothing)), fx.Invoke(func(*strings.Builder) {}))},
 			statusNotWell,
-			`^error: the hub: nobody provides \*command\.absent\n  needed by  \S*command\.makesNothing\S*.*\n` +
+			`^error: the hub: no constructor provides \*command\.absent\n  needed by  \S*command\.makesNothing\S*.*\n` +
 				`  in         .*graph_test\.go:\d+.*\n  module     mine\n`,
 		},
 		"a name in the app of a remote": {
 			registry.ModuleOptions{Remote: fx.Options(fx.Provide(makesAbsent), fx.Invoke(needsNamed))},
 			statusNotWell,
-			`nobody provides \*command\.absent\[name=main\]\n  needed by  \S+/command\.needsNamed\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+			`no constructor provides \*command\.absent\[name=main\]\n  needed by  \S+/command\.needsNamed\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
 		},
 		"what is invoked in the hub": {
 			registry.ModuleOptions{Hub: fx.Invoke(needsAbsent)},
 			statusNotWell,
-			`^error: the hub: nobody provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
+			`^error: the hub: no constructor provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     mine\n`,
 		},
 		"the hub has it twice": {
 			registry.ModuleOptions{Hub: fx.Provide(makesAbsent, makesItToo)},
@@ -110,7 +110,7 @@ func TestGraph_ValidateEachModuleAlone(t *testing.T) {
 			registry.NewModule("user", registry.ModuleOptions{Remote: fx.Invoke(needsAbsent)}),
 		},
 	})
-	want := regexp.MustCompile(`nobody provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     user\n`)
+	want := regexp.MustCompile(`no constructor provides \*command\.absent\n  needed by  \S+/command\.needsAbsent\n  in         \S+graph_test\.go:\d+\n  module     user\n`)
 	if status != statusNotWell || !want.MatchString(out.String()) {
 		t.Errorf("the exit status is %d, and it says:\n%s", status, out.String())
 	}

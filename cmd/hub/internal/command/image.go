@@ -18,8 +18,8 @@ const (
 	stockImage = "ghcr.io/clusterfx/hub"
 )
 
-// IsStock reports whether a program was built from the package of the stock hub. A program that does not say what it was
-// built from is taken for another one.
+// IsStock reports whether a program was built from the package of the stock hub. A program without information on how it was
+// built is not the stock hub.
 func IsStock(info *debug.BuildInfo, ok bool) bool {
 	return ok && info.Path == stockProgram && info.Main.Path == stockModule
 }
@@ -34,8 +34,8 @@ func (p Program) defaultImage() (string, error) {
 		"see %s", p.name(), strings.Join(names(p.Modules), ", "), project.OwnHub)
 }
 
-// releasedImage returns the image of a release, and nothing for what was built from a checkout: the manifests say
-// what to use then.
+// releasedImage returns the image of a release, and nothing for a build from a checkout: the manifests have
+// the image for that.
 func releasedImage(version string) string {
 	if !strings.HasPrefix(version, "v") || strings.ContainsAny(version, "-+") {
 		return ""

@@ -171,7 +171,7 @@ type installTarget struct {
 	client client.Client
 }
 
-// prepare returns what is to be applied over an installation that may be there, and says what that keeps and loses.
+// prepare returns the objects to apply over an existing installation, and prints which settings that keeps and loses.
 func (f *installFlags) prepare(s *session, installed install.Installed) ([]*unstructured.Unstructured, error) {
 	if err := f.checkImage(s.program, installed); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (f *installFlags) ask(ctx context.Context, s *session) error {
 	return s.terminal.Ask(ctx, "Install the hub there?")
 }
 
-// applyAll applies the objects and names what earlier installations have left.
+// applyAll applies the objects and names leftovers of earlier installations.
 func (f *installFlags) applyAll(ctx context.Context, s *session, to installTarget, objects []*unstructured.Unstructured) error {
 	operation := "serverside-applied"
 	if f.apply.DryRun {
@@ -245,7 +245,7 @@ func (f *installFlags) await(ctx context.Context, s *session, to installTarget) 
 	return nil
 }
 
-// namespaceFlag is what other commands need to find this installation.
+// namespaceFlag is the flag with which other commands find this installation.
 func (f *installFlags) namespaceFlag() string {
 	if f.options.Namespace == hubv1.DefaultNamespace {
 		return ""

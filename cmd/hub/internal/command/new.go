@@ -43,7 +43,7 @@ func newNew(p Program) *cobra.Command {
 	return cmd
 }
 
-// newModule writes a module and says what to do next.
+// newModule writes a module and prints the next steps.
 func (p Program) newModule(name string) error {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Program is a hub's command line: everything that commands know of the process.
+// Program is a hub's command line: the arguments, the streams and the modules of the process.
 type Program struct {
 	Args           []string
 	Stdout, Stderr io.Writer
 	Modules        []registry.Module
-	ObserveHub     func(*rest.Config) // is told where the hub is; may be nil
+	ObserveHub     func(*rest.Config) // called with the connection to the hub's cluster; may be nil
 	Signals        *signals.Signals   // may be nil
 	Stock          bool               // this is the stock hub
 }

@@ -32,7 +32,7 @@ const registerExample = `  # Register the cluster that a context leads to
   # What would be made, as YAML
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=client -o yaml`
 
-// defaultLifetime is how long a token is asked for. The hub renews it when two thirds of that are over, so
+// defaultLifetime is the lifetime of a requested token. The hub renews it after two thirds of that, so
 // that it may be away for the last third.
 const defaultLifetime = 30 * 24 * time.Hour
 
@@ -177,14 +177,14 @@ func (f *registerFlags) checkOutput(mode dryRun) error {
 		return nil
 	case output.JSON, output.YAML:
 		if mode == dryRunNone {
-			return errors.New("--output goes with --dry-run: what is made is printed then, and not made")
+			return errors.New("--output goes with --dry-run: the objects are printed then, and not created")
 		}
 		return nil
 	}
 	return fmt.Errorf("--output=%q: use json or yaml", f.format.String())
 }
 
-// place fills in where a command works. A remote that nobody has said how to reach is an error.
+// place fills in the clusters of a command. A remote without a connection is an error.
 func (s *session) place(place *enroll.Place, name string, remote *access.RemoteFlags) (err error) {
 	place.Terminal, place.Name, place.Namespace = s.terminal, name, s.hub.Namespace
 	if place.Hub, err = s.hub.Hub(); err != nil {
@@ -202,7 +202,7 @@ func parseToken(text string) (enroll.TokenKind, error) {
 	return "", fmt.Errorf("--token-type=%q: use %s or %s", text, enroll.Requested, enroll.Lasting)
 }
 
-// print prints what would be made.
+// print prints the objects of a dry run.
 func (f *registerFlags) print(r *enroll.Registration) error {
 	remote, hub := r.Objects()
 	if f.format.Tabular() {

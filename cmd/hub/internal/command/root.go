@@ -24,7 +24,7 @@ func newRoot(p Program) *cobra.Command {
 	root.SetFlagErrorFunc(arguments.ExplainFlag)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: p.name()}
 	addGroup(root, "Remotes:", newRegister(p), newDeregister(p), newRotate(p), newPause(p), newResume(p))
-	addGroup(root, "What is there, and what is wrong:", newGet(p), newDescribe(p), newCheck(p), newGraph(p))
+	addGroup(root, "State and problems:", newGet(p), newDescribe(p), newCheck(p), newGraph(p))
 	addGroup(root, "The hub:", append(newDev(p), newInstall(p), newRBAC(p), newRun(p), newConfig(p))...)
 	root.AddCommand(newNew(p), newCompletion(p), newVersion(p))
 	return root
@@ -39,10 +39,10 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 	root.AddCommand(commands...)
 }
 
-// pluginPrefix is what the name of a program begins with that kubectl takes for a command of its own.
+// pluginPrefix is the beginning of the names of kubectl's plugins.
 const pluginPrefix = "kubectl-"
 
-// name is what the user calls the program: "kubectl clusterfx" if it is a link of that name on the PATH.
+// name is the name by which the user runs the program: "kubectl clusterfx" if it is a link of that name on the PATH.
 func (p Program) name() string {
 	name := filepath.Base(p.Args[0])
 	if plugin, ok := strings.CutPrefix(name, pluginPrefix); ok {

@@ -100,7 +100,7 @@ func names(modules []registry.Module) []string {
 	return all
 }
 
-// codeOf returns the exitError in an error, and that of a plain failure if there is none.
+// codeOf returns the exit status in an error, and 1 if there is none.
 func codeOf(err error) process.ExitError {
 	var exit process.ExitError
 	if errors.As(err, &exit) {

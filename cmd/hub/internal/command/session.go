@@ -23,25 +23,25 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/project"
 )
 
-// What commands that work on a hub exit with, besides 0 and 1.
+// The exit statuses of commands that work on a hub, in addition to 0 and 1.
 const (
-	// statusNotWell is for a command that did all it should and found that something does not work.
+	// statusNotWell is for a command that completed and found a problem.
 	statusNotWell = 2
-	// statusInterrupted is for one that was cut off: 128 and the number of SIGINT.
+	// statusInterrupted is for an interrupted command: 128 and the number of SIGINT.
 	statusInterrupted = 130
 )
 
 // exitCodes is the part of help texts about them.
 const exitCodes = "Exit status: 0 if all went well, 1 if something failed, 130 after Ctrl-C."
 
-// exitCodesWaiting is that of commands that wait or look for trouble.
+// exitCodesWaiting is the part for commands that wait or look for problems.
 const exitCodesWaiting = "Exit status: 0 if all went well, 1 if something failed, 2 if everything was done and the\n" +
 	"cluster is not well, 130 after Ctrl-C."
 
 // connectionHelp tells of the flags that are not listed.
 const connectionHelp = "All flags that kubectl has for its connection are understood; kubectl options lists them."
 
-// session is what a command that works on a hub needs.
+// session has the connection and the terminal of a command that works on a hub.
 type session struct {
 	program  Program
 	hub      access.Flags
@@ -65,7 +65,7 @@ func (p Program) newSession(cmd *cobra.Command) *session {
 	return s
 }
 
-// introduce says what clients of a remote call themselves, and who is told if it is one of a running dev.
+// introduce sets the user agent of clients of a remote, and prints whether it is a remote of a running dev.
 func (s *session) introduce(remote *access.RemoteFlags) {
 	remote.UserAgent = s.hub.UserAgent
 	remote.FoundDev = func(path string) {
@@ -76,13 +76,13 @@ func (s *session) introduce(remote *access.RemoteFlags) {
 // bind adds the flags for the hub's cluster, below those of the command itself.
 func (s *session) bind(set *pflag.FlagSet) { s.hub.Bind(set) }
 
-// end turns the error of a command into what the program ends with.
+// end turns the error of a command into the exit status of the program.
 func (s *session) end(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		s.terminal.Warn("interrupted; the same command goes on from here")
+		s.terminal.Warn("interrupted; run the same command again to resume")
 		return process.ExitError(statusInterrupted)
 	case errors.Is(err, enroll.ErrNotReady), errors.Is(err, install.ErrNotRunning):
 		s.terminal.Say(output.Failure(), "%v", err)
@@ -103,7 +103,7 @@ func oneCluster(args []string) (string, error) {
 	return names[0], nil
 }
 
-// completionTimeout bounds what a completion asks the hub's cluster: nobody waits longer for a Tab.
+// completionTimeout bounds the requests of a completion: a user does not wait longer after Tab.
 const completionTimeout = 3 * time.Second
 
 // completeClusters completes the names of Clusters, any number of them or one.

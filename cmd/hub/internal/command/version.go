@@ -29,15 +29,15 @@ const versionExample = `  # Of this program
   # Of the hub's API server and its CRD, too
   %s version -o json`
 
-// versions are what the command version prints.
+// versions are the output of the command version.
 type versions struct {
 	Client clientVersion `json:"clientVersion"`
-	// Server and CRD are left out if nobody was asked, or did not answer.
+	// Server and CRD are left out if no cluster was contacted, or none responded.
 	Server *apimachineryversion.Info `json:"serverVersion,omitempty"`
 	CRD    *diagnose.CRD             `json:"crd,omitempty"`
 }
 
-// clientVersion is that of this program.
+// clientVersion is the version of this program.
 type clientVersion struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
@@ -45,7 +45,7 @@ type clientVersion struct {
 	Platform string `json:"platform"`
 }
 
-// versionTimeout is how long the hub's API server may take to answer.
+// versionTimeout is how long the hub's API server may take to respond.
 const versionTimeout = 5 * time.Second
 
 func newVersion(p Program) *cobra.Command {

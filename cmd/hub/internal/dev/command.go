@@ -17,9 +17,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Program is what dev must know of the program that it is a command of.
+// Program is the program that dev is a command of.
 type Program struct {
-	// Name is what the user types to run the program.
+	// Name is the name by which the user runs the program.
 	Name string
 	// Hub prepares a hub that logs to log, with the configuration file if there is one. It is called once, before
 	// anything else in the process may log.
@@ -39,13 +39,13 @@ type RunHub func(ctx context.Context, config *rest.Config) error
 type Hub struct {
 	// Run runs it.
 	Run RunHub
-	// Policy is what its flags allow.
+	// Policy is the policy of its flags.
 	Policy kubeconfig.Policy
 	// Unused are the flags in the configuration file that a hub in dev does not use.
 	Unused []string
 }
 
-// ErrFailed is returned by a command that has said what went wrong.
+// ErrFailed is returned by a command that has printed its error.
 var ErrFailed = errors.New("dev failed")
 
 const examples = `  # Two remotes, until Ctrl-C

@@ -78,7 +78,7 @@ func orInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// prepare makes what needs no cluster.
+// prepare makes the parts that need no cluster.
 func (d *demo) prepare(context.Context) error {
 	log, err := d.openLog()
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *demo) stay(ctx context.Context) error {
 	}
 }
 
-// dataDirFlag is what must be added to a command for the same data folder.
+// dataDirFlag is the flag that a command needs for the same data folder.
 func (d *demo) dataDirFlag() string {
 	if d.dataDir == defaultDataDir {
 		return ""

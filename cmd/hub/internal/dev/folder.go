@@ -30,10 +30,10 @@ type folder struct {
 	record io.Closer
 }
 
-// advice is what to do about a data folder that cannot be used.
+// advice is the advice for a data folder that cannot be used.
 const advice = "choose another folder with --data-dir"
 
-// taken is the error of a folder that somebody else holds.
+// taken is the error of a folder that another process holds.
 func taken(dir string) error {
 	return fmt.Errorf("process %s runs in %s already: stop it with dev down, or %s", readSignature(dir).pid, dir, advice)
 }
@@ -85,7 +85,7 @@ func (f *folder) writeNew(name string, text []byte) error {
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// clear removes what dev makes, except for the hub's log.
+// clear removes the files of dev, except for the hub's log.
 func (f *folder) clear() error {
 	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(kubeconfigFile)), devdir.Remove(f.dir))
 }

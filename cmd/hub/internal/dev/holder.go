@@ -29,7 +29,7 @@ func (f *folder) sign(ready bool) error {
 	return err
 }
 
-// readSignature returns that of the last holder; it may have gone.
+// readSignature returns the signature of the last holder; it may have ended.
 func readSignature(dir string) signature {
 	data, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -44,7 +44,7 @@ func held(dir string) bool { return devdir.Held(dir) }
 
 // holder returns the process that holds the folder, or nil if there is none. The number in the file
 // may by now be that of a stranger; but if the folder is still held after the handle was taken, then
-// the handle is that of the holder.
+// the handle belongs to the holder.
 func holder(dir string) (*os.Process, error) {
 	if !held(dir) {
 		return nil, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/config"
 )
 
-// install puts into the hub's cluster what a hub needs there: the CRDs and the credentials
+// install creates the prerequisites of a hub in its cluster: the CRDs and the credentials
 // namespace.
 func (d *demo) install(ctx context.Context) (err error) {
 	if d.client, err = client.New(d.hub.Config(), client.Options{Scheme: d.scheme}); err != nil {

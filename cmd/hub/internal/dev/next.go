@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// printNext prints where things are, and what to try.
+// printNext prints the paths of files, and the next commands.
 func (d *demo) printNext(context.Context) error {
 	first, last := d.remotes[0].Name(), d.remotes[len(d.remotes)-1].Name()
 	contexts := []string{hubName}

@@ -38,15 +38,15 @@ func newPrinter(w io.Writer) *printer {
 	return &printer{w: w, style: plain}
 }
 
-// step says what begins.
+// step prints that a step begins.
 func (p *printer) step(format string, args ...any) { p.mark("\x1b[36m►\x1b[0m ", "> ", format, args) }
 
-// done says what was reached.
+// done prints that a step succeeded.
 func (p *printer) done(format string, args ...any) {
 	p.mark("\x1b[32m✔\x1b[0m ", "ok ", format, args)
 }
 
-// fail says what went wrong.
+// fail prints an error.
 func (p *printer) fail(format string, args ...any) {
 	p.mark("\x1b[31m✗\x1b[0m ", "error: ", format, args)
 }
@@ -64,7 +64,7 @@ func (p *printer) mark(symbol, word, format string, args []any) {
 	_, _ = fmt.Fprintf(p, symbol+format+"\n", args...)
 }
 
-// Write prints what others have formatted.
+// Write prints formatted text.
 func (p *printer) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

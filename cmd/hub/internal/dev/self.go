@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// replaceName puts what the user types to run the program for each %s of a text.
+// replaceName replaces each %s of a text by the name of the program.
 func (p Program) replaceName(text string) string { return strings.ReplaceAll(text, "%s", p.Name) }
 
 // self returns what to type to run this program again: its name, or the go run that has built it and

@@ -12,10 +12,10 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// labelSimulated marks what is not real.
+// labelSimulated marks simulated objects.
 const labelSimulated = "clusterfx.dev/simulated"
 
-// workload is what pretends to run on each simulated Node.
+// workload is the simulated workload of each Node.
 type workload struct{ namespace, name string }
 
 func workloads() []workload {

@@ -27,9 +27,9 @@ const (
 
 // Found is a dev that runs.
 type Found struct {
-	// Path is that of the kubeconfig in its data folder, for messages.
+	// Path is the path of the kubeconfig in its data folder, for messages.
 	Path string
-	// Kubeconfig is what that dev has written into its record.
+	// Kubeconfig is the kubeconfig in the record of that dev.
 	Kubeconfig []byte
 }
 

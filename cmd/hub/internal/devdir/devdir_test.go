@@ -78,8 +78,8 @@ func TestFind(t *testing.T) {
 	p.must(err)
 	p.expect("a dev that runs", "one")
 	p.must(os.Mkdir(p.data, 0o755))
-	p.must(os.WriteFile(filepath.Join(p.data, "kubeconfig"), []byte("somebody's"), 0o600))
-	p.expect("a dev whose data folder somebody has changed", "one")
+	p.must(os.WriteFile(filepath.Join(p.data, "kubeconfig"), []byte("another"), 0o600))
+	p.expect("a dev whose data folder has been changed", "one")
 	p.must(lock.Close())
 	p.expect("a dev that was killed", "")
 	lock, err = devdir.Publish(p.data, []byte("two"))
@@ -94,7 +94,7 @@ func TestFind(t *testing.T) {
 func TestFind_CheckedOut(t *testing.T) {
 	p := newPlace(t)
 	p.must(os.Mkdir(p.data, 0o700))
-	p.must(os.WriteFile(filepath.Join(p.data, "kubeconfig"), []byte("somebody's"), 0o600))
+	p.must(os.WriteFile(filepath.Join(p.data, "kubeconfig"), []byte("another"), 0o600))
 	p.must(os.Chmod(filepath.Dir(p.data), 0o700))
 	p.flocked(filepath.Join(p.data, "dev.lock"))
 	p.expect("a folder that looks like it", "")
@@ -129,7 +129,7 @@ func TestFind_Record(t *testing.T) {
 	p.expect("everything as it was", "one")
 }
 
-// Only a lock that somebody holds is held: not one that cannot be asked for, and no link to one that is held.
+// A lock is held only while a process holds it: not a file that cannot be locked, and no link to a held lock.
 func TestHeld(t *testing.T) {
 	p := newPlace(t)
 	held := filepath.Join(t.TempDir(), "held")
@@ -139,7 +139,7 @@ func TestHeld(t *testing.T) {
 		"a device, whose lock is refused": func(path string) error { return os.Symlink("/dev/tty", path) },
 		"a pipe":                          func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"a folder":                        func(path string) error { return os.Mkdir(path, 0o700) },
-		"a file that nobody holds":        func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a file without a holder":         func(path string) error { return os.WriteFile(path, nil, 0o600) },
 	} {
 		dir := t.TempDir()
 		p.must(makeLock(filepath.Join(dir, "dev.lock")))

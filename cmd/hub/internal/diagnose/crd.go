@@ -15,15 +15,15 @@ import (
 	"github.com/clusterfx/clusterfx/config"
 )
 
-// CRD is what a hub's cluster knows of Cluster objects.
+// CRD describes the CustomResourceDefinition of Clusters in a hub's cluster.
 type CRD struct {
 	// Served are the versions that are served.
 	Served []string `json:"served"`
-	// Fresh says that the schema is the one that this program carries.
+	// Fresh says that the schema is the schema in this program.
 	Fresh bool `json:"fresh"`
 }
 
-// crd is what is read of a CustomResourceDefinition.
+// crd has the fields of a CustomResourceDefinition that are read.
 type crd struct {
 	Spec struct {
 		Versions []struct {

@@ -31,7 +31,7 @@ type Installation struct {
 	Namespace, Lease string
 }
 
-// What is asked for in the hub's cluster.
+// The checks of the hub's cluster.
 const (
 	checkServer    = "server"
 	checkCRD       = "crd"
@@ -82,7 +82,7 @@ func (i Installation) crd(ctx context.Context, r *Report) bool {
 		r.fail(checkCRD, advice, "the hub's cluster does not know Cluster objects")
 		return false
 	default:
-		r.warn(checkCRD, "", "nobody can say which schema Clusters have: %v", err)
+		r.warn(checkCRD, "", "the schema of Clusters is unknown: %v", err)
 	}
 	return true
 }

@@ -25,12 +25,12 @@ type Target struct {
 	// Endpoint says where it is, Policy which addresses a hub dials.
 	Endpoint kubeconfig.Endpoint
 	Policy   kubeconfig.Policy
-	// Kind names the kind of the credentials, and Expires is when they end; zero if nobody knows.
+	// Kind names the kind of the credentials, and Expires is when they end; zero if that is unknown.
 	Kind    string
 	Expires time.Time
 	// Renewal says how to renew the credentials.
 	Renewal string
-	// Rights are what the hub needs in the remote, by who needs it.
+	// Rights are the permissions that the hub needs in the remote, by component.
 	Rights []Needs
 	// HubID is the hub's own cluster, Known the identity that is recorded for the remote, and Others are the
 	// names of other Clusters by the identity that is recorded for them. All may be empty.
@@ -44,7 +44,7 @@ type Needs struct {
 	Rules []rbacv1.PolicyRule
 }
 
-// What is asked for in a remote.
+// The checks of a remote.
 const (
 	checkCredentials    = "credentials"
 	checkAddress        = "address"
@@ -64,7 +64,7 @@ const requestTimeout = 10 * time.Second
 const expiryWarning = 7 * 24 * time.Hour
 
 // Refused returns the report on credentials that a hub does not accept. parse reads them with another policy; nil says that
-// none helps. The error says what to do about the credentials.
+// none helps. The error has advice about the credentials.
 func (t Target) Refused(err error, parse func(kubeconfig.Policy) error) Report {
 	var r Report
 	var refused *kubeconfig.Error
@@ -79,7 +79,7 @@ func (t Target) Refused(err error, parse func(kubeconfig.Policy) error) Report {
 	return r
 }
 
-// flagFor returns the advice to use the flag of this command that allows what is refused, or "" if there is none. The
+// flagFor returns the advice to use the flag of this command that allows the refused setting, or "" if there is none. The
 // hub's flags have the same names.
 func flagFor(p kubeconfig.Policy, err error, parse func(kubeconfig.Policy) error) string {
 	all := []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
@@ -189,7 +189,7 @@ func (t Target) identity(ctx context.Context, r *Report) {
 	switch {
 	case errors.Is(err, context.Canceled):
 	case err != nil:
-		r.warn(checkIdentity, "grant get namespaces kube-system", "nobody can say which cluster this is: %v", err)
+		r.warn(checkIdentity, "grant get namespaces kube-system", "the identity of the cluster is unknown: %v", err)
 	case t.HubID != "" && id == t.HubID:
 		r.fail(checkIdentity, "register another cluster, or see the annotation clusterfx.dev/allow-hub",
 			"this is the hub's own cluster, %s", id)

@@ -10,7 +10,7 @@ type Level string
 const (
 	// OK is well.
 	OK Level = "ok"
-	// Warning works, and somebody should look at it.
+	// Warning works, and needs attention.
 	Warning Level = "warning"
 	// Failure does not work.
 	Failure Level = "failure"
@@ -21,7 +21,7 @@ type Finding struct {
 	Level Level `json:"level"`
 	// Check names the question in one word.
 	Check string `json:"check"`
-	// Text is the answer, Advice what to do about it. What is well needs none.
+	// Text is the result, Advice the remedy. A success needs none.
 	Text   string `json:"text"`
 	Advice string `json:"advice,omitempty"`
 }

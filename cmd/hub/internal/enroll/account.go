@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// Labels and annotations of what this package makes.
+// Labels and annotations of the objects of this package.
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "clusterfx"
@@ -26,7 +26,7 @@ const (
 	// annotationAccount and annotationAnchor are on the Secret in the hub, and name what is in the remote.
 	annotationAccount = "clusterfx.dev/service-account"
 	annotationAnchor  = hubv1.AnnotationTokenSecret
-	// fieldOwner is the field manager of what is written.
+	// fieldOwner is the field manager of this package.
 	fieldOwner = client.FieldOwner("clusterfx-cli")
 )
 
@@ -36,7 +36,7 @@ type Account struct {
 	Namespace, Name string
 	// Owner is whom it belongs to.
 	Owner string
-	// Rules are what it may do.
+	// Rules are its permissions.
 	Rules []rbacv1.PolicyRule
 	// Renews lets it ask for a token of its own, so that the hub can renew the one that it has.
 	Renews bool
@@ -62,7 +62,7 @@ func (a Account) meta(namespace string) metav1.ObjectMeta {
 	}
 }
 
-// objects returns what the account consists of, in the order in which it is made.
+// objects returns the objects of the account, in the order of their creation.
 func (a Account) objects() []client.Object {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}}
 	kind := func(kind string) metav1.TypeMeta {
@@ -94,7 +94,7 @@ func (a Account) objects() []client.Object {
 	)
 }
 
-// rights returns what it takes to make the account, to mint tokens for it and to delete it.
+// rights returns the permissions to make the account, to mint tokens for it and to delete it.
 func (a Account) rights() []access.Right {
 	var all []access.Right
 	for _, right := range access.RightsOf(Rules()) {
@@ -108,7 +108,7 @@ func (a Account) rights() []access.Right {
 	return append(all, access.Right{Verb: verbGet, Resource: "namespaces", Name: metav1.NamespaceSystem})
 }
 
-// tokenRights returns what it takes to mint and to revoke tokens.
+// tokenRights returns the permissions to mint and to revoke tokens.
 func (a Account) tokenRights() []access.Right {
 	var all []access.Right
 	for _, right := range a.rights() {
@@ -119,8 +119,8 @@ func (a Account) tokenRights() []access.Right {
 	return all
 }
 
-// Rules returns the rights that somebody needs in a remote to register it, besides those that the account
-// is given: Kubernetes lets nobody give away what he does not have.
+// Rules returns the permissions to register a remote, in addition to the permissions that the account
+// gets: Kubernetes lets users grant only permissions that they have.
 func Rules() []rbacv1.PolicyRule {
 	verbs := []string{verbGet, verbCreate, verbDelete}
 	return []rbacv1.PolicyRule{
@@ -149,7 +149,7 @@ func (a Account) requireRights(ctx context.Context, remote *access.Cluster) erro
 	return remote.Require(ctx, wanted)
 }
 
-// make makes what is missing of the account, and gives the role the rules that it should have.
+// make creates the missing objects of the account, and updates the rules of the role.
 func (a Account) make(ctx context.Context, remote *access.Cluster, options ...client.CreateOption) error {
 	for _, desired := range a.objects() {
 		if err := a.makeOne(ctx, remote, desired, options); err != nil {
@@ -159,7 +159,7 @@ func (a Account) make(ctx context.Context, remote *access.Cluster, options ...cl
 	return nil
 }
 
-// makeRenewal makes what lets the account renew its token.
+// makeRenewal creates the role with which the account renews its token.
 func (a Account) makeRenewal(ctx context.Context, remote *access.Cluster) error {
 	for _, desired := range a.objects() {
 		switch desired.(type) {
@@ -216,7 +216,7 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 		"or delete it if it is of no use", what, owner, a.Owner)
 }
 
-// remove deletes what is there of the account, and reports what it has deleted.
+// remove deletes the objects of the account, and reports the deleted ones.
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
 	var removed []string
 	var errs []error

@@ -27,9 +27,9 @@ type Deregistration struct {
 }
 
 // errStuck is the cause of a wait for the end of a Cluster that took too long.
-var errStuck = errors.New("the hub has not let go of the Cluster: does it run? The same command goes on from here")
+var errStuck = errors.New("the hub has not released the Cluster: is it running? Run the same command again to resume")
 
-// Prepare looks what there is to undo, without changing anything.
+// Prepare finds the objects to delete, without changing anything.
 func (d *Deregistration) Prepare(ctx context.Context) error {
 	hubID, err := d.Hub.ID(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Deregistration) checkRemote(ctx context.Context) error {
 	return sameCluster(d.cluster, d.Remote.What, id)
 }
 
-// sameCluster returns an error if a Cluster is known to stand for another cluster than the one with this id.
+// sameCluster returns an error if a Cluster is known to represent another cluster than the one with this id.
 func sameCluster(cluster *hubv1.Cluster, what, id string) error {
 	if cluster == nil {
 		return nil
@@ -90,7 +90,7 @@ func sameCluster(cluster *hubv1.Cluster, what, id string) error {
 	return nil
 }
 
-// RequireRights returns an error that names what somebody may not do, in the hub or in the remote.
+// RequireRights returns an error that names the missing permissions of the user, in the hub or in the remote.
 func (d *Deregistration) RequireRights(ctx context.Context) error {
 	err := d.Hub.Require(ctx, hubRights(d.Namespace, verbGet, verbDelete))
 	if d.Remote == nil {
@@ -126,7 +126,7 @@ func (d *Deregistration) Run(ctx context.Context) error {
 	return d.removeRecord(ctx)
 }
 
-// Plan says what Run deletes.
+// Plan prints the objects that Run deletes.
 func (d *Deregistration) Plan() {
 	t := d.Terminal
 	t.Text("In %s, %s:", d.Hub.What, d.Hub.Config.Host)

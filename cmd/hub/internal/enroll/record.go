@@ -28,7 +28,7 @@ const (
 	serverKey = "server"
 )
 
-// endpointOf returns what the hub must know to find the remote's API server, from the entry of a kubeconfig.
+// endpointOf returns the endpoint of the remote's API server for the hub, from the entry of a kubeconfig.
 func endpointOf(entry *clientcmdapi.Cluster, server string) (*clientcmdapi.Cluster, error) {
 	if entry.InsecureSkipTLSVerify {
 		return nil, errors.New("the context does not verify the remote's certificate, and a hub refuses that: " +
@@ -183,7 +183,7 @@ func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) 
 		return fmt.Errorf("%s exists in the hub and was not made by register: choose another name, or delete it", nameOf(secret))
 	}
 	secret.ResourceVersion = known.secret.ResourceVersion
-	for name, value := range known.secret.Labels { // what others have added stays
+	for name, value := range known.secret.Labels { // labels of others stay
 		if _, ours := secret.Labels[name]; !ours {
 			secret.Labels[name] = value
 		}

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/fx/fxevent"
 )
 
-// Graph is what an App consists of.
+// Graph has the constructors and invokes of an App.
 type Graph struct {
 	// Title says which App it is.
 	Title string `json:"title"`
@@ -21,7 +21,7 @@ type Graph struct {
 	Constructors []*Constructor `json:"constructors"`
 	// Invokes are what the App calls when it is built.
 	Invokes []Invoke `json:"invokes"`
-	// Missing are types that somebody needs and nobody makes. That of an optional parameter is not among them.
+	// Missing are types that functions need and no constructor makes, except for types of optional parameters.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -34,7 +34,7 @@ type Constructor struct {
 	Location string `json:"location,omitempty"`
 	// Private values are for their module only.
 	Private bool `json:"private,omitempty"`
-	// Types are what it makes, and Needs what it takes for that.
+	// Types are the types of its results, and Needs its parameters.
 	Types []string `json:"types"`
 	Needs []Need   `json:"needs,omitempty"`
 }
@@ -49,7 +49,7 @@ type Need struct {
 type Invoke struct {
 	Module string `json:"module,omitempty"`
 	Name   string `json:"name"`
-	// Needs are what it takes.
+	// Needs are its parameters.
 	Needs []Need `json:"needs,omitempty"`
 	// Location is where the function is.
 	Location string `json:"location,omitempty"`
@@ -85,7 +85,7 @@ func Of(title string, options ...fx.Option) (*Graph, error) {
 	return g, nil
 }
 
-// recorder notes what is provided.
+// recorder records the provided constructors.
 type recorder struct {
 	constructors []*Constructor
 	refused      string // the first module of which fx did not accept something
@@ -109,7 +109,7 @@ func (r *recorder) LogEvent(event fxevent.Event) {
 	}
 }
 
-// add leaves out what fx provides by itself to every App.
+// add leaves out the types that fx itself provides to every App.
 func (r *recorder) add(c *Constructor) {
 	own := len(c.Types) == 1 && slices.Contains([]string{"fx.Lifecycle", "fx.Shutdowner", "fx.DotGraph"}, c.Types[0])
 	if !own {
@@ -130,7 +130,7 @@ func shortName(name string) string {
 	return longPath.ReplaceAllString(name, "")
 }
 
-// connect puts together what fx said and what its graph has.
+// connect joins the events of fx with its graph.
 func (g *Graph) connect(drawn []drawnConstructor) {
 	byTypes := map[string][]drawnConstructor{}
 	for _, d := range drawn {
@@ -144,7 +144,7 @@ func (g *Graph) connect(drawn []drawnConstructor) {
 	}
 }
 
-// makers returns who makes a type for a module. Private values go before others.
+// makers returns the constructors of a type for a module. Private values take precedence.
 func (g *Graph) makers(kind, module string) []*Constructor {
 	var public, private []*Constructor
 	for _, c := range g.Constructors {
@@ -162,7 +162,7 @@ func (g *Graph) makers(kind, module string) []*Constructor {
 	return public
 }
 
-// missing returns the types that nobody makes. A group may be empty.
+// missing returns the types that no constructor makes. A group may be empty.
 func (g *Graph) missing() []string {
 	var missing []string
 	look := func(module string, needs []Need) {
@@ -184,7 +184,7 @@ func (g *Graph) missing() []string {
 	return slices.Compact(missing)
 }
 
-// Provided takes types that somebody else provides from those that are missing.
+// Provided removes types that another App provides from the missing ones.
 func (g *Graph) Provided(types []string) {
 	g.Missing = slices.DeleteFunc(g.Missing, func(kind string) bool { return slices.Contains(types, kind) })
 }
@@ -205,7 +205,7 @@ func (g *Graph) Join(part *Graph) {
 	g.Missing = slices.Compact(slices.Sorted(slices.Values(append(g.Missing, part.Missing...))))
 }
 
-// Needed returns what the constructors of a type need, sorted.
+// Needed returns the parameters of the constructors of a type, sorted.
 func (g *Graph) Needed(kind string) []string {
 	var all []string
 	for _, c := range g.Constructors {

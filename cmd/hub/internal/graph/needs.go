@@ -69,7 +69,7 @@ func needsOf(target reflect.Value) []Need {
 	return needs
 }
 
-// needsOfParameter returns what a parameter asks for. A struct with fx.In asks for its fields.
+// needsOfParameter returns the types of a parameter: for a struct with fx.In, the types of its fields.
 func needsOfParameter(kind reflect.Type, tag reflect.StructTag) []Need {
 	if kind.Kind() == reflect.Struct && embedsIn(kind) {
 		var needs []Need
@@ -99,7 +99,7 @@ func embedsIn(kind reflect.Type) bool {
 	return false
 }
 
-// invoked returns what an option invokes, and what that needs.
+// invoked returns the functions that an option invokes, and their parameters.
 func invoked(option fx.Option) []Invoke {
 	all := invokesOf(option.String())
 	if found := signaturesOf(reflect.ValueOf(option)); len(found) == len(all) {

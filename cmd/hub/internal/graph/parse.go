@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What fx prints.
+// The output of fx.
 var (
 	longPath  = regexp.MustCompile(`[\w.~-]+(?:/[\w.~-]+)*/`)
 	drawnType = regexp.MustCompile(`^"((?:[^"\\]|\\.)*)" \[`)

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Problem is what is wrong with a graph, as far as fx's error says so.
+// Problem is an error in a graph, as far as fx reports it.
 type Problem struct {
 	// Module is the one whose graph is wrong; empty if it is not one alone.
 	Module string
-	// Types are those that are missing.
+	// Types are the missing types.
 	Types []string
 	// Function is who needs them, and Location its file and line.
 	Function, Location string

@@ -15,9 +15,9 @@ import (
 type Language string
 
 const (
-	// DOT is that of Graphviz.
+	// DOT is the language of Graphviz.
 	DOT Language = "dot"
-	// Mermaid is that of Markdown.
+	// Mermaid is the language of diagrams in Markdown.
 	Mermaid Language = "mermaid"
 	// SVG is a picture.
 	SVG Language = "svg"
@@ -25,7 +25,7 @@ const (
 	JSON Language = "json"
 )
 
-// Write writes the graph in a language. The error names those that are known, or is that of the writer.
+// Write writes the graph in a language. The error names the known languages, or comes from the writer.
 func (g *Graph) Write(w io.Writer, in Language) error {
 	switch in {
 	case JSON:

@@ -46,7 +46,7 @@ const (
 	jsonType     = "application/json"
 )
 
-// Print writes the Clusters to w and returns the version from which a Watch goes on. It returns ErrNone
+// Print writes the Clusters to w and returns the version from which a Watch continues. It returns ErrNone
 // if there are none. Names that do not exist are errors, and the others are printed.
 func (c Clusters) Print(ctx context.Context, form Form, w io.Writer) error {
 	if form.Format.Tabular() {

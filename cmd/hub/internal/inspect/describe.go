@@ -24,7 +24,7 @@ import (
 // maxEvents is how many of the last events are shown.
 const maxEvents = 10
 
-// Describe returns a Cluster as a tree: what it is, its conditions, the modules of its app
+// Describe returns a Cluster as a tree: its identity, its conditions, the modules of its app
 // with their controllers, and its last events.
 func Describe(ctx context.Context, hub *access.Cluster, name string) (*output.Node, error) {
 	var cluster hubv1.Cluster
@@ -93,7 +93,7 @@ func labelsOf(labels map[string]string) string {
 	return strings.Join(all, ",")
 }
 
-// markOf returns what a condition is marked with. Those that exist only while they are True are no good news.
+// markOf returns the mark of a condition. Conditions that exist only while they are True report problems.
 func markOf(c *metav1.Condition) output.Mark {
 	switch {
 	case c == nil || c.Status == metav1.ConditionUnknown:
@@ -155,7 +155,7 @@ func describeControllers(node *output.Node, all []hubv1.ControllerStatus) {
 	}
 }
 
-// why returns a state with what explains it. A reason that is the state says nothing new.
+// why returns a state with its explanation. A reason that equals the state is left out.
 func why(state hubv1.ModuleState, reason, message string) string {
 	text := string(state)
 	if reason != "" && reason != text {
@@ -179,7 +179,7 @@ func markOfState(state hubv1.ModuleState) output.Mark {
 	return output.Unknown()
 }
 
-// describeEvents adds the last events. That somebody may not read them is said in their place.
+// describeEvents adds the last events, or a note if the user may not read them.
 func describeEvents(ctx context.Context, root *output.Node, hub *access.Cluster, c *hubv1.Cluster) error {
 	var list corev1.EventList
 	err := hub.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{

@@ -27,7 +27,7 @@ import (
 type Modules struct {
 	// Hub is where the Clusters are.
 	Hub *access.Cluster
-	// Known are the modules of this program, with what each is for.
+	// Known are the modules of this program, with their descriptions.
 	Known map[string]string
 	// Namespace is the credentials namespace, where the hub reports on hub parts.
 	Namespace string
@@ -35,7 +35,7 @@ type Modules struct {
 	Names []string
 }
 
-// module is what the Clusters say of one module.
+// module is the state of one module in the statuses of Clusters.
 type module struct {
 	name     string
 	clusters []any // of map[string]any
@@ -44,7 +44,7 @@ type module struct {
 	part     *partreport.Part // nil for none
 }
 
-// Print writes the modules to w. A name that nobody knows is an error.
+// Print writes the modules to w. An unknown name is an error.
 func (m Modules) Print(ctx context.Context, form Form, w io.Writer) error {
 	var list hubv1.ClusterList
 	if err := m.Hub.List(ctx, &list); err != nil {

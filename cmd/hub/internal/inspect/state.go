@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// Change says what to change in which Clusters.
+// Change is a change of some Clusters.
 type Change struct {
 	// Hub is where they are.
 	Hub *access.Cluster
@@ -31,7 +31,7 @@ type Change struct {
 var errNobody = errors.New("say which Clusters: by name, with --selector, or with --all")
 
 // SetState gives the Clusters a state, and calls done for each of them, also if it had that state before.
-// It goes on after a Cluster that could not be changed, and returns all errors.
+// It continues after a Cluster that could not be changed, and returns all errors.
 func (c Change) SetState(ctx context.Context, state hubv1.ClusterState, done func(*hubv1.Cluster) error) error {
 	names, err := c.names(ctx)
 	if err != nil {

@@ -18,11 +18,11 @@ come the values of Options.
 
 # Considerations
 
-kustomize itself is not compiled in: with its dependencies it is larger than what it would do here, and a test
-compares the objects with what kustomize makes of the same files.
+kustomize itself is not compiled in: it has too many dependencies for this purpose, and a test
+compares the objects with the output of kustomize for the same files.
 
 A hub of one's own needs the rights of its own modules. So the rules in the manifests, which are the stock hub's, are
-replaced by those that the program says it needs.
+replaced by the rules that the program needs.
 
 The configuration file of a hub is in a ConfigMap of one name, and its hash in an annotation of the Pods. A name with a hash,
 as kustomize makes it, would leave a ConfigMap behind with each change, and an installation without the file could not find

@@ -20,7 +20,7 @@ func (o Options) appsNamespace() string {
 	return cmp.Or(o.AppsNamespace, roles.AppsNamespace(o.Namespace))
 }
 
-// impersonation returns what apps need that act as ServiceAccounts of their own.
+// impersonation returns the objects for apps that act as ServiceAccounts of their own.
 func (o Options) impersonation() ([]*unstructured.Unstructured, error) {
 	namespace := o.appsNamespace()
 	if namespace == "" {

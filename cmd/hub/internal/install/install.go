@@ -13,13 +13,13 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 )
 
-// Options say in what an installation differs from the manifests.
+// Options are the differences between an installation and the manifests.
 type Options struct {
 	// Namespace is the hub's: it runs there, and it is the credentials namespace. Default: clusterfx-system.
 	Namespace string
-	// Image is the reference of the hub's image. Default: that of the manifests.
+	// Image is the reference of the hub's image. Default: the image of the manifests.
 	Image string
-	// Replicas is the number of hubs. Default (0): that of the manifests.
+	// Replicas is the number of hubs. Default (0): the number in the manifests.
 	Replicas int32
 	// Impersonate lets the apps act as ServiceAccounts of AppsNamespace, which is installed, too. Default: they act
 	// as the hub. AppsNamespace defaults to that of the hub, see AppsNamespace.
@@ -56,7 +56,7 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the roles of apps: %w", err)
 	}
-	configMap, err := o.configMap() // before the Deployment: its Pods mount what is there
+	configMap, err := o.configMap() // before the Deployment: its Pods mount it
 	if err != nil {
 		return nil, fmt.Errorf("make the ConfigMap: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // Installed is the installation that a cluster has already. The zero Installed is none.
 type Installed struct {
-	// Image is that of the hub, and Config its configuration file.
+	// Image is the image of the hub, and Config its configuration file.
 	Image, Config string
 	// UnusedConfig is true if there is a ConfigMap ConfigMapName that the hub does not read, or no hub that could.
 	UnusedConfig bool

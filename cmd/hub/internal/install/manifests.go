@@ -54,7 +54,7 @@ func folder(name string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// resources returns what the kustomization of a folder names.
+// resources returns the resources of the kustomization of a folder.
 func resources(folder string) ([]string, error) {
 	file := path.Join(folder, "kustomization.yaml")
 	text, err := config.Installation.ReadFile(file)

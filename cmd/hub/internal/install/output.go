@@ -35,16 +35,16 @@ func Write(w io.Writer, objects []*unstructured.Unstructured) error {
 
 // ApplyOptions say how objects are applied.
 type ApplyOptions struct {
-	// ForceConflicts takes fields over that somebody else has set. Default: that is an error.
+	// ForceConflicts takes over fields of other field managers. Default: a conflict is an error.
 	ForceConflicts bool
 	// DryRun lets the API server check the objects and keep none. Default: it keeps them.
 	DryRun bool
-	// Applied is told of each object when it is done. Default: nobody is.
+	// Applied is called after each object. Default: not called.
 	Applied func(*unstructured.Unstructured)
 }
 
 // Apply applies the objects on the server's side, one after the other, and fails with the first one that is refused;
-// what was applied until then stays, and applying again goes on from there. The Deployment of an installed hub is tried
+// the objects applied until then stay, and a second run continues from there. The Deployment of an installed hub is tried
 // first: if the API server refuses it, nothing is changed. The API server refuses fields that it does not know. Apply
 // blocks for one request per object, and two for that trial, as long as ctx allows.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o ApplyOptions) error {

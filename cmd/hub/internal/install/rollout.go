@@ -19,7 +19,7 @@ import (
 var ErrNotRunning = errors.New("the hub does not run")
 
 const (
-	// DeploymentName is that of the hub's Deployment.
+	// DeploymentName is the name of the hub's Deployment.
 	DeploymentName = "clusterfx-hub"
 	// rolloutPeriod is between two looks at the Deployment, and rolloutRequest is how long each of their requests may take.
 	rolloutPeriod  = 500 * time.Millisecond
@@ -32,12 +32,12 @@ type Rollout struct {
 	Namespace string
 	// Timeout is how long the Pods may take to become ready.
 	Timeout time.Duration
-	// Progress is called when what the Pods wait for has changed. Default: nothing is.
+	// Progress is called when the reason why Pods wait has changed. Default: not called.
 	Progress func(text string)
 }
 
 // Wait returns when all Pods of the hub are those of the last change and ready, with their number. An error that matches
-// ErrNotRunning says of each Pod what keeps it from being ready, and what to do.
+// ErrNotRunning names for each Pod why it is not ready, and the remedy.
 func (r Rollout) Wait(ctx context.Context, c client.Client) (int, error) {
 	over := time.NewTimer(r.Timeout)
 	defer over.Stop()
@@ -71,7 +71,7 @@ func passes(err error) bool {
 	return !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsUnauthorized(err)
 }
 
-// look returns how many Pods are ready and, unless all are, what they wait for.
+// look returns how many Pods are ready and, unless all are, why the others wait.
 func (r Rollout) look(ctx context.Context, c client.Client) (ready int, problem string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rolloutRequest)
 	defer cancel()
@@ -116,7 +116,7 @@ func (r Rollout) look(ctx context.Context, c client.Client) (ready int, problem 
 	return ready, strings.Join(problems, "\n  "), nil
 }
 
-// unready says why a Pod is not ready and what to do, and "" if it is ready or about to go.
+// unready returns why a Pod is not ready and the remedy, and "" if it is ready or being deleted.
 func unready(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return ""
@@ -167,7 +167,7 @@ func unready(pod *corev1.Pod) string {
 	return say("it has not started", "", "")
 }
 
-// short returns a message on one line, cut to what fits into some lines of a terminal.
+// short returns a message on one line, cut to a few lines of a terminal.
 func short(message string) string {
 	const most = 300
 	message = strings.Join(strings.Fields(message), " ")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package lease gets and keeps the lease by which hubs agree on the one that works, and says at every
+Package lease acquires and renews the lease that elects the active hub, and reports at every
 moment whether this one may write.
 
 # Usage
@@ -28,10 +28,10 @@ LeaseDuration, which is longer, since it saw that renewal. So between the last w
 and the first of the next one lies LeaseDuration - RenewDeadline, unless a write takes that long to
 arrive.
 
-That is what client-go's leader election alone does not give. A process that is frozen for longer
-than LeaseDuration and goes on then has been deposed without having been there; client-go finds out
-when it renews the next time, and goes on trying for RenewDeadline. Everything else in the process
-goes on meanwhile, with thousands of writes. The gate asks the clock instead, before each write.
+The leader election of client-go alone does not guarantee that. A process that is frozen for longer
+than LeaseDuration and then resumes has been deposed while it was frozen; client-go detects that
+at the next renewal, and retries for RenewDeadline. The rest of the process
+continues meanwhile, with thousands of writes. The gate checks the clock instead, before each write.
 
 It asks two clocks. The monotonic one decides, which no administrator sets. It may stand still while
 the machine sleeps, though, and the wall clock does not; so an age by the wall clock closes the gate,
@@ -46,7 +46,7 @@ and is followed by another hub, unless it recovers before.
 
 # Why it is built this way
 
-The election is client-go's; what it does with its lock is watched. controller-runtime's manager
+The election is client-go's; this package observes its calls of the lock. controller-runtime's manager
 does not get to see the lease, only a turn: a lock in memory that it gets when the hub has the
 lease, and keeps. A manager that loses its own election returns at once and leaves its runnables
 behind, and one whose runnables do not end in time gives the lease back while they run. A manager
@@ -56,7 +56,7 @@ The lease has a client of its own: its own connection, so that no other traffic 
 renewal, and a timeout of half of RenewDeadline, so that one request that gets no answer leaves time
 for a second one. A connection on which that happened is not used again.
 
-The gate refuses what is about to be sent. It cannot recall what was sent: a request that was on its
-way past the gate when the process froze arrives when it goes on.
+The gate refuses requests before they are sent. It cannot recall a request that was sent: a request that was on its
+way past the gate when the process froze arrives when it resumes.
 */
 package lease

@@ -13,7 +13,7 @@ import (
 )
 
 // Guard returns a transport that refuses requests which may change something while Check does. It
-// goes into rest.Config.Wrap; what passes it is sent.
+// goes into rest.Config.Wrap; requests that pass it are sent.
 func (c *Candidacy) Guard(next http.RoundTripper) http.RoundTripper { return &guard{next, c.Check} }
 
 type guard struct {
@@ -39,7 +39,7 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// WrappedRoundTripper returns what the guard guards, as client-go likes to know.
+// WrappedRoundTripper returns the guarded transport, for client-go.
 func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
 
 // isReview reports whether a request asks for the hub's own permissions. It changes nothing, though it is a POST. A path
@@ -50,7 +50,7 @@ func isReview(r *http.Request) bool {
 	return found && isKnown && r.Method == http.MethodPost && !strings.Contains(before, "/proxy")
 }
 
-// isEvent reports whether a path is that of the events of a namespace, or of one of them.
+// isEvent reports whether a path is the path of the events of a namespace, or of a single event.
 func isEvent(path string) bool {
 	api, object, _ := strings.Cut(path, "/namespaces/")
 	_, resource, _ := strings.Cut(object, "/")

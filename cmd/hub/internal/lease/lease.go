@@ -27,7 +27,7 @@ type Options struct {
 	// Namespace and Name are those of the Lease object.
 	Namespace, Name string
 	// Identity is this hub's, and no other one's. It stays the same from one term to the next, so
-	// that a lease which nobody took meanwhile is had again at once.
+	// that a lease without a new holder is acquired again at once.
 	Identity string
 	// Duration is how long others wait after the last renewal that they saw, RenewDeadline how long
 	// this hub works on without one, RetryPeriod the time between tries. Each is longer than the
@@ -35,7 +35,7 @@ type Options struct {
 	Duration, RenewDeadline, RetryPeriod time.Duration
 	// Alive returns an error while this hub makes no progress; the lease is not renewed then. Default: it does.
 	Alive func() error
-	// Log gets what client-go says of the election: errors, and the rest for debugging.
+	// Log gets the log of client-go's election: errors, and the rest for debugging.
 	// Default: discards.
 	Log logr.Logger
 }
@@ -52,10 +52,10 @@ type Candidacy struct {
 	ask               func()
 	mu                sync.Mutex              // protects the closing of held and lost
 	renewed           atomic.Pointer[instant] // when the last renewal began; nil before the first, and after the end
-	over              atomic.Bool             // no lease any more, and never again
+	over              atomic.Bool             // the lease is gone for good
 }
 
-// New returns a candidacy that has not begun. It contacts nobody.
+// New returns a candidacy that has not begun. It sends no request.
 func New(o Options) (*Candidacy, error) {
 	c := &Candidacy{
 		deadline: o.RenewDeadline, log: o.Log.V(1),
@@ -106,7 +106,7 @@ func (c *Candidacy) Run(ctx context.Context) {
 }
 
 // GiveBack closes the gate for good, and lets others have the lease without waiting. It does
-// nothing if this hub does not have it. Call it when nothing runs any more that needs it, and Run
+// nothing if this hub does not have it. Call it when no component that needs it is running, and Run
 // has returned.
 func (c *Candidacy) GiveBack(ctx context.Context) error {
 	if !c.isHeld() {

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errOver is what the lock answers to an election that goes on after the end.
+// errOver is the error of the lock for an election that continues after the end.
 var errOver = errors.New("this candidacy is over")
 
-// watchedLock is the lease as client-go's election sees it. It tells the candidacy what happens.
+// watchedLock is the lease as client-go's election sees it. It reports each change to the candidacy.
 type watchedLock struct {
 	resourcelock.Interface
 	candidacy *Candidacy
@@ -43,7 +43,7 @@ func newLock(o Options, c *Candidacy) (*watchedLock, error) {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
 	// client-go shares a transport between all clients that have the same settings; a dialer of its
-	// own is what makes this one private.
+	// own makes this lock private.
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, address)
 	}
@@ -108,7 +108,7 @@ func (l *watchedLock) write(
 	return err
 }
 
-// giveBack writes that nobody has the lease, if this hub has it. A renewal that was cut off may
+// giveBack removes the holder from the lease, if this hub has it. A renewal that was cut off may
 // arrive in between.
 func (l *watchedLock) giveBack(ctx context.Context) error {
 	for {

@@ -28,7 +28,7 @@ var _ resourcelock.Interface = turn{}
 // Turn returns the lock that makes a manager wait until this hub has the lease.
 func (c *Candidacy) Turn() resourcelock.Interface { return turn{c} }
 
-// Get begins the candidacy, waits until it is the manager's turn, and says then that nobody has the
+// Get begins the candidacy, waits until the manager may lead, and then returns a lease without a holder: nobody has the
 // lock.
 func (t turn) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	t.ask()
@@ -49,7 +49,7 @@ func (t turn) Update(context.Context, resourcelock.LeaderElectionRecord) error {
 // RecordEvent does nothing.
 func (t turn) RecordEvent(string) {}
 
-// Identity is that of the hub.
+// Identity is the identity of the hub.
 func (t turn) Identity() string { return t.lock.Identity() }
 
 // Describe names the lease, for the log.

@@ -13,7 +13,7 @@ import (
 )
 
 // Check reports fields that are there twice, fields that the type of a value does not have, and values of another shape: a list where a text belongs.
-// The names of fields are those of their json tags. What a type decodes by itself is not looked into.
+// Fields are named by their json tags. Types that decode themselves are not checked.
 func (f *File) Check(like any) error {
 	if f.root == nil {
 		return nil

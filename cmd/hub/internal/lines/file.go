@@ -26,7 +26,7 @@ type File struct {
 
 // Error is a problem on a line of a file.
 type Error struct {
-	// Path is that of the file, and Line counts from 1.
+	// Path is the path of the file, and Line counts from 1.
 	Path string
 	Line int
 	err  error
@@ -38,7 +38,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Path, e.Line,
 // Unwrap returns the problem.
 func (e *Error) Unwrap() error { return e.err }
 
-// position is what the parser puts before its messages.
+// position matches the prefix of the parser's messages.
 var position = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
 // Parse reads a file, and fails if it is not YAML. The path is for messages.

@@ -100,7 +100,7 @@ func (b *Buffer) signal() {
 	}
 }
 
-// run writes what is pending until the buffer is closed.
+// run writes pending lines until the buffer is closed.
 func (b *Buffer) run() {
 	defer close(b.done)
 	for range b.wake {
@@ -117,7 +117,7 @@ func (b *Buffer) run() {
 	}
 }
 
-// take returns what is pending, and what says how much is missing after it.
+// take returns the pending lines, and the line that reports how many are missing after them.
 func (b *Buffer) take() (batch []byte, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *Buffer) take() (batch []byte, closed bool) {
 	return batch, b.closed
 }
 
-// announce sets what makes the line that says how many lines are missing.
+// announce sets the function that makes the line about missing lines.
 func (b *Buffer) announce(notice func(lines uint64) []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,7 +16,7 @@
 //
 // # Considerations
 //
-// A log that nobody reads must not stop the hub: a pipe takes 64 KiB, and then whoever writes to it waits. So the
+// A log without a reader must not stop the hub: a pipe takes 64 KiB, and then the writer waits. So the
 // program logs through a Buffer of a MiB, and as much again that is being written. Lines that do not fit are
 // dropped and counted. The end of the process waits a second for the rest, also the end by a second signal. What is not
 // logged but written to stderr directly still waits for the reader: a message of the command line before the log exists,
@@ -30,6 +30,6 @@
 // Nothing is sampled. zap's production preset drops lines of equal text above a rate, and a
 // thousand clusters that become ready in one second are a thousand lines of equal text.
 //
-// Kubernetes objects among the values are shortened to their name: nobody wants the content of a
+// Kubernetes objects among the values are shortened to their name: a log must not have the content of a
 // Secret in a log because a call site passed the whole object.
 package logging

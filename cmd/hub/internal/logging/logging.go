@@ -60,12 +60,12 @@ func New(w io.Writer, o Options) (logr.Logger, error) {
 	return zapr.NewLogger(zap.New(core, zap.ErrorOutput(out))), nil
 }
 
-// noticeOf returns what makes the line that says how many lines are missing, at every level.
+// noticeOf returns the function that makes the line about missing lines, at every level.
 func noticeOf(encoder zapcore.Encoder) func(lines uint64) []byte {
 	return func(lines uint64) []byte {
 		entry := zapcore.Entry{
 			Level: zapcore.ErrorLevel, Time: time.Now(), LoggerName: "logging",
-			Message: "Dropped lines of the log because nobody read it fast enough",
+			Message: "Dropped lines of the log because its reader was too slow",
 		}
 		line, err := encoder.Clone().EncodeEntry(entry, []zapcore.Field{zap.Uint64("lines", lines)})
 		if err != nil {

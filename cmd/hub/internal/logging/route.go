@@ -13,7 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Route leads what klog and controller-runtime log in this process to log, and what Go's own log package
+// Route sends the lines of klog and controller-runtime in this process to log, and the lines of Go's own log package
 // gets, which is mostly net/http's complaints about peers, at debug level. Call it once, before anything
 // is logged.
 func Route(log logr.Logger) {

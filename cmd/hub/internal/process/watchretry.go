@@ -31,7 +31,7 @@ func (p *watchRetry) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := p.next.RoundTrip(r)
 	for err != nil && isWatch(r) && r.Context().Err() == nil {
 		if !p.away.Swap(true) {
-			p.log.Info("The hub's API server cannot be reached; the hub goes on with what it knows", "problem", err.Error())
+			p.log.Info("The hub's API server cannot be reached; the hub continues with its caches", "problem", err.Error())
 		}
 		select {
 		case <-time.After(retryWatch + rand.N(retryWatch)):

@@ -4,7 +4,7 @@
 // no checkout, so a message names a URL and no path in the repository.
 package project
 
-// The repository, its pages, and what kubectl apply -k takes for the CRD.
+// The repository, its pages, and the argument of kubectl apply -k for the CRD.
 const (
 	repository = "https://github.com/clusterfx/clusterfx"
 	pages      = repository + "/blob/main/docs/"
@@ -13,8 +13,8 @@ const (
 	OwnHub = pages + "own-hub.md"
 )
 
-// InstallCRD is what to do where a hub's cluster does not know Cluster objects.
+// InstallCRD is the advice for a hub's cluster without the CRD of Clusters.
 const InstallCRD = "install the CRD, with \"hub install\" or kubectl apply --server-side -k " + CRD
 
-// Dev is what to do without a cluster.
+// Dev is the advice for users without a cluster.
 const Dev = "or, without a cluster, run \"hub dev\", which starts some on this machine"

@@ -4,7 +4,7 @@ package project
 
 import "runtime/debug"
 
-// Version returns what the Go command wrote into the binary: a version if the program was installed
+// Version returns the version that the Go command wrote into the binary: a release if the program was installed
 // by one, else a commit if it was built in a checkout.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()

@@ -22,6 +22,6 @@ templates. Nothing is written then.
 # Considerations
 
 The module does something small, with all that a module most often has: a reconciler, a configuration, rights and cleanup.
-It is easier to take out what is not needed than to know what is missing. A test compiles the files and runs their tests.
+It is easier to remove an unneeded part than to find a missing one. A test compiles the files and runs their tests.
 */
 package scaffold

@@ -23,7 +23,7 @@ const ourModule = "github.com/clusterfx/clusterfx"
 //go:embed templates/* templates/.dockerignore.tmpl templates/.gitignore.tmpl
 var templates embed.FS
 
-// Files are what is to be written, in order.
+// Files are the files to write, in order.
 type Files struct {
 	// Package is the import path of the module's package, and Folder its path below the current folder.
 	Package, Folder string
@@ -42,7 +42,7 @@ type file struct {
 	appends bool
 }
 
-// values are what templates ask for.
+// values are the values for templates.
 type values struct {
 	Name, Package, Import, Program, License string
 }
@@ -104,7 +104,7 @@ func goModule(dir string) (root, module string, err error) {
 		if err == nil {
 			found := moduleLine.FindSubmatch(text)
 			if found == nil {
-				return "", "", fmt.Errorf("%s names no module: make it anew with go mod init", filepath.Join(root, "go.mod"))
+				return "", "", fmt.Errorf("%s names no module: create it again with go mod init", filepath.Join(root, "go.mod"))
 			}
 			return root, string(found[1]), nil
 		}

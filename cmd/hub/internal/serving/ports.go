@@ -72,7 +72,7 @@ func Listen(ctx context.Context, o Options) (*Ports, error) {
 // take takes the addresses, up to the first that it cannot have.
 func (p *Ports) take(ctx context.Context, o Options) (err error) {
 	if o.Debug, err = loopback(o.Debug); err != nil {
-		return fmt.Errorf("serve what is for debugging: %w", err)
+		return fmt.Errorf("serve the pages for debugging: %w", err)
 	}
 	if p.metrics.listener, err = listen(ctx, o.Metrics); err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
@@ -81,7 +81,7 @@ func (p *Ports) take(ctx context.Context, o Options) (err error) {
 		return fmt.Errorf("serve health: %w", err)
 	}
 	if p.debug.listener, err = listen(ctx, o.Debug); err != nil {
-		return fmt.Errorf("serve what is for debugging: %w", err)
+		return fmt.Errorf("serve the pages for debugging: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ variables of OpenTelemetry say. Without them there is nothing: no goroutine, no 
 	defer traces.Stop(ctx)
 	options.Traces = traces.Provider()
 
-# What turns it on
+# How to enable it
 
 	OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT   where the collector is
 	OTEL_TRACES_EXPORTER                                                otlp: on; none: off
@@ -18,7 +18,7 @@ variables of OpenTelemetry say. Without them there is nothing: no goroutine, no 
 and OTEL_SDK_DISABLED=true turns it off again. OpenTelemetry's own default is to export to a collector on
 localhost; here somebody has to ask for it. OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or grpc. The rest
 (headers, certificates, timeouts, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME,
-limits of spans) is read by OpenTelemetry's SDK, and means what its documentation says.
+limits of spans) is read and documented by OpenTelemetry's SDK.
 
 # Considerations
 

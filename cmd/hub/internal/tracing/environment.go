@@ -31,7 +31,7 @@ const (
 	protocolGRPC = "grpc"
 )
 
-// environment is what somebody wants.
+// environment is the configuration in environment variables.
 type environment struct {
 	on       bool
 	protocol string
@@ -66,7 +66,7 @@ func fromEnvironment() (environment, error) {
 	return wanted, nil
 }
 
-// checkEndpoint refuses what the SDK would not use, and would say nowhere. The value may hold a password and is
+// checkEndpoint refuses values that the SDK would ignore silently. The value may hold a password and is
 // not repeated.
 func checkEndpoint(name, value string) error {
 	if value == "" {
@@ -78,7 +78,7 @@ func checkEndpoint(name, value string) error {
 	return nil
 }
 
-// checkHeaders refuses what the SDK would leave out, and would write to stderr, with the secret that it mostly holds.
+// checkHeaders refuses values that the SDK would ignore and write to stderr, with the secret in them.
 func checkHeaders(name, value string) error {
 	for header := range strings.SplitSeq(value, ",") {
 		if strings.TrimSpace(header) == "" {

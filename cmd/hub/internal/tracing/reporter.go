@@ -20,7 +20,7 @@ type reporter struct {
 	lost int        // spans since the last export that worked
 }
 
-// ExportSpans exports spans. It returns no error: what there is to say, it has logged.
+// ExportSpans exports spans. It returns no error: it logs errors itself.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	r.mu.Lock()

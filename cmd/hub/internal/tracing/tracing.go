@@ -19,16 +19,16 @@ import (
 // StopTimeout is how long the end of a hub waits for the last spans to be taken by the collector.
 const StopTimeout = 2 * time.Second
 
-// ServiceName is what the hub calls itself unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES have another
+// ServiceName is the name of the service unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES have another
 // name.
 const ServiceName = "clusterfx-hub"
 
 // Options say who exports.
 type Options struct {
-	// Version is that of the program, and Replica the name of the process. Both go into every trace. Default:
+	// Version is the version of the program, and Replica the name of the process. Both go into every trace. Default:
 	// left out.
 	Version, Replica string
-	// Log is told when the collector does not take traces, and when it does again. Default: discards.
+	// Log gets a line when the collector rejects traces, and when it accepts them again. Default: discards.
 	Log logr.Logger
 }
 
@@ -62,7 +62,7 @@ func Start(ctx context.Context, o Options) (*Traces, error) {
 	}, nil
 }
 
-// Provider returns what makes spans, or nil where none are exported.
+// Provider returns the provider of spans, or nil where none are exported.
 func (t *Traces) Provider() trace.TracerProvider {
 	if t == nil {
 		return nil
@@ -70,7 +70,7 @@ func (t *Traces) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Stop exports what is left and ends the export. It returns after StopTimeout at the latest, also when ctx has
+// Stop exports the pending spans and ends the export. It returns within StopTimeout, also when ctx has
 // ended. Spans that the collector has not taken by then are lost.
 func (t *Traces) Stop(ctx context.Context) {
 	if t == nil {

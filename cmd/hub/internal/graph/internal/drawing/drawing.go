@@ -20,9 +20,9 @@ type Style string
 const (
 	// Plain is for most boxes.
 	Plain Style = "plain"
-	// Round is for what acts.
+	// Round is for functions that are called.
 	Round Style = "round"
-	// Wrong is for what somebody has to mend.
+	// Wrong is for errors.
 	Wrong Style = "wrong"
 )
 
@@ -66,7 +66,7 @@ const (
 // maxLine is how many characters of a line are shown.
 const maxLine = 46
 
-// cut shortens a line to what is shown of it.
+// cut shortens a line to its visible part.
 func cut(text string) string {
 	if utf8.RuneCountInString(text) <= maxLine {
 		return text
