@@ -88,7 +88,7 @@ func TestHandler_Pprof(t *testing.T) {
 	url := newServer(t) + "/debug/pprof/"
 	for page, want := range map[string]string{
 		"": "full goroutine stack dump", "goroutine?debug=1": "goroutine profile: total", "heap?debug=1": "heap profile",
-		"cmdline": "zpages.test", "symbol": "num_symbols", "profile?seconds=1": "", "trace?seconds=0.1": "go 1.",
+		"cmdline": "serving.test", "symbol": "num_symbols", "profile?seconds=1": "", "trace?seconds=0.1": "go 1.",
 	} {
 		if code, text := get(t, url+page, nil); code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: %d: %.200s", page, code, text)
