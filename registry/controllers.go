@@ -30,8 +30,8 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	found := map[string]boundcache.Block{}
 	for _, k := range missing {
 		kinds = append(kinds, k.Kind)
-		if b, known := blocks[k.What]; known {
-			found[k.What] = b
+		if b, known := blocks[k.Type]; known {
+			found[k.Type] = b
 		}
 	}
 	slices.Sort(kinds)

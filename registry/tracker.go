@@ -254,8 +254,8 @@ func (t *tracker) worstFor(p *progress) boundcache.Block {
 	own := map[string]boundcache.Block{}
 	for _, w := range p.controllers {
 		for _, k := range w.Missing() {
-			if b, known := t.blocks[k.What]; known {
-				own[k.What] = b
+			if b, known := t.blocks[k.Type]; known {
+				own[k.Type] = b
 			}
 		}
 	}

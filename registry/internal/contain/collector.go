@@ -12,9 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Registerer is what one module registers its metrics with. Collectors are called whenever somebody
-// asks for the metrics of the hub: a panic there would end the process, and one that does not return
-// would keep everybody's metrics from being read.
+// Registerer registers the metrics of one module. Collectors are called at each scrape of the hub's metrics: a panic
+// there would end the process, and a collector that does not return would block every scrape.
 type Registerer struct {
 	prometheus.Registerer
 	guard *Guard
@@ -22,21 +21,21 @@ type Registerer struct {
 
 var _ prometheus.Registerer = (*Registerer)(nil)
 
-// NewRegisterer returns what the module of a guard registers its metrics with.
+// NewRegisterer returns the registerer for the module of a guard.
 func NewRegisterer(inner prometheus.Registerer, g *Guard) prometheus.Registerer {
 	return &Registerer{Registerer: inner, guard: g}
 }
 
 // Register registers the collector until the app ends.
 func (m *Registerer) Register(c prometheus.Collector) error {
-	descs, ok := within(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })
+	descs, ok := collectWithin(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })
 	if !ok {
 		return fmt.Errorf("register a metrics collector: its Describe did not return within %s", collectorPatience)
 	}
-	err := m.Registerer.Register(&containedCollector{collector: c, guard: m.guard, descs: descs})
+	err := m.Registerer.Register(&collector{collector: c, guard: m.guard, descs: descs})
 	var registered prometheus.AlreadyRegisteredError
 	if errors.As(err, &registered) {
-		if earlier, ok := registered.ExistingCollector.(*containedCollector); ok {
+		if earlier, ok := registered.ExistingCollector.(*collector); ok {
 			registered.ExistingCollector = earlier.collector
 		}
 		registered.NewCollector = c
@@ -58,29 +57,28 @@ func (m *Registerer) MustRegister(cs ...prometheus.Collector) {
 const (
 	// collectorPatience is how long a collector may take to describe itself, or to collect.
 	collectorPatience = 2 * time.Second
-	// collectorCalls is how many calls of a collector may run at the same time. There are several only
-	// if several scrape the hub in the same moment, or if they do not return.
+	// collectorCalls is how many calls of a collector may run at the same time. There are several only with scrapes at
+	// the same moment, or if calls do not return.
 	collectorCalls = 4
 )
 
-// containedCollector is a collector whose panics fail its module, and that is left out when it does
-// not return.
-type containedCollector struct {
+// collector is a collector whose panics fail its module. While it does not return, scrapes leave it out.
+type collector struct {
 	collector prometheus.Collector
 	guard     *Guard
-	descs     []*prometheus.Desc // prometheus asks for them with the lock of all collectors
+	descs     []*prometheus.Desc // prometheus reads them with the lock of all collectors
 	calls     atomic.Int32       // that have not returned
 }
 
 // Describe implements prometheus.Collector.
-func (c *containedCollector) Describe(to chan<- *prometheus.Desc) {
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range c.descs {
 		to <- desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *containedCollector) Collect(to chan<- prometheus.Metric) {
+func (c *collector) Collect(to chan<- prometheus.Metric) {
 	if c.guard.IsBroken() {
 		return
 	}
@@ -88,7 +86,7 @@ func (c *containedCollector) Collect(to chan<- prometheus.Metric) {
 		c.calls.Add(-1)
 		return
 	}
-	metrics, ok := within(collectorPatience, func(to chan<- prometheus.Metric) {
+	metrics, ok := collectWithin(collectorPatience, func(to chan<- prometheus.Metric) {
 		defer c.calls.Add(-1)
 		c.guard.collect(c.collector, to)
 	})
@@ -108,8 +106,8 @@ func (g *Guard) describe(c prometheus.Collector, to chan<- *prometheus.Desc) {
 	returned = true
 }
 
-// collect sends what a collector collects, as it is now: some metrics call the module only when they are
-// written down, which is in whichever goroutine asks for the metrics of the hub.
+// collect sends the metrics of a collector with their current values: some metrics call the module only when they are
+// written, in the goroutine of the scrape.
 func (g *Guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 	collected := make(chan prometheus.Metric)
 	go func() {
@@ -126,11 +124,11 @@ func (g *Guard) collect(c prometheus.Collector, to chan<- prometheus.Metric) {
 	}
 }
 
-// write returns a metric that is written down, or nil if that panics.
+// write returns the metric with its values, or nil if writing it panics.
 func (g *Guard) write(metric prometheus.Metric) prometheus.Metric {
 	returned := false
 	defer g.check("metric", &returned)
-	one := &written{desc: metric.Desc()}
+	one := &writtenMetric{desc: metric.Desc()}
 	err := metric.Write(&one.values)
 	returned = true
 	if err != nil {
@@ -139,26 +137,26 @@ func (g *Guard) write(metric prometheus.Metric) prometheus.Metric {
 	return one
 }
 
-// written is a metric with the values that it had.
-type written struct {
+// writtenMetric is a metric with the values that it had when it was written.
+type writtenMetric struct {
 	desc   *prometheus.Desc
 	values dto.Metric
 }
 
 // Desc implements prometheus.Metric.
-func (w *written) Desc() *prometheus.Desc { return w.desc }
+func (w *writtenMetric) Desc() *prometheus.Desc { return w.desc }
 
 // Write implements prometheus.Metric.
-func (w *written) Write(to *dto.Metric) error {
+func (w *writtenMetric) Write(to *dto.Metric) error {
 	to.Label, to.TimestampMs = w.values.Label, w.values.TimestampMs
 	to.Counter, to.Gauge, to.Untyped = w.values.Counter, w.values.Gauge, w.values.Untyped
 	to.Summary, to.Histogram = w.values.Summary, w.values.Histogram
 	return nil
 }
 
-// within returns what f sends, and whether f returned in time. An f that does not goes on in its
-// goroutine, and what it sends then is dropped.
-func within[T any](atMost time.Duration, f func(chan<- T)) (sent []T, ok bool) {
+// collectWithin returns the values that f sends, and whether f has returned in time. An f that is late continues in its
+// goroutine, and its values are dropped.
+func collectWithin[T any](atMost time.Duration, f func(chan<- T)) (sent []T, ok bool) {
 	to := make(chan T)
 	go func() {
 		defer close(to)

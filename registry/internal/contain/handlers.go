@@ -10,22 +10,22 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Handlers finds the event handlers of an app's informers that do not return.
+// Handlers are the event handlers of an app's informers. Check finds those that do not return.
 type Handlers struct {
 	app *App
 
 	mu  sync.Mutex // protects the fields
-	all map[toolscache.ResourceEventHandlerRegistration]*containedHandler
+	all map[toolscache.ResourceEventHandlerRegistration]*eventHandler
 }
 
-// NewHandlers returns a watch over no handlers.
+// NewHandlers returns an empty set of the handlers of an app.
 func NewHandlers(app *App) *Handlers { return &Handlers{app: app} }
 
-func (h *Handlers) add(handle toolscache.ResourceEventHandlerRegistration, one *containedHandler) {
+func (h *Handlers) add(handle toolscache.ResourceEventHandlerRegistration, one *eventHandler) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all == nil {
-		h.all = map[toolscache.ResourceEventHandlerRegistration]*containedHandler{}
+		h.all = map[toolscache.ResourceEventHandlerRegistration]*eventHandler{}
 	}
 	h.all[handle] = one
 }
@@ -36,8 +36,9 @@ func (h *Handlers) remove(handle toolscache.ResourceEventHandlerRegistration) {
 	delete(h.all, handle)
 }
 
-// Check fails the modules of handlers that do not return. It is called when objects have arrived, so that there is more for
-// a handler to do, and notices a call that two checks find in progress with more than limit between them.
+// Check fails the modules of handlers that do not return. The cache calls it after objects have arrived, so that more
+// events wait for a handler. A handler is stuck if two checks find the same call in progress, more than a
+// ReconcileTimeout apart.
 func (h *Handlers) Check() {
 	for _, one := range h.stuck(time.Now()) {
 		one.guard.log.Info("An event handler does not return", "goroutines", h.app.Goroutines())
@@ -45,10 +46,10 @@ func (h *Handlers) Check() {
 	}
 }
 
-func (h *Handlers) stuck(now time.Time) []*containedHandler {
+func (h *Handlers) stuck(now time.Time) []*eventHandler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var stuck []*containedHandler
+	var stuck []*eventHandler
 	for _, one := range h.all {
 		if one.stuckFor(now) > h.app.ReconcileTimeout {
 			stuck = append(stuck, one)

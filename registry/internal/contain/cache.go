@@ -17,29 +17,29 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 )
 
-// Cache is the cache of an app as the code sees it that a guard answers for: a module of the app, a hub part that has a
-// lease, or, with a guard without a module, other code of the hub. Informers call the handlers and indexers that they were
-// given in goroutines of their own, and with them the predicates, handlers and map functions of controllers, which are all
-// wrapped in one handler per source. A panic there ends the process; so all that goes into an informer goes in with the
-// guard around it.
+// Cache is the cache of an app with a guard around the code that its user adds. The user is a module of the app, a hub
+// part with a lease, or, with a guard without a module, other code of the hub. Informers call handlers and indexers in
+// goroutines of their own, and with the handlers the predicates and map functions of controllers, because controller-
+// runtime wraps them in one handler per source. A panic there ends the process, so the guard is around each handler and
+// indexer.
 type Cache struct {
 	*boundcache.Cache
 	guard    *Guard
 	handlers *Handlers
-	own      bool // it belongs to a module of the app
+	own      bool // the user is a module of the app
 }
 
-// NewCache returns the cache of an app as the code sees it that the guard answers for.
+// NewCache returns the cache of an app with the guard of its user.
 func NewCache(c *boundcache.Cache, h *Handlers, g *Guard) *Cache {
 	return &Cache{Cache: c, guard: g, handlers: h}
 }
 
-// As returns the cache as other code sees it.
+// As returns the cache for another user.
 func (c *Cache) As(g *Guard, own bool) *Cache {
 	return &Cache{Cache: c.Cache, guard: g, handlers: c.handlers, own: own}
 }
 
-// newModuleCache returns the cache of an app as a module of the app sees it.
+// newModuleCache returns the cache of an app for a module of the app.
 func newModuleCache(c cache.Cache, g *Guard) *Cache { return c.(*Cache).As(g, true) }
 
 // GetInformer returns the informer for the object's kind.
@@ -58,15 +58,15 @@ func (c *Cache) GetInformerForKind(
 	return one.around(from.GetInformerForKind(ctx, gvk, opts...))
 }
 
-// containedFor returns an informer that is not complete, and notes who asks for it.
-func (c *Cache) containedFor(ctx context.Context, kind, what string) *containedInformer {
-	one := &containedInformer{guard: c.guard, handlers: c.handlers, what: what}
+// containedFor returns an informer that is not complete, and notes that the user asks for it.
+func (c *Cache) containedFor(ctx context.Context, kind, what string) *informer {
+	one := &informer{guard: c.guard, handlers: c.handlers, what: what}
 	if c.guard.Module != "" {
 		c.NoteWatcher(kind, c.guard.Module)
 	}
 	if c.own {
-		one.by = watcherOf(ctx)
-		one.by.watches(kind, what)
+		one.by = controllerOf(ctx)
+		one.by.asks(kind, what)
 	}
 	return one
 }
@@ -81,7 +81,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.reads(list).List(ctx, list, opts...)
 }
 
-// reads returns the cache to read objects from, and notes that a module of the app does.
+// reads returns the cache to read objects from, and notes a module of the app as a reader.
 func (c *Cache) reads(obj runtime.Object) *boundcache.Cache {
 	from := c.For(c.guard.Module, obj)
 	if c.own {
@@ -95,7 +95,8 @@ func (c *Cache) RemoveInformer(ctx context.Context, obj client.Object) error {
 	return c.For(c.guard.Module, obj).RemoveInformer(ctx, obj)
 }
 
-// IndexField adds an index to the informer for the object's kind. Leases add an index that is there once only.
+// IndexField adds an index to the informer for the object's kind. For users that are no module of the app it does
+// nothing if the index exists.
 func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
 	from, indexer := c.For(c.guard.Module, obj), containIndexer(field, extract, c.guard)
 	if c.own {
@@ -104,7 +105,7 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 	return from.IndexOnce(ctx, obj, field, indexer)
 }
 
-// containIndexer returns an indexer that has no values where extract panics.
+// containIndexer returns an indexer that returns no values if extract panics.
 func containIndexer(field string, extract client.IndexerFunc, g *Guard) client.IndexerFunc {
 	what := "index " + field
 	return func(obj client.Object) (values []string) {
@@ -116,18 +117,18 @@ func containIndexer(field string, extract client.IndexerFunc, g *Guard) client.I
 	}
 }
 
-// containedInformer is an informer as one module sees it.
-type containedInformer struct {
+// informer is an informer as one user of the cache sees it.
+type informer struct {
 	cache.Informer
 	guard    *Guard
 	handlers *Handlers
-	// by is the controller that asked for it, if it was one, and what is what it asked for.
+	// by is the controller that has asked for the informer, or nil, and what is the type that it has asked for.
 	by   *Controller
 	what string
 }
 
 // around completes the informer.
-func (i *containedInformer) around(inner cache.Informer, err error) (cache.Informer, error) {
+func (i *informer) around(inner cache.Informer, err error) (cache.Informer, error) {
 	if inner == nil {
 		return nil, err
 	}
@@ -136,39 +137,39 @@ func (i *containedInformer) around(inner cache.Informer, err error) (cache.Infor
 }
 
 // AddEventHandler adds a handler.
-func (i *containedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler.
-func (i *containedInformer) AddEventHandlerWithResyncPeriod(
+func (i *informer) AddEventHandlerWithResyncPeriod(
 	h toolscache.ResourceEventHandler, period time.Duration,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{ResyncPeriod: &period})
 }
 
 // AddEventHandlerWithOptions adds a handler.
-func (i *containedInformer) AddEventHandlerWithOptions(
+func (i *informer) AddEventHandlerWithOptions(
 	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	one := &containedHandler{handler: h, guard: i.guard}
+	one := &eventHandler{handler: h, guard: i.guard}
 	handle, err := i.Informer.AddEventHandlerWithOptions(one, o)
 	if err != nil {
 		return nil, err
 	}
 	i.handlers.add(handle, one)
-	i.by.hears(i.what, handle)
+	i.by.receives(i.what, handle)
 	i.awaitFirstLook(handle)
 	return handle, nil
 }
 
-// firstLook is when controller-runtime's controllers look a second time whether a handler has been told
-// of all initial objects.
+// firstLook is when the controllers of controller-runtime check for the second time whether a handler has received all
+// initial objects.
 const firstLook = 100 * time.Millisecond
 
-// awaitFirstLook gives a handler of an informer that has its objects the time to be told of them, which is
-// some milliseconds, so that the first look finds it done.
-func (i *containedInformer) awaitFirstLook(handle toolscache.ResourceEventHandlerRegistration) {
+// awaitFirstLook waits until a handler of a synced informer has received the initial objects, which takes some
+// milliseconds, so that the first check of the controller succeeds.
+func (i *informer) awaitFirstLook(handle toolscache.ResourceEventHandlerRegistration) {
 	if !i.HasSynced() {
 		return
 	}
@@ -181,14 +182,14 @@ func (i *containedInformer) awaitFirstLook(handle toolscache.ResourceEventHandle
 }
 
 // RemoveEventHandler removes a handler.
-func (i *containedInformer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
+func (i *informer) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	i.handlers.remove(handle)
 	return i.Informer.RemoveEventHandler(handle)
 }
 
-// AddIndexers adds indices. An indexer that returns an error fails its module, as one that panics
-// does: client-go would panic for it.
-func (i *containedInformer) AddIndexers(indexers toolscache.Indexers) error {
+// AddIndexers adds indexes. An indexer that returns an error fails its module like an indexer that panics, because
+// client-go would panic.
+func (i *informer) AddIndexers(indexers toolscache.Indexers) error {
 	all := toolscache.Indexers{}
 	for name, one := range indexers {
 		all[name] = i.containIndexFunc("index "+name, one)
@@ -196,7 +197,7 @@ func (i *containedInformer) AddIndexers(indexers toolscache.Indexers) error {
 	return i.Informer.AddIndexers(all)
 }
 
-func (i *containedInformer) containIndexFunc(what string, f toolscache.IndexFunc) toolscache.IndexFunc {
+func (i *informer) containIndexFunc(what string, f toolscache.IndexFunc) toolscache.IndexFunc {
 	return func(obj any) (values []string, _ error) {
 		returned := false
 		defer i.guard.check(what, &returned)
@@ -210,27 +211,26 @@ func (i *containedInformer) containIndexFunc(what string, f toolscache.IndexFunc
 	}
 }
 
-// containedHandler is an event handler whose panics fail its module. Once the app has failed it is
-// not called any more.
+// eventHandler is an event handler whose panics fail its module. After the app has failed it is no longer called.
 //
-// What a handler has not been told yet waits in memory, without a bound. So a handler that does not
-// return while there is more for it to do fails its module, too (see handlers).
-type containedHandler struct {
+// Events that a handler has not received wait in memory, without a limit. So a handler that does not return while more
+// events arrive fails its module, too (see Handlers).
+type eventHandler struct {
 	handler toolscache.ResourceEventHandler
 	guard   *Guard
 	calls   atomic.Uint64 // odd during a call
 
-	// The call that was found in progress, and when. The lock of handlers protects them.
+	// The call that the last check found in progress, and the time of the check. The lock of Handlers protects them.
 	found uint64
 	since time.Time
 }
 
-var _ toolscache.ResourceEventHandler = (*containedHandler)(nil)
+var _ toolscache.ResourceEventHandler = (*eventHandler)(nil)
 
 const handling = "event handler"
 
-// stuckFor returns for how long the handler is known to have been in the same call.
-func (h *containedHandler) stuckFor(now time.Time) time.Duration {
+// stuckFor returns for how long the handler is known to be in the same call.
+func (h *eventHandler) stuckFor(now time.Time) time.Duration {
 	switch calls := h.calls.Load(); {
 	case calls%2 == 0:
 		h.found = 0
@@ -241,8 +241,8 @@ func (h *containedHandler) stuckFor(now time.Time) time.Duration {
 	return now.Sub(h.since)
 }
 
-// OnAdd tells the handler of a new object.
-func (h *containedHandler) OnAdd(obj any, initial bool) {
+// OnAdd passes on a new object.
+func (h *eventHandler) OnAdd(obj any, initial bool) {
 	if h.guard.IsBroken() {
 		return
 	}
@@ -254,8 +254,8 @@ func (h *containedHandler) OnAdd(obj any, initial bool) {
 	returned = true
 }
 
-// OnUpdate tells the handler of a changed object.
-func (h *containedHandler) OnUpdate(before, after any) {
+// OnUpdate passes on a changed object.
+func (h *eventHandler) OnUpdate(before, after any) {
 	if h.guard.IsBroken() {
 		return
 	}
@@ -267,8 +267,8 @@ func (h *containedHandler) OnUpdate(before, after any) {
 	returned = true
 }
 
-// OnDelete tells the handler of a deleted object.
-func (h *containedHandler) OnDelete(obj any) {
+// OnDelete passes on a deleted object.
+func (h *eventHandler) OnDelete(obj any) {
 	if h.guard.IsBroken() {
 		return
 	}

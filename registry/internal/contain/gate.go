@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Gate lets the runnables of an epoch's modules work, and ends their work while the epoch
-// goes on: when another epoch takes its place, whose runnables wait for theirs, and before cleanup
-// steps run. So there are never two sets of controllers of one remote at work.
+// Gate lets the runnables of an epoch's modules work, and ends their work while the epoch continues: when another epoch
+// replaces it, whose runnables wait for the end of these, and before cleanup steps run. So there are never two sets of
+// controllers of one remote at work.
 type Gate struct {
 	granted chan struct{} // closed when runnables may begin
 	Open    func()
@@ -19,7 +19,7 @@ type Gate struct {
 
 	mu     sync.Mutex // protects the fields below
 	active int
-	idle   chan struct{} // closed when nothing is active; nil while nobody waits
+	idle   chan struct{} // closed when nothing is active; nil without a waiting Close
 }
 
 func NewGate(ctx context.Context) *Gate {
@@ -29,8 +29,8 @@ func NewGate(ctx context.Context) *Gate {
 	return p
 }
 
-// run calls work when the permission is there, with a context that ends when the permission does.
-// Work that ends after that has not failed, whatever it says.
+// run calls work after the gate has opened, with a context that ends when the gate closes. Work that ends after that
+// has not failed, whatever it returns.
 func (p *Gate) run(ctx context.Context, work func(context.Context) error) error {
 	select {
 	case <-p.granted:
@@ -46,10 +46,9 @@ func (p *Gate) run(ctx context.Context, work func(context.Context) error) error 
 	return p.runEarly(ctx, work)
 }
 
-// runEarly calls work at once, with a context that ends when the permission does. By itself it is for what only
-// prepares work.
+// runEarly calls work at once, with a context that ends when the gate closes. It is for preparations.
 func (p *Gate) runEarly(ctx context.Context, work func(context.Context) error) error {
-	// Not when work returns: it may have left something in the manager's care that goes on.
+	// The context outlives the return of work, which may have handed something to the manager.
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(p.Context, cancel)
 	if err := work(ctx); p.Context.Err() == nil {
@@ -78,7 +77,7 @@ func (p *Gate) leave() {
 	}
 }
 
-// Close ends the permission and returns when all work has ended, or after a time.
+// Close closes the gate, and returns when all work has ended, or after a time.
 func (p *Gate) Close(atMost time.Duration) {
 	p.mu.Lock()
 	p.end()

@@ -20,8 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
-// Supervise returns a reconciler that does what r does and answers for it, for the module whose manager is given. With any
-// other manager, and for a reconciler that is supervised, it returns r.
+// Supervise returns a reconciler that calls r and supervises it, as registry.Supervise describes, for the module of a
+// Manager. With another manager, and for a supervised reconciler, it returns r.
 func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	m, ok := manager.(*Manager)
 	if !ok {
@@ -39,7 +39,7 @@ type supervised[request comparable] struct {
 	breaker breaker
 }
 
-// answerable is what supervised reconcilers have in common, whatever their requests are.
+// answerable is implemented by supervised reconcilers of all types of requests.
 type answerable interface{ isSupervised() }
 
 func (s *supervised[request]) isSupervised() {}
@@ -110,11 +110,11 @@ func outcomeOf(result reconcile.Result, err error) string {
 	return outcomeError
 }
 
-// minRequeueAfter is how soon a request comes back at the earliest that a reconciler has asked for again.
-// controller-runtime bounds the rate of errors only: a reconciler that asks again at once takes a processor.
+// minRequeueAfter is the shortest time until a repeated request comes back. controller-runtime limits the rate of
+// errors only: a reconciler that repeats its request at once would occupy a processor.
 const minRequeueAfter = 100 * time.Millisecond
 
-// timeout is how long the call may take.
+// timeout returns how long the call may take.
 func (s *supervised[request]) timeout(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
@@ -132,11 +132,11 @@ func (s *supervised[request]) panicked(ctx context.Context, r request, err *pani
 	return err
 }
 
-// stuck is called when a call has taken twice its time.
+// stuck is called after twice the timeout of a call.
 func (s *supervised[request]) stuck(ctx context.Context, r request, after time.Duration) {
 	app := s.guard.App
 	if app.Context.Err() != nil {
-		return // the app has ended without it and is a zombie
+		return // the app has ended without the call and is a zombie
 	}
 	after = after.Round(time.Millisecond)
 	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
@@ -144,7 +144,7 @@ func (s *supervised[request]) stuck(ctx context.Context, r request, after time.D
 	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
 }
 
-// Panics that make a breaker open.
+// Panics that open a breaker.
 const (
 	breakerPanics   = 10
 	breakerWithin   = time.Minute
@@ -154,20 +154,20 @@ const (
 // breaker finds out whether a controller does nothing but panic.
 type breaker struct {
 	mu       sync.Mutex // protects the fields
-	useful   bool       // it has done something else since the app began
+	useful   bool       // a call has returned since the app began
 	times    []time.Time
 	requests map[string]bool // of the panics in a row, breakerRequests at most
 }
 
-// worked notes a call that did not panic.
+// worked notes a call without a panic.
 func (b *breaker) worked() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.useful, b.times, b.requests = true, b.times[:0], nil
 }
 
-// panicked notes a panic, and reports whether the controller does nothing else. A single request that
-// panics says little about a controller that has served others before: it is backed off by itself.
+// panicked notes a panic, and reports whether the controller does nothing else. One request that panics says little
+// about a controller that has served others: the backoff of the request is enough.
 func (b *breaker) panicked(request string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

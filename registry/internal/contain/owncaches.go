@@ -13,43 +13,43 @@ import (
 // A module may add caches and clusters of its own to its manager. Both start with the manager: controllers of the
 // module can have sources in them, and an app takes over only when the sources of all its controllers have delivered.
 
-// containedCache is a contained cache. controller-runtime starts a cache as late as what needs leader election,
-// because a cache does not say that it needs none.
-type containedCache struct{ contained }
+// cacheRunnable is a cache of a module. controller-runtime starts a cache as late as the runnables that need leader
+// election, because a cache does not declare that it needs none.
+type cacheRunnable struct{ runnable }
 
-var _ manager.LeaderElectionRunnable = (*containedCache)(nil)
+var _ manager.LeaderElectionRunnable = (*cacheRunnable)(nil)
 
-// Start runs the cache until the controllers of the module end. What needs leader election waits as usual.
-func (c *containedCache) Start(ctx context.Context) error {
+// Start runs the cache until the controllers of the module end. A cache that needs leader election waits for the gate.
+func (c *cacheRunnable) Start(ctx context.Context) error {
 	if c.NeedLeaderElection() {
-		return c.contained.Start(ctx)
+		return c.runnable.Start(ctx)
 	}
 	return c.guard.App.Gate.runEarly(ctx, func(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) })
 }
 
 // NeedLeaderElection returns false, unless the cache says otherwise.
-func (c *containedCache) NeedLeaderElection() bool {
+func (c *cacheRunnable) NeedLeaderElection() bool {
 	if r, ok := c.Runnable.(manager.LeaderElectionRunnable); ok {
 		return r.NeedLeaderElection()
 	}
 	return false
 }
 
-// containedCluster is a contained cluster.Cluster, which the manager starts together with its own cache, before
+// clusterRunnable is a cluster.Cluster of a module. The manager starts it together with its own cache, before
 // everything else.
-type containedCluster struct {
-	contained
+type clusterRunnable struct {
+	runnable
 	cache cache.Cache
 }
 
 // Start runs the cluster until the manager ends.
-func (c *containedCluster) Start(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) }
+func (c *clusterRunnable) Start(ctx context.Context) error { return c.run(ctx, c.Runnable.Start) }
 
 // NeedLeaderElection returns false, as the manager assumes.
-func (c *containedCluster) NeedLeaderElection() bool { return false }
+func (c *clusterRunnable) NeedLeaderElection() bool { return false }
 
 // GetCache returns the cache for which the manager waits before it starts other runnables.
-func (c *containedCluster) GetCache() cache.Cache {
+func (c *clusterRunnable) GetCache() cache.Cache {
 	return &headStart{Cache: c.cache, end: c.guard.App.Context}
 }
 

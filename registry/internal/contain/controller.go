@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// Controller is a controller of a module: the kinds that it watches, and the kinds whose initial objects it has not
+// received.
+type Controller struct {
+	Name       string
+	Supervised bool
+
+	mu     sync.Mutex // protects the fields; held for a few instructions
+	begun  bool       // its sources were started
+	synced bool       // all of them have delivered their initial objects
+	kinds  []WatchedKind
+}
+
+// WatchedKind is a kind that a controller watches.
+type WatchedKind struct {
+	Kind   string                                      // as people write it: Deployment.apps
+	Type   string                                      // the type as in boundcache.Options.Blocked
+	handle toolscache.ResourceEventHandlerRegistration // nil until the controller has one
+}
+
+// controllerKey is the key of the Controller in the context of its sources.
+type controllerKey struct{}
+
+// controllerOf returns the controller on whose behalf a context acts, or nil.
+func controllerOf(ctx context.Context) *Controller {
+	w, _ := ctx.Value(controllerKey{}).(*Controller)
+	return w
+}
+
+func (w *Controller) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = true
+}
+
+func (w *Controller) MarkSynced() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.synced, w.kinds = true, nil
+}
+
+// asks notes that the controller asks for an informer of a kind. A source without an informer repeats the request.
+func (w *Controller) asks(kind, what string) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	open := func(k WatchedKind) bool { return k.Type == what && k.Kind == kind && k.handle == nil }
+	if !w.synced && !slices.ContainsFunc(w.kinds, open) {
+		w.kinds = append(w.kinds, WatchedKind{Kind: kind, Type: what})
+	}
+}
+
+// receives notes that the controller has a handler for a kind that it has asked for.
+func (w *Controller) receives(what string, handle toolscache.ResourceEventHandlerRegistration) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, k := range w.kinds {
+		if k.Type == what && k.handle == nil {
+			w.kinds[i].handle = handle
+			return
+		}
+	}
+}
+
+// Missing returns the kinds whose initial objects the controller has not received.
+func (w *Controller) Missing() []WatchedKind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var missing []WatchedKind
+	for _, k := range w.kinds {
+		if k.handle == nil || !k.handle.HasSynced() {
+			missing = append(missing, k)
+		}
+	}
+	return missing
+}
+
+// Progress reports whether the sources of the controller were started, and whether all of them have delivered.
+func (w *Controller) Progress() (begun, synced bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.begun, w.synced
+}

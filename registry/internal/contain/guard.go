@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+)
+
+// Guard contains the code of one module in one app, in any goroutine: if the code panics, the app ends with an error
+// that names the module, and the goroutine continues.
+//
+// A Guard without a module contains code of the hub that uses a remote with WithCluster. A panic of that code is logged
+// and counted. It does not end the app of the remote, because the modules of the remote are not its cause.
+type Guard struct {
+	Module string
+	App    *App
+	log    logr.Logger
+}
+
+// NewGuard returns the guard of a module in an app. The module is empty for other code of the hub.
+func NewGuard(app *App, module string, log logr.Logger) *Guard {
+	return &Guard{Module: module, App: app, log: log}
+}
+
+// ErrGoexit is the error of code that has ended its goroutine.
+var ErrGoexit = errors.New("runtime.Goexit was called, as FailNow of a test does")
+
+// check is deferred around a call of the module's code, and recovers a panic. returned is whether the call has
+// returned. If it has not, and there is no panic, the goroutine is ending.
+func (g *Guard) check(what string, returned *bool) {
+	if *returned {
+		return
+	}
+	err := ErrGoexit
+	if value := recover(); value != nil {
+		g.CountPanic()
+		err = panics.New(value)
+	}
+	g.fail(fmt.Errorf("%s: %w", what, err))
+}
+
+// fail ends the app because of the module.
+func (g *Guard) fail(err error) {
+	if g.Module != "" {
+		g.App.Fail(g.Module, err)
+		return
+	}
+	var panicked *panics.Error
+	if errors.As(err, &panicked) {
+		g.log.Error(err, "Code of the hub failed on an object of a remote", "stack", string(panicked.Stack))
+		return
+	}
+	g.log.Error(err, "Code of the hub failed on an object of a remote")
+}
+
+// Call calls code of a module in a goroutine that does not belong to the module.
+func (g *Guard) Call(what string, f func()) {
+	returned := false
+	defer g.check(what, &returned)
+	f()
+	returned = true
+}
+
+// Transform calls the Transform of a cache filter, unless the app is about to end. If it panics, the object is stored
+// unchanged.
+func (g *Guard) Transform(f func()) {
+	if !g.IsBroken() {
+		g.Call("transform of a cache filter", f)
+	}
+}
+
+// CallCheck calls a health check of a module. If the check panics, CallCheck returns an error and the hub part ends.
+func (g *Guard) CallCheck(what string, check healthz.Checker, r *http.Request) (err error) {
+	err = fmt.Errorf("%s panicked", what)
+	g.Call(what, func() { err = check(r) })
+	return err
+}
+
+// guardKey is the key of the guard in the contexts of a module.
+type guardKey struct{}
+
+// GuardOf returns the guard of the module on whose behalf a context acts, or nil.
+func GuardOf(ctx context.Context) *Guard {
+	g, _ := ctx.Value(guardKey{}).(*Guard)
+	return g
+}
+
+// CountPanic counts a panic, unless the app has ended: the remote may have been removed.
+func (g *Guard) CountPanic() {
+	if g.App.Context.Err() != nil {
+		return
+	}
+	g.App.Metrics.CountPanic(g.App.Name, g.Module)
+}
+
+// IsBroken reports whether the app is about to end, so that it is useless to call the code of the module.
+func (g *Guard) IsBroken() bool { return g.Module != "" && g.App.IsBroken() }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+import (
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Manager is the manager of an app as one module sees it. The runnables that the module adds, and the handlers and
+// indexes that it adds to the manager's cache, belong to the module: if one fails or panics, the app ends with an error
+// that names it.
+type Manager struct {
+	ctrl.Manager
+	guard *Guard
+	cache *Cache
+	// client reads from the module's filtered caches; nil if it has none.
+	client client.Client
+}
+
+func NewManager(app *App, mgr ctrl.Manager, module string, log logr.Logger) (*Manager, error) {
+	g := &Guard{Module: module, App: app, log: log}
+	m := &Manager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
+	if !m.cache.HasFilters(module) {
+		return m, nil
+	}
+	var err error
+	m.client, err = app.ReadingClient(m.cache)
+	return m, err
+}
+
+// GetClient returns the module's client.
+func (m *Manager) GetClient() client.Client {
+	if m.client != nil {
+		return m.client
+	}
+	return m.Manager.GetClient()
+}
+
+// GetLogger returns the module's logger. Builders of controllers log the errors of reconcilers with it. After the end
+// of the app these are logged for debugging only.
+func (m *Manager) GetLogger() logr.Logger {
+	return m.guard.App.Quiet(m.guard.log)
+}
+
+// GetEventRecorder returns a recorder that makes an event of each note.
+func (m *Manager) GetEventRecorder(name string) crrecorder.EventRecorder {
+	return m.guard.App.Recorder(m.Manager.GetEventRecorder(name), m.GetScheme())
+}
+
+// GetConfig returns the configuration for clients that the module makes.
+func (m *Manager) GetConfig() *rest.Config { return rest.CopyConfig(m.guard.App.Config) }
+
+// GetHTTPClient returns the client that belongs to GetConfig.
+func (m *Manager) GetHTTPClient() *http.Client {
+	if m.guard.App.Config.Transport == nil {
+		return m.Manager.GetHTTPClient()
+	}
+	return &http.Client{Transport: m.guard.App.Config.Transport}
+}
+
+// GetCache returns the app's cache as the module sees it.
+func (m *Manager) GetCache() cache.Cache { return m.cache }
+
+// GetFieldIndexer returns the app's cache as the module sees it.
+func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.cache }
+
+// GetControllerOptions returns the defaults of controllers, with the module's logger.
+func (m *Manager) GetControllerOptions() ctrlconfig.Controller {
+	o := m.Manager.GetControllerOptions()
+	o.Logger = m.GetLogger()
+	return o
+}
+
+// Add adds a runnable on behalf of the module.
+func (m *Manager) Add(r manager.Runnable) error {
+	one := runnable{Runnable: r, guard: m.guard}
+	switch r := r.(type) {
+	case *manager.Server, webhook.Server:
+		return m.Manager.Add(r) // the manager distinguishes them by their type
+	case interface{ GetCache() cache.Cache }:
+		return m.Manager.Add(&clusterRunnable{runnable: one, cache: r.GetCache()})
+	case cache.Informers:
+		return m.Manager.Add(&cacheRunnable{one})
+	}
+	if w, ok := r.(warmup); ok {
+		app := m.guard.App
+		known := app.ControllerAdded(m.guard.Module, r, hasSupervisor(r))
+		err := m.Manager.Add(&controllerRunnable{runnable: one, warmer: w, known: known})
+		if err != nil {
+			app.ControllerRefused(m.guard.Module, known)
+		}
+		return err
+	}
+	return m.Manager.Add(&one)
+}
