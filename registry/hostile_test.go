@@ -74,7 +74,7 @@ var fates = map[string][]string{
 		"expired pages", "a string of 64 MiB", "owners in protobuf", "objects without metadata", "objects of another kind", "names that are none",
 		"a version that is no number", "a version that is too large", "a version of nothing", "a version for the address",
 		"versions that go back", "endless frame", "endless frame of spaces", "endless frame of lists", "endless frame in protobuf", "containers in an event",
-		"endless frame later", "watch as text", "watch closed at once", "watch closed after the beginning", "watch expires for ever",
+		"endless frame later", "watch as text", "watch closed at once", "watch closed after the beginning", "watch expires forever",
 		"watch closed after an event", "events of garbage", "events without an object", "events of no type", "events of no name",
 		"events of another kind", "bookmarks of nonsense", "bookmark flood", "errors of nonsense", "the same object over and over",
 	},

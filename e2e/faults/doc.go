@@ -63,7 +63,7 @@ by all of them together.
 	     "another cluster behind the same address at once"
 	F17  reconcilers/cluster TestCluster_OneNameForOneCluster
 	F18  "answers kept back by a proxy"; registry TestHostile (watch never begins)
-	F19  "API that is not served any more"; not proven: API servers of other versions
+	F19  "API that is no longer served"; not proven: API servers of other versions
 	F20  "CRD missing, installed, removed and installed again"; registry TestRegistry_MissingAPI
 	F21  "CRD missing, installed, removed and installed again"; not proven: in another version
 	F22  "aggregated API down"
@@ -74,8 +74,8 @@ by all of them together.
 	F27  "two seconds of latency", "two seconds of latency for more than a minute",
 	     "two seconds of latency at registration"; not proven: lost packets
 	F28  "initial list that takes ten seconds on the way", "initial list that takes a minute on the way"
-	F29  "history compacted while the network was down"; registry TestHostile (watch expires for ever)
-	F30  registry TestHostile (429); registry/internal/transport TestChain_Amendments; a remote that answers nothing but 429 is NotHealthy
+	F29  "history compacted while the network was down"; registry TestHostile (watch expires forever)
+	F30  registry TestHostile (429); registry/internal/transport TestChain_Amendments; a remote that always responds with 429 is NotHealthy
 	F31  "etcd frozen"; registry TestHostile (500, 503)
 	F32  registry/internal/transport TestChain_EndsSilentWatches
 	F33  "restored from a backup"
@@ -106,7 +106,7 @@ by all of them together.
 	F58  not proven: two hubs of different clusters do not know of each other
 	F59  cmd/hub TestRun_KilledAtRandomMoments; reconcilers/cluster TestCluster_DeletionIsTakenUpAfterARestart;
 	     not proven: an end at each single write
-	F60  not proven by itself: the end of the process is that of F41 and F55; what a remote may take of the memory is F45
+	F60  not proven by itself: the end of the process is in F41 and F55; the memory of a remote is F45
 	F61  not proven
 	F62  reconcilers/cluster TestCluster_RestartOfTheHub; "history compacted while the network was down"
 	F63  not applicable: there is one version of the API and no release before it

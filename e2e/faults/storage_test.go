@@ -32,7 +32,7 @@ const brittle = "brittle"
 // an etcd of its own.
 func storageRows() []row {
 	return []row{
-		{ids: "F19", name: "API that is not served any more", run: removedAPI},
+		{ids: "F19", name: "API that is no longer served", run: removedAPI},
 		{ids: "F29", name: "history compacted while the network was down", slow: true, run: compacted},
 		{ids: "F31", name: "etcd frozen", run: frozenEtcd},
 		{ids: "F33", name: "restored from a backup", slow: true, run: restored},

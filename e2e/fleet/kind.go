@@ -276,7 +276,7 @@ func dockerContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), obeyTimeout) //nolint:forbidigo // see above
 }
 
-// docker runs Docker's client and returns what it prints.
+// docker runs Docker's client and returns its output.
 func docker(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "docker", args...)
 	var stdout, stderr bytes.Buffer

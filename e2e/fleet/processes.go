@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// etcdSocket is what etcd calls the Unix socket it listens on, in its own folder. etcd requires the form host:port; the
-// name is relative, because the length of a socket's path is limited.
+// etcdSocket is the Unix socket of etcd, in its own folder. etcd requires the form host:port; the name is relative,
+// because the length of a socket's path is limited.
 const etcdSocket = "etcd:0"
 
 // etcdDir is the folder of etcd in the fleet's folder; no cluster can have that name.

@@ -13,11 +13,11 @@ func bodies() []Script {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	return []Script{
 		{
-			Name: "endless readyz", Does: "answers /readyz with ok, ok, ok and never stops",
+			Name: "endless readyz", Does: "responds to /readyz with ok, ok, ok and never stops",
 			lies: []lie{{at(readyzPath), endless("text/plain", "", "ok ")}},
 		},
 		{
-			Name: "dripping everything", Does: "answers everything with a space every 50 ms",
+			Name: "dripping everything", Does: "responds to everything with a space every 50 ms",
 			lies: []lie{{everything, drip(jsonType, "{", ' ', 50*time.Millisecond)}},
 		},
 		{
@@ -41,7 +41,7 @@ func bodies() []Script {
 			lies: []lie{{everything, abort}},
 		},
 		{
-			Name: "wrong types", Does: "answers everything truthfully, as image/png",
+			Name: "wrong types", Does: "responds to everything truthfully, as image/png",
 			lies: []lie{{everything, func(s *Server, w http.ResponseWriter, r *http.Request) {
 				s.tellTheTruth(&typeChanger{w}, r)
 			}}},

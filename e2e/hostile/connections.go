@@ -22,11 +22,11 @@ func connections() []Script {
 			conn: func(_ *Server, conn net.Conn) { _, _ = io.Copy(io.Discard, conn) },
 		},
 		{
-			Name: "no tls", Does: "answers the ClientHello with a page of HTML",
+			Name: "no tls", Does: "responds to the ClientHello with a page of HTML",
 			conn: literalConn("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page),
 		},
 		{
-			Name: "tls garbage", Does: "answers the ClientHello with records of garbage",
+			Name: "tls garbage", Does: "responds to the ClientHello with records of garbage",
 			conn: literalConn(strings.Repeat("\x16\x03\x03\x40\x00"+strings.Repeat("\xff", 1<<14), 100)),
 		},
 		{
@@ -50,7 +50,7 @@ func connections() []Script {
 func streams() []Script {
 	return []Script{
 		{
-			Name: "goaway storm", Does: "answers truthfully and ends the connection (GOAWAY) after each answer",
+			Name: "goaway storm", Does: "responds truthfully and ends the connection (GOAWAY) after each response",
 			lies: []lie{{everything, func(s *Server, w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Connection", "close")
 				s.tellTheTruth(w, r)
@@ -67,7 +67,7 @@ func streams() []Script {
 			lies: []lie{{configMaps, abort}},
 		},
 		{
-			Name: "ping flood", Does: "answers no request and sends a thousand PINGs a second",
+			Name: "ping flood", Does: "responds to no request and sends a thousand PINGs a second",
 			conn: secure(func(s *Server, conn net.Conn) {
 				pings := strings.Repeat(frame(pingType, 0, make([]byte, 8)), 10)
 				s.afterwards(conn, 10*time.Millisecond, func(i int) string {
@@ -79,7 +79,7 @@ func streams() []Script {
 			}),
 		},
 		{
-			Name: "continuation flood", Does: "answers every request with headers that continue without an end (CONTINUATION)",
+			Name: "continuation flood", Does: "responds to every request with headers that continue without an end (CONTINUATION)",
 			conn: secure(func(s *Server, conn net.Conn) { s.continueHeaders(conn) }),
 		},
 	}

@@ -138,7 +138,7 @@ func TestAnswers(t *testing.T) {
 		"endless pages":           {listPath, 200, "application/json", `"continue":"more"`},
 		"a version of nothing":    {listPath, 200, "application/json", `"resourceVersion":""`},
 		"borrowed etag":           {"/api", 200, "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", "widgets"},
-		"watch expires for ever":  {watchPath, 200, "application/json", `"code":410`},
+		"watch expires forever":   {watchPath, 200, "application/json", `"code":410`},
 		"a hundred warnings":      {"/readyz", 200, "text/plain; charset=utf-8", "ok"},
 		"objects of another kind": {beginPath, 422, "application/json", "sendInitialEvents"},
 	} {

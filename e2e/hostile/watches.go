@@ -37,23 +37,23 @@ func first(initial, later answer) []lie { return []lie{{streaming, initial}, {wa
 func watches() []Script {
 	return []Script{
 		{
-			Name: "endless frame", Does: "answers watches with one event that does not end",
+			Name: "endless frame", Does: "responds to watches with one event that does not end",
 			lies: []lie{{watching, endless(jsonType, `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1","data":{"x":"`, "x")}},
 		},
 		{
-			Name: "endless frame of spaces", Does: "answers watches with spaces without an end",
+			Name: "endless frame of spaces", Does: "responds to watches with spaces without an end",
 			lies: []lie{{watching, endless(jsonType, "", " ")}},
 		},
 		{
-			Name: "endless frame of lists", Does: "answers watches with nested lists without an end",
+			Name: "endless frame of lists", Does: "responds to watches with nested lists without an end",
 			lies: []lie{{watching, endless(jsonType, "", "[")}},
 		},
 		{
-			Name: "endless frame in protobuf", Does: "answers watches with protobuf that announces an event of 4 GiB and sends it",
+			Name: "endless frame in protobuf", Does: "responds to watches with protobuf that announces an event of 4 GiB and sends it",
 			lies: []lie{{watching, endless(protobufType+";stream=watch", "\xff\xff\xff\xff", "x")}},
 		},
 		{
-			Name: "containers in an event", Does: "answers watches with a Pod of a million containers, in two bytes of protobuf each",
+			Name: "containers in an event", Does: "responds to watches with a Pod of a million containers, in two bytes of protobuf each",
 			lies: []lie{{watching, containersInEvent(1_000_000)}},
 		},
 		{
@@ -61,7 +61,7 @@ func watches() []Script {
 			lies: []lie{{watching, endless(jsonType, synced+`{"type":"ADDED","object":{"kind":"ConfigMap","data":{"x":"`, "x")}},
 		},
 		{
-			Name: "watch of no end of objects", Does: "answers watches with objects without an end",
+			Name: "watch of no end of objects", Does: "responds to watches with objects without an end",
 			lies: []lie{{watching, noEndOfObjects}},
 		},
 	}
@@ -75,7 +75,7 @@ func endings() []Script {
 	}
 	return []Script{
 		{
-			Name: "watch as text", Does: "answers watches truthfully, as text/plain, and leaves them open",
+			Name: "watch as text", Does: "responds to watches truthfully, as text/plain, and leaves them open",
 			lies: []lie{{watching, func(s *Server, w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/plain")
 				if send(w, synced) {
@@ -84,11 +84,11 @@ func endings() []Script {
 			}}},
 		},
 		{
-			Name: "watch never begins", Does: "answers watches with headers and nothing else",
+			Name: "watch never begins", Does: "responds to watches with headers and nothing else",
 			lies: []lie{{watching, stream()}},
 		},
 		{
-			Name: "dripping watch", Does: "answers watches with a space every 50 ms",
+			Name: "dripping watch", Does: "responds to watches with a space every 50 ms",
 			lies: []lie{{watching, drip(jsonType, "", ' ', 50*time.Millisecond)}},
 		},
 		{Name: "watch closed at once", Does: "ends every watch before an event", lies: []lie{{watching, closed}}},
@@ -101,7 +101,7 @@ func endings() []Script {
 			lies: first(text(http.StatusOK, jsonType, synced), text(http.StatusOK, jsonType, event("MODIFIED", fmt.Sprintf(oneMap, "2")))),
 		},
 		{
-			Name: "watch expires for ever", Does: "says of every watch that its version is too old (410)",
+			Name: "watch expires forever", Does: "says of every watch that its version is too old (410)",
 			lies: []lie{{watching, text(http.StatusOK, jsonType, event("ERROR",
 				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"too old","code":410}`))}},
 		},

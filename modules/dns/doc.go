@@ -67,12 +67,12 @@ killed between reading and writing, and its request may arrive late. So all chan
 guard), which is a Lease in the credentials namespace. A killed hub holds the lock for another LockSeconds, in which no
 other hub changes records: by then its requests have been executed, or are lost.
 
-	killed                             what the next hub sees    what it does
+	killed                             the next hub sees         the next hub does
 	before the request was sent        no mark                   waits for the lock, and creates the record
 	before the request was done        no mark                   the same; it finds the id of the attempt under
 	                                                             the lock, or the server finds the name in use
-	before it knew of the answer       the mark                  nothing: the record is there
-	while it deleted                   the mark, or none         waits for the lock, and deletes what is there
+	before it had the response         the mark                  nothing: the record is there
+	while it deleted                   the mark, or none         waits for the lock, and deletes the rest
 
 The id of the attempt stays the same for every hub that continues the attempt, and is in the mark. A record that was
 deleted from the zone is created again, by another attempt.

@@ -133,7 +133,8 @@ func (r *Redactor) remove(h *hidden) {
 	}
 }
 
-// blocksOf returns the different blocks of a text: those that begin at a multiple of their size, and the last one.
+// blocksOf returns the different blocks of a text: the blocks that begin at a multiple of their size, and the last
+// block.
 func blocksOf(text string) []uint64 {
 	all := []uint64{blockAt(text[len(text)-blockSize:])}
 	for ; len(text) >= blockSize; text = text[blockSize:] {

@@ -10,7 +10,7 @@ One Monitor watches everything for one term of the hub:
 	monitor := liveness.New(liveness.Options{Log: log})
 	go monitor.Run(ctx)
 
-A controller of the hub's own takes its queue from the package, with a request that no object can have:
+The hub's own controllers take their queues from this package, with a request that no object can have:
 
 	controller.Options{NewQueue: liveness.Queue(monitor, liveness.Subject{Controller: "cluster"}, liveness.Request())}
 
@@ -39,10 +39,10 @@ controller's queue, with a priority above all others. The queue takes it out aga
 so no reconciler ever sees one. A heartbeat is missed when it has not arrived after ten seconds; three misses in
 a row make Err an error, and the next beat clears it.
 
-A beat is a fact about goroutines, not about work. Any worker that comes back for more work is a beat, with or
-without a heartbeat in the queue. So a controller with a long queue, and one whose reconciles all fail, are alive.
-A controller is stuck when none of its workers has come back. Reconcilers therefore need deadlines that are
-shorter than three heartbeats; ReconcileTimeout is for controllers of the hub's own.
+A beat is a fact about goroutines, not about work. Any worker that asks for more work is a beat, with or without a
+heartbeat in the queue. So a controller with a long queue is alive, and so is a controller whose reconciles all fail. A
+controller is stuck while all of its workers are in a reconcile. Reconcilers therefore need deadlines that are shorter
+than three heartbeats; ReconcileTimeout is for the hub's own controllers.
 
 A queue is watched from the moment in which its first worker comes for work, until the queue shuts down. A standby
 has no workers, and a controller that waits for its caches has none yet.
@@ -51,7 +51,7 @@ Time in which the process was starved does not count: it was frozen, or did not 
 or in many short pieces. Pulse measures that; probes of remotes use the same Pulse. Otherwise a node without CPU would
 pass the lease to the next node without CPU, and back.
 
-The Monitor never waits for what it watches. It sends each heartbeat in a goroutine of the subject's, one at a time, so a
+The Monitor never waits for its subjects. It sends each heartbeat in a goroutine of the subject, one at a time, so a
 queue that does not return from Add delays no other heartbeat; the same holds for the functions of Notify. Run waits for
 these goroutines at its end, for a second. The Monitor's own goroutine is a vital subject, too, with the controller name
 "liveness": Err is an error while no check was finished for three intervals.

@@ -210,8 +210,8 @@ func (e *engagement[object]) note(obj object, unchanged bool) {
 	}
 }
 
-// replace notes the requests of an object and returns those that it had before. It reports false when the engagement
-// has ended.
+// replace records the requests of an object and returns its previous requests. It reports false when the engagement has
+// ended.
 func (e *engagement[object]) replace(key types.NamespacedName, now []Request) (before []Request, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,6 +8,6 @@ A Limiter belongs to one app. It limits the size of a single response and the ra
 objects. The meter of JSON charges by the structure of the text; the meter of protobuf follows the Go types that the message
 is decoded to (see Schemas). Sizeof estimates the size of objects that exist.
 
-Tests hold every charge against what the decoders of client-go allocate, and fuzz targets do so with generated input.
+Tests compare every charge with the allocations of client-go's decoders, and fuzz targets do so with generated input.
 */
 package meter

@@ -5,10 +5,9 @@ Package transport is the chain of round-trippers between the clients of an app a
 request a deadline, the rate limit of the app and a fence, and limits the response: its size on the wire and in memory, its
 media type, the number of connections that it may take, and how long a watch may be silent.
 
-The package imports neither the registry nor its state. What the registry adds to a request comes in by fields of Chain:
-spans and decorations around it, a gate before it, and a judge of the response. An informer that wants to know what its
-watch brings passes a WatchObserver in the context of the request; a client that wants to know whether an error comes from
-its decoder passes an Exchange.
+The package imports neither the registry nor its state. The registry extends requests with fields of Chain: spans and
+decorations around them, a gate before them, and a judge of the response. An informer that observes its watch passes a
+WatchObserver in the context of the request; a client that has to recognize errors of its decoder passes an Exchange.
 
 Start with Chain, which names the layers in their order.
 */
