@@ -237,9 +237,8 @@ func (a *actor) pace(p state.Probe) {
 		if l == nil {
 			continue
 		}
-		known := a.machine.lineTo(l.endpoint)
-		l.settings.Store(&p)
-		l.hurry.Store(known == nil || known.contact != contactOK || known.fails > 0)
+		known := a.machine.lineTo(l.endpointInUse())
+		l.setPace(linkPace{p.Period, p.Timeout}, known == nil || known.contact != contactOK || known.fails > 0)
 	}
 }
 
@@ -291,22 +290,21 @@ func (a *actor) connect() *link {
 		a.reject(err)
 		return nil
 	}
-	l := a.newLink(transport)
-	l.report = func(p probeFact) { a.post(func(*machine) { a.takeProbe(l, p) }) }
-	l.credential.Store(a.credential())
-	l.open(a.registry.root, a.applied.Probe)
+	l := newLink(a.registry.root, a.registry.linkOptions(), a.linkTarget(transport, *a.credential(), a.rank()))
+	l.open(func(p probeOutcome) { a.post(func(*machine) { a.takeProbe(l, factOf(p)) }) })
 	return l
 }
 
-// newLink returns a link to the wanted endpoint. It has no credential yet, and probes nothing.
-func (a *actor) newLink(transport *kubeconfig.Transport) *link {
-	return &link{
-		environment: a.registry.environment,
-		name:        a.name,
-		transport:   transport,
-		endpoint:    a.applied.Endpoint.Fingerprint(),
-		server:      a.applied.Endpoint.Server,
-		rank:        a.rank(),
+// linkTarget describes a connection to the wanted endpoint, with a credential.
+func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) linkTarget {
+	return linkTarget{
+		Cluster:    string(a.name),
+		Transport:  transport,
+		Endpoint:   a.applied.Endpoint.Fingerprint(),
+		Credential: credential,
+		Server:     a.applied.Endpoint.Server,
+		Rank:       rank,
+		Pace:       linkPace{a.applied.Probe.Period, a.applied.Probe.Timeout},
 	}
 }
 
@@ -316,11 +314,11 @@ func (a *actor) disconnect(gone *link) {
 	if gone == nil {
 		return
 	}
-	gone.cancel()
+	gone.end()
 	owners := slices.Clone(a.retired)
 	a.work.Go(func() {
 		for _, e := range owners {
-			if e.base == gone.transport {
+			if e.base == gone.transport() {
 				<-e.ctx.Done()
 			}
 		}
@@ -364,16 +362,13 @@ func (a *actor) swap(l *link, act action) *link {
 	if l == nil {
 		return a.connect()
 	}
-	if err := l.transport.Swap(a.credentials[act.credential].Credential); err != nil {
+	if err := l.swap(a.credentials[act.credential].Credential, act.credential); err != nil {
 		a.log.Error(err, "Failed to use the new credential; the last good one stays in use")
-		before, why := *l.credential.Load(), facetOf(err)
+		before, why := l.credentialInUse(), facetOf(err)
 		a.post(func(m *machine) { m.applySwapFailed(act.endpoint, before, why, time.Now()) })
 		return l
 	}
-	l.credential.Store(&act.credential)
 	a.log.Info("The credential was replaced")
-	l.probeNow()
-	l.surveyNow()
 	return l
 }
 

@@ -75,8 +75,8 @@ func decodeAnswer(body []byte, into any) error {
 
 // send sends a request, within a span if traces are collected.
 func (l *link) send(r *http.Request) (*http.Response, error) {
-	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(l.transport, r) }
-	if traced := l.tracer.Requests(string(l.name), telemetry.ToRemote); traced != nil {
+	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(l.target.Transport, r) }
+	if traced := l.shared.Tracer.Requests(l.target.Cluster, telemetry.ToRemote); traced != nil {
 		return traced(r, send)
 	}
 	return send(r)
@@ -85,9 +85,9 @@ func (l *link) send(r *http.Request) (*http.Response, error) {
 // ask sends a request and returns the answer. Each has the whole timeout of a probe: a remote at the end
 // of a long line needs some time for each of them.
 func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.settings.Load().Timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.pace.Load().Timeout)
 	defer cancel()
-	where, err := url.JoinPath(l.server, path)
+	where, err := url.JoinPath(l.target.Server, path)
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server: %w", err)
 	}

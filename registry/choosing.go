@@ -98,11 +98,11 @@ func (a *actor) inquire() {
 		if l == nil {
 			continue
 		}
-		if known := a.machine.lineTo(l.endpoint); known != nil && known.contact == contactOK {
+		if known := a.machine.lineTo(l.endpointInUse()); known != nil && known.contact == contactOK {
 			l.inquire(a.questions, func(f *findings) {
 				a.post(func(m *machine) {
 					if a.link == l || a.spare == l {
-						m.applySurvey(l.endpoint, f)
+						m.applySurvey(l.endpointInUse(), f)
 					}
 				})
 			})

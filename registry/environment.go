@@ -98,6 +98,14 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	return env
 }
 
+// linkOptions returns what the links share.
+func (e *environment) linkOptions() linkOptions {
+	return linkOptions{
+		Contacts: e.contacts, Tracer: e.tracer, Metrics: e.metrics,
+		Beat: e.beat, Starved: e.pulse.StarvedSince, Redact: e.redactFor,
+	}
+}
+
 // usePulse takes the pulse of the monitor, or else one of the registry's own, which beats from the first connection to
 // the end of the root.
 func (e *environment) usePulse(hearts *liveness.Monitor) {

@@ -6,8 +6,22 @@ import (
 	"maps"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// questions are what a survey asks a remote on behalf of the modules that are wanted for it.
+type questions struct {
+	kinds      []schema.GroupVersionKind
+	rules      []moduleRules
+	namespaces []string
+}
+
+// moduleRules are the rights that a module declares.
+type moduleRules struct {
+	module string
+	rules  []rbacv1.PolicyRule
+}
 
 // findings are what a survey of a remote has found. They are replaced, never changed. What could not be
 // found out is not in them: nobody stops a module because a question was not answered.

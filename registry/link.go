@@ -14,28 +14,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // link is the connection to one endpoint: the transport, and the probe that says whether the
 // remote can be used. It outlives the epochs that use it, because an unreachable remote has no
 // app but is probed on.
 type link struct {
-	*environment
-	name      ClusterName
-	transport *kubeconfig.Transport
-	endpoint  string // fingerprint
-	server    string
-	rank      startqueue.Rank // of the first contact
-	report    func(probeFact)
+	shared linkOptions
+	target linkTarget
+	redact func(string) string
 
 	hurry      atomic.Bool // probe every second: the remote is not known to be well
-	settings   atomic.Pointer[state.Probe]
-	credential atomic.Pointer[string] // fingerprint; the actor stores it after the swap
+	pace       atomic.Pointer[linkPace]
+	credential atomic.Pointer[string] // fingerprint
 
 	heard  atomic.Int64    // when a list last brought an app something, in nanoseconds
 	asked  time.Time       // when the remote was last asked who it is; the probe's own
@@ -53,16 +47,94 @@ type link struct {
 // retryProbeEvery is the time between probes after a failed one.
 const retryProbeEvery = time.Second
 
-// open starts the probe of a link of which everything up to report, and credential, is set.
-// It ends with ctx, or when the link is closed.
-func (l *link) open(ctx context.Context, p state.Probe) {
-	ctx, cancel := context.WithCancel(ctx)
-	l.settings.Store(&p)
-	l.beat()
-	l.kick, l.done = make(chan struct{}, 1), make(chan struct{})
-	l.ctx, l.cancel = ctx, cancel
-	go l.run(ctx)
+// linkOptions are what all links of a registry share.
+type linkOptions struct {
+	// Contacts is the queue of first contacts.
+	Contacts *startqueue.Queue
+	Tracer   *telemetry.Tracer
+	Metrics  *telemetry.Metrics
+	// Beat makes sure that the pulse of the hub beats.
+	Beat func()
+	// Starved reports whether the hub was short of time at any moment since then.
+	Starved func(since time.Time) bool
+	// Redact returns a function that replaces the credentials of the hub and of a connection in a text.
+	Redact func(*kubeconfig.Transport) func(string) string
 }
+
+// linkTarget is what a link leads to, and how.
+type linkTarget struct {
+	// Cluster is the name of the remote.
+	Cluster   string
+	Transport *kubeconfig.Transport
+	// Endpoint and Credential are fingerprints.
+	Endpoint, Credential string
+	Server               string
+	// Rank is that of the first contact.
+	Rank startqueue.Rank
+	Pace linkPace
+}
+
+// linkPace is how often a remote is probed while it is well, and how long one request of a probe may take.
+type linkPace struct{ Period, Timeout time.Duration }
+
+// probeOutcome is the outcome of one probe.
+type probeOutcome struct {
+	Endpoint, Credential string // what it was made with
+	OK                   bool
+	Reason, Message      string // when not OK
+	Refused              bool   // it failed because of the credential
+	ID, Version          string
+}
+
+// newLink returns a link that does nothing yet. It ends with ctx, or when it is closed.
+func newLink(ctx context.Context, o linkOptions, t linkTarget) *link {
+	l := &link{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
+	l.pace.Store(&t.Pace)
+	l.credential.Store(&t.Credential)
+	l.ctx, l.cancel = context.WithCancel(ctx)
+	return l
+}
+
+// open starts the probe, which reports each outcome.
+func (l *link) open(report func(probeOutcome)) {
+	l.shared.Beat()
+	go l.run(l.ctx, report)
+}
+
+// endpointInUse returns the fingerprint of the endpoint.
+func (l *link) endpointInUse() string { return l.target.Endpoint }
+
+// credentialInUse returns the fingerprint of the credential.
+func (l *link) credentialInUse() string { return *l.credential.Load() }
+
+// server returns the URL of the API server.
+func (l *link) server() string { return l.target.Server }
+
+// transport returns the transport.
+func (l *link) transport() *kubeconfig.Transport { return l.target.Transport }
+
+// heardFrom is for an app on this link to store when a list has brought it something, in nanoseconds.
+func (l *link) heardFrom() *atomic.Int64 { return &l.heard }
+
+// swap uses another credential from now on, and probes and surveys with it.
+func (l *link) swap(c kubeconfig.Credential, fingerprint string) error {
+	if err := l.target.Transport.Swap(c); err != nil {
+		return err
+	}
+	l.credential.Store(&fingerprint)
+	l.probeNow()
+	l.surveyNow()
+	return nil
+}
+
+// setPace changes the pace of the probe. With hurry it probes every second.
+func (l *link) setPace(p linkPace, hurry bool) {
+	l.pace.Store(&p)
+	l.hurry.Store(hurry)
+}
+
+// end ends the probe and the surveys, and does not wait for them.
+func (l *link) end() { l.cancel() }
 
 // close ends the probe, the surveys and every connection. It waits for the probe to return, which it does as
 // soon as its request has been cancelled.
@@ -70,7 +142,7 @@ func (l *link) close() {
 	l.cancel()
 	<-l.done
 	l.asking.Wait()
-	l.transport.Close()
+	l.target.Transport.Close()
 }
 
 // probeNow asks for a probe without waiting for its time to come.
@@ -81,10 +153,10 @@ func (l *link) probeNow() {
 	}
 }
 
-func (l *link) run(ctx context.Context) {
+func (l *link) run(ctx context.Context, report func(probeOutcome)) {
 	defer close(l.done)
-	last, excused := probeFact{}, 0
-	release, err := l.contacts.Acquire(ctx, min(l.rank, startqueue.RankFailed))
+	last, excused := probeOutcome{}, 0
+	release, err := l.shared.Contacts.Acquire(ctx, min(l.target.Rank, startqueue.RankFailed))
 	if err != nil {
 		return
 	}
@@ -103,7 +175,7 @@ func (l *link) run(ctx context.Context) {
 			excused++
 			pause = 0
 		default:
-			l.report(fact)
+			report(fact)
 			last = fact
 		}
 		if err == nil {
@@ -113,7 +185,7 @@ func (l *link) run(ctx context.Context) {
 		select {
 		case <-wait.C:
 		case <-l.kick:
-			last = probeFact{}
+			last = probeOutcome{}
 		case <-ctx.Done():
 		}
 		wait.Stop()
@@ -121,12 +193,8 @@ func (l *link) run(ctx context.Context) {
 }
 
 // count counts a probe, whosever fault it was.
-func (l *link) count(fact probeFact, took time.Duration) {
-	failure := ""
-	if !fact.ok {
-		failure = fact.failed.Reason
-	}
-	l.metrics.ObserveProbe(string(l.name), failure, took)
+func (l *link) count(fact probeOutcome, took time.Duration) {
+	l.shared.Metrics.ObserveProbe(l.target.Cluster, fact.Reason, took)
 }
 
 // maxExcused is how many failures in a row the hub takes upon itself. A hub that is always short of time
@@ -136,7 +204,7 @@ const maxExcused = 1
 // isOurFault reports whether the failure of a probe says nothing of the remote: no answer came while the
 // hub was starved, or it had no means to send the probe.
 func (l *link) isOurFault(err error, began time.Time) bool {
-	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.pulse.StarvedSince(began))
+	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.shared.Starved(began))
 }
 
 // isBehind reports whether an answer did not come in time because it waits, on the same connection, behind
@@ -149,7 +217,7 @@ func (l *link) pause(ok bool) time.Duration {
 	if !ok || l.hurry.Load() {
 		return retryProbeEvery
 	}
-	period := l.settings.Load().Period
+	period := l.pace.Load().Period
 	return time.Duration(float64(period) * (0.9 + 0.2*rand.Float64()))
 }
 
@@ -159,32 +227,34 @@ func (l *link) pause(ok bool) time.Duration {
 const askAgainAfter = time.Minute
 
 // isFresh reports whether what the last probe learnt about the remote need not be asked again.
-func (l *link) isFresh(last probeFact) bool {
-	return last.ok && last.id != "" && time.Since(l.asked) < askAgainAfter
+func (l *link) isFresh(last probeOutcome) bool {
+	return last.OK && last.ID != "" && time.Since(l.asked) < askAgainAfter
 }
 
 // probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
 // one that the fact describes.
-func (l *link) probe(ctx context.Context, last probeFact) (probeFact, error) {
-	ctx, span := l.tracer.Start(ctx, "probe", string(l.name))
+func (l *link) probe(ctx context.Context, last probeOutcome) (probeOutcome, error) {
+	ctx, span := l.shared.Tracer.Start(ctx, "probe", l.target.Cluster)
 	defer span.End()
-	fact := probeFact{endpoint: l.endpoint, credential: *l.credential.Load(), id: last.id, version: last.version}
+	fact := probeOutcome{Endpoint: l.target.Endpoint, Credential: *l.credential.Load(), ID: last.ID, Version: last.Version}
 	err := l.question(ctx, &fact, last)
 	if err != nil {
-		reason, message := kubeconfig.Classify(err)
-		fact.failed = state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
-		fact.fatal = reason == state.ReasonUnauthorized
-		fact.refused = kubeconfig.IsRefusal(err)
-		l.tracer.FailRequest(span, err)
+		fact.fail(err)
+		l.shared.Tracer.FailRequest(span, err)
 		return fact, err
 	}
-	fact.ok = true
+	fact.OK = true
 	return fact, nil
+}
+
+func (p *probeOutcome) fail(err error) {
+	p.OK, p.Refused = false, kubeconfig.IsRefusal(err)
+	p.Reason, p.Message = kubeconfig.Classify(err)
 }
 
 // question fills in what the remote says. A remote that tells who it is has looked that up in its storage
 // and is well enough for a first contact; later it is asked how it is besides.
-func (l *link) question(ctx context.Context, fact *probeFact, last probeFact) error {
+func (l *link) question(ctx context.Context, fact *probeOutcome, last probeOutcome) error {
 	if l.isFresh(last) {
 		if err := l.healthy(ctx); err != nil || l.used == l.met {
 			return err
@@ -192,16 +262,16 @@ func (l *link) question(ctx context.Context, fact *probeFact, last probeFact) er
 	}
 	l.asked = time.Now()
 	var err error
-	if fact.id, err = l.identity(ctx); err != nil {
+	if fact.ID, err = l.identity(ctx); err != nil {
 		return err
 	}
 	l.met = l.used
-	if first := last.endpoint == ""; fact.id == "" || !first {
+	if first := last.Endpoint == ""; fact.ID == "" || !first {
 		if err := l.healthy(ctx); err != nil {
 			return err
 		}
 	}
-	fact.version, err = l.version(ctx)
+	fact.Version, err = l.version(ctx)
 	return err
 }
 
@@ -247,7 +317,7 @@ func (l *link) identity(ctx context.Context) (string, error) {
 }
 
 // isOwnWord reports whether a text of a remote has nothing of a credential.
-func (l *link) isOwnWord(text string) bool { return l.redactFor(l.transport)(text) == text }
+func (l *link) isOwnWord(text string) bool { return l.redact(text) == text }
 
 // maxShort is longer than any version or UID that an API server has.
 const maxShort = 128

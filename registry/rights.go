@@ -14,12 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// moduleRules are the rights that a module declares.
-type moduleRules struct {
-	module string
-	rules  []rbacv1.PolicyRule
-}
-
 // nowhereNamespace is a namespace that no cluster has. Asked for the rules there, an API server tells those that
 // hold everywhere.
 const nowhereNamespace = "clusterfx-asks-for-rules-everywhere"
@@ -37,11 +31,6 @@ const maxRightsNamed = 8
 // reviewer asks an API server what its user may do. post sends a review and decodes the response into it.
 type reviewer struct {
 	post func(ctx context.Context, path string, review client.Object) error
-}
-
-// reviewer asks the remote.
-func (l *link) reviewer() reviewer {
-	return reviewer{func(ctx context.Context, path string, review client.Object) error { return l.post(ctx, path, review) }}
 }
 
 // rights asks the remote which of the rules its credentials do not have, by module.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -106,13 +105,6 @@ func (s selection) shape(c *state.Desired) string {
 	}
 	namespaces := strings.Join(slices.Sorted(slices.Values(c.Namespaces)), ",")
 	return fmt.Sprintf("%s|%s|%v|%s", modules, namespaces, c.Client, c.Owner.UID)
-}
-
-// questions are what a survey asks a remote on behalf of the modules that are wanted for it.
-type questions struct {
-	kinds      []schema.GroupVersionKind
-	rules      []moduleRules
-	namespaces []string
 }
 
 // questionsFor returns what has to be known of a remote to choose its modules, or nil for nothing.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,56 +113,6 @@ func TestSelection_Shape(t *testing.T) {
 			t.Errorf("%v has the same shape as others: %s", of, s)
 		} else {
 			seen[s] = true
-		}
-	}
-}
-
-func TestFindings(t *testing.T) {
-	t.Parallel()
-	q := &questions{kinds: []schema.GroupVersionKind{widget, gadget}}
-	before := &findings{of: q, served: map[schema.GroupVersionKind]bool{widget: true}}
-	silent := &findings{of: q, served: map[schema.GroupVersionKind]bool{}}
-	if silent.lost(before) {
-		t.Error("a question that was not answered takes something away")
-	}
-	silent.keep(before)
-	if !silent.serves(widget) || !silent.equals(before) {
-		t.Errorf("what was known is forgotten: %s", cmp.Diff(before.served, silent.served))
-	}
-	gone := &findings{of: q, served: map[schema.GroupVersionKind]bool{widget: false}}
-	if !gone.lost(before) || before.lost(gone) || gone.complete() {
-		t.Error("a kind that is gone is not lost, or one that came is")
-	}
-	lacking := &findings{of: q, served: before.served, lacking: map[string][]string{"one": {"list nodes"}}}
-	if !lacking.lost(before) || before.lost(lacking) {
-		t.Error("a right that is gone is not lost, or one that came is")
-	}
-	unasked := &findings{of: q, served: before.served, unasked: "timed out"}
-	unasked.keep(lacking)
-	if len(unasked.rightsMissingFor("one")) != 1 {
-		t.Error("a right that was missing is taken for granted when the remote does not answer")
-	}
-}
-
-func TestSurveyAgain(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		complete bool
-		changes  int
-		want     time.Duration
-	}{
-		{false, 0, 10 * time.Second},
-		{true, 0, time.Minute},
-		{true, 1, time.Minute}, // a CRD was installed, and is removed
-		{true, 3, time.Minute},
-		{true, 4, 2 * time.Minute},
-		{false, 3, 10 * time.Second},
-		{false, 6, 80 * time.Second},
-		{false, 10, 5 * time.Minute},
-		{true, 10, 5 * time.Minute},
-	} {
-		if got := surveyAgain(c.complete, c.changes); got != c.want {
-			t.Errorf("after %d changes, complete %t: %s, want %s", c.changes, c.complete, got, c.want)
 		}
 	}
 }

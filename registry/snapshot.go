@@ -28,7 +28,7 @@ func (a *actor) describe(now time.Time) Status {
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
 	if a.link != nil {
-		info.Server = a.link.server
+		info.Server = a.link.server()
 		info.CredentialName = a.credentials[a.machine.line.credential].name
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
@@ -45,7 +45,7 @@ func (a *actor) redactor() func(string) string {
 	for _, l := range []*link{a.link, a.spare} {
 		if l != nil {
 			next := redact
-			redact = func(text string) string { return next(l.transport.Redact(text)) }
+			redact = func(text string) string { return next(l.transport().Redact(text)) }
 		}
 	}
 	return redact

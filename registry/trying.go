@@ -4,13 +4,10 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -58,22 +55,20 @@ func (a *actor) try(act action) {
 		a.post(func(m *machine) { m.applyTrial(fact, time.Now()) })
 		return
 	}
-	l := a.newLink(transport)
-	l.credential.Store(&act.credential)
-	probe := a.applied.Probe
-	l.settings.Store(&probe)
-	if l.rank = startqueue.RankKnown; a.machine.trial.attempts > 0 {
-		l.rank = startqueue.RankFailed
+	rank := startqueue.RankKnown
+	if a.machine.trial.attempts > 0 {
+		rank = startqueue.RankFailed
 	}
 	ctx, cancel := context.WithCancel(a.registry.root)
 	a.cancelTrial = cancel
 	questions := a.questions
+	l := newLink(ctx, a.registry.linkOptions(), a.linkTarget(transport, act.credential, rank))
 	a.work.Go(func() {
 		defer cancel()
-		fact := l.try(ctx, questions)
+		tried := l.try(questions)
 		transport.Close()
 		if ctx.Err() == nil {
-			a.post(func(m *machine) { a.takeTrial(m, fact) })
+			a.post(func(m *machine) { a.takeTrial(m, trialFact{factOf(tried.probeOutcome), tried.of, tried.lacking}) })
 		}
 	})
 }
@@ -94,53 +89,19 @@ func (a *actor) takeTrial(m *machine, f trialFact) {
 	}
 }
 
-// try asks the remote once who it is, and which permissions the credential has.
-func (l *link) try(ctx context.Context, q *questions) trialFact {
-	release, err := l.contacts.Acquire(ctx, l.rank)
-	if err != nil {
-		return trialFact{}
-	}
-	defer release()
-	began := time.Now()
-	fact, err := l.probe(ctx, probeFact{})
-	l.count(fact, time.Since(began))
-	if err == nil && fact.id == "" {
-		if err = l.authenticated(ctx); err != nil {
-			fact.ok, fact.refused, fact.failed = false, kubeconfig.IsRefusal(err), facetOf(err)
-		}
-	}
-	tried := trialFact{probeFact: fact}
-	if err != nil || q == nil || len(q.rules) == 0 {
-		return tried
-	}
-	if lacking, err := l.reviewer().rights(ctx, q); err == nil {
-		tried.of, tried.lacking = q, lacking
-	}
-	return tried
-}
-
-// anonymous is whom an API server takes for a client that shows no credential.
-const anonymous = "system:anonymous"
-
-// authenticated returns an error where the API server takes the credential for that of nobody, as it does with a
-// certificate of an authority that it does not name: TLS does not send such a certificate. Whoever is
-// authenticated may ask who they are. API servers before 1.28 do not answer that, and are not asked otherwise.
-func (l *link) authenticated(ctx context.Context) error {
-	review := &authenticationv1.SelfSubjectReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
-	}
-	err := l.post(ctx, "apis/authentication.k8s.io/v1/selfsubjectreviews", review)
-	var status *kubeconfig.StatusError
-	switch {
-	case errors.As(err, &status) && status.Code == http.StatusNotFound:
-		return nil
-	case errors.As(err, &status) && status.Code == http.StatusForbidden, err == nil && review.Status.UserInfo.Username == anonymous:
-		return &kubeconfig.StatusError{Code: http.StatusUnauthorized}
-	}
-	return err
-}
-
 func facetOf(err error) state.Condition {
 	reason, message := kubeconfig.Classify(err)
 	return state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// factOf returns what the machine has to know of a probe. Who holds the id is not known yet.
+func factOf(p probeOutcome) probeFact {
+	f := probeFact{
+		endpoint: p.Endpoint, credential: p.Credential, ok: p.OK, refused: p.Refused, fatal: p.Reason == state.ReasonUnauthorized,
+		id: p.ID, version: p.Version,
+	}
+	if !p.OK {
+		f.failed = state.Condition{Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
+	}
+	return f
 }
