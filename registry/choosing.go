@@ -11,12 +11,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // choosing is what an actor knows of the modules of its remote. It belongs to the actor's goroutine.
 type choosing struct {
-	questions *questions // that have to be answered to choose; nil for none
+	questions *preflight.Questions // that have to be answered to choose; nil for none
 	selection selection
 	chosen    bool // selection is one, though perhaps of before
 
@@ -99,7 +100,7 @@ func (a *actor) inquire() {
 			continue
 		}
 		if known := a.machine.lineTo(l.endpointInUse()); known != nil && known.contact == contactOK {
-			l.inquire(a.questions, func(f *findings) {
+			l.inquire(a.questions, func(f *preflight.Result) {
 				a.post(func(m *machine) {
 					if a.link == l || a.spare == l {
 						m.applySurvey(l.endpointInUse(), f)
@@ -122,7 +123,7 @@ func (a *actor) surveyNow() {
 // authorized says whether the credentials have the rights that the modules declare.
 func (a *actor) authorized() state.Condition {
 	switch {
-	case a.questions == nil || len(a.questions.rules) == 0:
+	case a.questions == nil || len(a.questions.Rules) == 0:
 		return state.Condition{}
 	case a.applied.Paused:
 		return pausedFacet()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -44,9 +45,9 @@ func (l *partLife) lacks() ([]string, error) {
 	name := l.part.entry.name
 	var lacking []string
 	for _, declared := range HubRules(l.part.entry.Module) {
-		q := &questions{rules: []moduleRules{{name, declared.Rules}}}
+		q := &preflight.Questions{Rules: []preflight.ModuleRules{{Module: name, Rules: declared.Rules}}}
 		if declared.Namespace != "" {
-			q.namespaces = []string{declared.Namespace}
+			q.Namespaces = []string{declared.Namespace}
 		}
 		missing, err := asks.rights(ctx, q)
 		if err != nil {

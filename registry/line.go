@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -27,11 +28,13 @@ type line struct {
 	holder  ClusterName // who has this id, "" for nobody else
 	isHub   bool
 	version string
-	found   *findings // of the last survey; nil for none
+	found   *preflight.Result // of the last survey; nil for none
 }
 
 // surveyed reports whether questions have been asked; whatever the answers were.
-func (l *line) surveyed(q *questions) bool { return q == nil || l.found != nil && l.found.of == q }
+func (l *line) surveyed(q *preflight.Questions) bool {
+	return q == nil || l.found != nil && l.found.Questions == q
+}
 
 type contact int
 

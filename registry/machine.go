@@ -5,6 +5,7 @@ package registry
 import (
 	"time"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -50,7 +51,7 @@ type want struct {
 	endpoint, credential string
 	acceptCredential     bool // though the remote refuses it
 	shape                string
-	questions            *questions // that have to be answered before an app starts
+	questions            *preflight.Questions // that have to be answered before an app starts
 	identity             state.Identity
 	failureThreshold     int
 	successThreshold     int
@@ -174,7 +175,7 @@ func (m *machine) applyProbe(p probeFact, now time.Time) {
 }
 
 // applySurvey takes note of what was found at an endpoint.
-func (m *machine) applySurvey(endpoint string, f *findings) {
+func (m *machine) applySurvey(endpoint string, f *preflight.Result) {
 	if l := m.lineTo(endpoint); l != nil {
 		l.found = f
 	}

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 )
 
 // nowhereNamespace is a namespace that no cluster has. Asked for the rules there, an API server tells those that
@@ -40,8 +42,8 @@ type reviewer struct {
 //
 // With spec.namespaces, a right on a kind that has no namespace is taken to be granted where a RoleBinding
 // grants it, which has no effect: the rules do not say what has a namespace.
-func (l reviewer) rights(ctx context.Context, q *questions) (map[string][]string, error) {
-	namespaces := q.namespaces
+func (l reviewer) rights(ctx context.Context, q *preflight.Questions) (map[string][]string, error) {
+	namespaces := q.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
@@ -51,8 +53,8 @@ func (l reviewer) rights(ctx context.Context, q *questions) (map[string][]string
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range q.rules {
-			_, open := validation.Covers(granted, m.rules)
+		for _, m := range q.Rules {
+			_, open := validation.Covers(granted, m.Rules)
 			if !all {
 				open = open[:min(len(open), reviews)]
 			}
@@ -60,7 +62,7 @@ func (l reviewer) rights(ctx context.Context, q *questions) (map[string][]string
 			if err != nil {
 				return nil, err
 			}
-			lacking[m.module] = append(lacking[m.module], missing...)
+			lacking[m.Module] = append(lacking[m.Module], missing...)
 		}
 	}
 	for module, rights := range lacking {

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -31,8 +32,8 @@ type choice struct {
 // remoteFacts is what is known of a remote when its modules are selected.
 type remoteFacts struct {
 	version string
-	found   *findings // nil before the first survey
-	offered offers    // by hub parts
+	found   *preflight.Result // nil before the first survey
+	offered offers            // by hub parts
 }
 
 // choose selects the modules for a remote from what is wanted and what was found. It is a pure function.
@@ -45,7 +46,7 @@ func choose(all catalog, c *state.Desired, known remoteFacts) selection {
 		if !entry.wants(c) {
 			continue
 		}
-		missing := found.rightsMissingFor(entry.name)
+		missing := found.MissingFor(entry.name)
 		asked = asked || len(entry.options.Rules) > 0
 		if len(missing) > 0 {
 			lacking = append(lacking, "module "+entry.name+": "+strings.Join(missing, ", "))
@@ -68,12 +69,12 @@ func choose(all catalog, c *state.Desired, known remoteFacts) selection {
 }
 
 // obstacle says why a module that is wanted cannot run, or nothing.
-func obstacle(m Module, version string, found *findings, missing []string) (reason, why string) {
+func obstacle(m Module, version string, found *preflight.Result, missing []string) (reason, why string) {
 	if why := m.options.Select.fits(version); why != "" {
 		return state.ReasonVersionUnsupported, why
 	}
 	for _, kind := range m.options.Select.Requires {
-		if !found.serves(kind) {
+		if !found.Serves(kind) {
 			return state.ReasonAPIMissing, fmt.Sprintf("the remote does not serve %s of %s; it starts when the remote does",
 				kind.Kind, kind.GroupVersion())
 		}
@@ -84,14 +85,14 @@ func obstacle(m Module, version string, found *findings, missing []string) (reas
 	return "", ""
 }
 
-func authorized(lacking []string, found *findings) state.Condition {
+func authorized(lacking []string, found *preflight.Result) state.Condition {
 	switch {
 	case len(lacking) > 0:
 		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonRightsMissing, Message: state.Sanitize("the credentials lack rights: " + strings.Join(lacking, "; "))}
 	case found == nil:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the remote has not been asked yet"}
-	case found.unasked != "":
-		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: state.Sanitize("the remote does not say what the credentials may do: " + found.unasked)}
+	case found.Unknown != "":
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: state.Sanitize("the remote does not say what the credentials may do: " + found.Unknown)}
 	}
 	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonAllowed, Message: "every right that a module declares is granted"}
 }
@@ -108,18 +109,18 @@ func (s selection) shape(c *state.Desired) string {
 }
 
 // questionsFor returns what has to be known of a remote to choose its modules, or nil for nothing.
-func questionsFor(all catalog, c *state.Desired) *questions {
-	q := &questions{namespaces: c.Namespaces}
+func questionsFor(all catalog, c *state.Desired) *preflight.Questions {
+	q := &preflight.Questions{Namespaces: c.Namespaces}
 	for _, entry := range all {
 		if !entry.wants(c) {
 			continue
 		}
-		q.kinds = append(q.kinds, entry.options.Select.Requires...)
+		q.Kinds = append(q.Kinds, entry.options.Select.Requires...)
 		if len(entry.options.Rules) > 0 {
-			q.rules = append(q.rules, moduleRules{entry.name, entry.options.Rules})
+			q.Rules = append(q.Rules, preflight.ModuleRules{Module: entry.name, Rules: entry.options.Rules})
 		}
 	}
-	if len(q.kinds) == 0 && len(q.rules) == 0 {
+	if len(q.Kinds) == 0 && len(q.Rules) == 0 {
 		return nil
 	}
 	return q

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -25,10 +26,10 @@ func TestChoose(t *testing.T) {
 	t.Parallel()
 	edge := labels.SelectorFromSet(labels.Set{"tier": "edge"})
 	rules := []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}
-	served := func(kinds ...schema.GroupVersionKind) *findings {
-		f := &findings{served: map[schema.GroupVersionKind]bool{widget: false, gadget: false}}
+	served := func(kinds ...schema.GroupVersionKind) *preflight.Result {
+		f := &preflight.Result{Served: map[schema.GroupVersionKind]bool{widget: false, gadget: false}}
 		for _, kind := range kinds {
-			f.served[kind] = true
+			f.Served[kind] = true
 		}
 		return f
 	}
@@ -36,7 +37,7 @@ func TestChoose(t *testing.T) {
 		options ModuleOptions
 		config  state.Desired
 		version string
-		found   *findings
+		found   *preflight.Result
 
 		runs   bool
 		waits  string // reason
@@ -61,8 +62,8 @@ func TestChoose(t *testing.T) {
 		"a version that is too new":                 {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "v1.31.0", waits: state.ReasonVersionUnsupported},
 		"a version that is none":                    {options: ModuleOptions{Select: Selector{BelowVersion: "1.31"}}, version: "dev", waits: state.ReasonVersionUnsupported},
 		"rights that are granted":                   {options: ModuleOptions{Rules: rules}, found: served(), runs: true, rights: state.ReasonAllowed},
-		"rights that are missing":                   {options: ModuleOptions{Rules: rules}, found: &findings{lacking: map[string][]string{"one": {"list nodes"}}}, waits: state.ReasonRightsMissing, rights: state.ReasonRightsMissing},
-		"rights that nobody could ask for":          {options: ModuleOptions{Rules: rules}, found: &findings{unasked: "403"}, runs: true, rights: state.ReasonPending},
+		"rights that are missing":                   {options: ModuleOptions{Rules: rules}, found: &preflight.Result{Missing: map[string][]string{"one": {"list nodes"}}}, waits: state.ReasonRightsMissing, rights: state.ReasonRightsMissing},
+		"rights that nobody could ask for":          {options: ModuleOptions{Rules: rules}, found: &preflight.Result{Unknown: "403"}, runs: true, rights: state.ReasonPending},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

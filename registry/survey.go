@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
@@ -35,21 +36,21 @@ const (
 // surveyor asks one remote what its modules need to know. It belongs to a link, and ends with it.
 type surveyor struct {
 	link   *link
-	report func(*findings)
+	report func(*preflight.Result)
 	kick   chan struct{} // asks for a survey now
 
 	mu     sync.Mutex // protects asked and cancel
-	asked  *questions
+	asked  *preflight.Questions
 	cancel context.CancelFunc // of the survey under way
 
 	// What follows belongs to run.
-	last    *findings
+	last    *preflight.Result
 	changes int       // of the findings, in a short time
 	changed time.Time // the last of them
 }
 
 // inquire makes the link ask these questions from now on; nil for none. It is called by the link's actor.
-func (l *link) inquire(q *questions, report func(*findings)) {
+func (l *link) inquire(q *preflight.Questions, report func(*preflight.Result)) {
 	if l.surveyor == nil {
 		if q == nil {
 			return
@@ -68,7 +69,7 @@ func (l *link) surveyNow() {
 	}
 }
 
-func (s *surveyor) ask(q *questions) {
+func (s *surveyor) ask(q *preflight.Questions) {
 	s.mu.Lock()
 	same := s.asked == q
 	s.asked = q
@@ -89,7 +90,7 @@ func (s *surveyor) now() {
 }
 
 // begin returns the questions to ask now, and a context that ends when there are others.
-func (s *surveyor) begin(ctx context.Context) (context.Context, *questions) {
+func (s *surveyor) begin(ctx context.Context) (context.Context, *preflight.Questions) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +106,7 @@ func (s *surveyor) run(ctx context.Context) {
 			if asking.Err() == nil {
 				s.take(found)
 			}
-			pause = surveyAgain(found.complete(), s.changes)
+			pause = surveyAgain(found.Complete(), s.changes)
 		}
 		s.cancel()
 		if !s.wait(ctx, pause) {
@@ -115,14 +116,14 @@ func (s *surveyor) run(ctx context.Context) {
 }
 
 // take reports findings that differ from the last ones.
-func (s *surveyor) take(found *findings) {
+func (s *surveyor) take(found *preflight.Result) {
 	if time.Since(s.changed) > surveyCalm {
 		s.changes = 0
 	}
-	if found.equals(s.last) {
+	if found.Equal(s.last) {
 		return
 	}
-	if s.last != nil && s.last.of == found.of && found.unasked == s.last.unasked {
+	if s.last != nil && s.last.Questions == found.Questions && found.Unknown == s.last.Unknown {
 		s.changes, s.changed = min(s.changes+1, maxChanges), time.Now()
 	}
 	s.last = found
@@ -161,9 +162,9 @@ func (s *surveyor) wait(ctx context.Context, pause time.Duration) bool {
 }
 
 // confirmed asks, and asks again where something is not there any more.
-func (s *surveyor) confirmed(ctx context.Context, q *questions, before *findings) *findings {
+func (s *surveyor) confirmed(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
 	found := s.link.survey(ctx, q, before)
-	if !found.lost(before) {
+	if !found.LostSince(before) {
 		return found
 	}
 	confirm := time.NewTimer(surveyConfirm)
@@ -180,14 +181,14 @@ func (s *surveyor) confirmed(ctx context.Context, q *questions, before *findings
 const surveyedAtOnce = 4
 
 // survey asks the remote all questions, each within the timeout of a probe.
-func (l *link) survey(ctx context.Context, q *questions, before *findings) *findings {
-	found := &findings{of: q, served: map[schema.GroupVersionKind]bool{}}
+func (l *link) survey(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
+	found := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	var (
 		mu     sync.Mutex // protects found.served
 		asking errgroup.Group
 	)
 	asking.SetLimit(surveyedAtOnce)
-	for gv, kinds := range byGroupVersion(q.kinds) {
+	for gv, kinds := range byGroupVersion(q.Kinds) {
 		asking.Go(func() error {
 			served, err := l.kindsOf(ctx, gv)
 			if err != nil {
@@ -196,23 +197,23 @@ func (l *link) survey(ctx context.Context, q *questions, before *findings) *find
 			mu.Lock()
 			defer mu.Unlock()
 			for _, kind := range kinds {
-				found.served[kind] = served[kind.Kind]
+				found.Served[kind] = served[kind.Kind]
 			}
 			return nil
 		})
 	}
-	if len(q.rules) > 0 {
+	if len(q.Rules) > 0 {
 		asking.Go(func() error {
 			lacking, err := l.reviewer().rights(ctx, q)
 			if err != nil {
-				_, found.unasked = kubeconfig.Classify(err)
+				_, found.Unknown = kubeconfig.Classify(err)
 			}
-			found.lacking = lacking
+			found.Missing = lacking
 			return nil
 		})
 	}
 	_ = asking.Wait() // no question fails the others
-	found.keep(before)
+	found.Keep(before)
 	return found
 }
 

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -24,9 +25,9 @@ type trial struct {
 	retryAt  time.Time
 
 	accepted bool
-	id       string    // of the remote that has accepted it
-	found    *findings // with the permissions of the credential; nil if they are not known
-	chosen   bool      // the modules were selected for these permissions
+	id       string            // of the remote that has accepted it
+	found    *preflight.Result // with the permissions of the credential; nil if they are not known
+	chosen   bool              // the modules were selected for these permissions
 
 	refusals int             // in a row
 	why      state.Condition // why the last attempt failed
@@ -35,8 +36,8 @@ type trial struct {
 // trialFact is the outcome of one attempt.
 type trialFact struct {
 	probeFact
-	of      *questions          // that lacking answers; nil if the permissions are not known
-	lacking map[string][]string // by module
+	of      *preflight.Questions // that lacking answers; nil if the permissions are not known
+	lacking map[string][]string  // by module
 }
 
 // undecidedFor is how long a credential that the remote refuses stays in use while its successor is tried for the
@@ -62,8 +63,8 @@ func (m *machine) applyTrial(f trialFact, now time.Time) {
 		blocked := m.blocked(&line{id: f.id, isHub: f.isHub})
 		if blocked == nil {
 			t.accepted, t.id = true, f.id
-			if f.of != nil && l.found != nil && l.found.of == f.of {
-				t.found = &findings{of: f.of, served: l.found.served, lacking: f.lacking}
+			if f.of != nil && l.found != nil && l.found.Questions == f.of {
+				t.found = &preflight.Result{Questions: f.of, Served: l.found.Served, Missing: f.lacking}
 			}
 			return
 		}
@@ -173,11 +174,11 @@ func (m *machine) replaces(l *line) bool {
 // narrows reports whether the credential on trial lacks permissions that the one in use has. Then the modules that
 // need them end first.
 func (t *trial) narrows(l *line) bool {
-	if !t.accepted || t.found == nil || l.found == nil || t.found.of != l.found.of {
+	if !t.accepted || t.found == nil || l.found == nil || t.found.Questions != l.found.Questions {
 		return false
 	}
-	for module, missing := range t.found.lacking {
-		if len(missing) > len(l.found.lacking[module]) {
+	for module, missing := range t.found.Missing {
+		if len(missing) > len(l.found.Missing[module]) {
 			return true
 		}
 	}
@@ -198,7 +199,7 @@ func (m *machine) put(do *actions, l *line, now time.Time) {
 	}
 	*do = append(*do, action{kind: kind, endpoint: l.endpoint, credential: t.credential})
 	l.credential, l.refused = t.credential, false
-	if t.accepted && t.found != nil && l.found != nil && t.found.of == l.found.of {
+	if t.accepted && t.found != nil && l.found != nil && t.found.Questions == l.found.Questions {
 		l.found = t.found
 	}
 	if t.credential == m.want.credential {

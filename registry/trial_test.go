@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -190,11 +191,11 @@ func TestMachine_ReportsTrials(t *testing.T) {
 // Modules that need a permission which the new credential lacks end before it is in use.
 func TestMachine_FewerPermissions(t *testing.T) {
 	t.Parallel()
-	m, q := newMachine(), &questions{}
+	m, q := newMachine(), &preflight.Questions{}
 	m.want.questions = q
 	m.decide(epochZero)
 	m.applyProbe(good("E1"), epochZero)
-	m.applySurvey("E1", &findings{of: q})
+	m.applySurvey("E1", &preflight.Result{Questions: q})
 	ready(t, m, epochZero)
 	m.want.credential = "C2"
 	m.decide(epochZero)
@@ -212,7 +213,7 @@ func TestMachine_FewerPermissions(t *testing.T) {
 	expect(actYield)
 	m.applyYielded(m.app.epoch)
 	expect(actRetire, actRelease, actSwap)
-	if got := m.line.found.lacking["x"]; len(got) != 1 {
+	if got := m.line.found.Missing["x"]; len(got) != 1 {
 		t.Errorf("the permissions of the credential in use are those of the one before: %v", m.line.found)
 	}
 }

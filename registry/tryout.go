@@ -12,14 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // tryOutcome is the outcome of a probe with another credential.
 type tryOutcome struct {
 	probeOutcome
-	of      *questions          // that lacking answers; nil if the permissions are not known
-	lacking map[string][]string // by module
+	of      *preflight.Questions // that lacking answers; nil if the permissions are not known
+	lacking map[string][]string  // by module
 }
 
 // reviewer asks the remote.
@@ -28,7 +29,7 @@ func (l *link) reviewer() reviewer {
 }
 
 // try asks the remote once who it is, and which permissions the credential has.
-func (l *link) try(q *questions) tryOutcome {
+func (l *link) try(q *preflight.Questions) tryOutcome {
 	ctx := l.ctx
 	release, err := l.shared.Contacts.Acquire(ctx, l.target.Rank)
 	if err != nil {
@@ -44,7 +45,7 @@ func (l *link) try(q *questions) tryOutcome {
 		}
 	}
 	tried := tryOutcome{probeOutcome: fact}
-	if err != nil || q == nil || len(q.rules) == 0 {
+	if err != nil || q == nil || len(q.Rules) == 0 {
 		return tried
 	}
 	if lacking, err := l.reviewer().rights(ctx, q); err == nil {
