@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -49,7 +50,7 @@ type actor struct {
 	applied state.Desired
 	wants   want // applied, reduced
 	choosing
-	link, spare *link
+	link, spare *probe.Connection
 	credentials map[string]namedCredential // by fingerprint: those that the machine may name
 	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
 	epochs      map[int64]*epoch           // those that the machine knows of
@@ -141,7 +142,7 @@ func (a *actor) post(fact func(*machine)) {
 func (a *actor) probeNow() {
 	a.post(func(*machine) {
 		if a.link != nil {
-			a.link.probeNow()
+			a.link.ProbeNow()
 		}
 	})
 }
@@ -233,12 +234,12 @@ func (a *actor) wanted(c state.Desired) want {
 
 // pace tells the probes of both lines how fast to go.
 func (a *actor) pace(p state.Probe) {
-	for _, l := range []*link{a.link, a.spare} {
+	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
 			continue
 		}
-		known := a.machine.lineTo(l.endpointInUse())
-		l.setPace(linkPace{p.Period, p.Timeout}, known == nil || known.contact != contactOK || known.fails > 0)
+		known := a.machine.lineTo(l.Endpoint())
+		l.SetPace(probe.Pace{Period: p.Period, Timeout: p.Timeout}, known == nil || known.contact != contactOK || known.fails > 0)
 	}
 }
 
@@ -283,46 +284,46 @@ func (a *actor) perform(act action, now time.Time) {
 
 // connect opens a connection to the wanted endpoint. It returns nil where none can be made, and posts
 // why.
-func (a *actor) connect() *link {
+func (a *actor) connect() *probe.Connection {
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.applied.Credential}
 	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
 	if err != nil {
 		a.reject(err)
 		return nil
 	}
-	l := newLink(a.registry.root, a.registry.linkOptions(), a.linkTarget(transport, *a.credential(), a.rank()))
-	l.open(func(p probeOutcome) { a.post(func(*machine) { a.takeProbe(l, factOf(p)) }) })
+	l := probe.New(a.registry.root, a.registry.linkOptions(), a.linkTarget(transport, *a.credential(), a.rank()))
+	l.Start(func(p probe.Outcome) { a.post(func(*machine) { a.takeProbe(l, factOf(p)) }) })
 	return l
 }
 
 // linkTarget describes a connection to the wanted endpoint, with a credential.
-func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) linkTarget {
-	return linkTarget{
+func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) probe.Target {
+	return probe.Target{
 		Cluster:    string(a.name),
 		Transport:  transport,
 		Endpoint:   a.applied.Endpoint.Fingerprint(),
 		Credential: credential,
 		Server:     a.applied.Endpoint.Server,
 		Rank:       rank,
-		Pace:       linkPace{a.applied.Probe.Period, a.applied.Probe.Timeout},
+		Pace:       probe.Pace{Period: a.applied.Probe.Period, Timeout: a.applied.Probe.Timeout},
 	}
 }
 
 // disconnect ends the probe of a connection at once, and the connection as soon as no lease is out
 // that may use it.
-func (a *actor) disconnect(gone *link) {
+func (a *actor) disconnect(gone *probe.Connection) {
 	if gone == nil {
 		return
 	}
-	gone.end()
+	gone.Cancel()
 	owners := slices.Clone(a.retired)
 	a.work.Go(func() {
 		for _, e := range owners {
-			if e.base == gone.transport() {
+			if e.base == gone.Transport() {
 				<-e.ctx.Done()
 			}
 		}
-		gone.close()
+		gone.Close()
 	})
 }
 
@@ -346,7 +347,7 @@ func (a *actor) rank() startqueue.Rank {
 
 // takeProbe takes note of a probe, and claims the id that it found if the remote is the one that is
 // meant. It runs in the actor's goroutine, so that no claim outlives the actor.
-func (a *actor) takeProbe(from *link, p probeFact) {
+func (a *actor) takeProbe(from *probe.Connection, p probeFact) {
 	if a.link != from && a.spare != from {
 		return
 	}
@@ -358,13 +359,13 @@ func (a *actor) takeProbe(from *link, p probeFact) {
 }
 
 // swap puts a credential under the app that runs. A line that could not be opened is opened now.
-func (a *actor) swap(l *link, act action) *link {
+func (a *actor) swap(l *probe.Connection, act action) *probe.Connection {
 	if l == nil {
 		return a.connect()
 	}
-	if err := l.swap(a.credentials[act.credential].Credential, act.credential); err != nil {
+	if err := l.Swap(a.credentials[act.credential].Credential, act.credential); err != nil {
 		a.log.Error(err, "Failed to use the new credential; the last good one stays in use")
-		before, why := l.credentialInUse(), facetOf(err)
+		before, why := l.Credential(), facetOf(err)
 		a.post(func(m *machine) { m.applySwapFailed(act.endpoint, before, why, time.Now()) })
 		return l
 	}

@@ -20,13 +20,13 @@ import (
 // start builds and runs an app on the line that act names. first is called with its epoch before that.
 func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	l := a.link
-	if l == nil || l.endpointInUse() != act.endpoint {
+	if l == nil || l.Endpoint() != act.endpoint {
 		l = a.spare
 	}
-	number, redact := act.epoch, a.registry.redactFor(l.transport())
+	number, redact := act.epoch, a.registry.redactFor(l.Transport())
 	e := &epoch{
 		lifetime: lifetime{name: a.name, number: number, log: redacting(a.log.WithValues("epoch", number), redact)},
-		config:   a.applied, base: l.transport(), heard: l.heardFrom(), info: a.describe(now), rank: a.rank(),
+		config:   a.applied, base: l.Transport(), heard: l.Heard(), info: a.describe(now), rank: a.rank(),
 		quote: quoter(redact), chosen: a.selection.run, offered: a.selection.offered, wanted: &a.latest, missed: a.surveyNow,
 	}
 	e.info.Epoch = number
@@ -53,7 +53,7 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 			a.post(func(m *machine) {
 				m.applyEnded(number, failed, time.Now())
 				if failed.remote {
-					l.probeNow()
+					l.ProbeNow()
 				}
 			})
 		},

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -30,13 +31,13 @@ type choosing struct {
 // each one soon after another has to wait for twice as long: every one costs an app, whose caches live on for
 // leaseGrace. An API server that says something else to every question must not have one each time.
 func (c *choosing) believes(now time.Time) bool {
-	if now.Sub(c.turned) > surveyCalm {
+	if now.Sub(c.turned) > probe.PreflightCalm {
 		c.turns = 0
 	}
-	if c.turns > 0 && now.Sub(c.turned) < min(surveySoon<<(c.turns-1), surveyLongest) {
+	if c.turns > 0 && now.Sub(c.turned) < min(probe.PreflightRetry<<(c.turns-1), probe.PreflightMaxPause) {
 		return false
 	}
-	c.turns, c.turned = min(c.turns+1, maxChanges), now
+	c.turns, c.turned = min(c.turns+1, probe.MaxChanges), now
 	return true
 }
 
@@ -95,15 +96,15 @@ func (a *actor) choose(now time.Time) {
 
 // inquire lets the connections ask what has to be known.
 func (a *actor) inquire() {
-	for _, l := range []*link{a.link, a.spare} {
+	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
 			continue
 		}
-		if known := a.machine.lineTo(l.endpointInUse()); known != nil && known.contact == contactOK {
-			l.inquire(a.questions, func(f *preflight.Result) {
+		if known := a.machine.lineTo(l.Endpoint()); known != nil && known.contact == contactOK {
+			l.Preflight(a.questions, func(f *preflight.Result) {
 				a.post(func(m *machine) {
 					if a.link == l || a.spare == l {
-						m.applySurvey(l.endpointInUse(), f)
+						m.applySurvey(l.Endpoint(), f)
 					}
 				})
 			})
@@ -115,7 +116,7 @@ func (a *actor) inquire() {
 func (a *actor) surveyNow() {
 	a.post(func(*machine) {
 		if a.link != nil {
-			a.link.surveyNow()
+			a.link.PreflightNow()
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
@@ -99,8 +100,8 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 }
 
 // linkOptions returns what the links share.
-func (e *environment) linkOptions() linkOptions {
-	return linkOptions{
+func (e *environment) linkOptions() probe.Options {
+	return probe.Options{
 		Contacts: e.contacts, Tracer: e.tracer, Metrics: e.metrics,
 		Beat: e.beat, Starved: e.pulse.StarvedSince, Redact: e.redactFor,
 	}

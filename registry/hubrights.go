@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -21,7 +22,7 @@ import (
 const rightsTimeout = 20 * time.Second
 
 // newReviewer returns what asks the hub's API server what the hub may do. A standby may ask, too.
-func (p *hubPart) newReviewer() (*reviewer, error) {
+func (p *hubPart) newReviewer() (*probe.Reviewer, error) {
 	scheme := runtime.NewScheme()
 	if err := authorizationv1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (p *hubPart) newReviewer() (*reviewer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the client that asks for permissions: %w", err)
 	}
-	return &reviewer{func(ctx context.Context, _ string, review client.Object) error { return hub.Create(ctx, review) }}, nil
+	return &probe.Reviewer{Post: func(ctx context.Context, _ string, review client.Object) error { return hub.Create(ctx, review) }}, nil
 }
 
 // lacks returns the rights in the hub that the module declares and the hub does not have, named as an operator would
@@ -49,13 +50,13 @@ func (l *partLife) lacks() ([]string, error) {
 		if declared.Namespace != "" {
 			q.Namespaces = []string{declared.Namespace}
 		}
-		missing, err := asks.rights(ctx, q)
+		missing, err := asks.Missing(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		lacking = append(lacking, missing[name]...)
 	}
-	return firstOf(lacking), nil
+	return probe.Abbreviate(lacking), nil
 }
 
 // awaitRights returns when the hub has every right that the module declares.
@@ -77,7 +78,7 @@ func (l *partLife) awaitRights() error {
 			l.part.granted()
 			return nil
 		}
-		if !l.pause(surveySoon) {
+		if !l.pause(probe.PreflightRetry) {
 			return context.Cause(l.ctx)
 		}
 	}
@@ -88,15 +89,15 @@ func (l *partLife) watchRights() {
 	if len(l.part.entry.HubRules()) == 0 {
 		return
 	}
-	pause := surveyLater
+	pause := probe.PreflightInterval
 	for l.pause(pause) {
 		missing, err := l.lacks()
 		if err != nil {
 			continue // it is not known, then
 		}
-		pause = surveyLater
+		pause = probe.PreflightInterval
 		if len(missing) > 0 {
-			pause = surveySoon
+			pause = probe.PreflightRetry
 		}
 		l.part.lack(missing)
 	}
@@ -110,7 +111,7 @@ func (l *partLife) pause(d time.Duration) bool {
 	case <-timer.C:
 	case <-l.denied:
 		select { // for a watch that is forbidden again and again
-		case <-time.After(surveyPause):
+		case <-time.After(probe.PreflightMinPause):
 		case <-l.halted.Done():
 		}
 	case <-l.halted.Done():

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -132,7 +133,7 @@ func TestChoosing_Believes(t *testing.T) {
 	if apps < 10 || apps > 20 {
 		t.Errorf("%d apps in an hour", apps)
 	}
-	if now = now.Add(surveyCalm + surveyLongest); !c.believes(now) || c.turns != 1 {
+	if now = now.Add(probe.PreflightCalm + probe.PreflightMaxPause); !c.believes(now) || c.turns != 1 {
 		t.Error("a change after a calm time has to wait")
 	}
 }

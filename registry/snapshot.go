@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -28,7 +29,7 @@ func (a *actor) describe(now time.Time) Status {
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
 	if a.link != nil {
-		info.Server = a.link.server()
+		info.Server = a.link.Server()
 		info.CredentialName = a.credentials[a.machine.line.credential].name
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
@@ -42,10 +43,10 @@ func (a *actor) describe(now time.Time) Status {
 func (a *actor) redactor() func(string) string {
 	wanted, env := a.applied.Credential, a.registry.environment
 	redact := func(text string) string { return kubeconfig.Redact(text, wanted, env.hubCredential.get()) }
-	for _, l := range []*link{a.link, a.spare} {
+	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l != nil {
 			next := redact
-			redact = func(text string) string { return next(l.transport().Redact(text)) }
+			redact = func(text string) string { return next(l.Transport().Redact(text)) }
 		}
 	}
 	return redact

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -62,13 +63,13 @@ func (a *actor) try(act action) {
 	ctx, cancel := context.WithCancel(a.registry.root)
 	a.cancelTrial = cancel
 	questions := a.questions
-	l := newLink(ctx, a.registry.linkOptions(), a.linkTarget(transport, act.credential, rank))
+	l := probe.New(ctx, a.registry.linkOptions(), a.linkTarget(transport, act.credential, rank))
 	a.work.Go(func() {
 		defer cancel()
-		tried := l.try(questions)
+		tried := l.Try(questions)
 		transport.Close()
 		if ctx.Err() == nil {
-			a.post(func(m *machine) { a.takeTrial(m, trialFact{factOf(tried.probeOutcome), tried.of, tried.lacking}) })
+			a.post(func(m *machine) { a.takeTrial(m, trialFact{factOf(tried.Outcome), tried.Questions, tried.Missing}) })
 		}
 	})
 }
@@ -95,7 +96,7 @@ func facetOf(err error) state.Condition {
 }
 
 // factOf returns what the machine has to know of a probe. Who holds the id is not known yet.
-func factOf(p probeOutcome) probeFact {
+func factOf(p probe.Outcome) probeFact {
 	f := probeFact{
 		endpoint: p.Endpoint, credential: p.Credential, ok: p.OK, refused: p.Refused, fatal: p.Reason == state.ReasonUnauthorized,
 		id: p.ID, version: p.Version,

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
@@ -241,5 +242,5 @@ func (u use) undeclaredBy(m Module, inHub bool) string {
 		return ""
 	}
 	right.Verbs, right.ResourceNames = []string{strings.Join(missing, " and ")}, nil
-	return describeRight(right, place)
+	return probe.DescribePermission(right, place)
 }

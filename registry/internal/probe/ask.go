@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package probe
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ const (
 var errAnswerTooLarge = errors.New("the answer of the API server is larger than any that was expected")
 
 // get sends one of the requests of a probe.
-func (l *link) get(ctx context.Context, path string) ([]byte, error) {
+func (l *Connection) get(ctx context.Context, path string) ([]byte, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) { l.used = got.Conn }, // by the goroutine of RoundTrip
 	})
@@ -42,7 +42,7 @@ func (l *link) get(ctx context.Context, path string) ([]byte, error) {
 }
 
 // getJSON gets an answer of a survey and decodes it.
-func (l *link) getJSON(ctx context.Context, path string, into any) error {
+func (l *Connection) getJSON(ctx context.Context, path string, into any) error {
 	body, err := l.ask(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (l *link) getJSON(ctx context.Context, path string, into any) error {
 }
 
 // post sends an object and decodes the answer into it.
-func (l *link) post(ctx context.Context, path string, object any) error {
+func (l *Connection) post(ctx context.Context, path string, object any) error {
 	sent, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("encode what to ask the API server: %w", err)
@@ -74,7 +74,7 @@ func decodeAnswer(body []byte, into any) error {
 }
 
 // send sends a request, within a span if traces are collected.
-func (l *link) send(r *http.Request) (*http.Response, error) {
+func (l *Connection) send(r *http.Request) (*http.Response, error) {
 	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(l.target.Transport, r) }
 	if traced := l.shared.Tracer.Requests(l.target.Cluster, telemetry.ToRemote); traced != nil {
 		return traced(r, send)
@@ -84,7 +84,7 @@ func (l *link) send(r *http.Request) (*http.Response, error) {
 
 // ask sends a request and returns the answer. Each has the whole timeout of a probe: a remote at the end
 // of a long line needs some time for each of them.
-func (l *link) ask(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
+func (l *Connection) ask(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.pace.Load().Timeout)
 	defer cancel()
 	where, err := url.JoinPath(l.target.Server, path)

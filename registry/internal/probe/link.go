@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package probe
 
 import (
 	"context"
@@ -19,16 +19,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// link is the connection to one endpoint: the transport, and the probe that says whether the
+// Connection is the connection to one endpoint: the transport, and the probe that says whether the
 // remote can be used. It outlives the epochs that use it, because an unreachable remote has no
 // app but is probed on.
-type link struct {
-	shared linkOptions
-	target linkTarget
+type Connection struct {
+	shared Options
+	target Target
 	redact func(string) string
 
 	hurry      atomic.Bool // probe every second: the remote is not known to be well
-	pace       atomic.Pointer[linkPace]
+	pace       atomic.Pointer[Pace]
 	credential atomic.Pointer[string] // fingerprint
 
 	heard  atomic.Int64    // when a list last brought an app something, in nanoseconds
@@ -47,8 +47,8 @@ type link struct {
 // retryProbeEvery is the time between probes after a failed one.
 const retryProbeEvery = time.Second
 
-// linkOptions are what all links of a registry share.
-type linkOptions struct {
+// Options are what all links of a registry share.
+type Options struct {
 	// Contacts is the queue of first contacts.
 	Contacts *startqueue.Queue
 	Tracer   *telemetry.Tracer
@@ -61,8 +61,8 @@ type linkOptions struct {
 	Redact func(*kubeconfig.Transport) func(string) string
 }
 
-// linkTarget is what a link leads to, and how.
-type linkTarget struct {
+// Target is what a link leads to, and how.
+type Target struct {
 	// Cluster is the name of the remote.
 	Cluster   string
 	Transport *kubeconfig.Transport
@@ -71,14 +71,14 @@ type linkTarget struct {
 	Server               string
 	// Rank is that of the first contact.
 	Rank startqueue.Rank
-	Pace linkPace
+	Pace Pace
 }
 
-// linkPace is how often a remote is probed while it is well, and how long one request of a probe may take.
-type linkPace struct{ Period, Timeout time.Duration }
+// Pace is how often a remote is probed while it is well, and how long one request of a probe may take.
+type Pace struct{ Period, Timeout time.Duration }
 
-// probeOutcome is the outcome of one probe.
-type probeOutcome struct {
+// Outcome is the outcome of one probe.
+type Outcome struct {
 	Endpoint, Credential string // what it was made with
 	OK                   bool
 	Reason, Message      string // when not OK
@@ -86,76 +86,76 @@ type probeOutcome struct {
 	ID, Version          string
 }
 
-// newLink returns a link that does nothing yet. It ends with ctx, or when it is closed.
-func newLink(ctx context.Context, o linkOptions, t linkTarget) *link {
-	l := &link{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
+// New returns a link that does nothing yet. It ends with ctx, or when it is closed.
+func New(ctx context.Context, o Options, t Target) *Connection {
+	l := &Connection{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
 	l.pace.Store(&t.Pace)
 	l.credential.Store(&t.Credential)
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	return l
 }
 
-// open starts the probe, which reports each outcome.
-func (l *link) open(report func(probeOutcome)) {
+// Start starts the probe, which reports each outcome.
+func (l *Connection) Start(report func(Outcome)) {
 	l.shared.Beat()
 	go l.run(l.ctx, report)
 }
 
-// endpointInUse returns the fingerprint of the endpoint.
-func (l *link) endpointInUse() string { return l.target.Endpoint }
+// Endpoint returns the fingerprint of the endpoint.
+func (l *Connection) Endpoint() string { return l.target.Endpoint }
 
-// credentialInUse returns the fingerprint of the credential.
-func (l *link) credentialInUse() string { return *l.credential.Load() }
+// Credential returns the fingerprint of the credential.
+func (l *Connection) Credential() string { return *l.credential.Load() }
 
-// server returns the URL of the API server.
-func (l *link) server() string { return l.target.Server }
+// Server returns the URL of the API server.
+func (l *Connection) Server() string { return l.target.Server }
 
-// transport returns the transport.
-func (l *link) transport() *kubeconfig.Transport { return l.target.Transport }
+// Transport returns the transport.
+func (l *Connection) Transport() *kubeconfig.Transport { return l.target.Transport }
 
-// heardFrom is for an app on this link to store when a list has brought it something, in nanoseconds.
-func (l *link) heardFrom() *atomic.Int64 { return &l.heard }
+// Heard is for an app on this link to store when a list has brought it something, in nanoseconds.
+func (l *Connection) Heard() *atomic.Int64 { return &l.heard }
 
-// swap uses another credential from now on, and probes and surveys with it.
-func (l *link) swap(c kubeconfig.Credential, fingerprint string) error {
+// Swap uses another credential from now on, and probes and surveys with it.
+func (l *Connection) Swap(c kubeconfig.Credential, fingerprint string) error {
 	if err := l.target.Transport.Swap(c); err != nil {
 		return err
 	}
 	l.credential.Store(&fingerprint)
-	l.probeNow()
-	l.surveyNow()
+	l.ProbeNow()
+	l.PreflightNow()
 	return nil
 }
 
-// setPace changes the pace of the probe. With hurry it probes every second.
-func (l *link) setPace(p linkPace, hurry bool) {
+// SetPace changes the pace of the probe. With hurry it probes every second.
+func (l *Connection) SetPace(p Pace, hurry bool) {
 	l.pace.Store(&p)
 	l.hurry.Store(hurry)
 }
 
-// end ends the probe and the surveys, and does not wait for them.
-func (l *link) end() { l.cancel() }
+// Cancel ends the probe and the surveys, and does not wait for them.
+func (l *Connection) Cancel() { l.cancel() }
 
-// close ends the probe, the surveys and every connection. It waits for the probe to return, which it does as
+// Close ends the probe, the surveys and every connection. It waits for the probe to return, which it does as
 // soon as its request has been cancelled.
-func (l *link) close() {
+func (l *Connection) Close() {
 	l.cancel()
 	<-l.done
 	l.asking.Wait()
 	l.target.Transport.Close()
 }
 
-// probeNow asks for a probe without waiting for its time to come.
-func (l *link) probeNow() {
+// ProbeNow asks for a probe without waiting for its time to come.
+func (l *Connection) ProbeNow() {
 	select {
 	case l.kick <- struct{}{}:
 	default:
 	}
 }
 
-func (l *link) run(ctx context.Context, report func(probeOutcome)) {
+func (l *Connection) run(ctx context.Context, report func(Outcome)) {
 	defer close(l.done)
-	last, excused := probeOutcome{}, 0
+	last, excused := Outcome{}, 0
 	release, err := l.shared.Contacts.Acquire(ctx, min(l.target.Rank, startqueue.RankFailed))
 	if err != nil {
 		return
@@ -185,7 +185,7 @@ func (l *link) run(ctx context.Context, report func(probeOutcome)) {
 		select {
 		case <-wait.C:
 		case <-l.kick:
-			last = probeOutcome{}
+			last = Outcome{}
 		case <-ctx.Done():
 		}
 		wait.Stop()
@@ -193,7 +193,7 @@ func (l *link) run(ctx context.Context, report func(probeOutcome)) {
 }
 
 // count counts a probe, whosever fault it was.
-func (l *link) count(fact probeOutcome, took time.Duration) {
+func (l *Connection) count(fact Outcome, took time.Duration) {
 	l.shared.Metrics.ObserveProbe(l.target.Cluster, fact.Reason, took)
 }
 
@@ -203,17 +203,17 @@ const maxExcused = 1
 
 // isOurFault reports whether the failure of a probe says nothing of the remote: no answer came while the
 // hub was starved, or it had no means to send the probe.
-func (l *link) isOurFault(err error, began time.Time) bool {
+func (l *Connection) isOurFault(err error, began time.Time) bool {
 	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.shared.Starved(began))
 }
 
 // isBehind reports whether an answer did not come in time because it waits, on the same connection, behind
 // what the remote is sending to an app. Over a slow line a list may take minutes.
-func (l *link) isBehind(err error, began time.Time) bool {
+func (l *Connection) isBehind(err error, began time.Time) bool {
 	return errors.Is(err, context.DeadlineExceeded) && l.heard.Load() > began.UnixNano()
 }
 
-func (l *link) pause(ok bool) time.Duration {
+func (l *Connection) pause(ok bool) time.Duration {
 	if !ok || l.hurry.Load() {
 		return retryProbeEvery
 	}
@@ -227,16 +227,16 @@ func (l *link) pause(ok bool) time.Duration {
 const askAgainAfter = time.Minute
 
 // isFresh reports whether what the last probe learnt about the remote need not be asked again.
-func (l *link) isFresh(last probeOutcome) bool {
+func (l *Connection) isFresh(last Outcome) bool {
 	return last.OK && last.ID != "" && time.Since(l.asked) < askAgainAfter
 }
 
 // probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
 // one that the fact describes.
-func (l *link) probe(ctx context.Context, last probeOutcome) (probeOutcome, error) {
+func (l *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
 	ctx, span := l.shared.Tracer.Start(ctx, "probe", l.target.Cluster)
 	defer span.End()
-	fact := probeOutcome{Endpoint: l.target.Endpoint, Credential: *l.credential.Load(), ID: last.ID, Version: last.Version}
+	fact := Outcome{Endpoint: l.target.Endpoint, Credential: *l.credential.Load(), ID: last.ID, Version: last.Version}
 	err := l.question(ctx, &fact, last)
 	if err != nil {
 		fact.fail(err)
@@ -247,14 +247,14 @@ func (l *link) probe(ctx context.Context, last probeOutcome) (probeOutcome, erro
 	return fact, nil
 }
 
-func (p *probeOutcome) fail(err error) {
+func (p *Outcome) fail(err error) {
 	p.OK, p.Refused = false, kubeconfig.IsRefusal(err)
 	p.Reason, p.Message = kubeconfig.Classify(err)
 }
 
 // question fills in what the remote says. A remote that tells who it is has looked that up in its storage
 // and is well enough for a first contact; later it is asked how it is besides.
-func (l *link) question(ctx context.Context, fact *probeOutcome, last probeOutcome) error {
+func (l *Connection) question(ctx context.Context, fact *Outcome, last Outcome) error {
 	if l.isFresh(last) {
 		if err := l.healthy(ctx); err != nil || l.used == l.met {
 			return err
@@ -277,7 +277,7 @@ func (l *link) question(ctx context.Context, fact *probeOutcome, last probeOutco
 
 // healthy returns nil if the API server says that it is ready; where the credentials may not ask
 // that, if it answers at all.
-func (l *link) healthy(ctx context.Context) error {
+func (l *Connection) healthy(ctx context.Context) error {
 	_, err := l.get(ctx, "readyz")
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
@@ -286,7 +286,7 @@ func (l *link) healthy(ctx context.Context) error {
 	return err
 }
 
-func (l *link) version(ctx context.Context) (string, error) {
+func (l *Connection) version(ctx context.Context) (string, error) {
 	body, err := l.get(ctx, "version")
 	if err != nil {
 		return "", err
@@ -300,7 +300,7 @@ func (l *link) version(ctx context.Context) (string, error) {
 
 // identity returns the UID of the Namespace kube-system, which lives as long as the cluster, or
 // an empty string where the credentials may not read it.
-func (l *link) identity(ctx context.Context) (string, error) {
+func (l *Connection) identity(ctx context.Context) (string, error) {
 	body, err := l.get(ctx, "api/v1/namespaces/kube-system")
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
@@ -317,7 +317,7 @@ func (l *link) identity(ctx context.Context) (string, error) {
 }
 
 // isOwnWord reports whether a text of a remote has nothing of a credential.
-func (l *link) isOwnWord(text string) bool { return l.redact(text) == text }
+func (l *Connection) isOwnWord(text string) bool { return l.redact(text) == text }
 
 // maxShort is longer than any version or UID that an API server has.
 const maxShort = 128

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package probe
 
 import (
 	"context"
@@ -30,19 +30,19 @@ const maxRules = 1000
 // maxRightsNamed is how many missing rights of a module are named.
 const maxRightsNamed = 8
 
-// reviewer asks an API server what its user may do. post sends a review and decodes the response into it.
-type reviewer struct {
-	post func(ctx context.Context, path string, review client.Object) error
+// Reviewer asks an API server what its user may do. Post sends a review and decodes the response into it.
+type Reviewer struct {
+	Post func(ctx context.Context, path string, review client.Object) error
 }
 
-// rights asks the remote which of the rules its credentials do not have, by module.
+// Missing asks the remote which of the rules its credentials do not have, by module.
 //
 // It asks for the rules as a whole first, which is one request per namespace. API servers whose rights do
 // not come from RBAC alone leave some out there, so that what is not among them is asked for right by right.
 //
 // With spec.namespaces, a right on a kind that has no namespace is taken to be granted where a RoleBinding
 // grants it, which has no effect: the rules do not say what has a namespace.
-func (l reviewer) rights(ctx context.Context, q *preflight.Questions) (map[string][]string, error) {
+func (l Reviewer) Missing(ctx context.Context, q *preflight.Questions) (map[string][]string, error) {
 	namespaces := q.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -66,15 +66,15 @@ func (l reviewer) rights(ctx context.Context, q *preflight.Questions) (map[strin
 		}
 	}
 	for module, rights := range lacking {
-		if lacking[module] = firstOf(rights); len(rights) == 0 {
+		if lacking[module] = Abbreviate(rights); len(rights) == 0 {
 			delete(lacking, module)
 		}
 	}
 	return lacking, nil
 }
 
-// firstOf returns as many of some rights as are named.
-func firstOf(rights []string) []string {
+// Abbreviate returns as many of some rights as are named.
+func Abbreviate(rights []string) []string {
 	if more := len(rights) - maxRightsNamed; more > 0 {
 		return append(rights[:maxRightsNamed:maxRightsNamed], fmt.Sprintf("and %d more", more))
 	}
@@ -83,7 +83,7 @@ func firstOf(rights []string) []string {
 
 // missing returns which of some rights are not granted in a namespace. It asks for no more of them than
 // reviews, and takes off what it has asked.
-func (l reviewer) missing(ctx context.Context, namespace string, open []rbacv1.PolicyRule, reviews *int) ([]string, error) {
+func (l Reviewer) missing(ctx context.Context, namespace string, open []rbacv1.PolicyRule, reviews *int) ([]string, error) {
 	var missing []string
 	for _, right := range open {
 		if *reviews > 0 {
@@ -96,21 +96,21 @@ func (l reviewer) missing(ctx context.Context, namespace string, open []rbacv1.P
 				continue
 			}
 		}
-		missing = append(missing, describeRight(right, namespace))
+		missing = append(missing, DescribePermission(right, namespace))
 	}
 	return missing, nil
 }
 
 // rulesIn returns the rules that the API server tells for a namespace, or for all of them, and whether there are
 // no others.
-func (l reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, all bool, err error) {
+func (l Reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, all bool, err error) {
 	review := &authorizationv1.SelfSubjectRulesReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
 	}
 	if review.Spec.Namespace = namespace; namespace == "" {
 		review.Spec.Namespace = nowhereNamespace
 	}
-	if err := l.post(ctx, "apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review); err != nil {
+	if err := l.Post(ctx, "apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review); err != nil {
 		return nil, false, err
 	}
 	if len(review.Status.ResourceRules) > maxRules {
@@ -131,7 +131,7 @@ func (l reviewer) rulesIn(ctx context.Context, namespace string) (rules []rbacv1
 }
 
 // allowed asks for one right: a rule with one verb, one group and one resource, or one path.
-func (l reviewer) allowed(ctx context.Context, namespace string, right rbacv1.PolicyRule) (bool, error) {
+func (l Reviewer) allowed(ctx context.Context, namespace string, right rbacv1.PolicyRule) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 	}
@@ -148,12 +148,12 @@ func (l reviewer) allowed(ctx context.Context, namespace string, right rbacv1.Po
 			review.Spec.ResourceAttributes.Name = right.ResourceNames[0]
 		}
 	}
-	err := l.post(ctx, "apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
+	err := l.Post(ctx, "apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
 	return review.Status.Allowed, err
 }
 
-// describeRight names a right as an operator would ask for it: "list nodes", "get apps/deployments in team-a".
-func describeRight(right rbacv1.PolicyRule, namespace string) string {
+// DescribePermission names a right as an operator would ask for it: "list nodes", "get apps/deployments in team-a".
+func DescribePermission(right rbacv1.PolicyRule, namespace string) string {
 	if len(right.NonResourceURLs) > 0 {
 		return right.Verbs[0] + " " + right.NonResourceURLs[0]
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package probe
 
 import (
 	"context"
@@ -24,18 +24,18 @@ import (
 // serve everything at once. A remote whose answers change all the time is asked less and less often,
 // because every change may cost another app; the first surveyFree changes make no difference.
 const (
-	surveySoon    = 10 * time.Second
-	surveyLater   = time.Minute
-	surveyConfirm = 3 * time.Second
-	surveyPause   = 500 * time.Millisecond // between any two, doubled with each change
-	surveyCalm    = 10 * time.Minute       // after which changes are forgotten
-	surveyLongest = 5 * time.Minute
-	surveyFree    = 3
+	PreflightRetry    = 10 * time.Second
+	PreflightInterval = time.Minute
+	surveyConfirm     = 3 * time.Second
+	PreflightMinPause = 500 * time.Millisecond // between any two, doubled with each change
+	PreflightCalm     = 10 * time.Minute       // after which changes are forgotten
+	PreflightMaxPause = 5 * time.Minute
+	surveyFree        = 3
 )
 
 // surveyor asks one remote what its modules need to know. It belongs to a link, and ends with it.
 type surveyor struct {
-	link   *link
+	link   *Connection
 	report func(*preflight.Result)
 	kick   chan struct{} // asks for a survey now
 
@@ -49,8 +49,8 @@ type surveyor struct {
 	changed time.Time // the last of them
 }
 
-// inquire makes the link ask these questions from now on; nil for none. It is called by the link's actor.
-func (l *link) inquire(q *preflight.Questions, report func(*preflight.Result)) {
+// Preflight makes the link ask these questions from now on; nil for none. It is called by the link's actor.
+func (l *Connection) Preflight(q *preflight.Questions, report func(*preflight.Result)) {
 	if l.surveyor == nil {
 		if q == nil {
 			return
@@ -62,8 +62,8 @@ func (l *link) inquire(q *preflight.Questions, report func(*preflight.Result)) {
 	l.surveyor.ask(q)
 }
 
-// surveyNow asks again without waiting for its time to come.
-func (l *link) surveyNow() {
+// PreflightNow asks again without waiting for its time to come.
+func (l *Connection) PreflightNow() {
 	if l.surveyor != nil {
 		l.surveyor.now()
 	}
@@ -100,7 +100,7 @@ func (s *surveyor) begin(ctx context.Context) (context.Context, *preflight.Quest
 
 func (s *surveyor) run(ctx context.Context) {
 	for {
-		pause := surveyLongest
+		pause := PreflightMaxPause
 		if asking, q := s.begin(ctx); q != nil {
 			found := s.confirmed(asking, q, s.last)
 			if asking.Err() == nil {
@@ -117,34 +117,34 @@ func (s *surveyor) run(ctx context.Context) {
 
 // take reports findings that differ from the last ones.
 func (s *surveyor) take(found *preflight.Result) {
-	if time.Since(s.changed) > surveyCalm {
+	if time.Since(s.changed) > PreflightCalm {
 		s.changes = 0
 	}
 	if found.Equal(s.last) {
 		return
 	}
 	if s.last != nil && s.last.Questions == found.Questions && found.Unknown == s.last.Unknown {
-		s.changes, s.changed = min(s.changes+1, maxChanges), time.Now()
+		s.changes, s.changed = min(s.changes+1, MaxChanges), time.Now()
 	}
 	s.last = found
 	s.report(found)
 }
 
-// maxChanges is as many as make a difference.
-const maxChanges = 10
+// MaxChanges is as many as make a difference.
+const MaxChanges = 10
 
 // surveyAgain returns when to ask again, after so many changes in a short time.
 func surveyAgain(complete bool, changes int) time.Duration {
-	pause := surveySoon
+	pause := PreflightRetry
 	if complete {
-		pause = surveyLater
+		pause = PreflightInterval
 	}
-	return min(pause<<max(0, changes-surveyFree), surveyLongest)
+	return min(pause<<max(0, changes-surveyFree), PreflightMaxPause)
 }
 
 // wait returns after a pause, or when somebody asks for a survey. It reports false when ctx has ended.
 func (s *surveyor) wait(ctx context.Context, pause time.Duration) bool {
-	shortest, longest := time.NewTimer(min(surveyPause<<s.changes, pause)), time.NewTimer(pause)
+	shortest, longest := time.NewTimer(min(PreflightMinPause<<s.changes, pause)), time.NewTimer(pause)
 	defer shortest.Stop()
 	defer longest.Stop()
 	select {
@@ -181,7 +181,7 @@ func (s *surveyor) confirmed(ctx context.Context, q *preflight.Questions, before
 const surveyedAtOnce = 4
 
 // survey asks the remote all questions, each within the timeout of a probe.
-func (l *link) survey(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
+func (l *Connection) survey(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
 	found := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	var (
 		mu     sync.Mutex // protects found.served
@@ -204,7 +204,7 @@ func (l *link) survey(ctx context.Context, q *preflight.Questions, before *prefl
 	}
 	if len(q.Rules) > 0 {
 		asking.Go(func() error {
-			lacking, err := l.reviewer().rights(ctx, q)
+			lacking, err := l.reviewer().Missing(ctx, q)
 			if err != nil {
 				_, found.Unknown = kubeconfig.Classify(err)
 			}
@@ -227,7 +227,7 @@ func byGroupVersion(kinds []schema.GroupVersionKind) map[schema.GroupVersion][]s
 
 // kindsOf returns the kinds that the remote serves of one version of a group. It asks for that alone, which is a
 // small answer of every version of Kubernetes.
-func (l *link) kindsOf(ctx context.Context, gv schema.GroupVersion) (map[string]bool, error) {
+func (l *Connection) kindsOf(ctx context.Context, gv schema.GroupVersion) (map[string]bool, error) {
 	path := "apis/" + gv.Group + "/" + gv.Version
 	if gv.Group == "" {
 		path = "api/" + gv.Version

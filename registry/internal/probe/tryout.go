@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package probe
 
 import (
 	"context"
@@ -16,40 +16,40 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// tryOutcome is the outcome of a probe with another credential.
-type tryOutcome struct {
-	probeOutcome
-	of      *preflight.Questions // that lacking answers; nil if the permissions are not known
-	lacking map[string][]string  // by module
+// TrialOutcome is the outcome of a probe with another credential.
+type TrialOutcome struct {
+	Outcome
+	Questions *preflight.Questions // that lacking answers; nil if the permissions are not known
+	Missing   map[string][]string  // by module
 }
 
 // reviewer asks the remote.
-func (l *link) reviewer() reviewer {
-	return reviewer{func(ctx context.Context, path string, review client.Object) error { return l.post(ctx, path, review) }}
+func (l *Connection) reviewer() Reviewer {
+	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return l.post(ctx, path, review) }}
 }
 
-// try asks the remote once who it is, and which permissions the credential has.
-func (l *link) try(q *preflight.Questions) tryOutcome {
+// Try asks the remote once who it is, and which permissions the credential has.
+func (l *Connection) Try(q *preflight.Questions) TrialOutcome {
 	ctx := l.ctx
 	release, err := l.shared.Contacts.Acquire(ctx, l.target.Rank)
 	if err != nil {
-		return tryOutcome{}
+		return TrialOutcome{}
 	}
 	defer release()
 	began := time.Now()
-	fact, err := l.probe(ctx, probeOutcome{})
+	fact, err := l.probe(ctx, Outcome{})
 	l.count(fact, time.Since(began))
 	if err == nil && fact.ID == "" {
 		if err = l.authenticated(ctx); err != nil {
 			fact.fail(err)
 		}
 	}
-	tried := tryOutcome{probeOutcome: fact}
+	tried := TrialOutcome{Outcome: fact}
 	if err != nil || q == nil || len(q.Rules) == 0 {
 		return tried
 	}
-	if lacking, err := l.reviewer().rights(ctx, q); err == nil {
-		tried.of, tried.lacking = q, lacking
+	if lacking, err := l.reviewer().Missing(ctx, q); err == nil {
+		tried.Questions, tried.Missing = q, lacking
 	}
 	return tried
 }
@@ -60,7 +60,7 @@ const anonymous = "system:anonymous"
 // authenticated returns an error where the API server takes the credential for that of nobody, as it does with a
 // certificate of an authority that it does not name: TLS does not send such a certificate. Whoever is
 // authenticated may ask who they are. API servers before 1.28 do not answer that, and are not asked otherwise.
-func (l *link) authenticated(ctx context.Context) error {
+func (l *Connection) authenticated(ctx context.Context) error {
 	review := &authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
