@@ -81,13 +81,13 @@ func (r *reconciler) readCredentials(ctx context.Context, cluster *hubv1.Cluster
 	q := question{cluster: cluster.Name, from: originOf(cluster), version: r.cachedVersion(ctx, key), now: time.Now()}
 	q.accepted = info.Reachable.Status == metav1.ConditionTrue
 	q.rejected = info.Reachable.Reason == hubv1.ReasonUnauthorized
-	known, later, ok := r.memory.recall(q)
+	known, later, ok := r.secretCache.recall(q)
 	if !ok {
 		var err error
 		if known, err = r.readSecret(ctx, key, q.from); err != nil {
 			return credentials{}, err
 		}
-		r.memory.remember(q, known)
+		r.secretCache.remember(q, known)
 	}
 	return r.assess(known, key, q.now).accepting(cluster).lookAgain(later), nil
 }

@@ -106,7 +106,7 @@ func (r *reconciler) isClear(ctx context.Context, cluster *hubv1.Cluster) (info 
 func (r *reconciler) clear(ctx context.Context, name string) {
 	if removing := r.removals.remove(ctx, name); removing == nil || removing.isDone() {
 		r.removals.forget(name)
-		r.memory.forget(name)
+		r.secretCache.forget(name)
 		r.suspects.Forget(name)
 	}
 }

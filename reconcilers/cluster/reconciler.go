@@ -46,7 +46,7 @@ type reconciler struct {
 	events        hubcontroller.Recorder
 	spans         spans
 	settings      Settings
-	memory        memory
+	secretCache   secretCache
 	removals      removals
 	order         order
 	writer        oldcrd.Writer // of the status

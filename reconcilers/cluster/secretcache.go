@@ -17,12 +17,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// memory keeps the last reading of each Cluster's Secret. Most reconciles are not about the Secret, and need not read it
+// secretCache keeps the last reading of each Cluster's Secret. Most reconciles are not about the Secret, and need not read it
 // again: its metadata, which is watched, show whether it has changed. The registry holds the same credentials, so that
-// the memory takes no extra space.
+// the cache takes no extra space.
 //
 // It also decides when a Secret that changes continuously is read.
-type memory struct {
+type secretCache struct {
 	mu       sync.Mutex // protects clusters; held for map operations only
 	clusters map[string]remembered
 }
@@ -81,7 +81,7 @@ type question struct {
 
 // recall returns the last reading, or ok as false if the Secret must be read now. A time other than zero means that the
 // Secret has changed and is to be read then.
-func (m *memory) recall(q question) (known reading, later time.Time, ok bool) {
+func (m *secretCache) recall(q question) (known reading, later time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, ok := m.clusters[q.cluster]
@@ -115,7 +115,7 @@ func isOlder(a, b string) bool {
 }
 
 // remember keeps the reading that answers a question.
-func (m *memory) remember(q question, answer reading) {
+func (m *secretCache) remember(q question, answer reading) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.clusters == nil {
@@ -134,13 +134,13 @@ func (m *memory) remember(q question, answer reading) {
 }
 
 // quiet returns for how long a change of the Cluster's Secret is ignored.
-func (m *memory) quiet(cluster string, now time.Time) time.Duration {
+func (m *secretCache) quiet(cluster string, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return max(0, m.clusters[cluster].changed.Add(readAtMostEvery).Sub(now))
 }
 
-func (m *memory) forget(cluster string) {
+func (m *secretCache) forget(cluster string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.clusters, cluster)

@@ -10,9 +10,9 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// asked is a Cluster whose Secret is read whenever the memory says so. It counts the readings.
+// asked is a Cluster whose Secret is read whenever the cache says so. It counts the readings.
 type asked struct {
-	memory
+	secretCache
 	from     origin
 	accepted bool
 	rejected bool

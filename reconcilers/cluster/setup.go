@@ -88,7 +88,7 @@ func (r *reconciler) secretChanged() handler.EventHandler {
 	add := func(ctx context.Context, secret client.Object, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		now := time.Now()
 		for _, cluster := range r.clustersNaming(ctx, secret.GetName()) {
-			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}}, r.memory.quiet(cluster, now))
+			queue.AddAfter(ctrl.Request{NamespacedName: client.ObjectKey{Name: cluster}}, r.secretCache.quiet(cluster, now))
 		}
 	}
 	return handler.Funcs{
