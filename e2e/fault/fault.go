@@ -62,7 +62,7 @@ func Blackhole() Fault {
 	return Fault{name: "blackhole", door: doorDeaf, rules: [directions]rule{silent, silent}}
 }
 
-// NeverRead accepts connections and never reads from them. Connections that exist are silent.
+// NeverRead accepts connections and never reads from them. Existing connections are silent.
 func NeverRead() Fault {
 	silent := rule{unread: true, stopped: true}
 	return Fault{name: "never read", rules: [directions]rule{silent, silent}}

@@ -18,7 +18,7 @@ const (
 	lastPort  = 29999
 )
 
-// portAttempts is how many ports are tried before something else must be wrong.
+// portAttempts is the number of ports that are tried before the start fails.
 const portAttempts = 20
 
 // freePort returns a port that is free at the moment. Another process may still take it first: then the program that

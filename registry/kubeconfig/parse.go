@@ -146,7 +146,7 @@ func (d *draft) readToken() error {
 	}
 	inToken := place{key: keyToken}
 	d.inUser = inToken
-	// Files that became keys often end in a line break.
+	// Keys that were made from files often end in a line break.
 	token := strings.TrimSpace(string(values[keyToken]))
 	if token == "" {
 		return inToken.invalid("is empty; put a bearer token here")

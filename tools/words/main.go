@@ -31,7 +31,7 @@ type options struct {
 	check            bool
 }
 
-// run prints the counts, and reports whether they are within their limits, if that is to be checked.
+// run prints the counts, and with -check reports whether they are within their limits.
 func run(args []string, out io.Writer) (bool, error) {
 	given, err := parse(args)
 	if err != nil {
