@@ -10,31 +10,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Questions are what a survey asks a remote on behalf of the modules that are wanted for it.
+// Questions are the kinds and permissions that the modules of a remote need, and where they need the permissions. Without
+// namespaces they need them in all namespaces.
 type Questions struct {
 	Kinds      []schema.GroupVersionKind
 	Rules      []ModuleRules
 	Namespaces []string
 }
 
-// ModuleRules are the rights that a module declares.
+// ModuleRules are the permissions that a module declares.
 type ModuleRules struct {
 	Module string
 	Rules  []rbacv1.PolicyRule
 }
 
-// Result are what a survey of a remote has found. They are replaced, never changed. What could not be
-// found out is not in them: nobody stops a module because a question was not answered.
+// Result is the result of a preflight of a remote. It is replaced and never changed. An answer that could not be obtained is not
+// in it, so that a failed request stops no module.
 type Result struct {
 	Questions *Questions
 	Served    map[schema.GroupVersionKind]bool
-	Missing   map[string][]string // by module: the rights that it declares and the credentials do not have
-	Unknown   string              // why the remote could not be asked for rights
+	Missing   map[string][]string // by module: the permissions that the module declares and the credentials lack
+	Unknown   string              // why the permissions are unknown; empty if they are known
 }
 
 // Serves reports whether the remote serves a kind.
 func (f *Result) Serves(kind schema.GroupVersionKind) bool { return f != nil && f.Served[kind] }
 
+// MissingFor returns the permissions that a module declares and the credentials lack.
 func (f *Result) MissingFor(module string) []string {
 	if f == nil {
 		return nil
@@ -42,7 +44,7 @@ func (f *Result) MissingFor(module string) []string {
 	return f.Missing[module]
 }
 
-// Complete reports whether nothing is missing that was asked for.
+// Complete reports whether every kind is served and every permission is granted.
 func (f *Result) Complete() bool {
 	for _, kind := range f.Questions.Kinds {
 		if !f.Served[kind] {
@@ -52,7 +54,7 @@ func (f *Result) Complete() bool {
 	return len(f.Missing) == 0 && f.Unknown == ""
 }
 
-// LostSince reports whether something is missing that was there before.
+// LostSince reports whether a kind or a permission is missing that was there before.
 func (f *Result) LostSince(before *Result) bool {
 	if before == nil {
 		return false
@@ -85,6 +87,7 @@ func (f *Result) Keep(before *Result) {
 	}
 }
 
+// Equal reports whether two results have the same questions and the same answers.
 func (f *Result) Equal(other *Result) bool {
 	return other != nil && f.Questions == other.Questions && (f.Unknown == "") == (other.Unknown == "") &&
 		maps.Equal(f.Served, other.Served) && maps.EqualFunc(f.Missing, other.Missing, slices.Equal)

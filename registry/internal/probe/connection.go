@@ -61,7 +61,7 @@ type Options struct {
 	Redact func(*kubeconfig.Transport) func(string) string
 }
 
-// Target is what a link leads to, and how.
+// Target describes the API server that a Connection leads to.
 type Target struct {
 	// Cluster is the name of the remote.
 	Cluster   string
@@ -69,24 +69,24 @@ type Target struct {
 	// Endpoint and Credential are fingerprints.
 	Endpoint, Credential string
 	Server               string
-	// Rank is that of the first contact.
+	// Rank is the rank of the first contact in the queue.
 	Rank startqueue.Rank
 	Pace Pace
 }
 
-// Pace is how often a remote is probed while it is well, and how long one request of a probe may take.
+// Pace is the time between two probes of a healthy remote, and the timeout of one request of a probe.
 type Pace struct{ Period, Timeout time.Duration }
 
 // Outcome is the outcome of one probe.
 type Outcome struct {
-	Endpoint, Credential string // what it was made with
+	Endpoint, Credential string // fingerprints, of the probe
 	OK                   bool
 	Reason, Message      string // when not OK
 	Refused              bool   // it failed because of the credential
 	ID, Version          string
 }
 
-// New returns a link that does nothing yet. It ends with ctx, or when it is closed.
+// New returns a Connection that sends no request yet. The Connection ends with ctx, or when it is closed.
 func New(ctx context.Context, o Options, t Target) *Connection {
 	l := &Connection{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
 	l.pace.Store(&t.Pace)
@@ -95,7 +95,7 @@ func New(ctx context.Context, o Options, t Target) *Connection {
 	return l
 }
 
-// Start starts the probe, which reports each outcome.
+// Start starts the probe. report is called with each outcome, from the goroutine of the probe.
 func (l *Connection) Start(report func(Outcome)) {
 	l.shared.Beat()
 	go l.run(l.ctx, report)
@@ -113,10 +113,10 @@ func (l *Connection) Server() string { return l.target.Server }
 // Transport returns the transport.
 func (l *Connection) Transport() *kubeconfig.Transport { return l.target.Transport }
 
-// Heard is for an app on this link to store when a list has brought it something, in nanoseconds.
+// Heard is the time, in nanoseconds, at which an app last received a part of a list over this Connection. The app stores it.
 func (l *Connection) Heard() *atomic.Int64 { return &l.heard }
 
-// Swap uses another credential from now on, and probes and surveys with it.
+// Swap replaces the credential, and probes and preflights with the new credential.
 func (l *Connection) Swap(c kubeconfig.Credential, fingerprint string) error {
 	if err := l.target.Transport.Swap(c); err != nil {
 		return err
@@ -127,13 +127,13 @@ func (l *Connection) Swap(c kubeconfig.Credential, fingerprint string) error {
 	return nil
 }
 
-// SetPace changes the pace of the probe. With hurry it probes every second.
+// SetPace changes the pace of the probe. With hurry, the probe runs every second.
 func (l *Connection) SetPace(p Pace, hurry bool) {
 	l.pace.Store(&p)
 	l.hurry.Store(hurry)
 }
 
-// Cancel ends the probe and the surveys, and does not wait for them.
+// Cancel cancels the probe and the preflight and does not wait for them.
 func (l *Connection) Cancel() { l.cancel() }
 
 // Close ends the probe, the surveys and every connection. It waits for the probe to return, which it does as
@@ -145,7 +145,7 @@ func (l *Connection) Close() {
 	l.target.Transport.Close()
 }
 
-// ProbeNow asks for a probe without waiting for its time to come.
+// ProbeNow triggers a probe.
 func (l *Connection) ProbeNow() {
 	select {
 	case l.kick <- struct{}{}:
