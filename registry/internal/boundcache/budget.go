@@ -177,6 +177,7 @@ func (b *budget) exceeded(sum Amount) error {
 // Amount is a number of objects and their estimated size.
 type Amount struct{ Objects, Bytes int64 }
 
+// Plus returns the sum of two amounts.
 func (t Amount) Plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
 
 // measure adds up the objects of all informers.

@@ -44,6 +44,7 @@ func (w *Controller) begin() {
 	w.begun = true
 }
 
+// MarkSynced notes that the controller has received its initial objects.
 func (w *Controller) MarkSynced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

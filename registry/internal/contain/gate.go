@@ -22,6 +22,7 @@ type Gate struct {
 	idle   chan struct{} // closed when nothing is active; nil without a waiting Close
 }
 
+// NewGate returns a closed gate of an epoch that ends with ctx.
 func NewGate(ctx context.Context) *Gate {
 	p := &Gate{granted: make(chan struct{})}
 	p.Open = sync.OnceFunc(func() { close(p.granted) })

@@ -27,6 +27,7 @@ type Manager struct {
 	client client.Client
 }
 
+// NewManager returns the manager of an app as a module sees it.
 func NewManager(app *App, mgr ctrl.Manager, module string, log logr.Logger) (*Manager, error) {
 	g := &Guard{Module: module, App: app, log: log}
 	m := &Manager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
