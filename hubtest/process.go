@@ -29,7 +29,7 @@ type process struct {
 	// account is what the hub runs as, nil for the administrator. It is set before the first start.
 	account *fleet.Credential
 	// undeclared are what modules lacked because they do not declare it, in the hubs that were stopped.
-	undeclared []registry.Undeclared
+	undeclared []registry.UndeclaredAccess
 
 	mu  sync.Mutex // protects now
 	now *run       // nil unless the hub runs
@@ -120,7 +120,7 @@ func (p *process) noteRunning() {
 }
 
 // note adds to undeclared.
-func (p *process) note(found []registry.Undeclared) {
+func (p *process) note(found []registry.UndeclaredAccess) {
 	for _, u := range found {
 		if !slices.Contains(p.undeclared, u) {
 			p.undeclared = append(p.undeclared, u)

@@ -67,7 +67,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 		Judge: declared.judge,
 	}
 	if len(e.inForce()) > 0 {
-		c.Decorated = e.decorate(c.Undecorated())
+		c.Middleware = e.withMiddleware(c.BelowMiddleware())
 	}
 	config := kubeconfig.RESTConfig(e.config.Endpoint, c)
 	config.UserAgent = e.userAgent()

@@ -54,7 +54,7 @@ func operatorChanges(before, after *state.Desired) bool {
 func (a *actor) take(config state.Desired) {
 	bounds, err := a.registry.boundsFor(a.name, &config)
 	if err != nil {
-		a.log.Error(err, "A decoration failed; requests have the bounds that the others gave them")
+		a.log.Error(err, "A middleware failed; requests have the bounds that the others gave them")
 	}
 	config.Client = bounds
 	a.asked = a.asked || operatorChanges(&a.applied, &config)

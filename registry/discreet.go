@@ -69,9 +69,9 @@ func (env *environment) redactFor(t *kubeconfig.Transport) func(string) string {
 	return func(text string) string { return kubeconfig.Redact(t.Redact(text), env.hubCredential.get()) }
 }
 
-// Redacting returns a logger that replaces the credentials which a Redactor knows in the texts and errors that it logs,
+// RedactingLogger returns a logger that replaces the credentials which a Redactor knows in the texts and errors that it logs,
 // at every level. See Options.Secrets.
-func Redacting(log logr.Logger, secrets *kubeconfig.Redactor) logr.Logger {
+func RedactingLogger(log logr.Logger, secrets *kubeconfig.Redactor) logr.Logger {
 	if already, ok := log.GetSink().(*redactingSink); ok && already.secrets == secrets {
 		return log
 	}

@@ -67,7 +67,7 @@ panics, a manager that ends) is started again after 1 s, 2 s, 4 s and so on up t
 	namespaces, rate
 	limits
 	labels, probe, ...     nothing is restarted, unless one of the above follows from it
-	decorations            the next request
+	middleware            the next request
 
 While one app takes the place of another there is always one whose client is lent out, and never two
 whose controllers work. The second app starts everything that needs no leader election while it fills its caches,
@@ -106,7 +106,7 @@ watches without requiring it keeps the whole app waiting instead.
 # What goes into an app beside its modules
 
 A module's configuration (ConfigOf) is a value of a type of its own, with the overrides that the operator has
-for remotes with certain labels. Share hands a value of a hub part to all apps. A Decoration wraps the
+for remotes with certain labels. Share hands a value of a hub part to all apps. A Middleware wraps the
 transport of the remotes that it selects, or changes their bounds; it sits where nothing that an app can make
 of its clients or configuration gets round it.
 

@@ -41,7 +41,7 @@ type environment struct {
 	modules       catalog
 	shared        []Shared
 	offers        atomic.Pointer[offers]       // what the hub parts of modules share now
-	decorating    atomic.Pointer[[]Decoration] // sorted; see inForce
+	middleware    atomic.Pointer[[]Middleware] // sorted; see inForce
 	registerer    prometheus.Registerer
 	metrics       *telemetry.Metrics
 	tracer        *telemetry.Tracer // nil for none
@@ -69,8 +69,8 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		modules: modules, shared: o.Shared,
 		registerer: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), tracer: tracerFor(o.Traces),
 	}
-	decorations := sortedDecorations(o.Decorations)
-	env.decorating.Store(&decorations)
+	middleware := sortedMiddleware(o.Middleware)
+	env.middleware.Store(&middleware)
 	if o.Impersonate {
 		env.appsNamespace = o.AppsNamespace
 	}

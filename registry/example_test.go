@@ -102,8 +102,8 @@ func ExampleShare() {
 
 // Remotes at the end of a slow line are asked for less, and given more time. It goes into the options of a
 // hub, or into the hub part of a module.
-func ExampleDecorate() {
-	slowly := registry.Decorate(registry.Decoration{
+func ExampleWithMiddleware() {
+	slowly := registry.WithMiddleware(registry.Middleware{
 		Name:   "slowly",
 		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"link": "satellite"})),
 		Client: func(c state.ClientLimits) state.ClientLimits {

@@ -26,7 +26,7 @@ func calledFunctions() map[string]string {
 		"app: transform of a cache filter":                              "TestCacheFilter_TransformPanics",
 		"app: supervised reconciler":                                    "TestSupervise_NothingButPanics",
 		"Each: function":                                                "TestEach",
-		"decoration: Select, Client, Transport":                         "TestDecorate_Panics",
+		"middleware: Select, Client, Transport":                         "TestMiddleware_Panics",
 	}
 }
 

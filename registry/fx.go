@@ -22,9 +22,9 @@ type Params struct {
 	Log     logr.Logger
 	// Modules are collected from every Module.Option in the App.
 	Modules []Module `group:"clusterfx-modules"`
-	// Shared are collected from every Share in the App, Decorations from every Decorate and AsDecoration.
-	Shared      []Shared     `group:"clusterfx-shared"`
-	Decorations []Decoration `group:"clusterfx-decorations"`
+	// Shared are collected from every Share in the App, Middleware from every WithMiddleware and AsMiddleware.
+	Shared     []Shared     `group:"clusterfx-shared"`
+	Middleware []Middleware `group:"clusterfx-middleware"`
 	// Journal takes the place of Options.Journal.
 	Journal Journal `optional:"true"`
 	// Lifecycle builds the hub parts of modules before the manager starts, and runs their hooks when it has ended.
@@ -32,7 +32,7 @@ type Params struct {
 	// Shutdowner is what hub parts end the hub with.
 	Shutdowner fx.Shutdowner
 	// Options carry what only the program knows (policy, limits, the hub's id). Hub, HubMapper,
-	// HubCache, Scheme, Log, Modules, Shared and Decorations are filled in from the rest.
+	// HubCache, Scheme, Log, Modules, Shared and Middleware are filled in from the rest.
 	Options Options `optional:"true"`
 }
 
@@ -43,7 +43,7 @@ func provide(p Params) (*Registry, error) {
 	o := p.Options
 	o.Hub, o.HubMapper, o.HubCache = p.Manager.GetConfig(), p.Manager.GetRESTMapper(), p.Manager.GetCache()
 	o.Scheme, o.Log, o.Modules = p.Manager.GetScheme(), p.Log.WithName("registry"), p.Modules
-	o.Shared, o.Decorations = p.Shared, p.Decorations
+	o.Shared, o.Middleware = p.Shared, p.Middleware
 	if p.Journal != nil {
 		o.Journal = p.Journal
 	}
@@ -109,17 +109,17 @@ func shareOnce(all []Shared) fx.Option {
 	return fx.Options(options...)
 }
 
-// decorationsGroup is the fx value group that collects decorations.
-const decorationsGroup = "clusterfx-decorations"
+// middlewareGroup is the fx value group that collects middleware.
+const middlewareGroup = "clusterfx-middleware"
 
-// Decorate adds a decoration to the hub's App. It goes into the hub part of a module or into the options
-// of the hub; see AsDecoration for one that needs something of the App.
-func Decorate(d Decoration) fx.Option {
-	return fx.Supply(fx.Annotate(d, fx.ResultTags(`group:"`+decorationsGroup+`"`)))
+// WithMiddleware adds a middleware to the hub's App. It goes into the hub part of a module or into the options
+// of the hub; see AsMiddleware for one that needs something of the App.
+func WithMiddleware(d Middleware) fx.Option {
+	return fx.Supply(fx.Annotate(d, fx.ResultTags(`group:"`+middlewareGroup+`"`)))
 }
 
-// AsDecoration marks a constructor of a Decoration as one whose result is applied to the remotes. It goes
+// AsMiddleware marks a constructor of a Middleware: its result is applied to the remotes. It goes
 // into an fx.Provide of the hub's App.
-func AsDecoration(constructor any) any {
-	return fx.Annotate(constructor, fx.ResultTags(`group:"`+decorationsGroup+`"`))
+func AsMiddleware(constructor any) any {
+	return fx.Annotate(constructor, fx.ResultTags(`group:"`+middlewareGroup+`"`))
 }

@@ -127,15 +127,15 @@ func hubPartOptions(l *partLife) []fx.Option {
 	}
 	return append(options,
 		fx.Module(e.name, append(scope, e.options.Hub)...),
-		fx.Invoke(func(given partGiven) { l.shared, l.decorations = given.Shared, given.Decorations }))
+		fx.Invoke(func(given partGiven) { l.shared, l.middleware = given.Shared, given.Middleware }))
 }
 
 // partGiven is what a hub part gives to the apps of the remotes.
 type partGiven struct {
 	fx.In
 
-	Shared      []Shared     `group:"clusterfx-shared"`
-	Decorations []Decoration `group:"clusterfx-decorations"`
+	Shared     []Shared     `group:"clusterfx-shared"`
+	Middleware []Middleware `group:"clusterfx-middleware"`
 }
 
 // errDeclared ends an App that is only asked what it shares.

@@ -404,12 +404,12 @@ func TestHubParts_Heartbeats(t *testing.T) {
 	expectPart(t, r, "remotes", state.ModuleRunning, "")
 }
 
-// A decoration of a hub part applies to the remotes.
-func TestHubParts_Decorate(t *testing.T) {
+// A middleware of a hub part applies to the remotes.
+func TestHubParts_Middleware(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
 	var asked atomic.Int64
-	r, run, err := hubApp(t, registry.NewModule("observer", registry.ModuleOptions{Hub: registry.Decorate(registry.Decoration{
+	r, run, err := hubApp(t, registry.NewModule("observer", registry.ModuleOptions{Hub: registry.WithMiddleware(registry.Middleware{
 		Name: "observer", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			asked.Add(1)
 			return next
@@ -421,6 +421,6 @@ func TestHubParts_Decorate(t *testing.T) {
 	run()
 	spawn(t, r, "a", config)
 	if asked.Load() == 0 {
-		t.Error("the decoration was not applied")
+		t.Error("the middleware was not applied")
 	}
 }

@@ -33,8 +33,8 @@ type partLife struct {
 	registry *Registry       // the module's handle
 	parts    partValues      // what the App provides
 
-	shared      []Shared // set when the App is built
-	decorations []Decoration
+	shared     []Shared // set when the App is built
+	middleware []Middleware
 
 	halted context.Context //nolint:containedctx // Ends when the manager is to end.
 	halt   context.CancelFunc

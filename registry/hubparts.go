@@ -48,7 +48,7 @@ type hubParts struct {
 
 func newHubParts(p Params, r *Registry, o Options) (*hubParts, error) {
 	h := &hubParts{
-		environment: r.environment, registry: r, manager: p.Manager, options: o, log: Redacting(p.Log, r.secrets), shutdowner: p.Shutdowner,
+		environment: r.environment, registry: r, manager: p.Manager, options: o, log: RedactingLogger(p.Log, r.secrets), shutdowner: p.Shutdowner,
 		elected: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if err := h.validate(); err != nil {
@@ -91,24 +91,24 @@ func (h *hubParts) prepare() {
 			if err := panics.Catch(func() error { addKinds(h.scheme, life.scheme); return nil }); err != nil {
 				p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
 			}
-			if err := h.decorateWith(life); err != nil {
-				p.log.Error(err, "Failed to apply the decorations of a hub part")
+			if err := h.addMiddleware(life); err != nil {
+				p.log.Error(err, "Failed to apply the middleware of a hub part")
 			}
 		}
 	})
 }
 
-// decorateWith applies the decorations of a hub part that is built. They stay in force when the
+// addMiddleware applies the middleware of a hub part that is built. It stays in force when the
 // part ends, and while it is started again.
-func (h *hubParts) decorateWith(life *partLife) error {
-	if life.building.err != nil || len(life.decorations) == 0 {
+func (h *hubParts) addMiddleware(life *partLife) error {
+	if life.building.err != nil || len(life.middleware) == 0 {
 		return nil //nolint:nilerr // The state of the part has the error.
 	}
-	all := sortedDecorations(append(slices.Clone(h.inForce()), life.decorations...))
-	if err := checkDecorations(all); err != nil {
+	all := sortedMiddleware(append(slices.Clone(h.inForce()), life.middleware...))
+	if err := checkMiddleware(all); err != nil {
 		return err
 	}
-	h.decorating.Store(&all)
+	h.middleware.Store(&all)
 	return nil
 }
 

@@ -80,8 +80,8 @@ type Options struct {
 	ModuleConfigs []ModuleConfig
 	// Shared are values that go into every app. Default: none. See Share.
 	Shared []Shared
-	// Decorations change how the hub talks to remotes. Default: none.
-	Decorations []Decoration
+	// Middleware changes how the hub talks to remotes. Default: none.
+	Middleware []Middleware
 	// Policy is what the operator allows of credentials and addresses.
 	Policy kubeconfig.Policy
 	// Log is the parent of every app's logger. Default: discards.
@@ -175,8 +175,8 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
-	if err := checkDecorations(o.Decorations); err != nil {
-		return nil, fmt.Errorf("check the decorations: %w", err)
+	if err := checkMiddleware(o.Middleware); err != nil {
+		return nil, fmt.Errorf("check the middleware: %w", err)
 	}
 	if o.Impersonate {
 		if err := checkNamespaces([]string{o.AppsNamespace}); err != nil {
@@ -191,7 +191,7 @@ func New(o Options) (*Registry, error) {
 		o.Secrets = &kubeconfig.Redactor{}
 	}
 	r := &Registry{core: &core{
-		log: Redacting(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
+		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		key:    []byte(rand.Text()),
 		actors: map[ClusterName]*actor{},
 		claims: map[string]claim{},

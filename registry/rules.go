@@ -53,9 +53,9 @@ func RemoteRules(modules ...Module) []rbacv1.PolicyRule {
 	return rules
 }
 
-// Selected returns the modules that a remote with these labels and names runs in its app: those that the names choose,
+// SelectModules returns the modules that a remote with these labels and names runs in its app: those that the names choose,
 // or, without names, those whose Selector the labels match. What the remote is like is not considered.
-func Selected(modules []Module, labels map[string]string, names []string) []Module {
+func SelectModules(modules []Module, labels map[string]string, names []string) []Module {
 	config := &state.Desired{Labels: labels}
 	if len(names) > 0 {
 		config.Modules = names

@@ -80,7 +80,7 @@ func TestSelected(t *testing.T) {
 		{nil, []string{"certs", "named", "hub-only"}, "certs named"},
 	} {
 		var got []string
-		for _, m := range registry.Selected(all, c.labels, c.names) {
+		for _, m := range registry.SelectModules(all, c.labels, c.names) {
 			got = append(got, m.Name())
 		}
 		if strings.Join(got, " ") != c.want {

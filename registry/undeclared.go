@@ -26,8 +26,8 @@ import (
 // What is in this file finds the permissions that a module uses and does not declare. To grant them in one remote would
 // fix that remote only: every other remote gets what the module declares.
 
-// Undeclared is a permission that a module needs for a request which an API server has refused, and does not declare.
-type Undeclared struct {
+// UndeclaredAccess is a permission that a module needs for a request which an API server has refused, and does not declare.
+type UndeclaredAccess struct {
 	// Module is the name of the module. If it is not known which module of an app has sent the request, it is the names
 	// of all that may have, joined by "or".
 	Module string
@@ -38,7 +38,7 @@ type Undeclared struct {
 }
 
 // String returns the problem with what to do about it.
-func (u Undeclared) String() string {
+func (u UndeclaredAccess) String() string {
 	rules, command := "Rules", "hub register"
 	if u.InHub {
 		rules, command = "HubRules", "hub install"
@@ -47,35 +47,35 @@ func (u Undeclared) String() string {
 }
 
 // Undeclared returns the permissions that modules lacked in this process because they do not declare them, sorted.
-func (r *Registry) Undeclared() []Undeclared { return r.undeclared.list() }
+func (r *Registry) Undeclared() []UndeclaredAccess { return r.undeclared.list() }
 
 // undeclaredSet are the permissions that were found so far.
 type undeclaredSet struct {
 	mu    sync.Mutex // protects known
-	known map[Undeclared]struct{}
+	known map[UndeclaredAccess]struct{}
 }
 
 // maxUndeclared bounds the set.
 const maxUndeclared = 256
 
 // add adds a permission, and reports whether it is new.
-func (s *undeclaredSet) add(u Undeclared) bool {
+func (s *undeclaredSet) add(u UndeclaredAccess) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.known[u]; known || len(s.known) >= maxUndeclared {
 		return false
 	}
 	if s.known == nil {
-		s.known = map[Undeclared]struct{}{}
+		s.known = map[UndeclaredAccess]struct{}{}
 	}
 	s.known[u] = struct{}{}
 	return true
 }
 
-func (s *undeclaredSet) list() []Undeclared {
+func (s *undeclaredSet) list() []UndeclaredAccess {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(s.known), func(x, y Undeclared) int {
+	return slices.SortedFunc(maps.Keys(s.known), func(x, y UndeclaredAccess) int {
 		return cmp.Or(cmp.Compare(x.Module, y.Module), cmp.Compare(x.String(), y.String()))
 	})
 }
@@ -111,7 +111,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 		return
 	}
 	s, _ := transport.ObserverOf(r.Context()).(*boundcache.Informer)
-	var found []Undeclared
+	var found []UndeclaredAccess
 	switch g := contain.GuardOf(r.Context()); {
 	case s != nil:
 		used.verbs = []string{"list", "watch"} // An informer needs both.
@@ -132,7 +132,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 }
 
 // explanationOf returns why an informer was refused; empty if the modules declare what they need.
-func explanationOf(found []Undeclared) string {
+func explanationOf(found []UndeclaredAccess) string {
 	if len(found) == 0 {
 		return ""
 	}
@@ -140,7 +140,7 @@ func explanationOf(found []Undeclared) string {
 }
 
 // lackedBy returns the permission that each of some modules lacks, one of which has sent a request.
-func (b *rulebook) lackedBy(used use, senders ...string) []Undeclared {
+func (b *rulebook) lackedBy(used use, senders ...string) []UndeclaredAccess {
 	right := ""
 	for _, name := range senders {
 		entry := b.modules.find(name)
@@ -154,7 +154,7 @@ func (b *rulebook) lackedBy(used use, senders ...string) []Undeclared {
 	if right == "" {
 		return nil
 	}
-	return []Undeclared{{Module: strings.Join(senders, " or "), Right: right, InHub: b.inHub}}
+	return []UndeclaredAccess{{Module: strings.Join(senders, " or "), Right: right, InHub: b.inHub}}
 }
 
 // use is what a request needs: some verbs on one resource.

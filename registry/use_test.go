@@ -72,11 +72,11 @@ func TestUse(t *testing.T) {
 func TestUndeclaredSet(t *testing.T) {
 	t.Parallel()
 	var s undeclaredSet
-	if u := (Undeclared{Module: "b", Right: "list pods"}); !s.add(u) || s.add(u) || len(s.list()) != 1 {
+	if u := (UndeclaredAccess{Module: "b", Right: "list pods"}); !s.add(u) || s.add(u) || len(s.list()) != 1 {
 		t.Errorf("found %v", s.list())
 	}
 	for i := range 2 * maxUndeclared {
-		s.add(Undeclared{Module: "a", Right: string(rune('A' + i))})
+		s.add(UndeclaredAccess{Module: "a", Right: string(rune('A' + i))})
 	}
 	if all := s.list(); len(all) != maxUndeclared || all[0].Module != "a" || all[maxUndeclared-1].Module != "b" {
 		t.Errorf("%d were found: %v", len(all), all)

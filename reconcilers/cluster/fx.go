@@ -58,6 +58,6 @@ func provideJournal(p journalParams) (journals, error) {
 // Module adds the controller of this package to the hub's manager, and gives the registry a Journal and the
 // middleware of package observe.
 var Module = fx.Module("cluster",
-	fx.Provide(provideJournal, registry.AsDecoration(observe.Middleware)),
+	fx.Provide(provideJournal, registry.AsMiddleware(observe.Middleware)),
 	fx.Invoke(Setup),
 )

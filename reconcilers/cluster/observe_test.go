@@ -30,9 +30,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// undo is a decoration that makes a write of a dry run that it is asked to send.
-func undo() registry.Decoration {
-	return registry.Decoration{Name: "undo", Order: 1 << 30, Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+// undo is a middleware that makes a write of a dry run that it is asked to send.
+func undo() registry.Middleware {
+	return registry.Middleware{Name: "undo", Order: 1 << 30, Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			r = r.Clone(r.Context())
 			query := r.URL.Query()
@@ -49,7 +49,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A remote that is observed is not changed by anything that an app can send, however it sends it and whatever
-// other decorations do, and the Cluster's events say what it tried. Without the annotation the same is done, by
+// other middleware do, and the Cluster's events say what it tried. Without the annotation the same is done, by
 // the same app.
 func TestObserve(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestObserve(t *testing.T) {
 	h := newHub(t, func(o *hubOptions) {
 		o.modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
 			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
-			Hub:    registry.Decorate(undo()),
+			Hub:    registry.WithMiddleware(undo()),
 		})}
 	})
 	remote := fleettest.Cluster(t, "one")

@@ -27,7 +27,7 @@ import (
 // dry run.
 var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.AnnotationObserve + "), and this request cannot be a dry run; remove the annotation to allow it")
 
-// Middleware returns the decoration of the remotes whose Cluster has AnnotationObserve: every write of an app,
+// Middleware returns the middleware of the remotes whose Cluster has AnnotationObserve: every write of an app,
 // of WithClient and of WithCluster becomes a dry run, which the remote admits and validates like the
 // write, and an Event of the Cluster reports the write. Requests that cannot be a dry run (exec, attach,
 // port-forward, requests through a proxy or with another protocol) are refused with ErrObserved. The API
@@ -40,15 +40,15 @@ var ErrObserved = errors.New("the Cluster is observed (annotation " + hubv1.Anno
 // namespace and name; of an object that is created with generateName only that prefix is known. There are
 // at most a hundred events for each app, and one more for all other objects. Repeated writes are counted
 // and logged ten times immediately and once per second after that; the debug log has all of them.
-func Middleware(mgr ctrl.Manager) registry.Decoration {
+func Middleware(mgr ctrl.Manager) registry.Middleware {
 	o := &observer{
 		clusters: mgr.GetClient(),
 		events:   hubcontroller.NewRecorder(mgr),
 		log:      mgr.GetLogger().WithName("observe"),
 	}
-	return registry.Decoration{
+	return registry.Middleware{
 		Name:   "observe",
-		Order:  math.MaxInt, // No other decoration may change the dry run.
+		Order:  math.MaxInt, // No other middleware may change the dry run.
 		Select: func(info registry.Status) bool { return IsObserved(info.Annotations) },
 		Transport: func(name registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return &observing{

@@ -27,7 +27,7 @@ const (
 // Chain is the transport that all clients of one epoch share for one side: the remote, or the hub. Every request of an
 // app passes these layers, from the outermost to the innermost:
 //
-//	deadline -> decorations -> connections -> rate limit -> user agent -> limits of the response
+//	deadline -> middleware -> connections -> rate limit -> user agent -> limits of the response
 //	-> fence -> gate -> base (which authenticates, and guards the dial)
 //
 // No layer waits between the fence and the connection, so that a request is either refused or sent.
@@ -41,11 +41,11 @@ type Chain struct {
 	Timeout     time.Duration  // of a request that is neither a list nor a stream
 	Meter       *meter.Limiter // limits the memory that responses take
 	Heard       *atomic.Int64  // when bytes of a list last arrived, in nanoseconds since 1970; may be nil
-	// Decorated sends a request by way of the decorations of the operator, whose innermost transport is the transport
-	// of Undecorated. It is nil if there are no decorations.
-	Decorated http.RoundTripper
-	Traffic   *Traffic    // counts requests; nil counts nothing
-	Intercept Interceptor // nil for none
+	// Middleware sends a request by way of the middleware of the operator, whose innermost transport is the transport
+	// of BelowMiddleware. It is nil if there is no middleware.
+	Middleware http.RoundTripper
+	Traffic    *Traffic    // counts requests; nil counts nothing
+	Intercept  Interceptor // nil for none
 	// Judge is called with the status of each response; nil for none.
 	Judge func(r *http.Request, status int)
 }
@@ -112,18 +112,18 @@ func (c *Chain) bound(ctx context.Context, kind requestKind) (context.Context, c
 	}
 }
 
-// pass sends the request by way of the decorations, if there are any.
+// pass sends the request by way of the middleware, if there is any.
 func (c *Chain) pass(r *http.Request, kind requestKind) (*http.Response, error) {
-	if c.Decorated != nil {
-		return c.Decorated.RoundTrip(r)
+	if c.Middleware != nil {
+		return c.Middleware.RoundTrip(r)
 	}
 	return c.send(r, kind)
 }
 
-// Undecorated returns the part of the chain that comes after the decorations, for the innermost of them.
-func (c *Chain) Undecorated() http.RoundTripper { return sender{c} }
+// BelowMiddleware returns the part of the chain that comes after the middleware, for the innermost middleware.
+func (c *Chain) BelowMiddleware() http.RoundTripper { return sender{c} }
 
-// sender is the part of a chain that comes after the decorations.
+// sender is the part of a chain that comes after the middleware.
 type sender struct{ *Chain }
 
 // RoundTrip sends the request.

@@ -6,7 +6,7 @@ request a deadline, the rate limit of the app and a fence, and limits the respon
 media type, the number of connections that it may take, and how long a watch may be silent.
 
 The package imports neither the registry nor its state. The registry extends requests with fields of Chain: spans and
-decorations around them, a gate before them, and a judge of the response. An informer that observes its watch passes a
+middleware around them, a gate before them, and a judge of the response. An informer that observes its watch passes a
 WatchObserver in the context of the request; a client that has to recognize errors of its decoder passes an Exchange.
 
 Start with Chain, which names the layers in their order.

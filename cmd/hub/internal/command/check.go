@@ -297,7 +297,7 @@ func listed(clusters []hubv1.Cluster, name, annotation string) string {
 func (f *checkFlags) needs(cluster *hubv1.Cluster) []diagnose.Needs {
 	modules := f.session.program.Modules
 	if cluster != nil {
-		modules = registry.Selected(modules, cluster.Labels, cluster.Spec.Modules)
+		modules = registry.SelectModules(modules, cluster.Labels, cluster.Spec.Modules)
 	}
 	all := []diagnose.Needs{{By: "the hub", Rules: registry.RemoteRules()}}
 	for _, m := range modules {

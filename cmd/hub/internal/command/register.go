@@ -120,7 +120,7 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	if _, err := pick(f.session.program.Modules, names); err != nil {
 		return fmt.Errorf("the modules of Cluster %s: %w", name, err)
 	}
-	r.Account.Rules = registry.RemoteRules(registry.Selected(f.session.program.Modules, labels, names)...)
+	r.Account.Rules = registry.RemoteRules(registry.SelectModules(f.session.program.Modules, labels, names)...)
 	if mode == dryRunClient {
 		return f.print(r)
 	}

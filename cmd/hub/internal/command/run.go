@@ -58,7 +58,7 @@ func newRun(p Program) *cobra.Command {
 		defer o.Registry.Metrics.Unregister(out)
 		o.Registry.Secrets = &kubeconfig.Redactor{}
 		o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // for the first lines
-		o.Log = registry.Redacting(o.Log, o.Registry.Secrets)
+		o.Log = registry.RedactingLogger(o.Log, o.Registry.Secrets)
 		logging.Route(o.Log)
 		if p.ObserveHub != nil {
 			p.ObserveHub(o.Config)

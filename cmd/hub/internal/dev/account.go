@@ -44,7 +44,7 @@ func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
 func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
 	credential, err := r.MintToken(ctx, fleet.User{
 		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,
-		Rules: registry.RemoteRules(registry.Selected(d.program.Modules, labels, nil)...),
+		Rules: registry.RemoteRules(registry.SelectModules(d.program.Modules, labels, nil)...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the account of the hub in %s: %w", r.Name(), err)

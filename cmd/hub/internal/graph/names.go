@@ -32,7 +32,7 @@ func ofRegistry(name string, invoked bool) (known string, found bool) {
 	case in("appOptions"):
 		return "registry.Remote", true
 	case in("hubPartOptions") && invoked:
-		return "registry.Share, registry.Decorate", true
+		return "registry.Share, registry.WithMiddleware", true
 	case in("hubPartOptions"):
 		return "registry.HubPart", true
 	case strings.HasPrefix(name, "registry.Share["):

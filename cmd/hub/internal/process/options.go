@@ -114,7 +114,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Registry.Secrets = &kubeconfig.Redactor{}
 	}
 	o.Registry.Secrets.Set("", kubeconfig.CredentialOf(o.Config)) // The registry does so, too, but later.
-	o.Log = registry.Redacting(o.Log, o.Registry.Secrets)
+	o.Log = registry.RedactingLogger(o.Log, o.Registry.Secrets)
 	if o.Config.UserAgent == "" {
 		o.Config.UserAgent = "clusterfx/" + o.Registry.Replica
 	}

@@ -15,18 +15,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Decoration changes how the hub talks to some remotes: what their apps may ask of them, or what becomes of
+// Middleware changes how the hub talks to some remotes: what their apps may ask of them, or what becomes of
 // each request. It applies to everything that reaches a remote by way of an app: the manager's client and
 // cache, every client that is made of its *rest.Config, and the clients that WithClient and WithCluster
 // lend out. Probes go without.
-type Decoration struct {
-	// Name names the decoration in errors. Required.
+type Middleware struct {
+	// Name names the middleware in errors. Required.
 	Name string
 	// Order is its place: those with lower ones see a request first; of those with the same, the first by
 	// name. Default 0.
 	Order int
 	// Select picks remotes. It gets their Name, Labels and Annotations and nothing else, and is asked again
-	// when these change, so that a label can switch a decoration on and off. It must return at once: all that
+	// when these change, so that a label can switch a middleware on and off. It must return at once: all that
 	// is done about the remote waits for it. Default: nil, all of them.
 	Select func(Status) bool
 	// Client changes the bounds of the app's requests: it gets those of the Cluster, and what it returns
@@ -42,8 +42,8 @@ type Decoration struct {
 	Transport func(cluster ClusterName, next http.RoundTripper) http.RoundTripper
 }
 
-// selects reports whether the decoration applies to a remote with this configuration.
-func (d *Decoration) selects(name ClusterName, c *state.Desired) (selected bool, err error) {
+// selects reports whether the middleware applies to a remote with this configuration.
+func (d *Middleware) selects(name ClusterName, c *state.Desired) (selected bool, err error) {
 	if d.Select == nil {
 		return true, nil
 	}
@@ -54,22 +54,22 @@ func (d *Decoration) selects(name ClusterName, c *state.Desired) (selected bool,
 	return selected, err
 }
 
-// inForce returns the decorations of the hub and of its hub parts, sorted. Those of hub parts come when these are built;
+// inForce returns the middleware of the hub and of its hub parts, sorted. That of a hub part is added when the part is built;
 // the slice is replaced then and never changed.
-func (env *environment) inForce() []Decoration {
-	if all := env.decorating.Load(); all != nil {
+func (env *environment) inForce() []Middleware {
+	if all := env.middleware.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
-// boundsFor returns the bounds of an app's requests as the decorations want them.
+// boundsFor returns the bounds of an app's requests with the changes of the middleware.
 func (env *environment) boundsFor(name ClusterName, c *state.Desired) (state.ClientLimits, error) {
 	bounds := c.Client
 	var failed []error
-	decorations := env.inForce()
-	for i := range decorations {
-		d := &decorations[i]
+	middleware := env.inForce()
+	for i := range middleware {
+		d := &middleware[i]
 		if d.Client == nil {
 			continue
 		}
@@ -81,42 +81,42 @@ func (env *environment) boundsFor(name ClusterName, c *state.Desired) (state.Cli
 			})
 		}
 		if err != nil {
-			failed = append(failed, &decorationError{d.Name, err})
+			failed = append(failed, &middlewareError{d.Name, err})
 		}
 	}
 	return state.Desired{Client: bounds}.WithDefaults().Client, errors.Join(failed...)
 }
 
-// decorate puts the decorations of an epoch around what sends its requests.
-func (e *epoch) decorate(send http.RoundTripper) http.RoundTripper {
-	decorations := e.inForce()
-	for i := len(decorations) - 1; i >= 0; i-- {
-		if decorations[i].Transport != nil {
-			send = &decorated{decoration: &decorations[i], epoch: e, next: send}
+// withMiddleware puts the middleware of an epoch around what sends its requests.
+func (e *epoch) withMiddleware(send http.RoundTripper) http.RoundTripper {
+	middleware := e.inForce()
+	for i := len(middleware) - 1; i >= 0; i-- {
+		if middleware[i].Transport != nil {
+			send = &middlewareTransport{middleware: &middleware[i], epoch: e, next: send}
 		}
 	}
 	return send
 }
 
-// decorated is a decoration in the way of an app's requests.
-type decorated struct {
-	decoration *Decoration
+// middlewareTransport is a middleware in the way of an app's requests.
+type middlewareTransport struct {
+	middleware *Middleware
 	epoch      *epoch
 	next       http.RoundTripper
 
-	made     atomic.Pointer[http.RoundTripper] // by the decoration, when it was first selected
+	made     atomic.Pointer[http.RoundTripper] // by the middleware, when it was first selected
 	selected atomic.Pointer[selectedFor]
 }
 
-// selectedFor is whether a decoration was selected for a configuration.
+// selectedFor is whether a middleware was selected for a configuration.
 type selectedFor struct {
 	config *state.Desired
 	is     bool
 }
 
-// RoundTrip sends the request, by way of the decoration where it is selected. A decoration that panics has
+// RoundTrip sends the request, by way of the middleware where it is selected. A middleware that panics has
 // failed the request, and nothing else: the goroutine may be one of client-go's.
-func (d *decorated) RoundTrip(r *http.Request) (response *http.Response, err error) {
+func (d *middlewareTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	selected, err := d.isSelected()
 	if err == nil && !selected {
 		return d.next.RoundTrip(r)
@@ -144,57 +144,59 @@ func (d *decorated) RoundTrip(r *http.Request) (response *http.Response, err err
 	return response, err
 }
 
-func (d *decorated) failed(err error) error { return &decorationError{d.decoration.Name, err} }
+func (d *middlewareTransport) failed(err error) error {
+	return &middlewareError{d.middleware.Name, err}
+}
 
-// decorationError says that a decoration failed a request by being broken, and not the remote.
-type decorationError struct {
+// middlewareError says that a middleware failed a request by being broken, and not the remote.
+type middlewareError struct {
 	name string
 	err  error
 }
 
-func (e *decorationError) Error() string {
-	return fmt.Sprintf("decoration %q of the hub is broken: %v", e.name, e.err)
+func (e *middlewareError) Error() string {
+	return fmt.Sprintf("middleware %q of the hub is broken: %v", e.name, e.err)
 }
 
-func (e *decorationError) Unwrap() error { return e.err }
+func (e *middlewareError) Unwrap() error { return e.err }
 
 // NotHealthy implements kubeconfig.NotHealthyError.
-func (e *decorationError) NotHealthy() string { return e.Error() }
+func (e *middlewareError) NotHealthy() string { return e.Error() }
 
-func (d *decorated) isSelected() (bool, error) {
+func (d *middlewareTransport) isSelected() (bool, error) {
 	config := d.epoch.wanted.Load()
 	if known := d.selected.Load(); known != nil && known.config == config {
 		return known.is, nil
 	}
-	is, err := d.decoration.selects(d.epoch.name, config)
+	is, err := d.middleware.selects(d.epoch.name, config)
 	if err == nil {
 		d.selected.Store(&selectedFor{config, is})
 	}
 	return is, err
 }
 
-// transport returns the decoration's own, which is made once per app. Of two that are made at the same time one is used.
-func (d *decorated) transport() http.RoundTripper {
+// transport returns the middleware's own, which is made once per app. Of two that are made at the same time one is used.
+func (d *middlewareTransport) transport() http.RoundTripper {
 	if made := d.made.Load(); made != nil {
 		return *made
 	}
-	made := d.decoration.Transport(d.epoch.name, d.next)
+	made := d.middleware.Transport(d.epoch.name, d.next)
 	d.made.CompareAndSwap(nil, &made)
 	return *d.made.Load()
 }
 
-func sortedDecorations(all []Decoration) []Decoration {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b Decoration) int {
+func sortedMiddleware(all []Middleware) []Middleware {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b Middleware) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// checkDecorations reports decorations that cannot be told apart.
-func checkDecorations(all []Decoration) error {
+// checkMiddleware reports middleware without a name, and two with the same name.
+func checkMiddleware(all []Middleware) error {
 	seen := map[string]bool{}
 	for _, d := range all {
 		if d.Name == "" || seen[d.Name] {
-			return fmt.Errorf("there are two decorations named %q, or one without a name; give each a name of its own", d.Name)
+			return fmt.Errorf("there are two middlewares named %q, or one without a name; give each a name of its own", d.Name)
 		}
 		seen[d.Name] = true
 	}

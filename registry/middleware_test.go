@@ -33,9 +33,9 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 var errTampered = errors.New("tampered with")
 
-// refusing returns a decoration that refuses every request to Secrets, and notes that it was asked.
-func refusing(name string, asked *sync.Map) registry.Decoration {
-	return registry.Decoration{
+// refusing returns a middleware that refuses every request to Secrets, and notes that it was asked.
+func refusing(name string, asked *sync.Map) registry.Middleware {
+	return registry.Middleware{
 		Name:   name,
 		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"refuse": "yes"})),
 		Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
@@ -50,15 +50,15 @@ func refusing(name string, asked *sync.Map) registry.Decoration {
 	}
 }
 
-// No way to the remote that an app or a lease offers gets round a decoration; and it is switched by a label,
+// No way to the remote that an app or a lease offers gets round a middleware; and it is switched by a label,
 // while all of them are in use.
-func TestDecorate_CannotBeBypassed(t *testing.T) {
+func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
 	var asked sync.Map
 	ways := make(chan registry.Remote, 1)
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Decorations = []registry.Decoration{refusing("refuse", &asked)}
+		o.Middleware = []registry.Middleware{refusing("refuse", &asked)}
 		o.Modules = []registry.Module{registry.NewModule("one", registry.ModuleOptions{
 			Remote: fx.Invoke(func(p registry.Remote) { ways <- p }),
 		})}
@@ -112,16 +112,16 @@ func TestDecorate_CannotBeBypassed(t *testing.T) {
 	}
 }
 
-// Decorations are applied in the order of their names, and next to each other.
-func TestDecorate_Order(t *testing.T) {
+// Middleware is applied in the order of their names, and next to each other.
+func TestMiddleware_Order(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
 	var mu sync.Mutex
 	var order []string
-	note := func(name string) registry.Decoration {
-		return registry.Decoration{Name: name, Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+	note := func(name string) registry.Middleware {
+		return registry.Middleware{Name: name, Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(r *http.Request) (*http.Response, error) {
-				if r.Header.Get("Decoration-Test") != "" || strings.Contains(r.URL.Path, "order-test") {
+				if r.Header.Get("Middleware-Test") != "" || strings.Contains(r.URL.Path, "order-test") {
 					mu.Lock()
 					order = append(order, name)
 					mu.Unlock()
@@ -133,7 +133,7 @@ func TestDecorate_Order(t *testing.T) {
 	first := note("z")
 	first.Order = -1
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Decorations = []registry.Decoration{note("b"), note("a"), first, note("c")}
+		o.Middleware = []registry.Middleware{note("b"), note("a"), first, note("c")}
 	})
 	spawn(t, r, "a", config)
 	err := r.WithCluster(t.Context(), "a", func(ctx context.Context, c cluster.Cluster) error {
@@ -146,8 +146,8 @@ func TestDecorate_Order(t *testing.T) {
 	}
 }
 
-// A decoration that panics fails requests and takes nothing with it.
-func TestDecorate_Panics(t *testing.T) {
+// A middleware that panics fails requests and takes nothing with it.
+func TestMiddleware_Panics(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
 	bad := refusing("bad", &sync.Map{})
@@ -156,7 +156,7 @@ func TestDecorate_Panics(t *testing.T) {
 	}
 	worse := bad
 	worse.Name, worse.Select = "worse", func(info registry.Status) bool { return info.Labels["worse"] != "" && info.Modules[0].Name != "" }
-	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{bad, worse} })
+	r := newRegistry(t, func(o *registry.Options) { o.Middleware = []registry.Middleware{bad, worse} })
 	spawn(t, r, "well", config)
 	for label, name := range map[string]string{"refuse": "bad", "worse": "worse"} {
 		config.Labels = map[string]string{label: "yes"}
@@ -165,22 +165,22 @@ func TestDecorate_Panics(t *testing.T) {
 		}
 		info := expectState(t, r, registry.ClusterName(name), state.StateFailed, state.ReasonStartFailed)
 		if !strings.Contains(info.Message, name) {
-			t.Errorf("the message does not name decoration %s: %s", name, info.Message)
+			t.Errorf("the message does not name middleware %s: %s", name, info.Message)
 		}
 	}
 	expectState(t, r, "well", state.StateReady, state.ReasonReady)
 }
 
-// A decoration changes the bounds of the remotes that it selects: other bounds are another app.
-func TestDecorate_Client(t *testing.T) {
+// A middleware changes the bounds of the remotes that it selects: other bounds are another app.
+func TestMiddleware_Client(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
-	slow := registry.Decoration{
+	slow := registry.Middleware{
 		Name:   "slow",
 		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"slow": "yes"})),
 		Client: func(c state.ClientLimits) state.ClientLimits { c.QPS, c.Burst = 1, 5; return c },
 	}
-	r := newRegistry(t, func(o *registry.Options) { o.Decorations = []registry.Decoration{slow} })
+	r := newRegistry(t, func(o *registry.Options) { o.Middleware = []registry.Middleware{slow} })
 	spawn(t, r, "a", config)
 	ten := func() time.Duration {
 		began := time.Now()
@@ -214,12 +214,12 @@ func TestDecorate_Client(t *testing.T) {
 	}
 }
 
-// An answer that a decoration has made by hand is as good as one of the remote, and if it has no body.
-func TestDecorate_OwnAnswers(t *testing.T) {
+// An answer that a middleware has made by hand is as good as one of the remote, and if it has no body.
+func TestMiddleware_OwnAnswers(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
 	r := newRegistry(t, func(o *registry.Options) {
-		o.Decorations = []registry.Decoration{{Name: "teapot", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
+		o.Middleware = []registry.Middleware{{Name: "teapot", Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(r *http.Request) (*http.Response, error) {
 				if strings.HasSuffix(r.URL.Path, "/secrets") {
 					return &http.Response{StatusCode: http.StatusTeapot, Request: r, Header: http.Header{}}, nil
@@ -237,15 +237,15 @@ func TestDecorate_OwnAnswers(t *testing.T) {
 	}
 }
 
-func TestNew_ChecksDecorations(t *testing.T) {
+func TestNew_ChecksMiddleware(t *testing.T) {
 	t.Parallel()
 	hub, _ := remote(t, "hub")
-	for _, all := range [][]registry.Decoration{{{}}, {{Name: "a"}, {Name: "a"}}} {
+	for _, all := range [][]registry.Middleware{{{}}, {{Name: "a"}, {Name: "a"}}} {
 		_, err := registry.New(registry.Options{
-			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Decorations: all,
+			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Middleware: all,
 		})
 		if err == nil {
-			t.Errorf("decorations %v are taken", all)
+			t.Errorf("the middleware %v is accepted", all)
 		}
 	}
 }
