@@ -34,7 +34,7 @@ type actor struct {
 	changed  bool // config is a new one
 	stop     bool
 	removeBy time.Time // until when cleanup steps may put the stop off
-	facts    []func(*machine)
+	inbox    []func()
 	// overtaken is closed when a posted stop is taken back; nil while none is posted.
 	overtaken chan struct{}
 
@@ -130,17 +130,23 @@ func (a *actor) wantsStop() bool {
 	return a.stop
 }
 
-// post adds a fact to the inbox.
-func (a *actor) post(fact func(*machine)) {
+// post adds a fact to the inbox. The machine gets it in the actor's goroutine.
+func (a *actor) post(f fact) { a.do(func() { a.learn(f) }) }
+
+// do adds a function to the inbox. The actor's goroutine calls it.
+func (a *actor) do(f func()) {
 	a.mu.Lock()
-	a.facts = append(a.facts, fact)
+	a.inbox = append(a.inbox, f)
 	a.mu.Unlock()
 	a.signal()
 }
 
+// learn gives a fact to the machine. It is called in the actor's goroutine.
+func (a *actor) learn(f fact) { a.machine.apply(f, time.Now()) }
+
 // probeNow asks for a probe of the connection in use.
 func (a *actor) probeNow() {
-	a.post(func(*machine) {
+	a.do(func() {
 		if a.link != nil {
 			a.link.ProbeNow()
 		}
@@ -159,7 +165,7 @@ func (a *actor) run() {
 	defer close(a.done)
 	defer a.work.Wait()
 	subject := liveness.Subject{Cluster: string(a.name)}
-	heart := a.registry.hearts.Watch(subject, func(h *liveness.Heart) { a.post(func(*machine) { h.Beat() }) })
+	heart := a.registry.hearts.Watch(subject, func(h *liveness.Heart) { a.do(func() { h.Beat() }) })
 	defer heart.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -180,8 +186,8 @@ func (a *actor) run() {
 // step empties the inbox and acts upon it. It reports whether the actor's work is done.
 func (a *actor) step(now time.Time) (over bool) {
 	a.mu.Lock()
-	config, changed, stop, removeBy, facts := a.config, a.changed, a.stop, a.removeBy, a.facts
-	a.facts, a.changed = nil, false
+	config, changed, stop, removeBy, inbox := a.config, a.changed, a.stop, a.removeBy, a.inbox
+	a.inbox, a.changed = nil, false
 	a.mu.Unlock()
 
 	if changed {
@@ -192,8 +198,8 @@ func (a *actor) step(now time.Time) (over bool) {
 	}
 	a.wants.stop, a.wants.removeBy = stop, removeBy
 	a.machine.applyWant(a.wants)
-	for _, fact := range facts {
-		fact(&a.machine)
+	for _, f := range inbox {
+		f()
 	}
 	a.choose(now)
 	a.keepCredentials()
@@ -292,7 +298,7 @@ func (a *actor) connect() *probe.Connection {
 		return nil
 	}
 	l := probe.New(a.registry.root, a.registry.linkOptions(), a.linkTarget(transport, *a.credential(), a.rank()))
-	l.Start(func(p probe.Outcome) { a.post(func(*machine) { a.takeProbe(l, factOf(p)) }) })
+	l.Start(func(p probe.Outcome) { a.do(func() { a.takeProbe(l, factOf(p)) }) })
 	return l
 }
 
@@ -355,7 +361,7 @@ func (a *actor) takeProbe(from *probe.Connection, p probeFact) {
 		p.holder = a.registry.claim(p.id, a.name, a.applied.Since)
 	}
 	p.isHub = p.id != "" && a.registry.isHub(p.id) && !a.applied.AllowHub
-	a.machine.applyProbe(p, time.Now())
+	a.learn(p)
 }
 
 // swap puts a credential under the app that runs. A line that could not be opened is opened now.
@@ -366,7 +372,7 @@ func (a *actor) swap(l *probe.Connection, act action) *probe.Connection {
 	if err := l.Swap(a.credentials[act.credential].Credential, act.credential); err != nil {
 		a.log.Error(err, "Failed to use the new credential; the last good one stays in use")
 		before, why := l.Credential(), facetOf(err)
-		a.post(func(m *machine) { m.applySwapFailed(act.endpoint, before, why, time.Now()) })
+		a.post(swapFailed{endpoint: act.endpoint, before: before, why: why})
 		return l
 	}
 	a.log.Info("The credential was replaced")
@@ -375,9 +381,8 @@ func (a *actor) swap(l *probe.Connection, act action) *probe.Connection {
 
 // reject treats credentials that no connection can be made of like a probe that they failed.
 func (a *actor) reject(err error) {
-	fact := probeFact{
+	a.post(probeFact{
 		endpoint: a.applied.Endpoint.Fingerprint(), credential: *a.credential(),
 		failed: facetOf(err), fatal: true, refused: true,
-	}
-	a.post(func(m *machine) { m.applyProbe(fact, time.Now()) })
+	})
 }

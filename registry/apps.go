@@ -31,27 +31,27 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	}
 	e.info.Epoch = number
 	newEpoch(a.registry.environment, e, func() {
-		a.post(func(m *machine) { m.applyWaiting(number, e.tracker.waiting()) })
+		a.do(func() { a.learn(appWaiting{number, e.tracker.waiting()}) })
 	})
 	e.built = func(steps []string) {
-		a.post(func(m *machine) {
+		a.do(func() {
 			a.steps[number] = steps
 			a.owe(steps)
 			a.registry.noteSteps(steps)
-			m.applyBuilt(number, len(steps))
+			a.learn(appBuilt{number, len(steps)})
 		})
 	}
 	first(e)
 	a.epochs[number] = e
 	go e.run(
-		func() { a.post(func(m *machine) { m.applyReady(number, time.Now()) }) },
+		func() { a.post(appReady{number}) },
 		func(err error) {
 			failed := describe(err)
 			failed.message = redact(failed.message)
 			a.registry.metrics.CountAppFailure(string(a.name), failed.reason)
 			a.logFailure(failed, err)
-			a.post(func(m *machine) {
-				m.applyEnded(number, failed, time.Now())
+			a.do(func() {
+				a.learn(appEnded{number, failed})
 				if failed.remote {
 					l.ProbeNow()
 				}
@@ -77,8 +77,8 @@ func (a *actor) stopEpoch(number int64) {
 	e.stop(ErrStopped)
 	a.work.Go(func() {
 		a.waitFor(e)
-		a.post(func(m *machine) {
-			m.applyGone(number)
+		a.do(func() {
+			a.learn(appGone{number})
 			a.release(e)
 		})
 	})
@@ -121,7 +121,7 @@ func (a *actor) yield(number int64) {
 	e := a.epochs[number]
 	a.work.Go(func() {
 		e.yield(a.registry.limits.StopTimeout / 2)
-		a.post(func(m *machine) { m.applyYielded(number) })
+		a.post(appYielded{number})
 	})
 }
 
@@ -139,7 +139,7 @@ func (a *actor) retire(number int64) {
 		}
 		e.stop(ErrReplaced)
 		a.waitFor(e)
-		a.post(func(*machine) {
+		a.do(func() {
 			a.retired = slices.DeleteFunc(a.retired, func(other *epoch) bool { return other == e })
 		})
 	})
@@ -156,12 +156,12 @@ func (a *actor) endRetired() {
 // the removal is over.
 func (a *actor) clean(number int64) {
 	e := a.epochs[number]
-	ctx, cancel := context.WithDeadline(e.ctx, a.machine.want.removeBy)
+	ctx, cancel := context.WithDeadline(e.ctx, a.wants.removeBy)
 	a.work.Go(func() {
 		defer cancel()
 		left := e.clean(ctx)
-		a.post(func(m *machine) {
-			m.applyCleaned(number)
+		a.do(func() {
+			a.learn(appCleaned{number})
 			a.steps[number] = left
 			for _, done := range stepNames(e.steps) {
 				delete(a.owed, done)
@@ -235,11 +235,11 @@ func (a *actor) leaveBehind(e *epoch) {
 		"epoch", e.number, "goroutines", e.contained.Goroutines())
 	a.registry.zombies.Add(1)
 	a.registry.metrics.AddZombies(string(a.name), 1)
-	a.post(func(m *machine) { m.zombies++ })
+	a.post(zombiesChanged{by: 1})
 	go func() {
 		<-e.done
 		a.registry.zombies.Add(-1)
 		a.registry.metrics.AddZombies(string(a.name), -1)
-		a.post(func(m *machine) { m.zombies-- })
+		a.post(zombiesChanged{by: -1})
 	}()
 }

@@ -89,7 +89,8 @@ func (a *actor) choose(now time.Time) {
 		a.wants.shape = shape
 		a.machine.applyWant(a.wants)
 	default: // The remote must not be able to cut the backoff of a failed app short.
-		a.wants.shape, a.machine.want.shape = shape, shape
+		a.wants.shape = shape
+		a.machine.setShape(shape)
 	}
 	a.asked = false
 }
@@ -102,9 +103,9 @@ func (a *actor) inquire() {
 		}
 		if known := a.machine.lineTo(l.Endpoint()); known != nil && known.contact == contactOK {
 			l.Preflight(a.questions, func(f *preflight.Result) {
-				a.post(func(m *machine) {
+				a.do(func() {
 					if a.link == l || a.spare == l {
-						m.applySurvey(l.Endpoint(), f)
+						a.learn(surveyed{l.Endpoint(), f})
 					}
 				})
 			})
@@ -114,7 +115,7 @@ func (a *actor) inquire() {
 
 // surveyNow asks for a survey of the connection in use.
 func (a *actor) surveyNow() {
-	a.post(func(*machine) {
+	a.do(func() {
 		if a.link != nil {
 			a.link.PreflightNow()
 		}

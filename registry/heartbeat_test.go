@@ -41,7 +41,7 @@ func TestActor_Heartbeats(t *testing.T) {
 			t.Errorf("a remote that is paused misses heartbeats: %v", missed)
 		}
 		release := make(chan struct{})
-		a.post(func(*machine) { <-release })
+		a.do(func() { <-release })
 		<-time.After(time.Minute)
 		if err := hearts.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
 			t.Errorf("its goroutine is stuck: %v", err)

@@ -138,6 +138,12 @@ const (
 	retryReset = 10 * time.Minute
 )
 
+// apply takes note of a fact.
+func (m *machine) apply(f fact, now time.Time) { f.applyTo(m, now) }
+
+// setShape changes the shape of the desired app. The backoff of a failed app continues, unlike after applyWant.
+func (m *machine) setShape(shape string) { m.want.shape = shape }
+
 // applyWant takes in a new desired state. A change that may cure a failed app is tried at once.
 func (m *machine) applyWant(w want) {
 	if w.endpoint != m.want.endpoint || w.credential != m.want.credential || w.shape != m.want.shape {

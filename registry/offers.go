@@ -73,7 +73,7 @@ func (r *Registry) offer(module string, o *offer) {
 	}
 	r.offers.Store(&next)
 	for _, a := range r.actors {
-		a.post(func(*machine) { a.asked = true })
+		a.do(func() { a.asked = true })
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,7 +52,7 @@ func (a *actor) try(act action) {
 	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
 	if err != nil {
 		fact.refused, fact.failed = true, facetOf(err)
-		a.post(func(m *machine) { m.applyTrial(fact, time.Now()) })
+		a.post(fact)
 		return
 	}
 	rank := startqueue.RankKnown
@@ -69,7 +68,7 @@ func (a *actor) try(act action) {
 		tried := l.Try(questions)
 		transport.Close()
 		if ctx.Err() == nil {
-			a.post(func(m *machine) { a.takeTrial(m, trialFact{factOf(tried.Outcome), tried.Questions, tried.Missing}) })
+			a.do(func() { a.takeTrial(trialFact{factOf(tried.Outcome), tried.Questions, tried.Missing}) })
 		}
 	})
 }
@@ -82,11 +81,11 @@ func (a *actor) endTrial() {
 }
 
 // takeTrial takes note of a trial. The id of the remote is not claimed before the credential is in use.
-func (a *actor) takeTrial(m *machine, f trialFact) {
+func (a *actor) takeTrial(f trialFact) {
 	f.isHub = f.id != "" && a.registry.isHub(f.id) && !a.applied.AllowHub
-	m.applyTrial(f, time.Now())
-	if !f.ok || !m.trial.accepted {
-		a.log.V(1).Info("The new credential is not in use", "reason", m.trial.why.Reason, "error", m.trial.why.Message)
+	a.learn(f)
+	if t := &a.machine.trial; !f.ok || !t.accepted {
+		a.log.V(1).Info("The new credential is not in use", "reason", t.why.Reason, "error", t.why.Message)
 	}
 }
 
