@@ -128,7 +128,7 @@ func (a *actor) authorized() state.Condition {
 	case a.questions == nil || len(a.questions.Rules) == 0:
 		return state.Condition{}
 	case a.applied.Paused:
-		return pausedFacet()
+		return state.PausedCondition()
 	case !a.chosen || a.selection.authorized == state.Condition{}:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the remote has not been asked yet"}
 	}

@@ -128,7 +128,7 @@ func (w *world) step(t *rapid.T) {
 		p := good(pick("E1", "E2", "E3"))
 		p.credential = pick("C1", "C2", "C3")
 		p.id = pick("uid-1", "uid-2", "")
-		p.holder = ClusterName(pick("", "", "other"))
+		p.holder = state.ClusterName(pick("", "", "other"))
 		p.isHub = pick("", "", "hub") != ""
 		w.m.applyProbe(p, w.now)
 	case 8:
@@ -340,7 +340,7 @@ func (w *world) check(t *rapid.T) {
 
 // checkLoan holds in every state: once the client of an app is lent out, the client of that app or of another one
 // is, until something happens to the remote or to the app that no other app can make up for.
-func (w *world) checkLoan(t *rapid.T, info Status) {
+func (w *world) checkLoan(t *rapid.T, info state.Status) {
 	before := w.lent
 	w.lent = 0
 	if info.State == state.StateReady && w.m.app.lent() && w.running[w.m.app.epoch] {

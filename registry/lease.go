@@ -92,7 +92,7 @@ func (a *actor) lender() (*epoch, error) {
 	now := a.current.Load()
 	if a.wantsStop() {
 		info := now.info
-		info.State, info.Reason, info.Message = state.StateStopping, state.ReasonStopping, messageStopping
+		info.State, info.Reason, info.Message = state.StateStopping, state.ReasonStopping, state.MessageStopping
 		return nil, notReady(info)
 	}
 	if now.epoch == nil {

@@ -25,7 +25,7 @@ type line struct {
 	flaps      int // losses of contact, each soon after the return from the one before
 
 	id      string
-	holder  ClusterName // who has this id, "" for nobody else
+	holder  state.ClusterName // who has this id, "" for nobody else
 	isHub   bool
 	version string
 	found   *preflight.Result // of the last survey; nil for none
@@ -61,7 +61,7 @@ type probeFact struct {
 	fatal                bool            // credentials rejected: no point in asking twice
 	refused              bool            // it failed because of the credential
 	id, version          string
-	holder               ClusterName // who holds this id already, "" for nobody else
+	holder               state.ClusterName // who holds this id already, "" for nobody else
 	isHub                bool
 }
 

@@ -75,7 +75,7 @@ func TestDistinctNotes(t *testing.T) {
 func TestDistinctNotes_AreBounded(t *testing.T) {
 	t.Parallel()
 	var l listener
-	now := epochZero
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	inner := newDistinctNotes(&l, clientgoscheme.Scheme)
 	d := newDistinctNotes(&struct{ *distinctNotes }{inner}, clientgoscheme.Scheme)
 	d.now, inner.now = func() time.Time { return now }, func() time.Time { return now }
@@ -104,7 +104,7 @@ func TestDistinctNotes_AreBounded(t *testing.T) {
 func TestDistinctNotes_ForgetTheOldest(t *testing.T) {
 	t.Parallel()
 	var l listener
-	now := epochZero
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	d := newDistinctNotes(&l, clientgoscheme.Scheme)
 	d.now = func() time.Time { return now }
 	// say records a note about a topic and returns whether it is an event of its own.

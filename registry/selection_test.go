@@ -123,7 +123,7 @@ func TestSelection_Shape(t *testing.T) {
 func TestChoosing_Believes(t *testing.T) {
 	t.Parallel()
 	var c choosing
-	now, apps := epochZero, 0
+	now, apps := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 0
 	for range 3600 { // an hour in which each second has another answer
 		if c.believes(now) {
 			apps++

@@ -35,7 +35,7 @@ func (a *actor) noteStale(info *Status, now time.Time) {
 		return
 	}
 	info.App = staleFacet(stale, now, e.limits)
-	info.Reason, info.Message = summary(*info)
+	info.Reason, info.Message = info.Summary()
 }
 
 // staleFacet describes an app with Stale informers.

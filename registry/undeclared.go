@@ -224,7 +224,7 @@ func (u use) undeclaredBy(m Module, inHub bool) string {
 			}
 		}
 		if len(m.HubNamespaces()) > 0 {
-			place = orWord(u.namespace, "all namespaces")
+			place = cmp.Or(u.namespace, "all namespaces")
 		}
 	}
 	right := rbacv1.PolicyRule{APIGroups: []string{u.group}, Resources: []string{u.resource}}

@@ -14,8 +14,8 @@ import (
 
 // view describes the machine's facts as a Status. Name, labels and the like, and Since, are the
 // actor's to fill in.
-func (m *machine) view(now time.Time) Status {
-	info := Status{
+func (m *machine) view(now time.Time) state.Status {
+	info := state.Status{
 		State:         m.state(now),
 		Reachable:     m.reachable(),
 		Identity:      m.identity(),
@@ -28,7 +28,7 @@ func (m *machine) view(now time.Time) Status {
 		NewServer:     m.newServer(),
 		NewCredential: m.newCredential(),
 	}
-	info.Reason, info.Message = summary(info)
+	info.Reason, info.Message = info.Summary()
 	return info
 }
 
@@ -57,7 +57,7 @@ func (m *machine) quarantined(now time.Time) bool { return now.Before(m.want.sus
 func (m *machine) reachable() state.Condition {
 	switch {
 	case m.want.paused:
-		return pausedFacet()
+		return state.PausedCondition()
 	case m.line.contact == contactOK:
 		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonProbeSucceeded, Message: "the API server answers"}
 	case m.line.contact == contactLost:
@@ -85,7 +85,7 @@ func (m *machine) identity() state.Condition {
 func (m *machine) appFacet(now time.Time) state.Condition {
 	switch {
 	case m.want.paused:
-		return pausedFacet()
+		return state.PausedCondition()
 	case m.app.lent() && !m.fits(&m.app):
 		return m.changing()
 	case m.app.lent():
@@ -145,36 +145,4 @@ func (m *machine) newServer() state.Condition {
 	why := m.spare.lost
 	why.Message = state.Sanitize("the new server cannot be used: " + unfinished(why.Message) + "; the one before stays in use")
 	return why
-}
-
-// messageStopping says of a remote that it is on its way out.
-const messageStopping = "the app is being stopped"
-
-func pausedFacet() state.Condition {
-	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPaused, Message: "the cluster is paused"}
-}
-
-// summary returns the reason and message of the first facet that is not as it should be.
-// An identity that cannot be checked blocks nothing.
-func summary(info Status) (reason, message string) {
-	switch {
-	case info.State == state.StatePaused:
-		return state.ReasonPaused, "the cluster is paused"
-	case info.State == state.StateStopping:
-		return state.ReasonStopping, messageStopping
-	case info.Reachable.Status != metav1.ConditionTrue:
-		return info.Reachable.Reason, info.Reachable.Message
-	case info.Identity.Status == metav1.ConditionFalse:
-		return info.Identity.Reason, info.Identity.Message
-	case info.App.Status != metav1.ConditionTrue:
-		return info.App.Reason, info.App.Message
-	}
-	return state.ReasonReady, fmt.Sprintf("%s runs its modules", orWord(info.Version, "the cluster"))
-}
-
-func orWord(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
