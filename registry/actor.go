@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -46,9 +47,9 @@ type actor struct {
 	undone atomic.Pointer[AbandonedError]
 
 	// Everything below belongs to the actor's goroutine.
-	machine machine
+	machine machine.Machine
 	applied state.Desired
-	wants   want // applied, reduced
+	wants   machine.Want // applied, reduced
 	choosing
 	link, spare *probe.Connection
 	credentials map[string]namedCredential // by fingerprint: those that the machine may name
@@ -77,8 +78,8 @@ func newActor(r *Registry, name ClusterName, config state.Desired) *actor {
 		wake:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
-	a.machine.jitter = rand.Float64
-	a.machine.nextEpoch = func() int64 { return r.epochs.Add(1) }
+	a.machine.Jitter = rand.Float64
+	a.machine.NextEpoch = func() int64 { return r.epochs.Add(1) }
 	now := time.Now()
 	info := a.describe(now)
 	info.Since = now
@@ -131,7 +132,7 @@ func (a *actor) wantsStop() bool {
 }
 
 // post adds a fact to the inbox. The machine gets it in the actor's goroutine.
-func (a *actor) post(f fact) { a.do(func() { a.learn(f) }) }
+func (a *actor) post(f machine.Fact) { a.do(func() { a.learn(f) }) }
 
 // do adds a function to the inbox. The actor's goroutine calls it.
 func (a *actor) do(f func()) {
@@ -142,7 +143,7 @@ func (a *actor) do(f func()) {
 }
 
 // learn gives a fact to the machine. It is called in the actor's goroutine.
-func (a *actor) learn(f fact) { a.machine.apply(f, time.Now()) }
+func (a *actor) learn(f machine.Fact) { a.machine.Apply(f, time.Now()) }
 
 // probeNow asks for a probe of the connection in use.
 func (a *actor) probeNow() {
@@ -177,7 +178,7 @@ func (a *actor) run() {
 		if a.step(time.Now()) {
 			return
 		}
-		if at := a.machine.wakeAt(time.Now()); !at.IsZero() {
+		if at := a.machine.WakeAt(time.Now()); !at.IsZero() {
 			timer.Reset(time.Until(at))
 		}
 	}
@@ -193,18 +194,18 @@ func (a *actor) step(now time.Time) (over bool) {
 	if changed {
 		a.take(config)
 	}
-	if stop && !a.wants.stop {
+	if stop && !a.wants.Stop {
 		a.beforeStop = a.current.Load().info
 	}
-	a.wants.stop, a.wants.removeBy = stop, removeBy
-	a.machine.applyWant(a.wants)
+	a.wants.Stop, a.wants.RemoveBy = stop, removeBy
+	a.machine.ApplyWant(a.wants)
 	for _, f := range inbox {
 		f()
 	}
 	a.choose(now)
 	a.keepCredentials()
-	for _, act := range a.machine.decide(now) {
-		if act.kind == actForget {
+	for _, act := range a.machine.Decide(now) {
+		if act.Kind == machine.Forget {
 			over = true
 			continue
 		}
@@ -212,7 +213,7 @@ func (a *actor) step(now time.Time) (over bool) {
 	}
 	a.pace(config.Probe)
 	a.inquire()
-	if stop || config.Paused || !a.machine.usable(&a.machine.line) {
+	if stop || config.Paused || !a.machine.Usable(&a.machine.Connection) {
 		a.endRetired()
 	}
 	a.noteUndone(stop)
@@ -223,18 +224,18 @@ func (a *actor) step(now time.Time) (over bool) {
 	return false
 }
 
-func (a *actor) wanted(c state.Desired) want {
-	return want{
-		paused:           c.Paused,
-		endpoint:         c.Endpoint.Fingerprint(),
-		credential:       c.Credential.Fingerprint(a.registry.key),
-		acceptCredential: c.AcceptCredential,
-		shape:            a.wants.shape, // see choose
-		questions:        a.questions,
-		identity:         c.Identity,
-		failureThreshold: c.Probe.FailureThreshold,
-		successThreshold: c.Probe.SuccessThreshold,
-		suspicion:        c.CrashRecord,
+func (a *actor) wanted(c state.Desired) machine.Want {
+	return machine.Want{
+		Paused:           c.Paused,
+		Endpoint:         c.Endpoint.Fingerprint(),
+		Credential:       c.Credential.Fingerprint(a.registry.key),
+		AcceptCredential: c.AcceptCredential,
+		Shape:            a.wants.Shape, // see choose
+		Questions:        a.questions,
+		Identity:         c.Identity,
+		FailureThreshold: c.Probe.FailureThreshold,
+		SuccessThreshold: c.Probe.SuccessThreshold,
+		CrashRecord:      c.CrashRecord,
 	}
 }
 
@@ -244,47 +245,47 @@ func (a *actor) pace(p state.Probe) {
 		if l == nil {
 			continue
 		}
-		known := a.machine.lineTo(l.Endpoint())
-		l.SetPace(probe.Pace{Period: p.Period, Timeout: p.Timeout}, known == nil || known.contact != contactOK || known.fails > 0)
+		known := a.machine.ConnectionTo(l.Endpoint())
+		l.SetPace(probe.Pace{Period: p.Period, Timeout: p.Timeout}, known == nil || known.Contact != machine.ContactOK || known.Fails > 0)
 	}
 }
 
-func (a *actor) perform(act action, now time.Time) {
-	switch act.kind {
-	case actConnect:
+func (a *actor) perform(act machine.Action, now time.Time) {
+	switch act.Kind {
+	case machine.Connect:
 		a.link = a.connect()
-	case actConnectSpare:
+	case machine.ConnectSpare:
 		a.spare = a.connect()
-	case actSwap:
+	case machine.Swap:
 		a.link = a.swap(a.link, act)
-	case actSwapSpare:
+	case machine.SwapSpare:
 		a.spare = a.swap(a.spare, act)
-	case actTry:
+	case machine.Try:
 		a.try(act)
-	case actEndTrial:
+	case machine.EndTrial:
 		a.endTrial()
-	case actDisconnect:
+	case machine.Disconnect:
 		a.disconnect(a.link)
 		a.link = nil
-	case actDropSpare:
+	case machine.DropSpare:
 		a.disconnect(a.spare)
 		a.spare = nil
-	case actAdopt:
+	case machine.Adopt:
 		a.link, a.spare = a.spare, nil
-	case actStart:
+	case machine.Start:
 		a.start(act, now, (*epoch).release)
-	case actPrepare:
+	case machine.Prepare:
 		a.start(act, now, func(e *epoch) { e.registerer.hold() })
-	case actRelease:
-		a.work.Go(a.epochs[act.epoch].release) // it calls the modules' collectors
-	case actYield:
-		a.yield(act.epoch)
-	case actRetire:
-		a.retire(act.epoch)
-	case actClean:
-		a.clean(act.epoch)
-	case actStop:
-		a.stopEpoch(act.epoch)
+	case machine.Release:
+		a.work.Go(a.epochs[act.Epoch].release) // it calls the modules' collectors
+	case machine.Yield:
+		a.yield(act.Epoch)
+	case machine.Retire:
+		a.retire(act.Epoch)
+	case machine.Clean:
+		a.clean(act.Epoch)
+	case machine.Stop:
+		a.stopEpoch(act.Epoch)
 	}
 }
 
@@ -343,9 +344,9 @@ func (a *actor) rank() startqueue.Rank {
 	switch {
 	case a.applied.CrashRecord.Crashes > 0:
 		return startqueue.RankSuspect
-	case a.machine.failures > 0:
+	case a.machine.Failures > 0:
 		return startqueue.RankFailed
-	case a.machine.known() == "":
+	case a.machine.KnownID() == "":
 		return startqueue.RankNew
 	}
 	return startqueue.RankKnown
@@ -353,26 +354,26 @@ func (a *actor) rank() startqueue.Rank {
 
 // takeProbe takes note of a probe, and claims the id that it found if the remote is the one that is
 // meant. It runs in the actor's goroutine, so that no claim outlives the actor.
-func (a *actor) takeProbe(from *probe.Connection, p probeFact) {
+func (a *actor) takeProbe(from *probe.Connection, p machine.Probed) {
 	if a.link != from && a.spare != from {
 		return
 	}
-	if p.id != "" && a.machine.expects(p.id) {
-		p.holder = a.registry.claim(p.id, a.name, a.applied.Since)
+	if p.ID != "" && a.machine.Expects(p.ID) {
+		p.Holder = a.registry.claim(p.ID, a.name, a.applied.Since)
 	}
-	p.isHub = p.id != "" && a.registry.isHub(p.id) && !a.applied.AllowHub
+	p.IsHub = p.ID != "" && a.registry.isHub(p.ID) && !a.applied.AllowHub
 	a.learn(p)
 }
 
 // swap puts a credential under the app that runs. A line that could not be opened is opened now.
-func (a *actor) swap(l *probe.Connection, act action) *probe.Connection {
+func (a *actor) swap(l *probe.Connection, act machine.Action) *probe.Connection {
 	if l == nil {
 		return a.connect()
 	}
-	if err := l.Swap(a.credentials[act.credential].Credential, act.credential); err != nil {
+	if err := l.Swap(a.credentials[act.Credential].Credential, act.Credential); err != nil {
 		a.log.Error(err, "Failed to use the new credential; the last good one stays in use")
 		before, why := l.Credential(), facetOf(err)
-		a.post(swapFailed{endpoint: act.endpoint, before: before, why: why})
+		a.post(machine.SwapFailed{Endpoint: act.Endpoint, Before: before, Why: why})
 		return l
 	}
 	a.log.Info("The credential was replaced")
@@ -381,8 +382,8 @@ func (a *actor) swap(l *probe.Connection, act action) *probe.Connection {
 
 // reject treats credentials that no connection can be made of like a probe that they failed.
 func (a *actor) reject(err error) {
-	a.post(probeFact{
-		endpoint: a.applied.Endpoint.Fingerprint(), credential: *a.credential(),
-		failed: facetOf(err), fatal: true, refused: true,
+	a.post(machine.Probed{
+		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: *a.credential(),
+		Failed: facetOf(err), Fatal: true, Refused: true,
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -220,21 +221,21 @@ func failedModule(event fxevent.Event) string {
 }
 
 // describe turns the error that ended an app into what is said about it.
-func describe(err error) failure {
+func describe(err error) machine.Failure {
 	var failed *moduleError
 	if errors.As(err, &failed) {
-		return failure{module: failed.module, reason: failed.reason, message: state.Sanitize(failed.Error())}
+		return machine.Failure{Module: failed.module, Reason: failed.reason, Message: state.Sanitize(failed.Error())}
 	}
 	var remote *remoteError
 	if errors.As(err, &remote) {
 		_, message := kubeconfig.Classify(err)
-		return failure{reason: state.ReasonStartFailed, message: state.Sanitize("discover the API: " + message), remote: true}
+		return machine.Failure{Reason: state.ReasonStartFailed, Message: state.Sanitize("discover the API: " + message), OfRemote: true}
 	}
 	reason := state.ReasonStartFailed
 	if errors.Is(err, errManagerEnded) {
 		reason = state.ReasonModuleFailed
 	}
-	return failure{reason: reason, message: state.Sanitize(err.Error())}
+	return machine.Failure{Reason: reason, Message: state.Sanitize(err.Error())}
 }
 
 // startHooks runs the modules' OnStart hooks, in time.

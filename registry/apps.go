@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -18,12 +19,12 @@ import (
 // actor runs in the actor's goroutine; what waits runs in one that the actor owns, and posts a fact.
 
 // start builds and runs an app on the line that act names. first is called with its epoch before that.
-func (a *actor) start(act action, now time.Time, first func(*epoch)) {
+func (a *actor) start(act machine.Action, now time.Time, first func(*epoch)) {
 	l := a.link
-	if l == nil || l.Endpoint() != act.endpoint {
+	if l == nil || l.Endpoint() != act.Endpoint {
 		l = a.spare
 	}
-	number, redact := act.epoch, a.registry.redactFor(l.Transport())
+	number, redact := act.Epoch, a.registry.redactFor(l.Transport())
 	e := &epoch{
 		lifetime: lifetime{name: a.name, number: number, log: redacting(a.log.WithValues("epoch", number), redact)},
 		config:   a.applied, base: l.Transport(), heard: l.Heard(), info: a.describe(now), rank: a.rank(),
@@ -31,28 +32,28 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	}
 	e.info.Epoch = number
 	newEpoch(a.registry.environment, e, func() {
-		a.do(func() { a.learn(appWaiting{number, e.tracker.waiting()}) })
+		a.do(func() { a.learn(machine.AppWaiting{Epoch: number, Waiting: e.tracker.waiting()}) })
 	})
 	e.built = func(steps []string) {
 		a.do(func() {
 			a.steps[number] = steps
 			a.owe(steps)
 			a.registry.noteSteps(steps)
-			a.learn(appBuilt{number, len(steps)})
+			a.learn(machine.AppBuilt{Epoch: number, Steps: len(steps)})
 		})
 	}
 	first(e)
 	a.epochs[number] = e
 	go e.run(
-		func() { a.post(appReady{number}) },
+		func() { a.post(machine.AppReady{Epoch: number}) },
 		func(err error) {
 			failed := describe(err)
-			failed.message = redact(failed.message)
-			a.registry.metrics.CountAppFailure(string(a.name), failed.reason)
+			failed.Message = redact(failed.Message)
+			a.registry.metrics.CountAppFailure(string(a.name), failed.Reason)
 			a.logFailure(failed, err)
 			a.do(func() {
-				a.learn(appEnded{number, failed})
-				if failed.remote {
+				a.learn(machine.AppEnded{Epoch: number, Why: failed})
+				if failed.OfRemote {
 					l.ProbeNow()
 				}
 			})
@@ -60,14 +61,14 @@ func (a *actor) start(act action, now time.Time, first func(*epoch)) {
 	)
 }
 
-func (a *actor) logFailure(failed failure, err error) {
+func (a *actor) logFailure(failed machine.Failure, err error) {
 	log := a.log
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Info("The app failed and will be started again",
-		"module", failed.module, "reason", failed.reason, "error", failed.message)
+		"module", failed.Module, "reason", failed.Reason, "error", failed.Message)
 }
 
 // stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, when it
@@ -78,7 +79,7 @@ func (a *actor) stopEpoch(number int64) {
 	a.work.Go(func() {
 		a.waitFor(e)
 		a.do(func() {
-			a.learn(appGone{number})
+			a.learn(machine.AppGone{Epoch: number})
 			a.release(e)
 		})
 	})
@@ -99,7 +100,7 @@ func (a *actor) waitFor(e *epoch) {
 
 // release lets go of an epoch, and with it of its caches.
 func (a *actor) release(e *epoch) {
-	if e.number == a.machine.app.epoch {
+	if e.number == a.machine.App.Epoch {
 		a.modules = a.modulesIn(e)
 	}
 	a.drop(e.number)
@@ -108,7 +109,7 @@ func (a *actor) release(e *epoch) {
 // drop forgets an epoch. What is known of the cleanup steps of the last one is kept for a removal.
 func (a *actor) drop(number int64) {
 	delete(a.epochs, number)
-	if number != a.machine.app.epoch {
+	if number != a.machine.App.Epoch {
 		delete(a.steps, number)
 	}
 }
@@ -121,7 +122,7 @@ func (a *actor) yield(number int64) {
 	e := a.epochs[number]
 	a.work.Go(func() {
 		e.yield(a.registry.limits.StopTimeout / 2)
-		a.post(appYielded{number})
+		a.post(machine.AppYielded{Epoch: number})
 	})
 }
 
@@ -156,12 +157,12 @@ func (a *actor) endRetired() {
 // the removal is over.
 func (a *actor) clean(number int64) {
 	e := a.epochs[number]
-	ctx, cancel := context.WithDeadline(e.ctx, a.wants.removeBy)
+	ctx, cancel := context.WithDeadline(e.ctx, a.wants.RemoveBy)
 	a.work.Go(func() {
 		defer cancel()
 		left := e.clean(ctx)
 		a.do(func() {
-			a.learn(appCleaned{number})
+			a.learn(machine.AppCleaned{Epoch: number})
 			a.steps[number] = left
 			for _, done := range stepNames(e.steps) {
 				delete(a.owed, done)
@@ -202,7 +203,7 @@ func (a *actor) noteUndone(stop bool) {
 // ended.
 func (a *actor) abandoned() error {
 	left := a.left()
-	left.Zombie = a.machine.zombies > 0
+	left.Zombie = a.machine.Zombies > 0
 	if len(left.Steps) == 0 && !left.Zombie {
 		return nil
 	}
@@ -214,7 +215,7 @@ func (a *actor) abandoned() error {
 func (a *actor) left() AbandonedError {
 	left := *a.removal
 	var built bool
-	if left.Steps, built = a.steps[a.machine.app.epoch]; !built && a.machine.known() != "" {
+	if left.Steps, built = a.steps[a.machine.App.Epoch]; !built && a.machine.KnownID() != "" {
 		left.Steps = a.registry.knownSteps()
 	}
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
@@ -235,11 +236,11 @@ func (a *actor) leaveBehind(e *epoch) {
 		"epoch", e.number, "goroutines", e.contained.Goroutines())
 	a.registry.zombies.Add(1)
 	a.registry.metrics.AddZombies(string(a.name), 1)
-	a.post(zombiesChanged{by: 1})
+	a.post(machine.ZombiesChanged{By: 1})
 	go func() {
 		<-e.done
 		a.registry.zombies.Add(-1)
 		a.registry.metrics.AddZombies(string(a.name), -1)
-		a.post(zombiesChanged{by: -1})
+		a.post(machine.ZombiesChanged{By: -1})
 	}()
 }

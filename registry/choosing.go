@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -68,29 +69,29 @@ func (a *actor) take(config state.Desired) {
 
 // choose selects the modules anew if enough is known, and tells the machine.
 func (a *actor) choose(now time.Time) {
-	l := a.machine.lineTo(a.wants.endpoint)
-	if l == nil || l.contact != contactOK || !l.surveyed(a.questions) {
+	l := a.machine.ConnectionTo(a.wants.Endpoint)
+	if l == nil || l.Contact != machine.ContactOK || !l.Surveyed(a.questions) {
 		return // what was chosen before holds until then
 	}
-	found, trial := l.found, &a.machine.trial
-	narrows := trial.endpoint == l.endpoint && trial.narrows(l)
+	found, trial := l.Found, &a.machine.Trial
+	narrows := trial.Endpoint == l.Endpoint && trial.Narrows(l)
 	if narrows { // so that the modules which lack a permission end before the credential is in use
-		found = trial.found
+		found = trial.Found
 	}
-	selected := choose(a.registry.modules, &a.applied, remoteFacts{l.version, found, a.registry.offered()})
+	selected := choose(a.registry.modules, &a.applied, remoteFacts{l.Version, found, a.registry.offered()})
 	shape := selected.shape(&a.applied)
-	if shape != a.wants.shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
+	if shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
 		return // a later probe brings it here again
 	}
-	a.selection, a.chosen, trial.chosen = selected, true, narrows
+	a.selection, a.chosen, trial.Chosen = selected, true, narrows
 	switch {
-	case shape == a.wants.shape:
+	case shape == a.wants.Shape:
 	case a.asked:
-		a.wants.shape = shape
-		a.machine.applyWant(a.wants)
+		a.wants.Shape = shape
+		a.machine.ApplyWant(a.wants)
 	default: // The remote must not be able to cut the backoff of a failed app short.
-		a.wants.shape = shape
-		a.machine.setShape(shape)
+		a.wants.Shape = shape
+		a.machine.SetShape(shape)
 	}
 	a.asked = false
 }
@@ -101,11 +102,11 @@ func (a *actor) inquire() {
 		if l == nil {
 			continue
 		}
-		if known := a.machine.lineTo(l.Endpoint()); known != nil && known.contact == contactOK {
+		if known := a.machine.ConnectionTo(l.Endpoint()); known != nil && known.Contact == machine.ContactOK {
 			l.Preflight(a.questions, func(f *preflight.Result) {
 				a.do(func() {
 					if a.link == l || a.spare == l {
-						a.learn(surveyed{l.Endpoint(), f})
+						a.learn(machine.Surveyed{Endpoint: l.Endpoint(), Result: f})
 					}
 				})
 			})
@@ -140,10 +141,10 @@ func (a *actor) authorized() state.Condition {
 func (a *actor) moduleInfos() []state.ModuleStatus {
 	var infos []state.ModuleStatus
 	others := state.ModuleStatus{State: state.ModuleStopped}
-	switch e := a.epochs[a.machine.app.epoch]; {
-	case e != nil && (a.machine.app.runs() || a.machine.failure != nil):
+	switch e := a.epochs[a.machine.App.Epoch]; {
+	case e != nil && (a.machine.App.Runs() || a.machine.Failure != nil):
 		infos, others = a.modulesIn(e), state.ModuleStatus{State: state.ModuleStarting, Reason: state.ReasonStarting}
-	case a.machine.failure != nil:
+	case a.machine.Failure != nil:
 		infos = slices.Clone(a.modules)
 	}
 	waits := func(m state.ModuleStatus) bool { return indexOfModule(a.selection.waiting, m.Name) >= 0 }
@@ -164,11 +165,11 @@ func (a *actor) moduleInfos() []state.ModuleStatus {
 func (a *actor) modulesIn(e *epoch) []state.ModuleStatus {
 	infos := e.tracker.list()
 	for i := range infos {
-		if !a.machine.app.runs() {
+		if !a.machine.App.Runs() {
 			infos[i].Controllers = nil
 		}
 	}
-	if a.machine.failure == nil {
+	if a.machine.Failure == nil {
 		return infos
 	}
 	for i, m := range infos {
@@ -180,7 +181,7 @@ func (a *actor) modulesIn(e *epoch) []state.ModuleStatus {
 		case m.State == state.ModuleStarting && last >= 0 && a.modules[last].State == state.ModuleFailed:
 			infos[i] = a.modules[last]
 			infos[i].Controllers = m.Controllers
-		case !a.machine.app.runs():
+		case !a.machine.App.Runs():
 			infos[i] = state.ModuleStatus{Name: m.Name, State: state.ModuleStopped}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -164,23 +165,23 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 	f := describe(err)
 	var ofModule *moduleError
 	if errors.As(err, &ofModule) {
-		f.message = ofModule.err.Error() // the part has the name
+		f.Message = ofModule.err.Error() // the part has the name
 	}
 	p.mu.Lock()
-	if wasReady && after >= retryReset {
+	if wasReady && after >= machine.RetryReset {
 		p.now.Restarts = 0
 	}
 	p.now.Restarts++
 	restarts := p.now.Restarts
 	p.mu.Unlock()
-	p.parts.metrics.CountHubPartFailure(p.entry.name, f.reason)
+	p.parts.metrics.CountHubPartFailure(p.entry.name, f.Reason)
 	log := p.log
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
-	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.reason, "failures", restarts)
-	p.say(state.ModuleFailed, f.reason, f.message)
+	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.Reason, "failures", restarts)
+	p.say(state.ModuleFailed, f.Reason, f.Message)
 }
 
 // waitFor waits for a life that has failed to end, and leaves it behind when it has had its time.
@@ -209,7 +210,7 @@ func (p *hubPart) leaveBehind(n int) {
 // pause waits until the part may be tried again, and reports false if ctx ended before that.
 func (p *hubPart) pause(ctx context.Context) bool {
 	p.mu.Lock()
-	delay := min(retryBase<<min(p.now.Restarts-1, 16), retryMax)
+	delay := min(machine.RetryBase<<min(p.now.Restarts-1, 16), machine.RetryMax)
 	p.mu.Unlock()
 	delay = time.Duration(float64(delay) * (0.8 + 0.4*rand.Float64()))
 	for {
@@ -223,11 +224,11 @@ func (p *hubPart) pause(ctx context.Context) bool {
 		p.mu.Lock()
 		zombies := p.zombies
 		p.mu.Unlock()
-		if zombies < maxZombies {
+		if zombies < machine.MaxZombies {
 			return true
 		}
 		p.say(state.ModuleFailed, state.ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
 			"so it is not started again before one of them does: restart the hub", zombies))
-		delay = retryBase
+		delay = machine.RetryBase
 	}
 }

@@ -25,12 +25,12 @@ type snapshot struct {
 
 // describe returns the Status of the machine's facts, with what only the actor knows.
 func (a *actor) describe(now time.Time) Status {
-	info := a.machine.view(now)
+	info := a.machine.Status(now)
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
 	if a.link != nil {
 		info.Server = a.link.Server()
-		info.CredentialName = a.credentials[a.machine.line.credential].name
+		info.CredentialName = a.credentials[a.machine.Connection.Credential].name
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)
@@ -89,7 +89,7 @@ func (a *actor) publish(now time.Time, over bool) {
 	}
 	after := &snapshot{info: info, changed: make(chan struct{}), redact: a.redactor()}
 	if info.State == state.StateReady {
-		after.epoch = a.epochs[a.machine.app.epoch]
+		after.epoch = a.epochs[a.machine.App.Epoch]
 	}
 	a.current.Store(after)
 	close(before.changed)

@@ -17,8 +17,8 @@ import (
 // noteStale says of an app that runs which of its informers are Stale. The modules go on with what the informers
 // hold, and leases go on, so the remote stays in its state.
 func (a *actor) noteStale(info *Status, now time.Time) {
-	e := a.epochs[a.machine.app.epoch]
-	if e == nil || !a.machine.app.lent() || e.cache.Load() == nil {
+	e := a.epochs[a.machine.App.Epoch]
+	if e == nil || !a.machine.App.Lent() || e.cache.Load() == nil {
 		return
 	}
 	stale := e.cache.Load().Stale(now)

@@ -46,7 +46,7 @@ func reasonOf(err error) string {
 	case isCanceled(err):
 		return telemetry.ReasonCanceled
 	case errors.As(err, &ofModule), errors.Is(err, errManagerEnded):
-		return describe(err).reason
+		return describe(err).Reason
 	case errors.As(err, &ofRemote):
 		return reasonOfRequest(ofRemote)
 	case errors.Is(err, ErrNotReady):

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -27,7 +28,7 @@ func (a *actor) keepCredentials() {
 	wanted := map[string]namedCredential{
 		*a.credential(): {a.applied.Credential, a.applied.CredentialName},
 	}
-	for _, one := range []string{m.line.credential, m.line.good, m.spare.credential, m.spare.good} {
+	for _, one := range []string{m.Connection.Credential, m.Connection.Good, m.Spare.Credential, m.Spare.Good} {
 		if known, ok := a.credentials[one]; ok && wanted[one].Type() == "" {
 			wanted[one] = known
 		}
@@ -45,30 +46,30 @@ func (a *actor) keepCredentials() {
 }
 
 // try tries a credential on a connection of its own, and posts the outcome.
-func (a *actor) try(act action) {
+func (a *actor) try(act machine.Action) {
 	a.endTrial()
-	fact := trialFact{probeFact: probeFact{endpoint: act.endpoint, credential: act.credential}}
-	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.credentials[act.credential].Credential}
+	fact := machine.Tried{Probed: machine.Probed{Endpoint: act.Endpoint, Credential: act.Credential}}
+	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.credentials[act.Credential].Credential}
 	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
 	if err != nil {
-		fact.refused, fact.failed = true, facetOf(err)
+		fact.Refused, fact.Failed = true, facetOf(err)
 		a.post(fact)
 		return
 	}
 	rank := startqueue.RankKnown
-	if a.machine.trial.attempts > 0 {
+	if a.machine.Trial.Attempts > 0 {
 		rank = startqueue.RankFailed
 	}
 	ctx, cancel := context.WithCancel(a.registry.root)
 	a.cancelTrial = cancel
 	questions := a.questions
-	l := probe.New(ctx, a.registry.linkOptions(), a.linkTarget(transport, act.credential, rank))
+	l := probe.New(ctx, a.registry.linkOptions(), a.linkTarget(transport, act.Credential, rank))
 	a.work.Go(func() {
 		defer cancel()
 		tried := l.Try(questions)
 		transport.Close()
 		if ctx.Err() == nil {
-			a.do(func() { a.takeTrial(trialFact{factOf(tried.Outcome), tried.Questions, tried.Missing}) })
+			a.do(func() { a.takeTrial(machine.Tried{Probed: factOf(tried.Outcome), Questions: tried.Questions, Missing: tried.Missing}) })
 		}
 	})
 }
@@ -81,11 +82,11 @@ func (a *actor) endTrial() {
 }
 
 // takeTrial takes note of a trial. The id of the remote is not claimed before the credential is in use.
-func (a *actor) takeTrial(f trialFact) {
-	f.isHub = f.id != "" && a.registry.isHub(f.id) && !a.applied.AllowHub
+func (a *actor) takeTrial(f machine.Tried) {
+	f.IsHub = f.ID != "" && a.registry.isHub(f.ID) && !a.applied.AllowHub
 	a.learn(f)
-	if t := &a.machine.trial; !f.ok || !t.accepted {
-		a.log.V(1).Info("The new credential is not in use", "reason", t.why.Reason, "error", t.why.Message)
+	if t := &a.machine.Trial; !f.OK || !t.Accepted {
+		a.log.V(1).Info("The new credential is not in use", "reason", t.Why.Reason, "error", t.Why.Message)
 	}
 }
 
@@ -95,13 +96,13 @@ func facetOf(err error) state.Condition {
 }
 
 // factOf returns what the machine has to know of a probe. Who holds the id is not known yet.
-func factOf(p probe.Outcome) probeFact {
-	f := probeFact{
-		endpoint: p.Endpoint, credential: p.Credential, ok: p.OK, refused: p.Refused, fatal: p.Reason == state.ReasonUnauthorized,
-		id: p.ID, version: p.Version,
+func factOf(p probe.Outcome) machine.Probed {
+	f := machine.Probed{
+		Endpoint: p.Endpoint, Credential: p.Credential, OK: p.OK, Refused: p.Refused, Fatal: p.Reason == state.ReasonUnauthorized,
+		ID: p.ID, Version: p.Version,
 	}
 	if !p.OK {
-		f.failed = state.Condition{Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
+		f.Failed = state.Condition{Status: metav1.ConditionFalse, Reason: p.Reason, Message: p.Message}
 	}
 	return f
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package machine
 
 import (
 	"testing"
@@ -20,12 +20,12 @@ func TestMachine_Flaps(t *testing.T) {
 		for range 3 {
 			m.applyProbe(bad("E1"), now)
 		}
-		if got := m.view(now).State; got != state.StateUnreachable {
+		if got := m.Status(now).State; got != state.StateUnreachable {
 			t.Fatalf("state = %s after three failed probes, want Unreachable", got)
 		}
 		for n := 1; ; n++ {
 			m.applyProbe(good("E1"), now)
-			if m.view(now).State != state.StateUnreachable {
+			if m.Status(now).State != state.StateUnreachable {
 				return n
 			}
 		}
@@ -60,16 +60,16 @@ func TestMachine_RecordedIdentity(t *testing.T) {
 	m := newMachine()
 	ready(t, m, epochZero) // learns uid-1
 	another := good("E1")
-	another.id = "uid-2"
-	m.want.identity = state.Identity{Known: "uid-2"}
+	another.ID = "uid-2"
+	m.want.Identity = state.Identity{Known: "uid-2"}
 	for _, c := range []struct {
-		probe probeFact
+		probe Probed
 		want  state.State
 	}{{another, state.StateReady}, {good("E1"), state.StateFailed}} {
 		m.applyProbe(c.probe, epochZero)
-		m.decide(epochZero)
-		if got := m.view(epochZero); got.State != c.want {
-			t.Errorf("the recorded cluster is uid-2, and this is %s: %s (%s)", c.probe.id, got.State, got.Message)
+		m.Decide(epochZero)
+		if got := m.Status(epochZero); got.State != c.want {
+			t.Errorf("the recorded cluster is uid-2, and this is %s: %s (%s)", c.probe.ID, got.State, got.Message)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package machine
 
 import (
 	"testing"
@@ -28,7 +28,7 @@ func TestMachine_Histories(t *testing.T) {
 
 // world carries out what the machine decides, as the actor does, and lets things happen to it.
 type world struct {
-	m           *machine
+	m           *Machine
 	now         time.Time
 	line, spare bool
 	running     map[int64]bool // epochs that were started, and neither stopped nor retired
@@ -62,9 +62,9 @@ func newWorld(t *rapid.T) *world {
 		return w
 	}
 	w.act(t)
-	w.m.applyProbe(good(w.m.want.endpoint), w.now)
+	w.m.applyProbe(good(w.m.want.Endpoint), w.now)
 	w.act(t)
-	w.m.applyReady(w.m.app.epoch, w.now)
+	w.m.applyReady(w.m.App.Epoch, w.now)
 	w.act(t)
 	w.check(t)
 	if opening == "hand-over" {
@@ -92,11 +92,11 @@ func (w *world) handOver(t *rapid.T) {
 func (w *world) change(t *rapid.T) {
 	next := w.m.want
 	if rapid.Bool().Draw(t, "moves") {
-		next.endpoint = rapid.SampledFrom([]string{"E1", "E2", "E3"}).Draw(t, "endpoint")
+		next.Endpoint = rapid.SampledFrom([]string{"E1", "E2", "E3"}).Draw(t, "endpoint")
 	} else {
-		next.shape = rapid.SampledFrom([]string{"S1", "S2", "S3"}).Draw(t, "shape")
+		next.Shape = rapid.SampledFrom([]string{"S1", "S2", "S3"}).Draw(t, "shape")
 	}
-	w.m.applyWant(next)
+	w.m.ApplyWant(next)
 	w.act(t)
 	w.check(t)
 }
@@ -104,49 +104,49 @@ func (w *world) change(t *rapid.T) {
 func (w *world) step(t *rapid.T) {
 	next := w.m.want
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
-	epoch := rapid.SampledFrom([]int64{w.m.app.epoch, w.m.next.epoch}).Draw(t, "epoch")
+	epoch := rapid.SampledFrom([]int64{w.m.App.Epoch, w.m.next.Epoch}).Draw(t, "epoch")
 	switch rapid.IntRange(0, 27).Draw(t, "event") {
 	case 0, 15:
-		next.endpoint = pick("E1", "E2", "E3")
+		next.Endpoint = pick("E1", "E2", "E3")
 	case 1, 24, 25, 26, 27:
-		next.credential = pick("C1", "C2", "C3")
+		next.Credential = pick("C1", "C2", "C3")
 	case 2, 16:
-		next.shape = pick("S1", "S2", "S3")
+		next.Shape = pick("S1", "S2", "S3")
 	case 3:
-		next.paused = !next.paused
+		next.Paused = !next.Paused
 	case 4:
-		next.stop = !next.stop
-		next.removeBy = rapid.SampledFrom([]time.Time{{}, w.now.Add(20 * time.Second)}).Draw(t, "removeBy")
+		next.Stop = !next.Stop
+		next.RemoveBy = rapid.SampledFrom([]time.Time{{}, w.now.Add(20 * time.Second)}).Draw(t, "removeBy")
 	case 5, 6:
 		p := bad(pick("E1", "E2", "E3"))
-		p.credential = pick("C1", "C2", "C3")
-		if p.refused = pick("", "refused") != ""; p.refused {
-			p.fatal, p.failed.Reason = true, state.ReasonUnauthorized
+		p.Credential = pick("C1", "C2", "C3")
+		if p.Refused = pick("", "refused") != ""; p.Refused {
+			p.Fatal, p.Failed.Reason = true, state.ReasonUnauthorized
 		}
 		w.m.applyProbe(p, w.now)
 	case 7:
 		p := good(pick("E1", "E2", "E3"))
-		p.credential = pick("C1", "C2", "C3")
-		p.id = pick("uid-1", "uid-2", "")
-		p.holder = state.ClusterName(pick("", "", "other"))
-		p.isHub = pick("", "", "hub") != ""
+		p.Credential = pick("C1", "C2", "C3")
+		p.ID = pick("uid-1", "uid-2", "")
+		p.Holder = state.ClusterName(pick("", "", "other"))
+		p.IsHub = pick("", "", "hub") != ""
 		w.m.applyProbe(p, w.now)
 	case 8:
-		p := good(w.m.want.endpoint)
-		if l := w.m.lineTo(p.endpoint); l != nil {
-			p.credential = l.credential
+		p := good(w.m.want.Endpoint)
+		if l := w.m.ConnectionTo(p.Endpoint); l != nil {
+			p.Credential = l.Credential
 		}
 		w.m.applyProbe(p, w.now)
 	case 9:
 		w.m.applyReady(epoch, w.now)
 	case 10:
 		w.failed[epoch] = true
-		w.m.applyEnded(epoch, failure{reason: state.ReasonModuleFailed}, w.now)
+		w.m.applyEnded(epoch, Failure{Reason: state.ReasonModuleFailed}, w.now)
 	case 11:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "seconds")) * time.Second)
 		w.finishAll()
 	case 12:
-		next.suspicion.Until = w.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "minutes")) * time.Minute)
+		next.CrashRecord.Until = w.now.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "minutes")) * time.Minute)
 	case 13:
 		w.m.applyBuilt(epoch, rapid.IntRange(0, 1).Draw(t, "steps"))
 	case 14:
@@ -154,52 +154,52 @@ func (w *world) step(t *rapid.T) {
 	case 17, 18:
 		w.progress()
 	case 19:
-		next.acceptCredential = !next.acceptCredential
+		next.AcceptCredential = !next.AcceptCredential
 	case 20:
-		next.identity.Accepted = pick("", "uid-2")
+		next.Identity.Accepted = pick("", "uid-2")
 	case 21, 22, 23:
 		w.finishTrial(t, pick("accepted", "accepted", "another cluster", "refused", "unknown"))
 	}
-	w.m.applyWant(next)
+	w.m.ApplyWant(next)
 	w.act(t)
 }
 
 // progress lets the remote answer, and the apps that start come to work.
 func (w *world) progress() {
-	for _, l := range []line{w.m.line, w.m.spare} {
-		p := good(l.endpoint)
-		p.credential, p.id = l.credential, w.m.knownID
+	for _, l := range []Connection{w.m.Connection, w.m.Spare} {
+		p := good(l.Endpoint)
+		p.Credential, p.ID = l.Credential, w.m.knownID
 		w.m.applyProbe(p, w.now)
 	}
-	w.m.applyReady(w.m.app.epoch, w.now)
-	w.m.applyReady(w.m.next.epoch, w.now)
+	w.m.applyReady(w.m.App.Epoch, w.now)
+	w.m.applyReady(w.m.next.Epoch, w.now)
 }
 
 // finishTrial ends the attempt under way, if there is one.
 func (w *world) finishTrial(t *rapid.T, how string) {
-	tried := w.m.trial
+	tried := w.m.Trial
 	if !tried.underway {
 		return
 	}
-	f := trialFact{probeFact: good(tried.endpoint)}
-	f.credential, f.id = tried.credential, w.m.knownID
+	f := Tried{Probed: good(tried.Endpoint)}
+	f.Credential, f.ID = tried.credential, w.m.knownID
 	switch how {
 	case "accepted":
 	case "another cluster":
-		f.id = "uid-2"
+		f.ID = "uid-2"
 	case "refused":
-		f.ok, f.refused, f.failed = false, true, state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonUnauthorized, Message: "401"}
+		f.OK, f.Refused, f.Failed = false, true, state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonUnauthorized, Message: "401"}
 	default:
-		f.ok, f.failed = false, state.Condition{Status: metav1.ConditionFalse, Reason: "TimedOut", Message: "no answer"}
+		f.OK, f.Failed = false, state.Condition{Status: metav1.ConditionFalse, Reason: "TimedOut", Message: "no answer"}
 	}
 	w.m.applyTrial(f, w.now)
 	w.trying = ""
-	if w.m.trial.accepted && !w.m.expects(f.id) {
-		t.Fatalf("accepted a credential that leads to %s: %+v", f.id, w.m)
+	if w.m.Trial.Accepted && !w.m.Expects(f.ID) {
+		t.Fatalf("accepted a credential that leads to %s: %+v", f.ID, w.m)
 	}
-	w.accepted[tried.endpoint+tried.credential] = w.m.trial.accepted
-	id := w.m.lineTo(tried.endpoint).id
-	w.moved[tried.endpoint+tried.credential] = id != "" && f.id != "" && id != f.id
+	w.accepted[tried.Endpoint+tried.credential] = w.m.Trial.Accepted
+	id := w.m.ConnectionTo(tried.Endpoint).id
+	w.moved[tried.Endpoint+tried.credential] = id != "" && f.ID != "" && id != f.ID
 }
 
 // finishAll lets everything that was begun come to its end.
@@ -219,13 +219,13 @@ func (w *world) finishAll() {
 }
 
 func (w *world) act(t *rapid.T) {
-	for _, endpoint := range []string{w.m.line.endpoint, w.m.spare.endpoint} {
-		w.worked[endpoint] = endpoint != "" && w.m.usable(w.m.lineTo(endpoint))
+	for _, endpoint := range []string{w.m.Connection.Endpoint, w.m.Spare.Endpoint} {
+		w.worked[endpoint] = endpoint != "" && w.m.Usable(w.m.ConnectionTo(endpoint))
 	}
 	if w.heir != 0 && !w.mayTakeOver() {
 		w.heir = 0
 	}
-	for _, a := range w.m.decide(w.now) {
+	for _, a := range w.m.Decide(w.now) {
 		w.perform(t, a)
 	}
 }
@@ -233,99 +233,99 @@ func (w *world) act(t *rapid.T) {
 // mayTakeOver reports whether the heir can still take the place of the app that yields. Another change of the remote
 // does not prevent it: the app for that change is built beside the heir.
 func (w *world) mayTakeOver() bool {
-	l := w.m.lineTo(w.m.next.endpoint)
-	return !w.m.want.paused && !w.m.over(w.now) && !w.failed[w.heir] && w.m.usable(l) && !w.m.replaces(l)
+	l := w.m.ConnectionTo(w.m.next.endpoint)
+	return !w.m.want.Paused && !w.m.over(w.now) && !w.failed[w.heir] && w.m.Usable(l) && !w.m.replaces(l)
 }
 
-func (w *world) perform(t *rapid.T, a action) {
+func (w *world) perform(t *rapid.T, a Action) {
 	must := func(ok bool, what string) {
 		if !ok {
-			t.Fatalf("%s: epoch %d, %+v", what, a.epoch, w)
+			t.Fatalf("%s: epoch %d, %+v", what, a.Epoch, w)
 		}
 	}
-	switch a.kind {
-	case actConnect:
+	switch a.Kind {
+	case Connect:
 		must(!w.line, "connected twice")
 		w.line = true
-	case actConnectSpare:
+	case ConnectSpare:
 		must(w.line && !w.spare, "connected a spare line")
 		w.spare = true
-	case actDisconnect:
+	case Disconnect:
 		must(w.line, "disconnected nothing")
 		w.line = false
-	case actDropSpare:
+	case DropSpare:
 		must(w.spare, "dropped nothing")
 		w.spare = false
-	case actAdopt:
+	case Adopt:
 		must(w.spare && !w.line, "adopted")
 		w.line, w.spare = true, false
-	case actSwap, actSwapSpare:
-		must(a.kind == actSwap && w.line || a.kind == actSwapSpare && w.spare, "swapped the credential of no line")
-		must(!w.worked[a.endpoint] || w.accepted[a.endpoint+a.credential] || w.m.want.acceptCredential,
+	case Swap, SwapSpare:
+		must(a.Kind == Swap && w.line || a.Kind == SwapSpare && w.spare, "swapped the credential of no line")
+		must(!w.worked[a.Endpoint] || w.accepted[a.Endpoint+a.Credential] || w.m.want.AcceptCredential,
 			"replaced a credential that works by one that was not accepted")
-		isUsed := w.running[w.m.app.epoch] && w.m.app.endpoint == a.endpoint || w.running[w.m.next.epoch] && w.m.next.endpoint == a.endpoint
-		must(!isUsed || w.accepted[a.endpoint+a.credential] && !w.moved[a.endpoint+a.credential],
+		isUsed := w.running[w.m.App.Epoch] && w.m.App.endpoint == a.Endpoint || w.running[w.m.next.Epoch] && w.m.next.endpoint == a.Endpoint
+		must(!isUsed || w.accepted[a.Endpoint+a.Credential] && !w.moved[a.Endpoint+a.Credential],
 			"replaced the credential under an app by one that was not accepted, or leads to another cluster")
-	case actTry:
+	case Try:
 		must(w.trying == "", "tried two credentials at once")
-		w.trying = a.endpoint + a.credential
+		w.trying = a.Endpoint + a.Credential
 		w.accepted[w.trying] = false
-	case actEndTrial:
+	case EndTrial:
 		must(w.trying != "", "ended no trial")
 		w.trying = ""
-	case actStart:
+	case Start:
 		must(w.line && len(w.running)+len(w.ending) == 0, "started")
-		w.running[a.epoch], w.working[a.epoch] = true, true
-	case actPrepare:
+		w.running[a.Epoch], w.working[a.Epoch] = true, true
+	case Prepare:
 		must(len(w.running) == 1 && len(w.ending) == 0, "prepared")
-		w.running[a.epoch] = true
-	case actRelease:
-		must(w.running[a.epoch] && len(w.working) == 0, "released")
-		w.working[a.epoch], w.heir = true, 0
-	case actYield:
-		must(w.working[a.epoch] && w.running[w.m.next.epoch], "yielded")
-		w.heir = w.m.next.epoch
-		delete(w.working, a.epoch)
-		w.yielding[a.epoch] = true
-	case actRetire:
-		must(w.running[a.epoch] && !w.working[a.epoch] && !w.yielding[a.epoch] && len(w.running) == 2, "retired")
-		delete(w.running, a.epoch)
-	case actClean:
-		must(w.working[a.epoch] && w.m.want.stop, "cleaned")
-		delete(w.working, a.epoch)
-		w.cleaning[a.epoch] = true
-	case actStop:
-		must(w.running[a.epoch], "stopped what does not run")
-		must(a.epoch != w.heir, "stopped the warm app that another one makes room for")
-		delete(w.running, a.epoch)
-		delete(w.working, a.epoch)
-		w.ending[a.epoch] = true
-	case actForget:
+		w.running[a.Epoch] = true
+	case Release:
+		must(w.running[a.Epoch] && len(w.working) == 0, "released")
+		w.working[a.Epoch], w.heir = true, 0
+	case Yield:
+		must(w.working[a.Epoch] && w.running[w.m.next.Epoch], "yielded")
+		w.heir = w.m.next.Epoch
+		delete(w.working, a.Epoch)
+		w.yielding[a.Epoch] = true
+	case Retire:
+		must(w.running[a.Epoch] && !w.working[a.Epoch] && !w.yielding[a.Epoch] && len(w.running) == 2, "retired")
+		delete(w.running, a.Epoch)
+	case Clean:
+		must(w.working[a.Epoch] && w.m.want.Stop, "cleaned")
+		delete(w.working, a.Epoch)
+		w.cleaning[a.Epoch] = true
+	case Stop:
+		must(w.running[a.Epoch], "stopped what does not run")
+		must(a.Epoch != w.heir, "stopped the warm app that another one makes room for")
+		delete(w.running, a.Epoch)
+		delete(w.working, a.Epoch)
+		w.ending[a.Epoch] = true
+	case Forget:
 		must(!w.line && !w.spare && len(w.running)+len(w.ending) == 0, "forgotten")
-		w.forgotten = w.m.want.stop
+		w.forgotten = w.m.want.Stop
 	}
 }
 
 // check holds in every state: nothing runs that must not run.
 func (w *world) check(t *rapid.T) {
-	info := w.m.view(w.now)
+	info := w.m.Status(w.now)
 	if len(w.working) > 1 {
 		t.Fatalf("two epochs work: %v", w.working)
 	}
 	if w.heir != 0 && len(w.yielding)+len(w.ending) == 0 {
 		t.Fatalf("epoch %d has room, and does not take over: %+v", w.heir, w.m)
 	}
-	if (w.trying != "") != w.m.trial.underway {
-		t.Fatalf("%q is on trial, but the machine has %+v", w.trying, w.m.trial)
+	if (w.trying != "") != w.m.Trial.underway {
+		t.Fatalf("%q is on trial, but the machine has %+v", w.trying, w.m.Trial)
 	}
-	mustNotRun := w.m.over(w.now) || w.m.want.paused || w.m.line.contact != contactOK || w.m.blocked(&w.m.line) != nil
+	mustNotRun := w.m.over(w.now) || w.m.want.Paused || w.m.Connection.Contact != ContactOK || w.m.blocked(&w.m.Connection) != nil
 	if mustNotRun && len(w.working) > 0 {
 		t.Fatalf("an app works in state %s (%s)", info.State, info.Reason)
 	}
 	if info.State == state.StateReady && len(w.running) == 0 {
 		t.Fatalf("Ready without an app")
 	}
-	changing := w.m.app.lent() && !w.m.fits(&w.m.app)
+	changing := w.m.App.Lent() && !w.m.fits(&w.m.App)
 	if (info.State == state.StateReady) != (info.Reason == state.ReasonReady) && !changing {
 		t.Fatalf("state %s has reason %s", info.State, info.Reason)
 	}
@@ -333,7 +333,7 @@ func (w *world) check(t *rapid.T) {
 		t.Fatalf("state %s has no reason", info.State)
 	}
 	w.checkLoan(t, info)
-	if at := w.m.wakeAt(w.now); !at.IsZero() && !at.After(w.now) {
+	if at := w.m.WakeAt(w.now); !at.IsZero() && !at.After(w.now) {
 		t.Fatalf("wants to be woken %s ago: the actor would never sleep", w.now.Sub(at))
 	}
 }
@@ -343,16 +343,16 @@ func (w *world) check(t *rapid.T) {
 func (w *world) checkLoan(t *rapid.T, info state.Status) {
 	before := w.lent
 	w.lent = 0
-	if info.State == state.StateReady && w.m.app.lent() && w.running[w.m.app.epoch] {
-		w.lent = w.m.app.epoch
+	if info.State == state.StateReady && w.m.App.Lent() && w.running[w.m.App.Epoch] {
+		w.lent = w.m.App.Epoch
 	}
 	m := w.m
-	isLost := m.line.contact != contactOK || m.blocked(&m.line) != nil ||
-		m.spare.endpoint != "" && m.spare.endpoint == m.want.endpoint && m.blocked(&m.spare) != nil ||
-		m.replaces(&m.line) // another cluster, or what the operator demands
-	if before != 0 && w.lent == 0 && !isLost && !m.want.stop && !m.want.paused && !w.failed[before] {
+	isLost := m.Connection.Contact != ContactOK || m.blocked(&m.Connection) != nil ||
+		m.Spare.Endpoint != "" && m.Spare.Endpoint == m.want.Endpoint && m.blocked(&m.Spare) != nil ||
+		m.replaces(&m.Connection) // another cluster, or what the operator demands
+	if before != 0 && w.lent == 0 && !isLost && !m.want.Stop && !m.want.Paused && !w.failed[before] {
 		t.Fatalf("no client is lent out since epoch %d: state %s (%s), app %+v, next %+v",
-			before, info.State, info.Reason, m.app, m.next)
+			before, info.State, info.Reason, m.App, m.next)
 	}
 }
 
@@ -369,20 +369,20 @@ func (w *world) settle(t *rapid.T) {
 		w.now = w.now.Add(3 * time.Minute)
 		w.act(t)
 	}
-	got, want := w.m.view(w.now).State, state.StateReady
+	got, want := w.m.Status(w.now).State, state.StateReady
 	switch {
-	case w.m.want.stop:
+	case w.m.want.Stop:
 		want = state.StateStopping
-	case w.m.want.paused:
+	case w.m.want.Paused:
 		want = state.StatePaused
 	}
 	if got != want || want == state.StateStopping && !w.forgotten {
 		t.Fatalf("settled in state %s (forgotten: %v), want %s: %+v", got, w.forgotten, want, w.m)
 	}
-	if want == state.StateReady && !w.m.fits(&w.m.app) {
+	if want == state.StateReady && !w.m.fits(&w.m.App) {
 		t.Fatalf("settled with another app than the one that is wanted: %+v", w.m)
 	}
-	if want == state.StateReady && w.m.line.credential != w.m.want.credential {
+	if want == state.StateReady && w.m.Connection.Credential != w.m.want.Credential {
 		t.Fatalf("settled with another credential than the one that is wanted: %+v", w.m)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package machine
 
 import (
 	"strings"
@@ -19,17 +19,17 @@ func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	for range 5 {
-		m.applyEnded(m.app.epoch, failure{reason: state.ReasonStartFailed, remote: true}, now)
-		m.decide(now)
-		m.applyGone(m.app.epoch)
-		m.decide(now)
-		if wait := m.wakeAt(now).Sub(now); wait != retryBase || m.failures != 0 {
-			t.Fatalf("waits %s after %d failures, want %s and 0", wait, m.failures, retryBase)
+		m.applyEnded(m.App.Epoch, Failure{Reason: state.ReasonStartFailed, OfRemote: true}, now)
+		m.Decide(now)
+		m.applyGone(m.App.Epoch)
+		m.Decide(now)
+		if wait := m.WakeAt(now).Sub(now); wait != RetryBase || m.Failures != 0 {
+			t.Fatalf("waits %s after %d failures, want %s and 0", wait, m.Failures, RetryBase)
 		}
 		m.applyProbe(bad("E1"), now) // and so does the probe
 		m.applyProbe(good("E1"), now)
-		now = m.wakeAt(now)
-		m.decide(now)
+		now = m.WakeAt(now)
+		m.Decide(now)
 	}
 }
 
@@ -38,13 +38,13 @@ func TestMachine_Backoff(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	fail := func() time.Duration {
-		m.applyEnded(m.app.epoch, failure{reason: state.ReasonModuleFailed}, now)
-		m.decide(now)
-		m.applyGone(m.app.epoch)
-		m.decide(now)
-		wait := m.wakeAt(now).Sub(now)
-		now = m.wakeAt(now)
-		if got := kinds(m.decide(now)); !cmp.Equal(got, []actionKind{actStart}) {
+		m.applyEnded(m.App.Epoch, Failure{Reason: state.ReasonModuleFailed}, now)
+		m.Decide(now)
+		m.applyGone(m.App.Epoch)
+		m.Decide(now)
+		wait := m.WakeAt(now).Sub(now)
+		now = m.WakeAt(now)
+		if got := kinds(m.Decide(now)); !cmp.Equal(got, []ActionKind{Start}) {
 			t.Fatalf("at the retry time: actions = %v, want a start", got)
 		}
 		return wait
@@ -66,7 +66,7 @@ func TestMachine_Backoff(t *testing.T) {
 		{10 * time.Minute, time.Second},
 		{0, 2 * time.Second},
 	} {
-		m.applyReady(m.app.epoch, now)
+		m.applyReady(m.App.Epoch, now)
 		now = now.Add(c.health)
 		if got := fail(); got != c.want {
 			t.Errorf("an app that fails %s after it was ready: backoff = %s, want %s", c.health, got, c.want)
@@ -80,27 +80,27 @@ func TestMachine_Zombies(t *testing.T) {
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
 	for left := 1; ; left++ {
-		m.applyEnded(m.app.epoch, failure{reason: state.ReasonModuleFailed, message: "boom"}, now)
-		m.decide(now)
-		m.zombies = left
-		m.applyGone(m.app.epoch)
-		m.decide(now)
+		m.applyEnded(m.App.Epoch, Failure{Reason: state.ReasonModuleFailed, Message: "boom"}, now)
+		m.Decide(now)
+		m.Zombies = left
+		m.applyGone(m.App.Epoch)
+		m.Decide(now)
 		now = now.Add(time.Hour)
-		if began := kinds(m.decide(now)); len(began) == 0 {
+		if began := kinds(m.Decide(now)); len(began) == 0 {
 			break
 		}
 		if left == 3 {
 			t.Fatal("a fourth app was started beside three that have not ended")
 		}
 	}
-	if got := m.view(now); m.zombies != 3 || got.State != state.StateFailed || !strings.Contains(got.Message, "3 apps have not ended") {
-		t.Errorf("with %d apps left behind: %s, %q", m.zombies, got.State, got.Message)
+	if got := m.Status(now); m.Zombies != 3 || got.State != state.StateFailed || !strings.Contains(got.Message, "3 apps have not ended") {
+		t.Errorf("with %d apps left behind: %s, %q", m.Zombies, got.State, got.Message)
 	}
-	if at := m.wakeAt(now); !at.IsZero() {
+	if at := m.WakeAt(now); !at.IsZero() {
 		t.Errorf("it is to be woken at %s, and has nothing to wait for", at)
 	}
-	m.zombies--
-	if got := kinds(m.decide(now)); !cmp.Equal(got, []actionKind{actStart}) {
+	m.Zombies--
+	if got := kinds(m.Decide(now)); !cmp.Equal(got, []ActionKind{Start}) {
 		t.Errorf("when one has ended: actions = %v, want a start", got)
 	}
 }

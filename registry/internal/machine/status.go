@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package machine
 
 import (
 	"fmt"
@@ -12,19 +12,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// view describes the machine's facts as a Status. Name, labels and the like, and Since, are the
+// Status describes the machine's facts as a Status. Name, labels and the like, and Since, are the
 // actor's to fill in.
-func (m *machine) view(now time.Time) state.Status {
+func (m *Machine) Status(now time.Time) state.Status {
 	info := state.Status{
 		State:         m.state(now),
 		Reachable:     m.reachable(),
 		Identity:      m.identity(),
 		App:           m.appFacet(now),
-		ID:            m.line.id,
-		Version:       m.line.version,
-		Epoch:         m.app.epoch,
-		Restarts:      m.failures,
-		Zombies:       m.zombies,
+		ID:            m.Connection.id,
+		Version:       m.Connection.Version,
+		Epoch:         m.App.Epoch,
+		Restarts:      m.Failures,
+		Zombies:       m.Zombies,
 		NewServer:     m.newServer(),
 		NewCredential: m.newCredential(),
 	}
@@ -32,90 +32,90 @@ func (m *machine) view(now time.Time) state.Status {
 	return info
 }
 
-func (m *machine) state(now time.Time) state.State {
+func (m *Machine) state(now time.Time) state.State {
 	switch {
-	case m.want.stop:
+	case m.want.Stop:
 		return state.StateStopping
-	case m.want.paused:
+	case m.want.Paused:
 		return state.StatePaused
-	case m.line.contact == contactLost:
+	case m.Connection.Contact == contactLost:
 		return state.StateUnreachable
-	case m.line.contact == contactNone:
+	case m.Connection.Contact == contactNone:
 		return state.StatePending
-	case m.blocked(&m.line) != nil:
+	case m.blocked(&m.Connection) != nil:
 		return state.StateFailed
-	case m.app.lent():
+	case m.App.Lent():
 		return state.StateReady
-	case m.app.phase != phaseStarting && (m.failure != nil || m.quarantined(now)):
+	case m.App.phase != phaseStarting && (m.Failure != nil || m.quarantined(now)):
 		return state.StateFailed
 	}
 	return state.StateStarting
 }
 
-func (m *machine) quarantined(now time.Time) bool { return now.Before(m.want.suspicion.Until) }
+func (m *Machine) quarantined(now time.Time) bool { return now.Before(m.want.CrashRecord.Until) }
 
-func (m *machine) reachable() state.Condition {
+func (m *Machine) reachable() state.Condition {
 	switch {
-	case m.want.paused:
+	case m.want.Paused:
 		return state.PausedCondition()
-	case m.line.contact == contactOK:
+	case m.Connection.Contact == ContactOK:
 		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonProbeSucceeded, Message: "the API server answers"}
-	case m.line.contact == contactLost:
-		return m.line.lost
+	case m.Connection.Contact == contactLost:
+		return m.Connection.lost
 	}
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the API server has not been contacted yet"}
 }
 
-func (m *machine) identity() state.Condition {
-	if blocked := m.blocked(&m.line); blocked != nil {
+func (m *Machine) identity() state.Condition {
+	if blocked := m.blocked(&m.Connection); blocked != nil {
 		return *blocked
 	}
 	switch {
-	case m.line.contact == contactOK && m.line.id == "":
+	case m.Connection.Contact == ContactOK && m.Connection.id == "":
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonForbidden, Message: "the credentials may not read the " +
 			"Namespace kube-system, so a change of cluster goes unnoticed; allow get on it to mend that"}
-	case m.line.id == "":
+	case m.Connection.id == "":
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the API server has not been contacted yet"}
-	case m.want.identity.Known == "":
-		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonFirstContact, Message: "this is cluster " + m.line.id}
+	case m.want.Identity.Known == "":
+		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonFirstContact, Message: "this is cluster " + m.Connection.id}
 	}
-	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonSameCluster, Message: "this is cluster " + m.line.id}
+	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonSameCluster, Message: "this is cluster " + m.Connection.id}
 }
 
-func (m *machine) appFacet(now time.Time) state.Condition {
+func (m *Machine) appFacet(now time.Time) state.Condition {
 	switch {
-	case m.want.paused:
+	case m.want.Paused:
 		return state.PausedCondition()
-	case m.app.lent() && !m.fits(&m.app):
+	case m.App.Lent() && !m.fits(&m.App):
 		return m.changing()
-	case m.app.lent():
+	case m.App.Lent():
 		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonRunning, Message: "every module runs"}
-	case m.app.phase == phaseStarting && m.app.waiting.Reason != "":
-		return m.app.waiting
+	case m.App.phase == phaseStarting && m.App.waiting.Reason != "":
+		return m.App.waiting
 	case m.quarantined(now):
 		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined, Message: m.quarantineMessage()}
-	case m.failure != nil && m.zombies >= maxZombies:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: m.failure.reason, Message: state.Sanitize(m.failure.message + fmt.Sprintf(
-			"; %d apps have not ended, so no other one is started before one of them does: restart the hub", m.zombies))}
-	case m.failure != nil:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: m.failure.reason, Message: m.failure.message}
-	case m.app.phase == phaseStarting:
+	case m.Failure != nil && m.Zombies >= MaxZombies:
+		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: state.Sanitize(m.Failure.Message + fmt.Sprintf(
+			"; %d apps have not ended, so no other one is started before one of them does: restart the hub", m.Zombies))}
+	case m.Failure != nil:
+		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: m.Failure.Message}
+	case m.App.phase == phaseStarting:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: "the modules are starting"}
-	case m.app.phase == phaseStopping:
+	case m.App.phase == phaseStopping:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStopping, Message: "the modules are being stopped"}
 	}
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the modules have not been started"}
 }
 
 // changing says how far the app is that is to take the place of the one that runs.
-func (m *machine) changing() state.Condition {
+func (m *Machine) changing() state.Condition {
 	meanwhile := "; the app from before the last change stays in use until then"
-	if m.app.phase == phaseYielded {
+	if m.App.phase == phaseYielded {
 		meanwhile = "; the controllers of the app before have ended, and its client is still lent out"
 	}
 	switch {
-	case m.failure != nil:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: m.failure.reason, Message: state.Sanitize(unfinished(m.failure.message) + meanwhile)}
+	case m.Failure != nil:
+		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: state.Sanitize(unfinished(m.Failure.Message) + meanwhile)}
 	case m.next.phase == phaseStarting && m.next.waiting.Reason != "":
 		waiting := m.next.waiting
 		waiting.Message = state.Sanitize(unfinished(waiting.Message) + meanwhile)
@@ -128,21 +128,21 @@ func (m *machine) changing() state.Condition {
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: text + meanwhile}
 }
 
-func (m *machine) quarantineMessage() string {
+func (m *Machine) quarantineMessage() string {
 	return fmt.Sprintf("the hub crashed %d times in a row while this app was being started, so it is not "+
 		"started before %s; look at the hub's last logs, and change the Cluster or its Secret to try again now",
-		m.want.suspicion.Crashes, m.want.suspicion.Until.UTC().Format(time.RFC3339))
+		m.want.CrashRecord.Crashes, m.want.CrashRecord.Until.UTC().Format(time.RFC3339))
 }
 
 // unfinished returns a message without its period, so that a clause can follow.
 func unfinished(message string) string { return strings.TrimSuffix(message, ".") }
 
 // newServer says why another endpoint is in use than the wanted one.
-func (m *machine) newServer() state.Condition {
-	if m.spare.contact != contactLost {
+func (m *Machine) newServer() state.Condition {
+	if m.Spare.Contact != contactLost {
 		return state.Condition{}
 	}
-	why := m.spare.lost
+	why := m.Spare.lost
 	why.Message = state.Sanitize("the new server cannot be used: " + unfinished(why.Message) + "; the one before stays in use")
 	return why
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package machine
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 func TestMachine_MessagesAreOneSentence(t *testing.T) {
 	t.Parallel()
 	_, message := kubeconfig.Classify(context.DeadlineExceeded)
-	m := &machine{spare: line{contact: contactLost, lost: state.Condition{Message: message}}}
+	m := &Machine{Spare: Connection{Contact: contactLost, lost: state.Condition{Message: message}}}
 	if got := m.newServer().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the one before stays in use") {
 		t.Errorf("a new server that is not used: %q", got)
 	}
-	m.failure = &failure{message: message}
+	m.Failure = &Failure{Message: message}
 	if got := m.changing().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the app from before the last change stays in use until then") {
 		t.Errorf("an app that cannot take the place of another one: %q", got)
 	}
