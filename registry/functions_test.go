@@ -22,7 +22,7 @@ func calledFunctions() map[string]string {
 		"hub part: queue of a controller, for a heartbeat":              "liveness/TestMonitor_PanicOfAQueue",
 		"hub part: all of the above in a whole hub":                     "../cmd/hub/app/TestRun_WorksWithoutAHubPart",
 		"app: constructor, invoke, hook, runnable, handler, and others": "TestContain_Panics",
-		"app: metrics collector":                                        "TestCollector_MetricsThatCallTheModule",
+		"app: metrics collector":                                        "internal/contain/TestCollector_MetricsThatCallTheModule",
 		"app: transform of a cache filter":                              "TestCacheFilter_TransformPanics",
 		"app: supervised reconciler":                                    "TestSupervise_NothingButPanics",
 		"Each: function":                                                "TestEach",
