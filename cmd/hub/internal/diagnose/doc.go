@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package diagnose looks for what is wrong: with a remote that is registered, with a Secret before it is,
-with a context of a kubeconfig, or with the hub's installation.
+Package diagnose finds faults: of a registered remote, of a Secret before it registers a remote, of a context of a
+kubeconfig, and of the hub's installation.
 
 # Usage
 
@@ -13,12 +13,12 @@ with a context of a kubeconfig, or with the hub's installation.
 
 # Considerations
 
-Every question has one line in the report, good or bad, in the order in which a connection is made. A step
-that later ones need ends the report when it fails: what cannot be asked is not guessed.
+Every check has one line in the report, whether it passes or fails, in the order in which a connection is made. If
+a check fails that later checks depend on, the report ends there, because the later results would be guesses.
 
-What a hub would do with the data of a Secret is found out with the hub's own code, package
-registry/kubeconfig: the same parser, the same rules for addresses, the same transport. The network is that of
-whoever asks, though, and not the hub's: an address that is reached from here may not be from there. The
-conditions of the Cluster say what the hub sees.
+The hub's own code, package registry/kubeconfig, decides how the hub would use the data of a Secret: the same
+parser, the same rules for addresses, the same transport. The network, though, is the network of the machine that runs
+the check: an address that is reachable from there may be unreachable for the hub. The conditions of the Cluster show
+how the hub sees the remote.
 */
 package diagnose

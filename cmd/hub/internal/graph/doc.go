@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package graph shows what an fx App consists of: which constructor of which module makes which types, and
-which ones it needs. Nothing of the App runs for that.
+Package graph shows the dependency graph of an fx App: the constructors of each module, the types that they
+make, and the types that they need. It runs nothing of the App.
 
 # Usage
 
@@ -11,15 +11,17 @@ which ones it needs. Nothing of the App runs for that.
 
 # How it works
 
-fx tells what is provided, by which module and where, in events, which it sends while it takes in options.
-It does not tell what a constructor needs; its graph in DOT does, and that has no modules and no names for
-annotated constructors. So both are taken and put together by the types that a constructor makes.
+fx reports each provided constructor, with its module and its location, in an event while it reads the options.
+The events do not contain the parameters of a constructor; the graph that fx writes in DOT does, but it has no
+modules and no names for annotated constructors. So this package reads both and joins them by the types that a
+constructor makes.
 
-fx sends the events before it invokes anything. The first thing that it invokes is ours, which keeps the
+fx sends the events before it invokes anything. The first invoked function belongs to this package: it keeps the
 graph and fails on purpose. No constructor of the App is called, and no cluster is contacted.
 
-Functions that are invoked are in neither of the two. Their names and modules are taken from what options
-print of themselves, and what they need from the functions, which are found in the options by reflection: fx has no
-other way to them. Where a version of fx keeps them elsewhere, they have no arrows, and a test fails.
+Invoked functions are in neither of the two sources. Their names and modules are parsed from the text that options
+print of themselves. Their parameters come from the functions, which this package finds in the options by
+reflection, because fx has no accessor for them. If a version of fx stores them elsewhere, the invoked functions
+have no arrows, and a test fails.
 */
 package graph

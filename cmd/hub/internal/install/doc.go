@@ -11,23 +11,23 @@ Package install turns the manifests that are compiled into the program into the 
 
 # How it works
 
-The manifests are those of config/default. The files to read, and their order, are what the kustomization.yaml of
-that folder and of the folders below it name. What is done to them is what the first one asks kustomize for: objects
-without a namespace, and ServiceAccounts in bindings that name none, get the one of the installation. On top of it
-come the values of Options.
+The package reads the manifests of config/default. The kustomization.yaml of that folder and of the folders below it
+name the files and their order. The package applies the transformation that the first kustomization.yaml requests: objects
+without a namespace, and ServiceAccounts in bindings that name none, get the namespace of the installation. Then it
+applies the values of Options.
 
 # Considerations
 
 kustomize itself is not compiled in: it has too many dependencies for this purpose, and a test
 compares the objects with the output of kustomize for the same files.
 
-A hub of one's own needs the rights of its own modules. So the rules in the manifests, which are the stock hub's, are
-replaced by the rules that the program needs.
+A custom hub needs the permissions of its own modules. So the package replaces the rules in the manifests, which are the
+stock hub's, by the rules that the program needs.
 
 The configuration file of a hub is in a ConfigMap of one name, and its hash in an annotation of the Pods. A name with a hash,
 as kustomize makes it, would leave a ConfigMap behind with each change, and an installation without the file could not find
-the one that is installed.
+the installed ConfigMap.
 
-Objects have lost the comments of the files. Whoever wants to read those finds them in config.
+The objects do not contain the comments of the files, which are in the folder config.
 */
 package install

@@ -23,8 +23,8 @@ A Candidacy is for one term: it gets the lease once, and when that is lost it st
 # The gate
 
 Check is open only between the first renewal and the loss of the lease, and only while the last
-successful renewal began no longer ago than RenewDeadline. Whoever waits for the lease waits for
-LeaseDuration, which is longer, since it saw that renewal. So between the last write of one holder
+successful renewal began no longer ago than RenewDeadline. A candidate that waits for the lease waits for
+LeaseDuration, which is longer, after it saw that renewal. So between the last write of one holder
 and the first of the next one lies LeaseDuration - RenewDeadline, unless a write takes that long to
 arrive.
 
@@ -33,28 +33,28 @@ than LeaseDuration and then resumes has been deposed while it was frozen; client
 at the next renewal, and retries for RenewDeadline. The rest of the process
 continues meanwhile, with thousands of writes. The gate checks the clock instead, before each write.
 
-It asks two clocks. The monotonic one decides, which no administrator sets. It may stand still while
-the machine sleeps, though, and the wall clock does not; so an age by the wall clock closes the gate,
-too, and a step of the wall clock closes it until the next renewal, a moment later.
+The gate reads two clocks. The monotonic clock decides, which no administrator sets. It may stand still while
+the machine sleeps, though, and the wall clock does not; so the gate also closes when the renewal is too old by
+the wall clock, and a step of the wall clock closes it until the next renewal, a moment later.
 
-A renewal counts from its beginning: when it took effect is known to the API server alone. Another
-holder's name in the lease closes the gate at once, and for good, as does an empty one that this
-hub did not put there.
+A renewal counts from its beginning, because only the API server knows when it took effect. Another
+holder's name in the lease closes the gate at once and permanently, as does an empty name that this
+hub did not write.
 
-A hub that makes no progress does not renew its lease either (Options.Alive), and so closes its gate after RenewDeadline
-and is followed by another hub, unless it recovers before.
+A hub that makes no progress does not renew its lease either (Options.Alive). Its gate closes after RenewDeadline, and
+another hub takes over unless this hub recovers before.
 
 # Why it is built this way
 
 The election is client-go's; this package observes its calls of the lock. controller-runtime's manager
-does not get to see the lease, only a turn: a lock in memory that it gets when the hub has the
+does not see the lease, only a turn: a lock in memory that the manager acquires once the hub holds the
 lease, and keeps. A manager that loses its own election returns at once and leaves its runnables
-behind, and one whose runnables do not end in time gives the lease back while they run. A manager
-that is merely stopped waits for them, and the lease is given back when whoever stopped it says so.
+behind, and a manager whose runnables do not end in time releases the lease while they run. A manager
+that is merely stopped waits for them, and the caller that stopped it releases the lease with GiveBack.
 
 The lease has a client of its own: its own connection, so that no other traffic of the hub delays a
-renewal, and a timeout of half of RenewDeadline, so that one request that gets no answer leaves time
-for a second one. A connection on which that happened is not used again.
+renewal, and a timeout of half of RenewDeadline, so that one request without a response leaves time
+for a second one. A connection on which a request timed out is not used again.
 
 The gate refuses requests before they are sent. It cannot recall a request that was sent: a request that was on its
 way past the gate when the process froze arrives when it resumes.
