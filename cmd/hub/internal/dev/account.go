@@ -39,8 +39,8 @@ func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
 	return credential.Config(), nil
 }
 
-// remoteAccount makes the account of the hub in a remote with these labels, and returns its kubeconfig. It may do what
-// the modules declare that run there.
+// remoteAccount makes the account of the hub in a remote with these labels, and returns its kubeconfig. The account has the
+// permissions that the remote's modules declare.
 func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
 	credential, err := r.MintToken(ctx, fleet.User{
 		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,

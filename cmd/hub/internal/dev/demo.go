@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// demo is one dev, from its start to its end. What the steps make is kept here for later ones.
+// demo is one dev, from its start to its end. It keeps the results of each step for the later steps.
 type demo struct {
 	options
 	program  Program
@@ -130,8 +130,8 @@ func (d *demo) dataDirFlag() string {
 	return " --data-dir " + d.dataDir
 }
 
-// cleanUp stops what was started, last first, and removes the files. The log of a hub stays if it
-// may explain why.
+// cleanUp stops the hub and the clusters in the reverse order of their start, and removes the files. The log of a hub stays
+// if it may explain why.
 func (d *demo) cleanUp(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

@@ -65,9 +65,9 @@ func (b *background) stop() error {
 	return ErrFailed
 }
 
-// startBackground starts this program once more with the same flags, in a session of its own. What
-// it prints comes through two pipes until it closes them; what the Go runtime prints when it dies
-// goes to the log.
+// startBackground starts a second process of this program with the same flags, in a session of its own. The
+// output of the process comes through two pipes until it closes them; the stack trace that the Go runtime prints
+// for a panic goes to the log.
 func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -100,12 +100,12 @@ func (p Program) startBackground(cmd *cobra.Command, o options, s style) (*backg
 	}
 	go func() {
 		defer close(b.ended)
-		_ = b.process.Wait() // How it ended is in what it has said.
+		_ = b.process.Wait() // Its output says how it ended.
 	}()
 	return b, nil
 }
 
-// relay copies what the process writes to a pipe, of which it returns the end to write to.
+// relay copies the output of the process from a pipe, and returns the write end of the pipe.
 func (b *background) relay(w io.Writer) (*os.File, error) {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
@@ -144,7 +144,7 @@ func reportTo(s string) (out, progress *printer) {
 		&printer{w: os.NewFile(reportProgress, "progress"), style: style(s)}
 }
 
-// closeReport ends the report to the dev in the foreground; what is printed later goes to the log.
+// closeReport ends the report to the dev in the foreground; later output goes to the log.
 func closeReport(printers ...*printer) {
 	for _, p := range printers {
 		pipe, isPipe := p.w.(io.Closer)

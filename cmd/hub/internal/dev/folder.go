@@ -38,9 +38,9 @@ func taken(dir string) error {
 	return fmt.Errorf("process %s runs in %s already: stop it with dev down, or %s", readSignature(dir).pid, dir, advice)
 }
 
-// claim makes the folder if need be and takes it. What a dev left there that was killed is removed:
-// its clusters died with it. The folder may have come with a checkout: what is written through a link in it could be
-// any file of the user's, so there may be none.
+// claim creates the folder if it does not exist, and locks it. It removes the files of a killed dev, whose clusters
+// died with it. The folder may be part of a checkout: a link in it could lead writes to
+// any file of the user, so claim refuses links.
 func claim(dir string) (*folder, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *folder) clear() error {
 	return errors.Join(os.RemoveAll(f.path(fleetDir)), os.RemoveAll(f.path(kubeconfigFile)), devdir.Remove(f.dir))
 }
 
-// release removes what dev made, and the folder if nothing else is in it, and gives it back. The
+// release removes the files of dev, and the folder if it is empty then, and unlocks it. The
 // log stays if it is still needed.
 func (f *folder) release(keepLog bool) error {
 	err := f.clear()

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/devdir"
 )
 
-// signature is what the holder of a data folder writes into the file that it has locked.
+// signature is the text that the holder of a data folder writes into the locked file.
 type signature struct {
 	pid   string
 	ready bool // everything is up
@@ -42,8 +42,8 @@ func readSignature(dir string) signature {
 // held reports whether a process holds the folder.
 func held(dir string) bool { return devdir.Held(dir) }
 
-// holder returns the process that holds the folder, or nil if there is none. The number in the file
-// may by now be that of a stranger; but if the folder is still held after the handle was taken, then
+// holder returns the process that holds the folder, or nil if there is none. The process id in the file
+// may belong to an unrelated process by now; but if the folder is still held after the handle was taken, then
 // the handle belongs to the holder.
 func holder(dir string) (*os.Process, error) {
 	if !held(dir) {

@@ -51,7 +51,7 @@ func (p *printer) fail(format string, args ...any) {
 	p.mark("\x1b[31m✗\x1b[0m ", "error: ", format, args)
 }
 
-// rest says what goes on.
+// rest prints a line about the state that follows.
 func (p *printer) rest(format string, args ...any) { p.mark("\x1b[36m◎\x1b[0m ", "> ", format, args) }
 
 // text prints a line as it is.

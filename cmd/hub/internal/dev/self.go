@@ -11,7 +11,7 @@ import (
 // replaceName replaces each %s of a text by the name of the program.
 func (p Program) replaceName(text string) string { return strings.ReplaceAll(text, "%s", p.Name) }
 
-// self returns what to type to run this program again: its name, or the go run that has built it and
+// self returns the command that runs this program again: its name, or the go run that has built it and
 // will remove it.
 func self(name string) string {
 	path, err := os.Executable()

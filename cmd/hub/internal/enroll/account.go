@@ -21,24 +21,24 @@ import (
 const (
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = "clusterfx"
-	// annotationOwner is on everything: the hub's id and the name of the Cluster.
+	// annotationOwner is on every object: the hub's id and the name of the Cluster.
 	annotationOwner = "clusterfx.dev/owner"
-	// annotationAccount and annotationAnchor are on the Secret in the hub, and name what is in the remote.
+	// annotationAccount and annotationAnchor are on the Secret in the hub, and name the objects in the remote.
 	annotationAccount = "clusterfx.dev/service-account"
 	annotationAnchor  = hubv1.AnnotationTokenSecret
 	// fieldOwner is the field manager of this package.
 	fieldOwner = client.FieldOwner("clusterfx-cli")
 )
 
-// Account is who the hub is in a remote.
+// Account is the identity of the hub in a remote.
 type Account struct {
-	// Namespace and Name are those of the ServiceAccount. The role and the binding have its name, too.
+	// Namespace and Name identify the ServiceAccount. The role and the binding have its name, too.
 	Namespace, Name string
-	// Owner is whom it belongs to.
+	// Owner is the hub's id and the name of the Cluster that the account belongs to.
 	Owner string
 	// Rules are its permissions.
 	Rules []rbacv1.PolicyRule
-	// Renews lets it ask for a token of its own, so that the hub can renew the one that it has.
+	// Renews lets the account request tokens of its own, so that the hub can renew its token.
 	Renews bool
 }
 
@@ -48,10 +48,10 @@ const (
 	clusterRoles, clusterRoleBindings           = "clusterroles", "clusterrolebindings"
 )
 
-// accountName returns the name of an account that was not given one.
+// accountName returns the default name of the account for a Cluster.
 func accountName(cluster string) string { return "clusterfx-" + cluster }
 
-// ownerOf returns whom the account for a Cluster belongs to.
+// ownerOf returns the owner of the account for a Cluster.
 func ownerOf(hubID, cluster string) string { return hubID + "/" + cluster }
 
 func (a Account) meta(namespace string) metav1.ObjectMeta {
@@ -94,7 +94,7 @@ func (a Account) objects() []client.Object {
 	)
 }
 
-// rights returns the permissions to make the account, to mint tokens for it and to delete it.
+// rights returns the permissions to create the account, to mint tokens for it and to delete it.
 func (a Account) rights() []access.Right {
 	var all []access.Right
 	for _, right := range access.RightsOf(Rules()) {
@@ -132,8 +132,8 @@ func Rules() []rbacv1.PolicyRule {
 	}
 }
 
-// requireRights returns an error that names every right that the administrator of the remote lacks. Who
-// may not give away rights without having them needs those of the account, too.
+// requireRights returns an error that names every permission that the administrator of the remote lacks. An administrator
+// without the verbs escalate and bind also needs the permissions of the account to grant them.
 func (a Account) requireRights(ctx context.Context, remote *access.Cluster) error {
 	wanted := a.rights()
 	over, err := remote.Lacks(ctx, []access.Right{
@@ -220,9 +220,9 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 func (a Account) remove(ctx context.Context, remote *access.Cluster) ([]string, error) {
 	var removed []string
 	var errs []error
-	a.Renews = true // what it may have been given
+	a.Renews = true // The account may have the role for renewal.
 	objects := a.objects()
-	for i := len(objects) - 1; i >= 0; i-- { // the rights before the user
+	for i := len(objects) - 1; i >= 0; i-- { // the permissions before the user
 		one, what := objects[i], nameOf(objects[i])
 		err := remote.Get(ctx, client.ObjectKeyFromObject(one), one)
 		if err == nil {

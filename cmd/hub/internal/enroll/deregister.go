@@ -15,10 +15,10 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// Deregistration says how to undo a registration. Place.Remote may be nil.
+// Deregistration configures how to undo a registration. Place.Remote may be nil.
 type Deregistration struct {
 	Place
-	// Force leaves the account in the remote, which cannot be reached or is gone.
+	// Force leaves the account in a remote that cannot be reached or no longer exists.
 	Force bool
 
 	cluster *hubv1.Cluster // nil if there is none
@@ -47,7 +47,7 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 		return err
 	}
 	if d.record != nil && d.record.account.Owner != ownerOf(hubID, d.Name) {
-		d.record = nil // that of another Cluster
+		d.record = nil // It belongs to another Cluster.
 	}
 	if d.cluster == nil && d.record == nil {
 		return fmt.Errorf("there is no Cluster %s in %s, and nothing that register has made for it", d.Name, d.Hub.What)
@@ -55,11 +55,12 @@ func (d *Deregistration) Prepare(ctx context.Context) error {
 	return d.checkRemote(ctx)
 }
 
-// checkRemote returns an error unless the remote is the right one, and there if it is needed.
+// checkRemote returns an error unless the context leads to the remote of the Cluster. A remote is required unless there is
+// no account in it, or Force is set.
 func (d *Deregistration) checkRemote(ctx context.Context) error {
 	switch {
 	case d.record == nil:
-		d.Remote = nil // Nothing is known to be there.
+		d.Remote = nil // No account in it is known.
 		return nil
 	case d.Force && d.Remote == nil:
 		return nil
@@ -99,8 +100,8 @@ func (d *Deregistration) RequireRights(ctx context.Context) error {
 	return errors.Join(err, d.Remote.Require(ctx, d.record.account.rights()))
 }
 
-// Run undoes the registration: it says what it will do, asks, deletes the Cluster, waits until the hub has
-// ended its app, and deletes the account and the Secret.
+// Run undoes the registration: it prints its plan, asks for confirmation, deletes the Cluster, waits until the hub has
+// stopped its app, and deletes the account and the Secret.
 func (d *Deregistration) Run(ctx context.Context) error {
 	d.Plan()
 	if !d.Yes {

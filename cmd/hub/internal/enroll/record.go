@@ -55,8 +55,8 @@ func endpointOf(entry *clientcmdapi.Cluster, server string) (*clientcmdapi.Clust
 	return endpoint, nil
 }
 
-// judge returns an error if a hub would refuse what is in a Secret whatever its operator allows, and a
-// warning if it depends on that and is not known to be allowed.
+// judge returns an error if every hub would refuse the data of a Secret whatever its operator allows, and a
+// warning if only some hubs accept the data and the policy of this hub is not known to allow it.
 func judge(data map[string][]byte, o kubeconfig.Options, known kubeconfig.Policy) (warning string, err error) {
 	if _, err := kubeconfig.Parse(data, o, lenient()); err != nil {
 		return "", fmt.Errorf("a hub would refuse the Secret: %w", err)
@@ -79,7 +79,7 @@ type record struct {
 	account Account
 }
 
-// readRecord returns the record of a Cluster, or nil if there is no Secret, or one that register has not made.
+// readRecord returns the record of a Cluster, or nil if there is no Secret, or if register has not created the Secret.
 func readRecord(ctx context.Context, hub *access.Cluster, key client.ObjectKey) (*record, error) {
 	var r record
 	err := hub.Get(ctx, key, &r.secret)
@@ -168,7 +168,7 @@ func optionsOf(spec hubv1.ClusterSpec) kubeconfig.Options {
 	}
 }
 
-// putSecret creates the Secret in the hub, or puts new data into the one that register has made before.
+// putSecret creates the Secret in the hub, or writes new data into the existing Secret of an earlier register.
 func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) error {
 	err := hub.Create(ctx, secret, fieldOwner)
 	if !apierrors.IsAlreadyExists(err) {
@@ -191,7 +191,7 @@ func putSecret(ctx context.Context, hub *access.Cluster, secret *corev1.Secret) 
 	return hub.Explain(wrap("update "+nameOf(secret), hub.Update(ctx, secret, fieldOwner)))
 }
 
-// wrap says what failed; nil stays nil.
+// wrap adds the failed operation to an error; nil stays nil.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil

@@ -23,46 +23,47 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Place is where a command works. All of it is required, but Remote where a command says so.
+// Place contains the clusters and the names that a command works with. All fields are required, except Remote where a
+// command says so.
 type Place struct {
 	Terminal *output.Terminal
 	// Hub is the hub's cluster, Remote the remote as its administrator.
 	Hub, Remote *access.Cluster
-	// Namespace is the credentials namespace in the hub, Name that of the Cluster.
+	// Namespace is the credentials namespace in the hub, Name the name of the Cluster.
 	Namespace, Name string
-	// Yes leaves out the question before anything is changed.
+	// Yes skips the confirmation before the first change.
 	Yes bool
 	// Timeout is how long to wait for the hub. Zero does not wait.
 	Timeout time.Duration
 }
 
-// Registration says how to register a remote.
+// Registration configures how to register a remote.
 type Registration struct {
 	Place
-	// Entry is the remote's in a kubeconfig; Server takes the place of its server, unless it is empty.
+	// Entry is the remote's entry in a kubeconfig; Server replaces its server, unless it is empty.
 	Entry  *clientcmdapi.Cluster
 	Server string
-	// Labels and Modules are those of the Cluster.
+	// Labels and Modules are set in the Cluster.
 	Labels  map[string]string
 	Modules []string
-	// Account is who the hub is to be in the remote. Its owner is filled in.
+	// Account is the identity of the hub in the remote. Prepare fills in its owner.
 	Account Account
-	// Token and Lifetime say which token the hub gets; a Lasting one has no Lifetime.
+	// Token and Lifetime say which token the hub gets; a Lasting token has no Lifetime.
 	Token    TokenKind
 	Lifetime time.Duration
 	// AllowHub permits that the remote is the hub's own cluster.
 	AllowHub bool
-	// Policy is what the flags of the hub allow, as far as it is known.
+	// Policy contains the settings that the flags of the hub allow, as far as they are known.
 	Policy kubeconfig.Policy
 
 	endpoint *clientcmdapi.Cluster
-	known    *hubv1.Cluster // that of the name, if an earlier try has made it
+	known    *hubv1.Cluster // the existing Cluster with this name, or nil
 }
 
-// placeholder is in place of a token that was not minted.
+// placeholder takes the place of a token that was not minted.
 const placeholder = "put-the-token-of-the-service-account-here"
 
-// ErrNotReady means that everything was done, and the hub did not report in time that it works.
+// ErrNotReady means that all objects exist, but the hub did not report in time that the Cluster is Ready.
 var ErrNotReady = errors.New("the Cluster is not Ready")
 
 // errStalled ends a wait that cannot succeed.
@@ -71,7 +72,7 @@ var errStalled = fmt.Errorf("%w, and waiting does not change that", ErrNotReady)
 // errUnchanged ends a wait in which the report stayed as it was before the new credentials. The hub may be away.
 var errUnchanged = fmt.Errorf("%w; the hub still reports", ErrNotReady)
 
-// Prepare looks whether the remote can be registered, without changing anything. It fills in what the
+// Prepare checks whether the remote can be registered, without changing anything. It fills in the fields that the
 // other methods need.
 func (r *Registration) Prepare(ctx context.Context) error {
 	var err error
@@ -100,7 +101,7 @@ func (r *Registration) Prepare(ctx context.Context) error {
 	return r.checkKnown()
 }
 
-// checkIdentity returns an error if the remote is the hub itself, or known by another name, or if the name
+// checkIdentity returns an error if the remote is the hub itself, or is registered under another name, or if the name
 // is taken.
 func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 	id, err := r.Remote.ID(ctx)
@@ -132,8 +133,8 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 	return nil
 }
 
-// Selecting returns the labels and the names of modules that select what runs in the remote: those of the Cluster if it
-// is there already, and else those that were asked for. Prepare has to come first.
+// Selecting returns the labels and the module names that select the modules of the remote: the existing Cluster's, or else
+// the requested ones. Call Prepare first.
 func (r *Registration) Selecting() (labels map[string]string, modules []string) {
 	if r.known == nil {
 		return r.Labels, r.Modules
@@ -141,8 +142,8 @@ func (r *Registration) Selecting() (labels map[string]string, modules []string) 
 	return r.known.Labels, r.known.Spec.Modules
 }
 
-// checkKnown returns an error if a Cluster that is there has other labels or modules than those that were asked
-// for: the registration leaves it as it is, and would give the account the rights of modules that it does not name.
+// checkKnown returns an error if an existing Cluster has other labels or modules than requested: the registration does not
+// change the Cluster, and would grant the account the permissions of modules that the Cluster does not name.
 func (r *Registration) checkKnown() error {
 	if r.known == nil {
 		return nil
@@ -164,12 +165,12 @@ func (r *Registration) checkKnown() error {
 		r.Name, strings.Join(differs, ", "), hubv1.GroupName, r.Name)
 }
 
-// RequireRights returns an error that names what somebody may not do, in the hub or in the remote.
+// RequireRights returns an error that names the missing permissions of the user, in the hub or in the remote.
 func (r *Registration) RequireRights(ctx context.Context) error {
 	return errors.Join(r.Hub.Require(ctx, hubRights(r.Namespace, verbGet, verbCreate, verbUpdate)), r.Account.requireRights(ctx, r.Remote))
 }
 
-// hubRights returns what it takes to write the record and the Cluster.
+// hubRights returns the permissions to write the record and the Cluster.
 func hubRights(namespace string, verbs ...string) []access.Right {
 	all := []access.Right{{Verb: verbGet, Group: hubv1.GroupName, Resource: "clusters"}}
 	for _, verb := range verbs {
@@ -181,12 +182,12 @@ func hubRights(namespace string, verbs ...string) []access.Right {
 	return all
 }
 
-// Objects returns what is made, without the token: first in the remote, and then in the hub.
+// Objects returns the objects to create, without the token: first the remote's, and then the hub's.
 func (r *Registration) Objects() (remote, hub []client.Object) {
 	return r.Account.objects(), []client.Object{r.secretFor(token{value: placeholder}), r.clusterFor()}
 }
 
-// DryRun has both API servers check what is to be made. It changes nothing.
+// DryRun has both API servers validate the objects to create. It changes nothing.
 func (r *Registration) DryRun(ctx context.Context) error {
 	errs := []error{r.Account.make(ctx, r.Remote, client.DryRunAll)}
 	_, hub := r.Objects()
@@ -199,8 +200,8 @@ func (r *Registration) DryRun(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Run registers the remote: it says what it will do, asks, makes what is missing and waits until the
-// Cluster is Ready. An error that matches ErrNotReady means that only the last step is open.
+// Run registers the remote: it prints its plan, asks for confirmation, creates the missing objects and waits until the
+// Cluster is Ready. An error that matches ErrNotReady means that only this wait failed.
 func (r *Registration) Run(ctx context.Context) error {
 	r.Plan()
 	if !r.Yes {
@@ -233,9 +234,9 @@ func (r *Registration) Run(ctx context.Context) error {
 		return err
 	}
 	if r.Timeout == 0 {
-		return nil // Nobody knows whether the hub uses the new token.
+		return nil // Without the wait it is unknown whether the hub uses the new token.
 	}
-	_, err = r.Account.revoke(ctx, r.Remote, made.anchor) // what an attempt before this one has left
+	_, err = r.Account.revoke(ctx, r.Remote, made.anchor) // the tokens of earlier attempts
 	return err
 }
 
@@ -246,7 +247,7 @@ func ending(made token) string {
 	return fmt.Sprintf("; it ends at %s, and the hub renews it before that", made.expires.UTC().Format(time.RFC3339))
 }
 
-// Plan prints what Run makes, and which rights the account gets.
+// Plan prints the objects that Run creates, and the permissions that the account gets.
 func (r *Registration) Plan() {
 	t := r.Terminal
 	t.Text("In %s, %s:", r.Remote.What, r.Remote.Config.Host)
@@ -266,7 +267,7 @@ func (r *Registration) Plan() {
 	t.Text("  create cluster.%s/%s", hubv1.GroupName, r.Name)
 }
 
-// makeCluster creates the Cluster, unless it is there.
+// makeCluster creates the Cluster, unless it exists.
 func (r *Registration) makeCluster(ctx context.Context) error {
 	cluster := r.clusterFor()
 	err := r.Hub.Create(ctx, cluster, fieldOwner)
@@ -276,7 +277,7 @@ func (r *Registration) makeCluster(ctx context.Context) error {
 	return r.Hub.Explain(wrap("create Cluster "+r.Name, err))
 }
 
-// reportBefore returns the report on a Cluster that is there already, and an empty one for a new Cluster.
+// reportBefore returns the report on an existing Cluster, and an empty report for a new Cluster.
 func (r *Registration) reportBefore(ctx context.Context) (report, error) {
 	if r.known == nil {
 		return report{}, nil
@@ -284,8 +285,8 @@ func (r *Registration) reportBefore(ctx context.Context) (report, error) {
 	return reportOf(ctx, r.Hub, r.Name)
 }
 
-// waitReady returns when the Cluster is Ready, and says what keeps it from being so. It ends at once with a reason that no
-// waiting cures, and soon with such a reason from before the new credentials.
+// waitReady returns when the Cluster is Ready, and prints the reason while it is not. It fails at once for a reason that
+// waiting does not change, and after a short wait if that reason is older than the new credentials.
 func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *stall) error {
 	if r.Timeout == 0 {
 		return nil
@@ -319,7 +320,7 @@ func (r *Registration) waitReady(ctx context.Context, begin time.Time, stalled *
 	return err
 }
 
-// describeRule says in words what a rule allows.
+// describeRule describes the permissions of a rule in words.
 func describeRule(rule rbacv1.PolicyRule) string {
 	return access.Names(access.RightsOf([]rbacv1.PolicyRule{rule}))
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Rotation says how to renew the credential of a Cluster.
+// Rotation configures how to renew the credential of a Cluster.
 type Rotation struct {
 	Place
-	// Token and Lifetime say which token the hub gets. An empty Token keeps the kind that it has.
+	// Token and Lifetime say which token the hub gets. An empty Token keeps the kind of the current token.
 	Token    TokenKind
 	Lifetime time.Duration
 
@@ -34,7 +34,7 @@ type Rotation struct {
 var errNotUsed = fmt.Errorf("%w: the hub does not report that it uses the new token. Does it run? The old token is still good; "+
 	"run the same command again", ErrNotReady)
 
-// Prepare looks whether the credential can be renewed, without changing anything.
+// Prepare checks whether the credential can be renewed, without changing anything.
 func (r *Rotation) Prepare(ctx context.Context) (err error) {
 	if r.hubID, err = r.Hub.ID(ctx); err != nil {
 		return err
@@ -57,14 +57,14 @@ func (r *Rotation) Prepare(ctx context.Context) (err error) {
 	return sameCluster(&r.cluster, r.Remote.What, id)
 }
 
-// RequireRights returns an error that names what somebody may not do, in the hub or in the remote.
+// RequireRights returns an error that names the missing permissions of the user, in the hub or in the remote.
 func (r *Rotation) RequireRights(ctx context.Context) error {
 	return errors.Join(r.Hub.Require(ctx, hubRights(r.Namespace, verbGet, verbUpdate)),
 		r.Remote.Require(ctx, r.record.account.tokenRights()))
 }
 
 // Run renews the credential: it mints a token, swaps the Secret, waits until the hub uses it and revokes
-// every other token of the account. Until the hub reports that, the old token stays good.
+// every other token of the account. Until the hub reports the new token, the old token stays valid.
 func (r *Rotation) Run(ctx context.Context) error {
 	kind, err := r.kind(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Rotation) kind(ctx context.Context) (TokenKind, error) {
 	return Requested, r.Remote.Explain(wrap("read Secret "+key.String(), err))
 }
 
-// waitUsed returns when the hub reports the fingerprint of the new token, and that the remote answers.
+// waitUsed returns when the hub reports the fingerprint of the new token, and that the remote responds.
 func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
 	connection, err := kubeconfig.Parse(secret.Data, optionsOf(r.cluster.Spec), lenient())
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *Rotation) waitUsed(ctx context.Context, secret *corev1.Secret) error {
 	return err
 }
 
-// uses reports whether the hub says that it uses a credential and that the remote answers.
+// uses reports whether the status of a Cluster shows that the hub uses a credential and that the remote responds.
 func uses(ctx context.Context, hub *access.Cluster, name, wanted string) (bool, error) {
 	var cluster hubv1.Cluster
 	if err := hub.Get(ctx, client.ObjectKey{Name: name}, &cluster); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 )
 
-// report is what the hub says of a Cluster, for its present generation.
+// report is the hub's status of a Cluster, for its present generation.
 type report struct {
 	ready metav1.Condition
 	// stalled is true if waiting does not change ready: it takes a change of the Cluster, its Secret, the remote or the hub.
@@ -38,19 +38,19 @@ func reportOf(ctx context.Context, hub *access.Cluster, name string) (report, er
 	return report{ready: *ready, stalled: meta.IsStatusConditionTrue(cluster.Status.Conditions, hubv1.ConditionStalled)}, nil
 }
 
-// stall tells the report on the credentials that were just written from the report on those before them.
+// stall distinguishes the report on the new credentials from the report on the previous credentials.
 type stall struct {
 	// before is the report when the credentials were written, empty for a new Cluster, and since the time of that.
 	before report
 	since  time.Time
 }
 
-// judgement is how long a hub that runs takes to judge new credentials. Where the result is the same as before the hub writes
-// nothing, so the report of a hub that has judged cannot be told from that of a hub that is away.
+// judgement is how long a running hub takes to judge new credentials. If the result is the same as before, the hub writes
+// nothing, so the report of a hub that has judged looks like the report of a hub that is down.
 const judgement = 10 * time.Second
 
 // ends returns why a report ends the wait for the hub, or nil: errStalled for a report on the new credentials, and
-// errUnchanged for one that may be on those before.
+// errUnchanged for a report that may be on the previous credentials.
 func (s *stall) ends(now report) error {
 	if s.before.stalled && now.text() != s.before.text() {
 		s.before = report{} // The hub has judged.

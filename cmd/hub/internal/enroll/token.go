@@ -25,13 +25,13 @@ import (
 type TokenKind string
 
 const (
-	// Requested tokens have an end.
+	// Requested tokens expire.
 	Requested TokenKind = "request"
-	// Lasting tokens are in a Secret of the remote, and are valid until that is deleted.
+	// Lasting tokens are in a Secret of the remote, and are valid until the Secret is deleted.
 	Lasting TokenKind = "secret"
 )
 
-// token is a token with the Secret that it is valid as long as.
+// token is a token with the name of its anchor: the token is valid while this Secret exists.
 type token struct {
 	value, anchor string
 	expires       time.Time // zero for never
@@ -44,7 +44,7 @@ const tokenPatience = 30 * time.Second
 var errNotFilled = errors.New("the remote has put no token into the Secret: its controller manager does that, does it run? " +
 	"Or use a token that is asked for, with --token-type=request")
 
-// mint makes an anchor and a token that is valid as long as it, and tries the token.
+// mint creates an anchor and a token that is valid while the anchor exists, and tries the token.
 func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKind, lifetime time.Duration) (token, error) {
 	secret := &corev1.Secret{
 		ObjectMeta: a.meta(a.Namespace),
@@ -80,7 +80,7 @@ func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKin
 // errNotIssued means that a remote has sent back the token of its administrator, which the hub must not get.
 var errNotIssued = errors.New("the remote sends your own token back instead of a new one")
 
-// checkName returns an error unless the remote has given a Secret a name that begins with what was asked for.
+// checkName returns an error unless the name that the remote has generated for a Secret begins with the requested prefix.
 func checkName(remote *access.Cluster, name, prefix string) error {
 	if !strings.HasPrefix(name, prefix) || len(validation.IsDNS1123Subdomain(name)) > 0 || remote.Redact(name) != name {
 		return fmt.Errorf("%s has given a Secret a name that was not asked for: %w", remote.What, kubeconfig.ErrNotKubernetes)
@@ -88,7 +88,7 @@ func checkName(remote *access.Cluster, name, prefix string) error {
 	return nil
 }
 
-// bound returns a request for a token that is good while a Secret exists.
+// bound returns a request for a token that is valid while a Secret exists.
 func bound(anchor *corev1.Secret, lifetime time.Duration) *authenticationv1.TokenRequest {
 	seconds := int64(lifetime / time.Second)
 	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
@@ -97,7 +97,7 @@ func bound(anchor *corev1.Secret, lifetime time.Duration) *authenticationv1.Toke
 	}}
 }
 
-// request asks for a token of an account, and returns it with its end.
+// request requests a token of an account, and returns it with its expiry.
 func request(ctx context.Context, remote *access.Cluster, a Account, wanted *authenticationv1.TokenRequest) (string, time.Time, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
 	if err := remote.SubResource("token").Create(ctx, account, wanted); err != nil {
@@ -140,7 +140,7 @@ func try(ctx context.Context, admin *rest.Config, value string) error {
 	})
 }
 
-// revoke deletes every anchor of the account but one, and with it the tokens. It reports what it has deleted.
+// revoke deletes every anchor of the account but one, and with them the tokens. It returns the names of the deleted Secrets.
 func (a Account) revoke(ctx context.Context, remote *access.Cluster, keep string) ([]string, error) {
 	var secrets corev1.SecretList
 	err := remote.List(ctx, &secrets, client.InNamespace(a.Namespace), client.MatchingLabels{labelManagedBy: managedBy})
@@ -162,10 +162,10 @@ func (a Account) revoke(ctx context.Context, remote *access.Cluster, keep string
 	return revoked, errors.Join(errs...)
 }
 
-// pollPeriod is how often something is asked whether it is there yet, or gone.
+// pollPeriod is how often poll checks its condition.
 const pollPeriod = 200 * time.Millisecond
 
-// poll returns when done says so or fails, or with the cause of ctx's end.
+// poll returns when done returns true or an error, or with the cause of ctx's end.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	ticker := time.NewTicker(pollPeriod)
 	defer ticker.Stop()
