@@ -18,7 +18,7 @@
 //	hub new          write a module with its test
 //	hub rbac         print the roles that the hub and its modules need
 //	hub completion   print a script for a shell
-//	hub version      print what this is
+//	hub version      print the version
 //
 // Each command explains itself with --help. A hub with other modules is a main function of the
 // same length; see the package app, and examples/podcount.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package app is what a hub of your own imports: the program, and the hub as a function for tests.
+Package app is the package that a custom hub imports: the program, and the hub as a function for tests.
 
 # Usage
 
@@ -17,8 +17,8 @@ hub in their own process:
 
 # Hub parts
 
-The hub is one fx App, and the hub part of every module is an App of its own. It may ask
-for what registry.HubPart lists, and for:
+The hub is one fx App, and the hub part of every module is an App of its own. It may request
+the values that registry.HubPart lists, and:
 
 	cluster.Settings       such as the credentials namespace
 	fx.Shutdowner          ends the hub, with an exit code
@@ -36,7 +36,7 @@ The packages below cmd/hub/internal do the work, and only this package is for us
 	roles        the permissions of a hub
 	signals      SIGINT and SIGTERM
 
-Main reports the error of a hub as the exit status of the program: no other function exits. Run does not touch what
-belongs to the process, so that two hubs can run in one test.
+Main reports the error of a hub as the exit status of the program: no other function exits. Run does not touch the
+global state of the process, so that two hubs can run in one test.
 */
 package app

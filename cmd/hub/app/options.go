@@ -40,7 +40,7 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Election lets several hubs stand by for each other. Default: a hub that is alone.
 	Election Election
-	// Registry carries what the operator decides about remotes: Policy, Limits, Replica, AllowHub,
+	// Registry carries the operator's settings for remotes: Policy, Limits, Replica, AllowHub,
 	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where
 	// Metrics go. The hub fills in the rest. Default: see there.
 	Registry registry.Options

@@ -27,7 +27,7 @@ import (
 // A Cluster is a client for one cluster, the hub's or a remote. It is made by New.
 type Cluster struct {
 	client.Client
-	// What names the cluster in messages.
+	// What is the name of the cluster in messages.
 	What string
 	// Config is the configuration that the client was made from.
 	Config *rest.Config
@@ -67,8 +67,8 @@ func New(what string, config *rest.Config) (*Cluster, error) {
 }
 
 // NewRemote returns a client for a remote. It sends no request. The text of the remote gets into no error, except for errors of a
-// decoder, which quotes invalid input: print errors by Explain, which replaces credentials. credentials are those
-// that the configuration does not show, because its transport has them.
+// decoder, which quotes invalid input: print errors by Explain, which replaces credentials. The parameter credentials
+// contains the credentials of the transport, which the configuration does not show.
 func NewRemote(what string, config *rest.Config, credentials ...kubeconfig.Credential) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	credentials = append(credentials, kubeconfig.CredentialOf(config))

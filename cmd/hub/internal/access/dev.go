@@ -85,9 +85,9 @@ type source struct {
 	dev string
 }
 
-// sourceOf returns the kubeconfig that a flag with this name and value selects: the file, else those of $KUBECONFIG, else
-// that of a dev that runs below the current folder if it has the context that is asked for, else ~/.kube/config. Two of
-// them are never merged. A context that both the dev and ~/.kube/config have is an error: the user may mean either.
+// sourceOf returns the kubeconfig that a flag with this name and value selects: the file, else the files of $KUBECONFIG, else
+// the kubeconfig of a dev that runs below the current folder if it has the requested context, else ~/.kube/config. sourceOf
+// never merges two of them. A context that both the dev and ~/.kube/config have is an error: the user may mean either.
 func sourceOf(flag, path string, overrides *clientcmd.ConfigOverrides) (source, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -107,7 +107,7 @@ func sourceOf(flag, path string, overrides *clientcmd.ConfigOverrides) (source, 
 	return source{clientcmd.NewNonInteractiveClientConfig(*dev, name, overrides, nil), where}, nil
 }
 
-// ErrTwoContexts means that two kubeconfigs have the context that was asked for.
+// ErrTwoContexts means that two kubeconfigs have the requested context.
 var ErrTwoContexts = errors.New("two kubeconfigs have the context")
 
 // devFor returns the kubeconfig of a running dev, and where it is, unless a flag or the environment names others.

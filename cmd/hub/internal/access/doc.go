@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package access is how the commands of a hub reach clusters: the hub's own, and, for those that register
-and check remotes, a remote as its administrator.
+Package access connects the commands of a hub to clusters: to the hub's own, and, in the commands that register
+and check remotes, to a remote as its administrator.
 
 # Usage
 
@@ -10,7 +10,7 @@ and check remotes, a remote as its administrator.
 	f.Bind(flags)
 	hub, err := f.Hub()                  // sends no request yet
 	err = hub.Get(ctx, key, &cluster)    // hub is a client.Client
-	return hub.Explain(err)              // names the right that is missing
+	return hub.Explain(err)              // names the missing permission
 
 # Considerations
 

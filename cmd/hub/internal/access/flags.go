@@ -24,8 +24,8 @@ type Flags struct {
 	Namespace string
 	// UserAgent is the user agent of clients.
 	UserAgent string
-	// FoundDev is called with the path of the kubeconfig if the hub is that of a running dev, which no flag names.
-	// Default: nothing is.
+	// FoundDev is called with the path of the kubeconfig if the hub belongs to a running dev, which no flag names.
+	// Default: no call.
 	FoundDev func(path string)
 
 	kubeconfig string

@@ -19,7 +19,7 @@ type Right struct {
 	Path string
 }
 
-// String names the right as an operator would ask for it: "list nodes", "get apps/deployments in team-a".
+// String names the permission as an operator would request it: "list nodes", "get apps/deployments in team-a".
 func (r Right) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
@@ -40,7 +40,7 @@ func (r Right) String() string {
 	return r.Verb + " " + what
 }
 
-// RightsOf returns the single rights that rules consist of.
+// RightsOf returns the single permissions that rules consist of.
 func RightsOf(rules []rbacv1.PolicyRule) []Right {
 	var all []Right
 	for _, rule := range rules {
@@ -51,7 +51,7 @@ func RightsOf(rules []rbacv1.PolicyRule) []Right {
 	return all
 }
 
-// rightOf returns the right that a rule with one verb and one resource is.
+// rightOf returns the permission that a rule with one verb and one resource grants.
 func rightOf(rule rbacv1.PolicyRule) Right {
 	if len(rule.NonResourceURLs) > 0 {
 		return Right{Verb: rule.Verbs[0], Path: rule.NonResourceURLs[0]}
@@ -64,7 +64,7 @@ func rightOf(rule rbacv1.PolicyRule) Right {
 	return right
 }
 
-// Lacks asks the API server which of some rights the client does not have. It sends a request for each.
+// Lacks asks the API server which of some permissions the client does not have. It sends a request for each permission.
 func (c *Cluster) Lacks(ctx context.Context, rights []Right) ([]Right, error) {
 	var missing []Right
 	seen := map[Right]bool{}
@@ -84,7 +84,7 @@ func (c *Cluster) Lacks(ctx context.Context, rights []Right) ([]Right, error) {
 	return missing, nil
 }
 
-// Review asks whether whoever asks has the right.
+// Review asks the API server whether the client has the permission.
 func (r Right) Review() authorizationv1.SelfSubjectAccessReviewSpec {
 	if r.Path != "" {
 		return authorizationv1.SelfSubjectAccessReviewSpec{
@@ -96,7 +96,7 @@ func (r Right) Review() authorizationv1.SelfSubjectAccessReviewSpec {
 	}}
 }
 
-// Require returns an error that names every right that the client does not have.
+// Require returns an error that names every permission that the client does not have.
 func (c *Cluster) Require(ctx context.Context, rights []Right) error {
 	missing, err := c.Lacks(ctx, rights)
 	if err != nil || len(missing) == 0 {
@@ -105,7 +105,7 @@ func (c *Cluster) Require(ctx context.Context, rights []Right) error {
 	return fmt.Errorf("in %s you lack these permissions: %s; ask an administrator for them, or use another account", c.What, Names(missing))
 }
 
-// Names lists rights in one line.
+// Names lists permissions in one line.
 func Names(rights []Right) string {
 	names := make([]string, 0, len(rights))
 	for _, r := range rights {

@@ -20,7 +20,7 @@ func None(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes no arguments, and got %s; see %s --help for its flags", cmd.CommandPath(), list(args), cmd.CommandPath())
 }
 
-// Name checks the arguments of a command that takes one; what says in words which.
+// Name checks the arguments of a command that takes one argument, which what describes in messages.
 func Name(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

@@ -12,8 +12,8 @@ Package arguments explains errors in the arguments and flags of a command, with 
 
 # Considerations
 
-The messages of cobra and pflag name what they have counted or parsed ("accepts 1 arg(s), received 0"), and not what the
-command needs. So commands use the checks of this package in place of cobra's, and a test calls every command of the
+The messages of cobra and pflag name the counted or parsed arguments ("accepts 1 arg(s), received 0"), and not the missing
+argument. So commands use the checks of this package in place of cobra's, and a test calls every command of the
 program with wrong arguments and flags.
 */
 package arguments

@@ -15,7 +15,7 @@ import (
 // downTimeout is how long everything may take to stop; kind takes longest.
 const downTimeout = 2 * time.Minute
 
-// down stops what runs in the data folder, and removes what one that was killed left there.
+// down stops the dev that runs in the data folder, and removes the files of a killed one.
 func down(ctx context.Context, dir string, progress *printer) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -54,7 +54,7 @@ func removeLeftovers(dir string) error {
 	return f.release(false)
 }
 
-// pollPeriod is how often something is asked whether it is there yet, or gone.
+// pollPeriod is how often poll checks its condition.
 const pollPeriod = 50 * time.Millisecond
 
 // poll returns when done says so or fails, or with the cause of ctx's end.

@@ -24,7 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Installation is a hub to look at.
+// Installation is a hub to check.
 type Installation struct {
 	Hub *access.Cluster
 	// Namespace is the credentials namespace, Lease the name of the hub's lease in it.
@@ -41,7 +41,7 @@ const (
 	checkModules   = "modules"
 )
 
-// Check asks everything that is to be known about the installation.
+// Check runs all checks of the installation.
 func (i Installation) Check(ctx context.Context) Report {
 	var r Report
 	if !i.server(ctx, &r) {
@@ -101,8 +101,8 @@ func (i Installation) namespace(ctx context.Context, r *Report) {
 	}
 }
 
-// lease tells whether a hub works. A hub without leader election, such as that of the command dev, has no lease: its report
-// of the hub parts tells.
+// lease reports whether a hub works. A hub without leader election, such as the hub of the command dev, has no lease: its
+// report on the hub parts shows whether it works.
 func (i Installation) lease(ctx context.Context, r *Report, report *partreport.Report) {
 	var lease coordinationv1.Lease
 	err := i.Hub.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: i.Lease}, &lease)
@@ -167,7 +167,7 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 	}
 }
 
-// modules tells what the hub reports of the hub parts of modules, and how old that is.
+// modules adds the hub's report on the hub parts of modules, with its age.
 func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 	switch {
 	case err != nil:

@@ -21,7 +21,7 @@ const (
 	certificateWarning = 14 * 24 * time.Hour
 )
 
-// network looks up the address, dials it and shakes hands. It returns false if nothing more can be asked.
+// network looks up the address, dials it and shakes hands. It returns false if later checks cannot run.
 func (t Target) network(ctx context.Context, r *Report) bool {
 	server, err := url.Parse(t.Endpoint.Server)
 	if err != nil || server.Hostname() == "" {

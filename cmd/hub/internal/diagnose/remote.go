@@ -18,11 +18,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Target is a remote to look at.
+// Target is a remote to check.
 type Target struct {
-	// Cluster is a client with the credentials that are looked at.
+	// Cluster is a client with the credentials to check.
 	Cluster *access.Cluster
-	// Endpoint says where it is, Policy which addresses a hub dials.
+	// Endpoint is the address of the remote, Policy decides which addresses a hub dials.
 	Endpoint kubeconfig.Endpoint
 	Policy   kubeconfig.Policy
 	// Kind names the kind of the credentials, and Expires is when they end; zero if that is unknown.
@@ -38,7 +38,7 @@ type Target struct {
 	Others       map[string][]string
 }
 
-// Needs are the rights that one part of the hub needs in a remote.
+// Needs are the permissions that one part of the hub needs in a remote.
 type Needs struct {
 	By    string
 	Rules []rbacv1.PolicyRule
@@ -57,14 +57,14 @@ const (
 	checkIdentity       = "identity"
 )
 
-// requestTimeout bounds each question.
+// requestTimeout bounds each check.
 const requestTimeout = 10 * time.Second
 
 // expiryWarning is how long before their end credentials should be renewed; the hub's status has the same.
 const expiryWarning = 7 * 24 * time.Hour
 
-// Refused returns the report on credentials that a hub does not accept. parse reads them with another policy; nil says that
-// none helps. The error has advice about the credentials.
+// Refused returns the report on credentials that a hub does not accept. parse reads them with another policy; nil means that
+// no policy accepts them. The error contains advice about the credentials.
 func (t Target) Refused(err error, parse func(kubeconfig.Policy) error) Report {
 	var r Report
 	var refused *kubeconfig.Error
@@ -97,15 +97,14 @@ func flagFor(p kubeconfig.Policy, err error, parse func(kubeconfig.Policy) error
 	return ""
 }
 
-// NoSecret returns the report on a Secret that is not there.
+// NoSecret returns the report on a Secret that does not exist.
 func NoSecret(key client.ObjectKey) Report {
 	var r Report
 	r.fail(checkCredentials, "create it, or look for it in another namespace with --credentials-namespace", "there is no Secret %s", key)
 	return r
 }
 
-// Remote asks everything that is to be known about a remote. It blocks for some seconds at most where there
-// is no answer.
+// Remote runs all checks of a remote. Each check without a response blocks for some seconds at most.
 func Remote(ctx context.Context, t Target) Report {
 	var r Report
 	t.expiry(&r)

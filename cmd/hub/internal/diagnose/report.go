@@ -4,32 +4,32 @@ package diagnose
 
 import "fmt"
 
-// Level says how good an answer is.
+// Level is the severity of a finding.
 type Level string
 
 const (
-	// OK is well.
+	// OK means that the check has passed.
 	OK Level = "ok"
-	// Warning works, and needs attention.
+	// Warning means that the subject works, but needs attention.
 	Warning Level = "warning"
-	// Failure does not work.
+	// Failure means that the subject does not work.
 	Failure Level = "failure"
 )
 
-// Finding is the answer to one question.
+// Finding is the result of one check.
 type Finding struct {
 	Level Level `json:"level"`
-	// Check names the question in one word.
+	// Check names the check in one word.
 	Check string `json:"check"`
 	// Text is the result, Advice the remedy. A success needs none.
 	Text   string `json:"text"`
 	Advice string `json:"advice,omitempty"`
 }
 
-// Report is a list of answers.
+// Report is a list of findings.
 type Report []Finding
 
-// Failed reports whether something does not work.
+// Failed reports whether a check has failed.
 func (r Report) Failed() bool {
 	for _, f := range r {
 		if f.Level == Failure {

@@ -27,7 +27,7 @@ const (
 	clockLimit   = time.Minute
 )
 
-// Server asks an API server for its version and for the time, and adds both to a report.
+// Server reads the version and the clock of an API server, and adds both to a report.
 func Server(ctx context.Context, c *access.Cluster, r *Report) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ type Graph struct {
 	Title string `json:"title"`
 	// Constructors are in the order in which they were given to fx.
 	Constructors []*Constructor `json:"constructors"`
-	// Invokes are what the App calls when it is built.
+	// Invokes are the functions that the App calls when it is built.
 	Invokes []Invoke `json:"invokes"`
 	// Missing are types that functions need and no constructor makes, except for types of optional parameters.
 	Missing []string `json:"missing,omitempty"`
@@ -189,8 +189,8 @@ func (g *Graph) Provided(types []string) {
 	g.Missing = slices.DeleteFunc(g.Missing, func(kind string) bool { return slices.Contains(types, kind) })
 }
 
-// Join adds the graph of the App of a hub part, without what that App itself provides: the graph of the hub has the
-// same by itself.
+// Join adds the graph of the App of a hub part, without the types that this App itself provides: the graph of the hub
+// contains them already.
 func (g *Graph) Join(part *Graph) {
 	for _, c := range part.Constructors {
 		if c.Module != "" {

@@ -22,8 +22,8 @@ var (
 	place    = regexp.MustCompile(`([^/ (]+\.go:\d+)\)?$`)
 )
 
-// ofRegistry are functions of the registry that have no name, by the functions that they are in, with what authors
-// know them by.
+// ofRegistry returns, for a function literal of the registry, the exported names by which authors of modules know it. It
+// finds the literal by the function that contains it.
 func ofRegistry(name string, invoked bool) (known string, found bool) {
 	in := func(outer string) bool { return strings.HasPrefix(name, "registry."+outer+".func") }
 	switch {
@@ -63,7 +63,7 @@ func plainName(name string) string {
 	return name
 }
 
-// locationOfTarget returns where a function is, or one that fx.Annotate has wrapped.
+// locationOfTarget returns the file and the line of a function, also if fx.Annotate has wrapped it.
 func locationOfTarget(target reflect.Value) string {
 	for target.Kind() == reflect.Interface {
 		target = target.Elem()

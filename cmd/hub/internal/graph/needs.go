@@ -9,9 +9,9 @@ import (
 	"go.uber.org/fx"
 )
 
-// signaturesOf returns what each function needs that an option invokes, and where it is, in the order in which invokesOf names them.
-// fx keeps the functions in fields that have no accessors. Where they are not what they were in the version that this
-// was written for, nothing is known, and the graph has fewer arrows.
+// signaturesOf returns the needs and the location of each function that an option invokes, in the order of invokesOf.
+// fx keeps the functions in fields that have no accessors. If these fields differ from the version of fx for which this
+// was written, signaturesOf returns nothing, and the graph has fewer arrows.
 func signaturesOf(option reflect.Value) []Invoke {
 	for option.Kind() == reflect.Interface || option.Kind() == reflect.Pointer {
 		option = option.Elem()
@@ -40,7 +40,7 @@ func signaturesOf(option reflect.Value) []Invoke {
 	return all
 }
 
-// needsOf returns the parameters of a function, or of one that fx.Annotate has wrapped.
+// needsOf returns the parameters of a function, also if fx.Annotate has wrapped it.
 func needsOf(target reflect.Value) []Need {
 	var tags []string
 	for target.Kind() == reflect.Interface {

@@ -89,7 +89,7 @@ type scope struct {
 	depth  int
 }
 
-// invokesOf finds the invoked functions in what an option prints of itself, such as
+// invokesOf finds the invoked functions in the text that an option prints of itself, such as
 // fx.Module("a", fx.Provide(x()), fx.Invoke(y(), z())).
 func invokesOf(text string) []Invoke {
 	const invoke, module = "fx.Invoke(", "fx.Module("

@@ -32,8 +32,8 @@ func ProblemOf(err error) (Problem, bool) {
 	if found := regexp.MustCompile(`module "([^"]+)"`).FindStringSubmatch(text); found != nil {
 		p.Module = found[1]
 	}
-	// The last function that is named is the one that lacks something, or, if that is annotated and has no
-	// name, the one that needs what it makes.
+	// The last named function is the function that lacks a type. An annotated function has no name; then it is
+	// the function that needs the result of the annotated one.
 	functions := regexp.MustCompile(`function "([^"]+)"\.(\S+)\s+\(?(\S+:\d+)\)?`).FindAllStringSubmatch(text, -1)
 	for _, f := range functions {
 		if f[1] != "reflect" {

@@ -40,8 +40,8 @@ func (g *Graph) svg() string {
 	return d.SVG()
 }
 
-// arrowsTo returns the arrows for what the function of a box needs: one from each box, which begins at the type that is
-// needed if that is the only one.
+// arrowsTo returns the arrows for the needs of the function of a box: one from each box, which begins at the needed type
+// if it is the only one.
 func (g *Graph) arrowsTo(to int, module string, needs []Need) []drawing.Arrow {
 	var all []drawing.Arrow
 	for _, need := range needs {

@@ -139,7 +139,7 @@ func (c Clusters) objects(ctx context.Context) ([]*unstructured.Unstructured, er
 	return all, err
 }
 
-// each asks for the Clusters in a type of content, one by one if they have names, and hands over what comes.
+// each requests the Clusters in a type of content, one by one if they have names, and passes each response body to take.
 func (c Clusters) each(ctx context.Context, accept string, take func([]byte) error) error {
 	paths := []string{clustersPath}
 	if len(c.Names) > 0 {

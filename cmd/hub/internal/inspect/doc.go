@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package inspect shows what a hub knows: its Clusters, their modules, and one Cluster in full.
+Package inspect shows the state that a hub reports: its Clusters, their modules, and one Cluster in full.
 
 # Usage
 
@@ -10,8 +10,8 @@ Package inspect shows what a hub knows: its Clusters, their modules, and one Clu
 
 # Considerations
 
-The tables of Clusters come from the API server, which makes them of the columns in the CRD. Nothing here
-knows what columns there are, so that kubectl and the hub never differ, and the hub of one version shows
+The tables of Clusters come from the API server, which makes them of the columns in the CRD. The
+package does not know the columns, so that kubectl and the hub never differ, and the hub of one version shows
 the columns of another.
 
 All Clusters are asked for in one request. A thousand of them as a table are a quarter of a megabyte; pages

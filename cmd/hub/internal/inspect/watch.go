@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 )
 
-// Watch prints the Clusters, and then a row for each change, until ctx ends, which is no error. Names are
-// one at most, and that of a Cluster that is there.
+// Watch prints the Clusters, and then a row for each change, until ctx ends, which is no error. Names contains at
+// most one name, of an existing Cluster.
 func (c Clusters) Watch(ctx context.Context, form Form, w io.Writer) error {
 	if len(c.Names) > 1 {
 		return errors.New("--watch goes with one name, or with none and a selector")
@@ -40,7 +40,7 @@ func (c Clusters) Watch(ctx context.Context, form Form, w io.Writer) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		// One that ends at once, time and again, is not asked for in a loop.
+		// The pause keeps a watch that always ends at once from becoming a busy loop.
 		select {
 		case <-ctx.Done():
 		case <-time.After(watchPause - time.Since(begin)):
@@ -60,8 +60,8 @@ func (c Clusters) exist(ctx context.Context) error {
 // watchPause is the least time between two watches.
 const watchPause = time.Second
 
-// shower returns what prints the object of an event and returns its version, and the type of content that
-// it expects.
+// shower returns a function that prints the object of an event and returns its version, and the type of content that
+// the function expects.
 func (c Clusters) shower(form Form, w io.Writer) (func([]byte) (string, error), string, error) {
 	if form.Format.Tabular() {
 		printer := form.Tables.Printer(w, form.Format.String() == output.Wide)

@@ -22,7 +22,7 @@ type Options struct {
 	// Replicas is the number of hubs. Default (0): the number in the manifests.
 	Replicas int32
 	// Impersonate lets the apps act as ServiceAccounts of AppsNamespace, which is installed, too. Default: they act
-	// as the hub. AppsNamespace defaults to that of the hub, see AppsNamespace.
+	// as the hub. AppsNamespace defaults to the namespace of the hub, see AppsNamespace.
 	Impersonate   bool
 	AppsNamespace string
 	// Config is the text of the hub's configuration file, which is installed in a ConfigMap. Default: the hub has no file.

@@ -90,8 +90,8 @@ func deploymentIn(objects []*unstructured.Unstructured) *unstructured.Unstructur
 	return nil
 }
 
-// Lost returns the arguments of the installed hub that these objects take away, for example those that were added to its
-// Deployment by hand.
+// Lost returns the arguments of the installed hub that these objects remove, for example arguments that an operator has
+// added to its Deployment by hand.
 func (i Installed) Lost(objects []*unstructured.Unstructured) ([]string, error) {
 	_, args, err := Hub(objects)
 	return slices.DeleteFunc(slices.Clone(i.args), func(one string) bool { return slices.Contains(args, one) }), err

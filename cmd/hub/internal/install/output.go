@@ -43,7 +43,7 @@ type ApplyOptions struct {
 	Applied func(*unstructured.Unstructured)
 }
 
-// Apply applies the objects on the server's side, one after the other, and fails with the first one that is refused;
+// Apply applies the objects on the server's side, one after the other, and fails at the first refused object;
 // the objects applied until then stay, and a second run continues from there. The Deployment of an installed hub is tried
 // first: if the API server refuses it, nothing is changed. The API server refuses fields that it does not know. Apply
 // blocks for one request per object, and two for that trial, as long as ctx allows.
@@ -93,7 +93,7 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	if err != nil {
 		return fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	// The response is decoded into what is sent: the caller keeps its object.
+	// The client decodes the response into the sent object, so send a copy: the caller's object stays unchanged.
 	response := object.DeepCopy()
 	err = c.Patch(ctx, response, client.RawPatch(types.ApplyPatchType, text), options...)
 	if apierrors.IsConflict(err) {

@@ -58,9 +58,9 @@ func isEvent(path string) bool {
 		(resource == "events" || strings.HasPrefix(resource, "events/"))
 }
 
-// forbidden answers in the API server's name. Recorders of events drop one that is refused by the
-// API server. On any other error they keep it and try again, for two minutes and in a goroutine
-// for each, when the hub has long been something else.
+// forbidden returns an error like the API server's. Recorders of events drop an event that the API server
+// refuses. On any other error they keep the event and try again, for two minutes and in a goroutine
+// for each event, long after the hub has lost its lease.
 func forbidden(r *http.Request, err error) (*http.Response, error) {
 	body, encodeErr := json.Marshal(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// ErrNotLeader says that this hub may not write, because it does not hold the lease, or cannot know
-// any more that it does.
+// ErrNotLeader says that this hub may not write, because it does not hold the lease, or can no longer
+// know that it does.
 var ErrNotLeader = registry.ErrNotLeader
 
 // Options say which lease, and how it is kept. All fields are required but Alive and Log.
@@ -141,7 +141,7 @@ func (c *Candidacy) Check() error {
 	return nil
 }
 
-// Forfeit closes the gate for good. The lease is not given back but runs out, which leaves what
+// Forfeit closes the gate permanently. It does not release the lease: the lease expires, which gives the code that
 // still runs the time to end.
 func (c *Candidacy) Forfeit() { c.end() }
 

@@ -28,8 +28,8 @@ var _ resourcelock.Interface = turn{}
 // Turn returns the lock that makes a manager wait until this hub has the lease.
 func (c *Candidacy) Turn() resourcelock.Interface { return turn{c} }
 
-// Get begins the candidacy, waits until the manager may lead, and then returns a lease without a holder: nobody has the
-// lock.
+// Get begins the candidacy, waits until the manager may lead, and then returns a lease without a holder: the
+// lock is free.
 func (t turn) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	t.ask()
 	select {

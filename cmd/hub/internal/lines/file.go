@@ -75,8 +75,8 @@ func (f *File) malformed(err error) error {
 
 func (f *File) at(line int, err error) error { return &Error{Path: f.path, Line: line, err: err} }
 
-// At returns an error with the file and the line of a field. If the field is not there, the line is that of what it would
-// be in.
+// At returns an error with the file and the line of a field. If the field is missing, the line belongs to its nearest
+// existing parent.
 func (f *File) At(field string, err error) error {
 	for {
 		if line, ok := f.lines[field]; ok {

@@ -18,9 +18,9 @@
 //
 // A log without a reader must not stop the hub: a pipe takes 64 KiB, and then the writer waits. So the
 // program logs through a Buffer of a MiB, and as much again that is being written. Lines that do not fit are
-// dropped and counted. The end of the process waits a second for the rest, also the end by a second signal. What is not
-// logged but written to stderr directly still waits for the reader: a message of the command line before the log exists,
-// and what Go writes when a goroutine panics. The panic of a hub whose log has no reader ends the process only when
+// dropped and counted. The end of the process waits a second for the rest, also the end by a second signal. Text that is
+// written to stderr directly, without the log, still waits for the reader: a message of the command line before the log exists,
+// and the stack trace that Go writes when a goroutine panics. The panic of a hub whose log has no reader ends the process only when
 // a reader returns; the goroutine has stopped, and heartbeats (registry/liveness) notice if it was one of the hub's.
 //
 // A process that is killed, or that a panic ends, loses the lines in the Buffer: up to two MiB if the reader is behind,

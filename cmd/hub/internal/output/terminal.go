@@ -100,7 +100,7 @@ var errNobody = errors.New("there is no terminal to ask on: look at the plan abo
 
 // Ask asks a question and returns nil for a yes, ErrRefused for anything else. It blocks until there is an
 // answer, or ctx ends, and then returns ctx's error. Without a terminal to ask on it returns an error that
-// says what to do. After the end of ctx a goroutine continues to read In, since it cannot be stopped: the
+// names the flag to use instead. After the end of ctx a goroutine continues to read In, since it cannot be stopped: the
 // program is about to end then.
 func (t *Terminal) Ask(ctx context.Context, question string) error {
 	err := t.ask(ctx.Done(), question)

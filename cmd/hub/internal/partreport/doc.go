@@ -13,8 +13,8 @@ that show it.
 
 # Considerations
 
-The leader writes the ConfigMap when it begins to lead, after a change, and every five minutes, so that readers can tell a
-state that was seen lately from one that a hub left behind. A report that is older than three of these is Old. A standby
+The leader writes the ConfigMap when it begins to lead, after a change, and every five minutes, so that readers can distinguish a
+recent report from the report of a hub that no longer runs. A report that is older than three of these is Old. A standby
 runs the hub parts, too, but only the leader reports.
 
 The hub never reads the report. A write that fails is logged once and tried again, and nothing waits for it. The hub

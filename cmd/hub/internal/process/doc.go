@@ -9,7 +9,7 @@ Package process is the running hub: one fx App for the management cluster, from 
 
 Package app documents the options; the command run fills them in from flags.
 
-# What a hub consists of
+# Parts of a hub
 
 The hub is one fx App. It holds a controller-runtime manager for the management cluster, the
 registry that runs one more App per remote, and the reconciler that feeds Cluster objects to the registry.
@@ -30,7 +30,7 @@ Registry.Limits.StopTimeout is abandoned.
 
 # Terms
 
-A hub with leader election lives in terms (term.go), and a term of the hub is what an epoch is for a remote:
+A hub with leader election lives in terms (term.go), and a term corresponds to the epoch of a remote:
 it owns everything that can act. It begins as a standby, whose App is complete and whose caches are
 filled, but whose runnables that need the lease wait. It ends when the hub is stopped, or when the
 lease is lost: because another hub has it, or because it could not be renewed.
@@ -47,7 +47,7 @@ when it resumes unless it still has the lease. The error is "this hub is not the
 are dropped.
 
 After a lost lease Run builds a new App, in the same process: constructors, invokes and hooks of
-hub parts run again, and what they registered (collectors, checks, handlers, indexes) is removed with the old
+hub parts run again, and their registrations (collectors, checks, handlers, indexes) are removed with the old
 term. Before that the hub waits until the API server is healthy, since a lost lease mostly means that it was not; the hub
 is alive and not ready meanwhile. Only where a part of the old term has not stopped in time,
 Run returns an error, and the process has to end: two Apps must not act at once.
@@ -57,7 +57,7 @@ away (watchretry.go), and catches up afterwards.
 
 # Considerations
 
-Run does not touch what belongs to the process: signals, klog, the global loggers of controller-runtime and
+Run does not touch the global state of the process: signals, klog, the global loggers of controller-runtime and
 fx. Two hubs can run in one test. That is why the App waits for fx.Shutdowner by other means than App.Wait of fx, which
 would take over SIGINT and SIGTERM (shutdown.go).
 

@@ -13,8 +13,8 @@ import (
 
 // watchRetry is a transport that holds on to a watch of the hub's API server while that cannot be
 // reached. An informer whose watch fails tries again after a time that grows to a minute, whatever
-// happens meanwhile; so a hub whose API server was away for half a minute would not see for another
-// one what changed. An informer whose watch has not failed continues as soon as the API server does.
+// happens meanwhile; so a hub whose API server was away for half a minute would miss changes for
+// another half minute. An informer whose watch has not failed continues as soon as the API server does.
 //
 // All other requests fail at once: the caller decides whether to retry them.
 type watchRetry struct {

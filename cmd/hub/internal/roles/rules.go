@@ -64,7 +64,7 @@ func OfHub(modules []registry.Module, lease string) *Rules {
 }
 
 // merged returns rules that grant the same, with one rule for all that differ in their verbs only: several modules may need
-// the same permission, or one that the hub itself needs.
+// the same permission, and the hub itself may need it, too.
 func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, rule := range rules {

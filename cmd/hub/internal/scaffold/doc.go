@@ -12,7 +12,7 @@ Package scaffold writes the files that a new module begins with.
 
 The files are templates that are compiled into the program. In a Go module of one's own the module becomes a folder of the
 current one. If no package main of the Go module imports cmd/hub/app, and the root of the Go module has no Go files, the root
-gets a main.go, what an image needs (a Dockerfile and a Makefile), and the lines of .gitignore for what is built and for the
+gets a main.go, a Dockerfile and a Makefile for the image, and the lines of .gitignore for build results and for the
 credentials of the command dev. In the repository of clusterfx the module becomes a folder of modules, with the licence in
 each file.
 

@@ -151,7 +151,7 @@ func render(name, target string, v values) ([]byte, error) {
 	if filepath.Ext(target) != ".go" {
 		return text.Bytes(), nil
 	}
-	source, err := format.Source(text.Bytes()) // What stands in a column depends on the names.
+	source, err := format.Source(text.Bytes()) // The alignment of columns depends on the names.
 	if err != nil {
 		return nil, fmt.Errorf("format %s: %w", target, err)
 	}

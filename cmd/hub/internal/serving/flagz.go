@@ -36,8 +36,8 @@ func shown(name, value string) string {
 func userInURL() *regexp.Regexp  { return regexp.MustCompile(`://[^\s/]*@`) }
 func queryInURL() *regexp.Regexp { return regexp.MustCompile(`(://[^\s?]*)\?\S*`) }
 
-// holdsSecret reports whether the name of a flag says that its value is secret. One that ends with what a
-// place is called by names the place.
+// holdsSecret reports whether the name of a flag says that its value is secret. A name whose last word
+// denotes a place, such as a file, names the place of the secret.
 func holdsSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, place := range []string{"-file", "-dir", "-path", "-name", "-namespace", "-ref"} {

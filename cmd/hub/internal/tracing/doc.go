@@ -16,19 +16,19 @@ variables of OpenTelemetry say. Without them there is nothing: no goroutine, no 
 	OTEL_TRACES_EXPORTER                                                otlp: on; none: off
 
 and OTEL_SDK_DISABLED=true turns it off again. OpenTelemetry's own default is to export to a collector on
-localhost; here somebody has to ask for it. OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or grpc. The rest
+localhost; here the operator has to enable the export. OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or grpc. The rest
 (headers, certificates, timeouts, OTEL_TRACES_SAMPLER, OTEL_BSP_*, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME,
 limits of spans) is read and documented by OpenTelemetry's SDK.
 
 # Considerations
 
-A collector must not slow a hub down. Spans go into a queue of a fixed length, and those that find it full
-are dropped. The end of a hub waits for the last spans for StopTimeout at most.
+A collector must not slow a hub down. Spans go into a queue of a fixed length, and the
+exporter drops spans while the queue is full. The end of a hub waits for the last spans for StopTimeout at most.
 
 A collector that does not answer is said once, and once more when it is back, not with every batch.
 
 Contexts are not sent along: there is no propagator, whatever OTEL_PROPAGATORS says, since the Pods of many
-clusters have that variable without anybody having meant remotes by it. Package registry says why.
+clusters have that variable for other reasons than remotes. Package registry says why.
 
 The exporters are imported one by one. The package of OpenTelemetry that chooses among all that there are
 (autoexport) brings those of metrics and logs along, and a second Prometheus exporter: 1.3 MB of the binary

@@ -39,8 +39,8 @@ type Traces struct {
 	log      logr.Logger
 }
 
-// Start begins to export traces, if the environment asks for it, and returns nil if it does not. It contacts
-// nobody: that begins with the first spans. What is wrong with the environment is an error that names the
+// Start begins to export traces if the environment enables it, and returns nil otherwise. It does not contact
+// the collector: the first spans do. An invalid environment variable is an error that names the
 // variable.
 func Start(ctx context.Context, o Options) (*Traces, error) {
 	wanted, err := fromEnvironment()

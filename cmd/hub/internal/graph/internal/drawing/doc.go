@@ -10,10 +10,10 @@ Package drawing draws a directed graph as an SVG picture.
 
 # How it works
 
-Time goes from left to right: a box is in a column right of all boxes that it has arrows from, and as close to those
-that it has arrows to as that allows. Each group of boxes has a lane of its own, one below the other. In a column of a
+Time runs from left to right: a box is in a column right of all boxes that it has arrows from, and as close as possible to
+the boxes that it has arrows to. Each group of boxes has a lane of its own, one below the other. In a column of a
 lane boxes are stacked in an order in which their arrows cross little: each sweep sorts them by the mean place of
-what they are connected with.
+the boxes at the other ends of their arrows.
 
 An arrow that passes a column takes a slot in the stack there, as if it were a flat box. So boxes never cover each
 other, and no arrow runs across a box. An arrow begins at the line of its box that it is about, which is why it has no

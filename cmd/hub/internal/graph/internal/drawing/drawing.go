@@ -35,7 +35,7 @@ type Box struct {
 	Lines []string
 	// Style is how it looks. Default: Plain.
 	Style Style
-	// Last puts it as far to the right as anything is. Default: next to what it has arrows to.
+	// Last puts it into the rightmost column. Default: next to the boxes that it has arrows to.
 	Last bool
 }
 

@@ -100,7 +100,7 @@ func (d Drawing) columns() []int {
 	return columns
 }
 
-// pullRight moves boxes towards what they have arrows to, and those that are to be last to the end.
+// pullRight moves boxes towards the boxes that they have arrows to, and boxes with Last to the end.
 func (d Drawing) pullRight(columns []int) {
 	last := slices.Max(append([]int{0}, columns...))
 	for range d.Boxes {
@@ -170,7 +170,7 @@ func connect(a, b *item) {
 // sweeps is how often stacks are sorted. More do not change much.
 const sweeps = 8
 
-// sort puts what is connected next to each other.
+// sort puts connected boxes next to each other.
 func (l *layout) sort(count int) {
 	for sweep := range sweeps {
 		for i := range count {
