@@ -1,26 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package registry runs one dependency-injected application per remote cluster and lends out its
-client.
+Package registry runs one dependency-injected application per remote cluster and lends out its client.
 
-A Registry is told which remotes there should be (Ensure) and keeps it so: it connects, probes,
-checks that the remote is the cluster it was before, builds an fx App with a controller-runtime
-manager from the modules of the hub, starts it again when it fails, and takes it down when the
-remote is not wanted or not reachable any more. Code on the hub reaches a remote with WithClient.
-The registry knows nothing of the Cluster API; reconcilers/cluster translates between the two.
+The caller tells a Registry which remotes there are (Ensure). The registry connects to each remote, probes it, checks
+that it is the same cluster as before, builds an fx App with a controller-runtime manager from the modules of the hub,
+restarts the App after a failure, and stops it when the remote is removed or unreachable. Code on the hub reaches a remote
+with WithClient. The registry does not know the Cluster API; reconcilers/cluster translates between the two.
+
+# The parts
+
+Read registry/state and registry/internal/machine first: they say what a remote can be and when it changes. The rest
+carries out what the machine decides. Each part imports only parts further down.
+
+	watch                sources for hub reconcilers that watch remotes
+	registry             the public surface; one actor (a goroutine) per remote; apps and hub parts; leases
+	internal/machine     the pure state machine of one remote: facts go in, actions come out
+	internal/probe       the connection to a remote, its health probe and its preflight
+	internal/contain     wrappers that contain panics of modules: manager, cache, collectors, reconcilers
+	internal/boundcache  the cache of an app: its budget, its filters, informers that cannot list or watch
+	internal/restmapper  discovery, and the REST mappings that remotes share
+	internal/telemetry   metrics and spans
+	internal/transport   the chain between a client and an API server: deadline, rate limit, fence, limits of responses
+	internal/meter       how much memory a response takes when it is decoded
+	internal/startqueue  the order of starts and of first contacts
+	internal/preflight   the questions of a preflight and their results, as values
+	internal/panics      panics as errors
+	state                the desired state and the status of a remote
+	kubeconfig           a Secret's bytes as validated credentials
+	liveness             heartbeats of controllers and actors
+
+A new token in a Secret takes this way: reconcilers/cluster reads the Secret and calls Ensure; the actor gets the new
+state.Desired from its inbox; the machine orders a trial of the credential; the actor tries it on a probe.Connection and
+tells the machine; the machine orders the swap; kubeconfig.Transport uses the new credential for the next request.
 
 # Words
 
 	hub      the process, and the management cluster it runs against
 	remote   a registered cluster
 	app      one remote's fx.App with its controller-runtime manager
-	epoch    one life of an app, from its start to its end; they are counted per remote
-	module   a named fx.Option; its remote part goes into every selected app
+	epoch    one life of an app, from its start to its end; epochs are numbered
+	module   a named fx.Option; its remote part is part of every selected app
 	lease    the loan of an app's client to a callback of WithClient
 
-An unnamed dependency belongs to the cluster that its App runs against; the other side is always
-named. In an app, client.Client is the remote's and name:"manage-client" is the hub's.
+An unnamed dependency belongs to the cluster that its App runs against; the other side is always named. In an app,
+client.Client is the remote's and name:"manage-client" is the hub's.
 
 # Usage
 
@@ -33,7 +57,7 @@ named. In an app, client.Client is the remote's and name:"manage-client" is the 
 
 In a hub's fx App, FX provides the Registry, and Module.Option adds a module.
 
-# What happens to a remote
+# The states of a remote
 
 	Pending ──probe ok──> Starting ──synced──> Ready
 	   │                    ^   │                │
@@ -41,74 +65,69 @@ In a hub's fx App, FX provides the Registry, and Module.Option adds a module.
 	   v                    │   v                v
 	Unreachable ──back──────┘  Failed ──retry──> Starting
 
-Paused, Stopping and Stopped are reached from everywhere. Only Ready lends out a client. A remote
-is Ready when every hook of every module has run and every controller has seen its initial
-objects.
+Every state can change to Paused, Stopping and Stopped. WithClient lends only the client of a Ready remote. A remote is
+Ready when every hook of every module has run and every controller has seen its initial objects.
 
-A remote that does not answer is probed every second and gets a new epoch when it does, as soon as
-the old one is out of the way:
-informers need up to a minute and a half to notice that an API server is back, and never notice
-that it has gone silent, whereas a new epoch takes a fraction of a second. One that is lost again
-within a minute of its return has to answer twice as many probes in a row each time, up to thirty,
-before it is believed. A failed probe of a time in which the hub itself was starved, frozen or out of
-file descriptors counts for nothing, unless it is the second such in a row.
+The registry probes an unreachable remote every second, and starts a new epoch when the probe succeeds and the old epoch
+has ended. It does not wait for the informers of the old epoch: informers need up to 90 seconds to notice that an API
+server is back, and never notice that it no longer responds, while a new epoch takes a fraction of a second. A remote that
+becomes unreachable within a minute of its return needs twice as many consecutive successful probes each time, up to
+thirty. The registry ignores a failed probe if the hub itself was starved, frozen or out of file descriptors at the time,
+unless the probe before failed in the same way.
 
-An app that fails (a constructor, hook or runnable that returns an error or panics, a handler that
-panics, a manager that ends) is started again after 1 s, 2 s, 4 s and so on up to 2 min, jittered by
-20 %; ten minutes of health forget the count, and a changed configuration is tried at once.
+The registry restarts an app that fails (a constructor, hook or runnable returns an error or panics, a handler panics, the
+manager ends) after 1 s, 2 s, 4 s and so on up to 2 min, with 20 % jitter. Ten minutes without a failure reset the
+backoff, and a changed configuration is tried at once.
 
-# What a change does
+# The effect of a change
 
-	credential             tried on a connection of its own, then swapped under the running app: no watch is
-	                       listed anew, no lease fails
-	server, CA, proxy      a second connection is tried beside the first; then as below
-	the set of modules,    a second app is built beside the first and fills its caches; the
-	their configuration,   controllers of the first end, those of the second begin
-	namespaces, rate
-	limits
-	labels, probe, ...     nothing is restarted, unless one of the above follows from it
-	middleware            the next request
+	credential             tried on a separate connection, then swapped under the running app: watches and
+	                       leases continue
+	server, CA, proxy      a second connection is tried beside the first; then as in the next row
+	modules and their      a second app is built beside the first and fills its caches; then the controllers
+	configuration,         of the first end and those of the second start
+	namespaces, limits
+	labels, probe, ...     nothing restarts, unless the change causes one of the above
+	middleware             used for the next request
 
-While one app takes the place of another there is always one whose client is lent out, and never two
-whose controllers work. The second app starts everything that needs no leader election while it fills its caches,
-also the caches and clusters that modules add to their managers (owncache.go). If the configuration changes again in that time, the second app takes over all the same
-and a third is built beside it; if the second app fails, the first lends out its client until another one is
-ready. Leases of a replaced app continue for ten seconds. Hooks and runnables that need no
-leader election overlap for that time, and a module must bear that. What does not work out (a server
-that does not answer, a module that cannot be built) leaves what runs alone and is shown; a server that
-leads to another cluster stops the app.
+During a replacement WithClient always lends the client of one of the two apps, and never do the controllers of both run.
+While the second app fills its caches it starts everything that needs no leader election, including the caches and
+clusters that modules add to their managers. If the configuration changes again in that time, the second app replaces the
+first anyway and a third one is built; if the second app fails, WithClient lends the client of the first until another app
+is ready. Leases of a replaced app continue for ten seconds. Hooks and runnables that need no leader election overlap for
+that time, and a module must tolerate that. A change that fails (the new server does not respond, a module cannot be built)
+leaves the running app alone and shows in the Status; a server that leads to another cluster stops the app.
 
-A credential that works is replaced by another one only when the remote has accepted that one, or when
-Config.AcceptCredential demands it (trial.go). A trial that fails is repeated with the backoff of apps, and Info
-says why the wanted credential is not in use. A credential that lacks a permission which a module declares is swapped
-after an app without that module has taken over. A credential that leads to another cluster is refused; if that
-cluster is accepted, the app ends first. While a remote is away, the newest credential is swapped at once, and
-the last good one is tried when the remote refuses the newest. The registry keeps the last good one in memory
-for as long as the connection.
+The registry replaces a working credential only when the remote has accepted the new one, or if Desired.AcceptCredential is
+set. It repeats a failed trial with the backoff of apps, and Status.NewCredential says why the desired credential is not in
+use. A credential that lacks a permission which a module declares is swapped after an app without that module has replaced
+the running app. The registry refuses a credential that leads to another cluster; if that cluster is accepted, the app is
+stopped first. For an unreachable remote the registry swaps the newest credential at once, and tries the last accepted one
+when the remote refuses the newest. It keeps the last accepted credential in memory as long as the connection.
 
 # Which modules run
 
-The operator says which modules are wanted: all that are on by default and whose Selector matches the
-labels of the Cluster, or those that spec.modules names. Of these, one waits whose remote does not serve
-a kind that it requires, has another version than it is meant for, or does not grant a right that it declares
-(ModuleOptions.Rules); it is left out of the app, Info says why, and the others run. The choice is a pure
-function (selection.go) of the configuration, the version and the findings of a survey: once a remote answers
-its probe, and from then on every ten seconds while something is missing and every minute otherwise, it is
-asked for the kinds and rights in question; less often from the fourth change within ten minutes on. A kind that a watch does not find any more is asked for at
-once. What is gone has to be gone twice, three seconds apart, and what comes and goes is believed less
-and less often: each change costs another app, and one that comes of the remote alone waits ten seconds after
-the last one, then twice as long, up to five minutes. A question that is not answered changes nothing; a kind
-of which nothing was ever known counts as missing.
+The operator selects the modules of a remote: all modules that are on by default and whose Selector matches the labels of
+the Cluster, or the modules that spec.modules names. A selected module waits if the remote does not serve a kind that it
+requires, has a version that it excludes, or does not grant a permission that it declares (ModuleOptions.Rules): the app is
+built without it, the Status says why, and the other modules run. The selection is a pure function of the configuration,
+the version and the results of a preflight. The preflight asks the remote for the kinds and permissions in question: after
+the first successful probe, then every ten seconds while something is missing and every minute otherwise, less often after
+the fourth change within ten minutes, and at once for a kind that a watch no longer finds. The registry believes that
+something is gone after two results three seconds apart. Repeated changes take effect more and more slowly, since each one
+costs another app: a change that comes from the remote alone waits ten seconds after the change before, then twice as long,
+up to five minutes. A question without a response changes nothing; a kind that the remote was never seen to serve counts as
+missing.
 
-So a CRD that is installed later starts its module then, and one that is removed stops it; what a module
-watches without requiring it keeps the whole app waiting instead.
+So installing a CRD starts the modules that require it, and removing the CRD stops them. A kind that a module watches
+without requiring it keeps the whole app waiting instead.
 
-# What goes into an app beside its modules
+# What an app gets beside its modules
 
-A module's configuration (ConfigOf) is a value of a type of its own, with the overrides that the operator has
-for remotes with certain labels. Share hands a value of a hub part to all apps. A Middleware wraps the
-transport of the remotes that it selects, or changes their bounds; it sits where nothing that an app can make
-of its clients or configuration gets round it.
+The configuration of a module (ConfigOf) is a value of a type of its own, with the overrides of the operator for remotes
+with certain labels. Share gives a value of a hub part to all apps. A Middleware wraps the transport of the remotes that it
+selects, or changes their limits; it is part of the chain below the clients and the rest.Config of an app, so that the app
+cannot bypass it.
 
 # What an app caches
 
@@ -119,108 +138,99 @@ app have one budget.
 
 # Informers that cannot list or watch
 
-An informer that has been unable to list and watch for Limits.StaleAfter makes the app Stale: the App facet of Status has the
-reason state.ReasonStale with the kind, a module that uses it, the time and a classified cause, with True at first and, after
-Limits.StaleTolerance, with False. The registry does not restart the app: modules and leases continue with the cached objects,
-and the facet recovers when a watch has been open for five seconds.
+An informer that cannot list and watch for Limits.StaleAfter makes the app Stale: the App condition of the Status has the
+reason state.ReasonStale with the kind, a module that uses it, the time and a classified cause, with True at first and with
+False after Limits.StaleTolerance. The registry does not restart the app: modules and leases continue with the cached
+objects, and the condition recovers when a watch has been open for five seconds.
 
-If an API server responds with HTTP 410 to a streamed list from the newest version, a reflector repeats it at once, without a
-pause. So the informer makes the reflector list instead, after which it waits.
+If an API server responds with HTTP 410 to a streamed list from the newest version, a reflector repeats it at once, without
+a pause. So the informer makes the reflector list instead, after which it waits.
 
-# How a remote ends
+# The end of a remote
 
-What libraries report as an error because an app has ended is a line for debugging (endlog.go).
-
-Stop fences the app and forgets the remote. Remove first ends the controllers and runs the modules'
-CleanupSteps while the app's clients still work, within the time that it is given, and reports what
-was left undone. Neither waits for a remote that does not answer.
+Stop fences the app and removes the remote. Remove first ends the controllers and runs the CleanupSteps of the modules while
+the clients of the app still work, within the time that the caller allows, and reports the steps that were not done. Neither
+waits for a remote that does not respond. Errors that libraries report because an app has ended are logged for debugging
+only.
 
 # Lifecycle and locking
 
-One goroutine per remote, the actor, owns everything about it. Others post a desired state or a
-fact into its inbox; a pure state machine (machine.go) decides; the actor starts what was decided
-in goroutines that it owns, and publishes an immutable snapshot for readers. Locks protect the
-registry's map, the inboxes, the mailboxes of subscribers and small records of an epoch. All are
-held for a few instructions, none across the network, a hook or a callback, so no remote can make
-another one wait, and any method may be called from anywhere.
+One goroutine per remote, the actor, owns everything about it. Other goroutines post a desired state or a fact into its
+inbox; the machine decides; the actor starts the actions in goroutines that it owns, and publishes an immutable snapshot for
+readers. Locks protect the registry's map, the inboxes, the mailboxes of subscribers and small records of an epoch. All are
+held for a few instructions, never across the network, a hook or a callback, so a remote cannot delay another remote, and
+all methods may be called from any goroutine.
 
-An epoch owns all that can act. Stopping it is: fence, then clean up. The fence is a context that
-every request of every client of that epoch checks right before it is sent; once it has ended,
-which takes microseconds, nothing the app still tries reaches any API server. What modules write with
-has a second fence inside, which closes when another epoch takes over and leases go on. The clean-up gets
-StopTimeout; what has not ended by then is counted as a zombie and left behind. So stopping never
-depends on whether the remote answers, and a new epoch never waits for an old one for longer
-than that.
+Everything that can act belongs to an epoch. Stopping an epoch means: fence it, then clean up. The fence is a context that
+every request of every client of the epoch checks right before it is sent. Ending it takes microseconds, and afterwards no
+request of the app reaches an API server. The clients of modules have a second, inner fence, which closes when another
+epoch takes over while leases continue. The clean-up has StopTimeout; an app that has not ended by then is counted as a
+zombie and left behind. So stopping never depends on the remote, and a new epoch waits for an old one no longer than that.
 
-Starts take turns, those of remotes that were there before first, then new ones, then those that have
-failed. First contacts do, too. A turn ends after a short time whether or not the remote is done, so
-that slow ones hold up nobody. With a Journal the registry records which apps are being started; after a
-crash of the hub those are started last, one at a time (see Suspicion).
+Starts wait for a slot in this order: remotes that were known before, new remotes, remotes whose app failed. First contacts
+do the same. A slot is free again after a short time, whether or not the remote is done, so that a slow remote does not
+delay the others. With a Journal the registry records which apps are being started; after a crash of the hub it starts
+these last and one at a time (see state.CrashRecord).
 
-# What a remote may answer
+# Limits of what a remote sends
 
-Whatever a remote sends is a stranger's. Answers are judged and bounded before client-go sees them
-(internal/transport): redirects, protocols and formats that nobody asked for are refused; so is an answer with
-too many bytes, or one that would turn into more memory than its app may keep, which for small objects
-is hundreds of times its bytes. JSON is measured by its shape, protobuf through the types that it will be
-decoded to (internal/meter). An event of a watch, a refusal, a discovery document and the pages of a list have
-bounds of their own, and all answers of an app together come in no faster than they can be decoded
-(internal/meter). A watch that brings nothing for three minutes, no bookmark either, is begun anew. A request
-tries few connections. What client-go has to say about answers is logged a few lines at a time, cut.
-TestHostile runs a hundred and twenty servers that lie.
+Responses of a remote are untrusted. internal/transport checks and limits them before client-go reads them: it refuses
+redirects, and protocols and formats that the client did not request; it refuses a response with too many bytes, or one
+that would take more memory than the app may use, which for small objects is hundreds of times its bytes. internal/meter
+measures JSON by its shape, and protobuf through the types that it is decoded to. Events of a watch, error responses,
+discovery documents and the pages of a list have limits of their own, and all responses of an app together arrive no faster
+than they can be decoded. A watch without any event or bookmark for three minutes is restarted. A request tries few
+connections. The log messages of client-go about responses are cut and rate-limited. TestHostile runs a hundred and twenty
+servers that violate the protocol.
 
 # Why it is built this way
 
-The module contract is fx: a module is a few constructors and an invoke, and needs no API of ours
-but the list of what it may ask for (Remote). What fx is bad at is being nested. Its lifecycle
-loses stop hooks when a start times out, cannot be stopped twice, and dies of a panic in a hook.
-So fx only builds the graph here; hooks are collected by a decorated fx.Lifecycle and run by us,
-which also tells whose hook failed.
+The contract of a module is fx: a module is a few constructors and an invoke, and needs nothing of this package but the list
+of what it may ask for (Remote). fx is not made to be nested: its lifecycle loses stop hooks when a start times out, cannot
+be stopped twice, and does not recover a panic in a hook. So fx only builds the graph; the registry collects the hooks with a
+decorated fx.Lifecycle and runs them itself, and knows which module a failed hook belongs to.
 
-A manager per remote, not one controller for all of them: its controllers are ordinary
-controller-runtime code, and its failure is one remote's. The price is memory. Most of that price
-was the REST mapper, which is shared between remotes with the same discovery document, and
-managedFields, which are stripped.
+Each remote has a manager of its own instead of one controller for all remotes: its controllers are ordinary
+controller-runtime code, and its failure affects one remote. The price is memory. The largest part of it was the REST
+mapper, which remotes with the same discovery document share, and managedFields, which the cache drops.
 
-Probes decide on reachability, never informers: an informer of a silent API server reports no
-error at all (0 in 240 s, measured), and cached reads go on answering.
+Probes decide whether a remote is reachable, never informers: an informer of an API server that does not respond reports no
+error at all (0 in 240 s, measured), and cached reads continue to succeed.
 
-A Config carries credentials rather than a Secret's name, so that stopping a remote never needs
-its Secret, and so that whoever owns the Secret decides what a bad one means.
+A Desired has credentials instead of the name of a Secret, so that stopping a remote needs no Secret, and so that the owner
+of the Secret decides what an invalid one means.
 
-All modules of a remote share one app and one fate. Separate managers would isolate them from
-each other at the price of a cache each.
+All modules of a remote share one app, and fail together. Separate managers would isolate them from each other at the price
+of a cache each.
 
 # Hub parts
 
 FX runs the hub part of each module in an App of its own, as the registry runs the app of a remote: with a manager, a
-cache, clients and a handle of the Registry that are the module's (hubpart.go). What one hub part does is contained in the
-same way, and so is what it gives to the registry: the functions of Follow and Source, and what it adds to the caches of
-remotes with WithCluster. It is started again with the same backoff, waits for the rights that its module declares in the
-hub, and is fenced when it has ended. HubParts returns the state of each. The cache is its own, so that its requests carry
-its name, what it may not list is in nobody else's way, and all of it ends with it; the price is memory for kinds that
-several hub parts watch.
+cache, clients and a handle of the Registry that belong to the module. The registry contains the code of a hub part in the
+same way, including the functions that it gives to Follow and Source and what it adds to the caches of remotes with
+WithCluster. A hub part is restarted with the same backoff, waits for the permissions that its module declares in the hub,
+and is fenced when it has ended. HubParts returns the state of each. The cache is the hub part's own, so that its requests
+carry the name of the module, a denied list affects only this module, and everything ends with the hub part. The price is
+memory for kinds that several hub parts watch.
 
-A value of Share belongs to one life of a hub part. The remote parts that need it leave their apps when that life ends,
-and come back with the value of the next one.
+A value of Share belongs to one life of a hub part. The remote parts that need it leave their apps when that life ends, and
+return with the value of the next one.
 
-The table of functions_test.go lists every place where a function of a module is called, with its test.
+The table in functions_test.go lists every place that calls a function of a module, with its test.
 
 # What is not contained
 
-A panic in code of a module ends its app, or its hub part, and nothing else, in whichever goroutine it is called:
-constructors, hooks, runnables, Reconcile, event handlers, predicates, map functions, indexers and
-collectors. A reconciler that does nothing but panic or never returns is found if its controller is
-supervised, as those of ControllerManagedBy are. What an app's cache may hold is bounded by Limits.
+A panic in the code of a module ends its app, or its hub part, and nothing else, in whichever goroutine the registry calls
+it: constructors, hooks, runnables, Reconcile, event handlers, predicates, map functions, indexers and collectors. The
+registry notices a reconciler that only panics or never returns if its controller is supervised, as the controllers of
+ControllerManagedBy are. Limits bounds the cache of an app.
 
-What ends the process is a panic in a goroutine that a module starts itself, also with
-time.AfterFunc; in a source of its own (source.Func, and the handler and predicates of a
-source.Channel); in a LogConstructor, RateLimiter or NewQueue of a controller, or in a Reconcile with
-RecoverPanic off that is not supervised; besides os.Exit, and memory corruption. Put work into
-reconcilers or into runnables added to the manager.
+These panics end the process: in a goroutine that a module starts itself, also with time.AfterFunc; in a source of its own
+(source.Func, and the handler and predicates of a source.Channel); in a LogConstructor, RateLimiter or NewQueue of a
+controller; in an unsupervised Reconcile with RecoverPanic off. os.Exit and memory corruption end it too. Put work into
+reconcilers, or into runnables added to the manager.
 
-A remote can send what makes a decoder panic in a goroutine of client-go. The hub survives that
-because its main sets utilruntime.ReallyCrash to false, which is global to the process and therefore
-not the registry's to set.
+A remote can send bytes that make a decoder panic in a goroutine of client-go. The hub survives that because its main sets
+utilruntime.ReallyCrash to false, which is global to the process and therefore not the registry's to set.
 */
 package registry
