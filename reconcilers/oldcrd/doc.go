@@ -4,16 +4,18 @@
 Package oldcrd writes the status of objects whose CRD may be older than the program.
 
 An API server refuses a whole server-side apply if the CRD in it lacks one of the fields, and a hub may well be newer
-than its CRD for a while. A Writer then leaves out the fields that the API server has named, and writes the others:
+than its CRD for a while. A Writer then leaves out the fields that the API server has named, and writes the remaining
+fields:
 
 	var writer oldcrd.Writer // shared by all objects of the kind
 	dropped, err := writer.Apply(ctx, client.Status(), desired, client.FieldOwner("me"))
 
-It remembers the fields for ten minutes, so that a new CRD is noticed. An old CRD costs two requests for each object and
-field in that time: one with the field, which the API server refuses, and the same without it, which changes nothing. Known removes the same fields from a status that is compared with what the API server has.
+It remembers the fields for ten minutes, so that a new CRD is noticed. An old CRD costs two requests for each object
+and field in that time: the API server refuses the request with the field, and the same request without it changes
+nothing. Known removes the same fields from a status before it is compared with the status in the API server.
 
-The fields come from the message of the refusal, because the API server has no reason for it that a program could tell.
-The alternative, the published OpenAPI document, is read with rights that a hub need not have, and changes some time after
-the CRD.
+The fields come from the message of the refusal, because the response of the API server has no reason that identifies
+it. The alternative, the published OpenAPI document, needs permissions that a hub may not have, and changes some time
+after the CRD.
 */
 package oldcrd

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// refusal is how an API server says that a CRD lacks a field: .status.modules[name="dns"].controllers. Elements of
-// lists are named by their keys, which may be any text.
+// refusal matches the message with which an API server reports that a CRD lacks a field:
+// .status.modules[name="dns"].controllers. Elements of lists are named by their keys, which may be any text.
 var refusal = regexp.MustCompile(`((?:\.[A-Za-z0-9_-]+|\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\])+): field not declared in schema`)
 
-// element is the part of a path that says which element of a list is meant.
+// element matches the part of a path that selects an element of a list.
 var element = regexp.MustCompile(`\[(?:"(?:[^"\\]|\\.)*"|[^\]"])*\]`)
 
 // refused returns the paths of the fields that an API server does not know, sorted: .status.modules.controllers.

@@ -15,19 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remember is how long a field that was refused is left out. After that it is tried again.
+// remember is the time for which a refused field is left out. After it the Writer tries the field again.
 const remember = 10 * time.Minute
 
-// Writer applies the status of objects of one kind, and may be used by several goroutines. The zero value takes the CRD
-// for one of this version.
+// Writer applies the status of objects of one kind, and may be used by several goroutines. The zero value assumes that
+// the CRD has all fields of this version.
 type Writer struct {
 	mu     sync.Mutex // protects the fields
 	lacks  []string   // paths of fields, sorted
 	forget time.Time
 }
 
-// Apply applies the status with server-side apply. If the CRD lacks fields of it, Apply writes the others, and returns
-// the paths of the fields that were not known to be lacking before.
+// Apply applies the status with server-side apply. If the CRD lacks fields of the status, Apply writes the remaining
+// fields and returns the paths of the fields that it has found to be missing.
 func (w *Writer) Apply(
 	ctx context.Context, to client.SubResourceWriter, desired runtime.ApplyConfiguration, o ...client.SubResourceApplyOption,
 ) (dropped []string, err error) {
@@ -47,8 +47,8 @@ func (w *Writer) Apply(
 	}
 }
 
-// Known returns the status without the fields that the CRD is known to lack. The status is a struct; the field in which
-// an object has it is called status.
+// Known returns the status without the fields that the CRD is known to lack. The status is a struct; the object holds it
+// in the field status.
 func Known[T any](w *Writer, status T) (T, error) {
 	lacks := w.known(time.Now())
 	if len(lacks) == 0 {
@@ -76,7 +76,7 @@ func (w *Writer) known(now time.Time) []string {
 	return slices.Clone(w.lacks)
 }
 
-// note notes that the CRD lacks fields.
+// note records that the CRD lacks fields.
 func (w *Writer) note(paths []string, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,18 +86,18 @@ func (w *Writer) note(paths []string, now time.Time) {
 	w.lacks = slices.Compact(slices.Sorted(slices.Values(append(w.lacks, paths...))))
 }
 
-// pruned returns what to apply of desired: desired itself, unless fields are lacking.
+// pruned returns desired without the fields that the CRD lacks.
 func pruned(desired runtime.ApplyConfiguration, lacks []string) (runtime.ApplyConfiguration, error) {
 	if len(lacks) == 0 {
 		return desired, nil
 	}
 	text, err := json.Marshal(desired)
 	if err != nil {
-		return nil, fmt.Errorf("encode what is to be applied: %w", err)
+		return nil, fmt.Errorf("encode the status: %w", err)
 	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(text); err != nil {
-		return nil, fmt.Errorf("decode what is to be applied: %w", err)
+		return nil, fmt.Errorf("decode the status: %w", err)
 	}
 	prune(object.Object, lacks)
 	return client.ApplyConfigurationFromUnstructured(object), nil

@@ -9,14 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pause is the least time between two writes of a Secret, whatever a remote responds.
+// pause is the least time between two writes of a Secret, whatever the response of the remote is.
 const pause = 5 * time.Minute
 
-// floor keeps the pause between two writes of a Secret. The record in the Secret says when the hub last wrote it, and
-// outlives the process. What the process itself has seen counts besides: the record may be removed, and the clock set.
+// floor keeps the pause between two writes of a Secret. The record in the Secret contains the time of the hub's last
+// write and survives a restart. The times that the process keeps in memory count as well, because the record may be
+// removed and the clock may be set.
 type floor struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]time.Time // of the last write that is known of
+	last map[client.ObjectKey]time.Time // time of the last known write
 }
 
 func newFloor() *floor { return &floor{last: map[client.ObjectKey]time.Time{}} }
@@ -48,7 +49,7 @@ func (f *floor) wrote(key client.ObjectKey, now time.Time) {
 	f.last[key] = now
 }
 
-// forget drops what is known of a Secret that has gone.
+// forget drops the time of a Secret that has been deleted.
 func (f *floor) forget(key client.ObjectKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,9 +18,9 @@ type Params struct {
 	Manager ctrl.Manager
 	// Registry runs the remotes.
 	Registry *registry.Registry
-	// Heartbeats watches the workers of the controller. Default: nothing does.
+	// Heartbeats watches the workers of the controller. Default: the workers are not watched.
 	Heartbeats *liveness.Monitor `optional:"true"`
-	// Settings are what only the program knows. Default: those of the zero value.
+	// Settings are the settings of the program. Default: the zero value.
 	Settings Settings `optional:"true"`
 }
 

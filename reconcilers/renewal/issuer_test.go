@@ -204,8 +204,8 @@ func TestRefused(t *testing.T) {
 		"no-times":   {func(time.Duration) string { return "e30.e30.c2ln" }, "does not state"},
 		"ends-soon":  {func(asked time.Duration) string { return jwt(-asked, 5*time.Minute, 0) }, "less than 10m0s from now"},
 		"expired":    {func(asked time.Duration) string { return jwt(-2*asked, -asked, 0) }, "less than 10m0s from now"},
-		"third-life": {func(asked time.Duration) string { return jwt(0, asked/3, 0) }, "lives for 1h0m0s where 3h0m0s"},
-		"in-future":  {func(asked time.Duration) string { return jwt(asked, asked+asked/3, 0) }, "lives for 1h0m0s where 3h0m0s"},
+		"third-life": {func(asked time.Duration) string { return jwt(0, asked/3, 0) }, "lives for 1h0m0s, but the hub requested 3h0m0s"},
+		"in-future":  {func(asked time.Duration) string { return jwt(asked, asked+asked/3, 0) }, "lives for 1h0m0s, but the hub requested 3h0m0s"},
 	}
 	for about, c := range cases {
 		name := s.namespace + "-" + about

@@ -24,14 +24,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// FieldManager is who changes the Secrets, and who records events.
+// FieldManager is the field manager of the changes to Secrets, and the reporting controller of events.
 const FieldManager = "clusterfx-renewal"
 
 // tokenKey is the key of a Secret that holds the token.
 const tokenKey = corev1.ServiceAccountTokenKey
 
-// errChanged reports that the Secret has changed since it was read. A conflict that the remote responds with is another
-// error: nothing but a retry follows it.
+// errChanged reports that the Secret has changed since it was read. A conflict in a response of the remote is a
+// different error, which is retried.
 var errChanged = errors.New("the Secret has changed since it was read")
 
 // reconciler renews the tokens of Secrets.
@@ -60,12 +60,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	cluster, err := r.clusterOf(ctx, secret.Name)
 	if err != nil || cluster == nil {
-		return ctrl.Result{}, err // One that comes and is Ready is an event.
+		return ctrl.Result{}, err // A Cluster that appears and becomes Ready triggers a reconcile.
 	}
 	old, err := lifeOf(secret.Data[tokenKey])
 	if err != nil {
 		r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("Secret %s: %v; the key %s must hold one", secret.Name, err, tokenKey))
-		return ctrl.Result{}, nil // A change of the Secret brings it back.
+		return ctrl.Result{}, nil // A change of the Secret triggers a reconcile.
 	}
 	next, wait := r.planOf(&secret, old, time.Now())
 	if wait > 0 {
@@ -74,7 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	renewed, err := r.renew(ctx, cluster, &secret, next.lifetime)
 	switch {
 	case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound), errors.Is(err, errChanged):
-		return ctrl.Result{}, nil // Its return, or the change of the Secret, is an event.
+		return ctrl.Result{}, nil // The return of the remote, or the change of the Secret, triggers a reconcile.
 	case err != nil:
 		r.tellFailure(cluster, old, err)
 		return ctrl.Result{}, err
@@ -85,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return after(time.Until(renewed.plan().due)), nil
 }
 
-// planOf returns the plan for the token of a Secret, and how long it is to wait.
+// planOf returns the plan for the token of a Secret, and the time until the renewal is due.
 func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (plan, time.Duration) {
 	recorded, isBad := recordOf(secret, now)
 	next := old.first(now)
@@ -95,24 +95,25 @@ func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (pla
 	return next, max(next.due.Sub(now), r.floor.wait(client.ObjectKeyFromObject(secret), recorded, isBad, now))
 }
 
-// after has a Secret looked at again. That is within an hour: a timer does not notice that the clock is set, or that
-// the machine sleeps.
+// after returns a result that reconciles a Secret again, within an hour at most: a timer does not notice that the clock
+// is set, or that the machine sleeps.
 func after(wait time.Duration) ctrl.Result {
 	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), time.Hour)}
 }
 
-// tellFailure records why a token was not renewed. Nothing that the remote wrote is in it.
+// tellFailure records why a token was not renewed. The event contains no text that the remote wrote.
 func (r *reconciler) tellFailure(cluster *hubv1.Cluster, old life, err error) {
 	expires := old.expires.UTC().Format(time.RFC3339)
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		r.tell(cluster, corev1.EventTypeWarning, "TokenRefused",
-			fmt.Sprintf("The remote issued a token that is not stored, and the old one stays, which expires at %s: %s", expires, refused.why))
+			fmt.Sprintf("The new token of the remote was refused; the old token stays and expires at %s: %s", expires, refused.why))
 		return
 	}
 	r.tell(cluster, corev1.EventTypeWarning, "RenewalFailed", fmt.Sprintf("The token, which expires at %s, could not be renewed: %v", expires, err))
 }
 
-// clusterOf returns a Cluster that names the Secret, preferably one whose remote can be asked; nil for none.
+// clusterOf returns a Cluster that names the Secret, preferably a Cluster whose remote is Ready; nil if there is no such
+// Cluster.
 func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Cluster, error) {
 	var all hubv1.ClusterList
 	if err := r.hub.List(ctx, &all); err != nil {
@@ -131,7 +132,7 @@ func (r *reconciler) clusterOf(ctx context.Context, secret string) (*hubv1.Clust
 	return found, nil
 }
 
-// renew asks the remote for a new token and puts it in the place of the old one.
+// renew requests a new token from the remote and replaces the old token in the Secret.
 func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, lifetime time.Duration) (record, error) {
 	token, granted, err := r.request(ctx, cluster, secret, secondsOf(lifetime))
 	if err != nil {
@@ -149,7 +150,7 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	}
 	wrote := newRecord(renewed, lifetime, granted, now)
 	if err := wrote.write(secret); err != nil {
-		return record{}, fmt.Errorf("note the renewal: %w", err)
+		return record{}, fmt.Errorf("record the renewal: %w", err)
 	}
 	lock := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.hub.Patch(ctx, secret, lock, client.FieldOwner(FieldManager)); apierrors.IsConflict(err) {
@@ -161,7 +162,7 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	return wrote, nil
 }
 
-// request asks the remote for a token, and returns the lifetime that the remote states beside it, or 0.
+// request requests a token from the remote. It also returns the lifetime in the response of the remote, or 0.
 func (r *reconciler) request(
 	ctx context.Context, cluster *hubv1.Cluster, secret *corev1.Secret, seconds int64,
 ) (string, time.Duration, error) {
@@ -176,7 +177,7 @@ func (r *reconciler) request(
 		return remote.SubResource("token").Create(ctx, account, token)
 	})
 	if err != nil {
-		return "", 0, fmt.Errorf("ask for a token of ServiceAccount %s/%s, which needs the right to create serviceaccounts/token: %w",
+		return "", 0, fmt.Errorf("request a token of ServiceAccount %s/%s, which needs the permission to create serviceaccounts/token: %w",
 			account.Namespace, account.Name, err)
 	}
 	var granted int64
@@ -194,10 +195,10 @@ func isReadable(secret *corev1.Secret, cluster *hubv1.Cluster) error {
 	if wrong := (*kubeconfig.Error)(nil); errors.As(err, &wrong) && wrong.Reason == kubeconfig.ReasonTooLarge {
 		return refuse("with it the Secret would be larger than the hub accepts")
 	}
-	return nil // What else is wrong with the Secret was wrong before.
+	return nil // Other errors of the Secret existed before.
 }
 
-// boundTo returns the Secret in the remote that the new token is to be good as long as, or nil for none.
+// boundTo returns a reference to the Secret in the remote that the new token is bound to, or nil if there is none.
 func boundTo(secret *corev1.Secret) *authenticationv1.BoundObjectReference {
 	name := secret.Annotations[hubv1.AnnotationTokenSecret]
 	if name == "" {

@@ -16,16 +16,16 @@ import (
 type record struct {
 	// Time is when the hub wrote the token, by its own clock.
 	Time metav1.MicroTime `json:"time"`
-	// LifetimeSeconds is what the hub asked for.
+	// LifetimeSeconds is the lifetime that the hub requested.
 	LifetimeSeconds int64 `json:"lifetimeSeconds"`
-	// GrantedSeconds is the lifetime that the remote stated beside the token, if that is shorter.
+	// GrantedSeconds is the lifetime in the response of the remote, if that is shorter.
 	GrantedSeconds int64 `json:"grantedSeconds,omitempty"`
 	// ExpirationTime is when the token expires by its claims. It ties the record to the token.
 	ExpirationTime metav1.Time `json:"expirationTime"`
 }
 
-// recordOf returns the record of a Secret. It is the zero one where there is none; isBad says that there is one that
-// cannot be used: it cannot be decoded, or the clock of the hub has not come to its time.
+// recordOf returns the record of a Secret. Without a record it returns the zero value. isBad reports that the Secret has
+// an unusable record: it cannot be decoded, or its time is in the future.
 func recordOf(secret *corev1.Secret, now time.Time) (r record, isBad bool) {
 	text, found := secret.Annotations[hubv1.AnnotationTokenRenewal]
 	if !found {
@@ -48,10 +48,10 @@ func (r record) write(secret *corev1.Secret) error {
 	return nil
 }
 
-// isOf reports whether the record is that of the token with this life.
+// isOf reports whether the record belongs to the token with this life.
 func (r record) isOf(l life) bool { return !r.Time.IsZero() && r.ExpirationTime.Time.Equal(l.expires) }
 
-// newRecord returns the record of a token that the hub asked for and judged just now.
+// newRecord returns the record of a token that the hub has just requested and accepted.
 func newRecord(l life, lifetime, granted time.Duration, now time.Time) record {
 	r := record{Time: metav1.NewMicroTime(now), LifetimeSeconds: secondsOf(lifetime), ExpirationTime: metav1.NewTime(l.expires)}
 	if granted > 0 && granted < lifetime {
@@ -60,8 +60,8 @@ func newRecord(l life, lifetime, granted time.Duration, now time.Time) record {
 	return r
 }
 
-// plan returns what follows from the record: two thirds of the lifetime that was asked for, or of that which was granted,
-// are over, by the clock of the hub. A token that ends earlier is due earlier.
+// plan returns the plan that follows from the record: the token is due after two thirds of the requested or the granted
+// lifetime, whichever is shorter, by the clock of the hub. A token that expires earlier is due earlier.
 func (r record) plan() plan {
 	lifetime := within(time.Duration(min(r.LifetimeSeconds, secondsOf(longest))) * time.Second)
 	lives := min(lifetime, r.ExpirationTime.Sub(r.Time.Time))

@@ -23,26 +23,26 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// Settings are what only the program knows.
+// Settings are the settings of the program.
 type Settings struct {
 	// Namespace is the credentials namespace. Default clusterfx-system.
 	Namespace string
 }
 
-// Rules returns the rights that the controller needs in the credentials namespace, besides those of package
-// cluster there.
+// Rules returns the permissions that the controller needs in the credentials namespace, in addition to the permissions
+// of package cluster.
 func Rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}}}
 }
 
-// Backoff of a token that could not be renewed, and how many are renewed at the same time.
+// Backoff of a token that could not be renewed, and the number of tokens that are renewed at the same time.
 const (
 	retryBase = time.Second
 	retryMax  = 5 * time.Minute
 	atOnce    = 16
 )
 
-// Setup adds the controller to the hub's manager. It contacts nobody.
+// Setup adds the controller to the hub's manager. It sends no requests.
 func Setup(p Params) error {
 	r := &reconciler{
 		hub: p.Manager.GetClient(), live: p.Manager.GetAPIReader(), remotes: p.Registry,
@@ -66,7 +66,7 @@ func Setup(p Params) error {
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](retryBase, retryMax),
 			NewQueue:                liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "renewal"}, liveness.Request()),
 			ReconciliationTimeout:   liveness.ReconcileTimeout,
-			// A hub that lost its lease builds its App anew in the same process, where a name is never given back.
+			// A hub that lost its lease builds its App again in the same process, where a name is never released.
 			SkipNameValidation: &yes,
 		}).
 		Complete(r)
@@ -87,9 +87,9 @@ func (r *reconciler) secretOf(e registry.Event) []ctrl.Request {
 		return nil
 	}
 	if err := r.hub.Get(context.Background(), client.ObjectKey{Name: string(e.Name)}, &cluster); err != nil { //nolint:forbidigo // A read of the cache.
-		return nil // It has just left.
+		return nil // The Cluster has just been deleted.
 	}
-	return r.secretNamed(context.Background(), &cluster) //nolint:forbidigo // It makes no request.
+	return r.secretNamed(context.Background(), &cluster) //nolint:forbidigo // It sends no request.
 }
 
 // secretNamed returns a request for the Secret that a Cluster names. A Cluster that names another Secret for the same

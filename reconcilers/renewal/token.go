@@ -13,7 +13,7 @@ import (
 )
 
 // Bounds of the life of a token. Kubernetes grants no life of less than 10 minutes. The hub accepts no token that ends
-// within soonest, so it asks for twice that: a token that was asked for with less would be refused each time.
+// within soonest, so it requests at least twice that time: it would refuse every token with a shorter lifetime.
 const (
 	soonest  = 10 * time.Minute
 	shortest = 2 * soonest
@@ -23,7 +23,8 @@ const (
 // maxToken is the size of the largest token that the hub stores, in bytes. Tokens of ServiceAccounts have about 1 KiB.
 const maxToken = 16 << 10
 
-// skew is how far in the future a token may have been issued without a doubt about the clock of the remote.
+// skew is the tolerated difference between the clocks: a token that was issued further in the future shows that the
+// clock of the remote is wrong.
 const skew = time.Minute
 
 var errNoLife = errors.New("the token does not state when it was issued and when it expires, as tokens of the TokenRequest API do")
@@ -43,9 +44,9 @@ func lifeOf(token []byte) (life, error) {
 // length returns how long the token lives.
 func (l life) length() time.Duration { return l.expires.Sub(l.issued) }
 
-// first returns the plan for a token that the hub has not requested. Its claims are all that is known of it, so the
-// clock of the remote counts, once. A token that was issued in the future may end any time earlier than it states:
-// it is due at once.
+// first returns the plan for a token that the hub has not requested. The hub knows only the claims of the token, so the
+// clock of the remote counts, once. A token that was issued in the future may end any time earlier than it states: it is
+// due at once.
 func (l life) first(now time.Time) plan {
 	due := l.expires.Add(-l.length() / 3)
 	if l.issued.After(now.Add(skew)) {
@@ -54,29 +55,29 @@ func (l life) first(now time.Time) plan {
 	return plan{due: due, lifetime: within(l.length())}
 }
 
-// plan says when a token is renewed, and for how long the next one is asked to live.
+// plan contains the time at which a token is renewed, and the lifetime that is requested for the next token.
 type plan struct {
 	due      time.Time
 	lifetime time.Duration
 }
 
-// within returns a lifetime that a server can be asked for.
+// within returns the nearest lifetime that can be requested from a server.
 func within(lifetime time.Duration) time.Duration { return min(max(lifetime, shortest), longest) }
 
 // secondsOf returns a lifetime as the TokenRequest API takes it.
 func secondsOf(lifetime time.Duration) int64 { return int64(math.Round(lifetime.Seconds())) }
 
-// refusal says why the hub does not store a token.
+// refusal is the reason why the hub does not store a token.
 type refusal struct{ why string }
 
-// Error returns a sentence that has nothing of the token but its times.
+// Error returns a sentence that contains nothing of the token but its times.
 func (r *refusal) Error() string { return "the new token is refused: " + r.why }
 
 func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// judge returns the life of a token that the remote has issued for a lifetime, or a refusal. granted is the lifetime that
-// the remote states beside the token, or 0. How long the token lives is what its claims say, so that the clock of the
-// remote may be wrong; when it is due is another question, which record.plan answers by the clock of the hub.
+// judge returns the life of a token that the remote has issued for a lifetime, or a refusal. granted is the lifetime in
+// the response of the remote, or 0. The claims of the token determine how long it lives, so that the clock of the remote
+// may be wrong; record.plan computes by the clock of the hub when the token is due.
 func judge(token string, lifetime, granted time.Duration, now time.Time) (life, error) {
 	if len(token) > maxToken {
 		return life{}, refuse("it is larger than %d KiB", maxToken>>10)
@@ -97,7 +98,7 @@ func judge(token string, lifetime, granted time.Duration, now time.Time) (life, 
 		return life{}, refuse("it ends at %s, less than %s from now; compare the clocks of the hub and the remote",
 			l.expires.UTC().Format(time.RFC3339), soonest)
 	case lives < lifetime/2:
-		return life{}, refuse("it lives for %s where %s was asked for; the remote may limit the lifetime of tokens "+
+		return life{}, refuse("it lives for %s, but the hub requested %s; the remote may limit the lifetime of tokens "+
 			"(--service-account-max-token-expiration), so register or rotate with a shorter --token-lifetime", lives, lifetime)
 	}
 	return l, nil

@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{0, 3600, 0, ""},
 		{0, 1800, 3600, ""},
-		{0, 1799, 3600, "lives for 29m59s where 1h0m0s"},
+		{0, 1799, 3600, "lives for 29m59s, but the hub requested 1h0m0s"},
 		{0, 3600, 1600, "lives for 26m40s"},    // by what the remote states beside the token
 		{-2600, 1000, 3600, ""},                // The clock of the remote is behind.
 		{3600, 7200, 3600, ""},                 // It is ahead.

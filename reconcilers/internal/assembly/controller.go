@@ -35,7 +35,7 @@ type Options struct {
 	Build func(*ctrl.Builder)
 }
 
-// Controller is what a controller for one kind of objects is built from. All fields but Options are required.
+// Controller describes a controller for one kind of objects. All fields but Options are required.
 type Controller struct {
 	Options
 	// Name names the controller.

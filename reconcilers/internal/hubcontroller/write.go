@@ -16,9 +16,9 @@ import (
 // FieldManager owns the fields that the hub writes.
 const FieldManager = "clusterfx-hub"
 
-// Patch writes the changes that were made to a Cluster since it was read, and nothing else. It returns a
-// conflict if the Cluster has also changed in the API server: a list such as that of the finalizers
-// is replaced only by a list that was made from the latest version.
+// Patch writes the changes that were made to a Cluster since it was read, and nothing else. It returns a conflict if the
+// Cluster has also changed in the API server: a list such as the finalizers is replaced only by a list that was made
+// from the latest version.
 func Patch(ctx context.Context, c client.Client, before, after *hubv1.Cluster) error {
 	return c.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(FieldManager))

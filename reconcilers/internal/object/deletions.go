@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deletions are the objects for which everything that a deletion takes has succeeded, and which were still there when
-// they were last read. All that is left to do for them is to remove the finalizer. They are kept in memory.
+// Deletions are the objects whose deletion has succeeded, but which still existed when they were last read. The only
+// remaining step is to remove the finalizer. They are kept in memory.
 type Deletions struct {
 	mu   sync.Mutex // protects uids, for map operations only
 	uids map[types.NamespacedName]types.UID
 }
 
-// Add notes that the deletion of an object has succeeded.
+// Add records that the deletion of an object has succeeded.
 func (d *Deletions) Add(key types.NamespacedName, uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,7 +32,7 @@ func (d *Deletions) Has(key types.NamespacedName, uid types.UID) bool {
 	return d.uids[key] == uid
 }
 
-// Forget drops what is known of an object that is gone, or no longer has the finalizer.
+// Forget drops the record of an object that is gone, or no longer has the finalizer.
 func (d *Deletions) Forget(key types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

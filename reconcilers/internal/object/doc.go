@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package object has what package pipeline and package guard both do to the objects that they reconcile: find out
-their kind, change their finalizers, make texts fit for conditions, and let objects go that a hub leaves behind.
+Package object contains the operations that package pipeline and package guard share: find the kind of an object,
+change its finalizers, make texts fit for conditions, and remove the finalizers from the objects of a remote that is
+removed from the hub.
 
-It knows nothing of passes and locks. What it changes it changes by merge patch with the UID and the resourceVersion
-of what was decided on. Server-side apply would be shorter, and wrong for finalizers: it leaves one that somebody else
-owns, too, as after a restore from a backup, and creates an object that has gone in that moment.
+It does not know passes or locks. Every change is a merge patch with the UID and the resourceVersion of the object on
+which the decision was made. Server-side apply would be shorter, and wrong for finalizers: it keeps a finalizer that
+another field manager owns as well, as after a restore from a backup, and it creates an object that has just been
+deleted.
 */
 package object

@@ -16,15 +16,15 @@ import (
 type Finalizers struct {
 	// Client writes. Its reads are not used.
 	Client client.Writer
-	// Kind is that of the objects.
+	// Kind is the kind of the objects.
 	Kind schema.GroupVersionKind
 	// Owner is the field manager.
 	Owner string
 }
 
-// Set makes the finalizers of an object these, and changes nothing else. It writes only if the object still is the
-// one, and as it was, that known says by its UID and resourceVersion; else the error is a conflict. It returns the
-// metadata that the object has then.
+// Set replaces the finalizers of an object, and changes nothing else. It writes only if the object still has the UID and
+// the resourceVersion of known; otherwise the error is a conflict. It returns the metadata of the object after the
+// write.
 func (f Finalizers) Set(ctx context.Context, known metav1.Object, finalizers []string) (*metav1.PartialObjectMetadata, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": known.GetUID(), "resourceVersion": known.GetResourceVersion(), "finalizers": finalizers,
@@ -36,7 +36,7 @@ func (f Finalizers) Set(ctx context.Context, known metav1.Object, finalizers []s
 	return target, f.Client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(f.Owner))
 }
 
-// metadata returns what names an object, to be read or written.
+// metadata returns empty metadata with the name of an object, for a read or a write.
 func (f Finalizers) metadata(obj metav1.Object) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(f.Kind)
@@ -45,7 +45,7 @@ func (f Finalizers) metadata(obj metav1.Object) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// Read returns the metadata of an object as the reader has them.
+// Read reads the metadata of an object.
 func (f Finalizers) Read(ctx context.Context, r client.Reader, obj metav1.Object) (*metav1.PartialObjectMetadata, error) {
 	m := f.metadata(obj)
 	return m, r.Get(ctx, client.ObjectKeyFromObject(m), m)

@@ -17,13 +17,13 @@ func New[O client.Object]() O {
 	return reflect.New(reflect.TypeFor[O]().Elem()).Interface().(O)
 }
 
-// KindOf returns the kind of the objects, which the client's scheme must know. The error says why they cannot be
-// reconciled. One reason is that they have no Go type of their own: functions on an object are to find its fields
-// where its author has put them, and a new object must know what it is.
+// KindOf returns the kind of the objects, which the client's scheme must know. The error says why the objects cannot be
+// reconciled. One reason is that they have no Go type of their own: the functions of the options need the fields of the
+// type, and a new object must know its kind.
 func KindOf[O client.Object](c client.Client) (schema.GroupVersionKind, error) {
 	t := reflect.TypeFor[O]()
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return schema.GroupVersionKind{}, fmt.Errorf("%v is no pointer to a struct", t)
+		return schema.GroupVersionKind{}, fmt.Errorf("%v is not a pointer to a struct", t)
 	}
 	obj := New[O]()
 	_, isMap := any(obj).(runtime.Unstructured)

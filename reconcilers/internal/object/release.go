@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// pageSize is how many objects are asked for at once.
+	// pageSize is the number of objects in one page of a list.
 	pageSize = 500
-	// maxConflicts bounds how often an object is looked at that others change all the time.
+	// maxConflicts bounds the number of retries for an object that other clients change all the time.
 	maxConflicts = 20
-	// concurrency is how many objects are written at once.
+	// concurrency is the number of concurrent writes.
 	concurrency = 8
 )
 
-// Release returns the step that removes a finalizer from all objects of a type in a remote that leaves the hub. It is
-// named after its owner, and the last one: objects that another step deletes go with it. An object that cannot be
-// changed does not keep the others.
+// Release returns the step that removes a finalizer from all objects of a type in a remote that leaves the hub. The step
+// is named after its owner and runs last: by then other steps have deleted their objects. An object that cannot be
+// changed does not keep the step from the other objects.
 func Release[O client.Object](mgr ctrl.Manager, owner, finalizer string) registry.CleanupStep {
 	return registry.CleanupStep{Name: owner + "/finalizers", Order: math.MaxInt, Run: func(ctx context.Context) error {
 		kind, err := KindOf[O](mgr.GetClient())
@@ -54,8 +54,8 @@ type release struct {
 	cached    client.Client
 }
 
-// all goes through the objects in pages, as the API server has them. Credentials that may see some namespaces only
-// cannot ask for that; then the objects are those in the app's cache.
+// all reads the objects from the API server, in pages. Credentials for some namespaces only cannot list all objects;
+// then all uses the objects in the app's cache.
 func (r release) all(ctx context.Context) error {
 	var failed failures
 	for token, more := "", true; more && ctx.Err() == nil; {
@@ -77,7 +77,8 @@ func (r release) all(ctx context.Context) error {
 	return failed.err()
 }
 
-// each lets objects go, several at once: a remote may be far away, and the time of a step is short.
+// each removes the finalizer from the objects, several at once: a remote may be far away, and the time of a step is
+// short.
 func (r release) each(ctx context.Context, objects []metav1.PartialObjectMetadata) []error {
 	var all errgroup.Group
 	all.SetLimit(concurrency)
@@ -92,7 +93,7 @@ func (r release) each(ctx context.Context, objects []metav1.PartialObjectMetadat
 	return errs
 }
 
-// seen returns what the app's cache has.
+// seen returns the objects in the app's cache.
 func (r release) seen(ctx context.Context) (*metav1.PartialObjectMetadataList, error) {
 	empty, err := r.cached.Scheme().New(r.listKind())
 	if err != nil {
@@ -100,7 +101,7 @@ func (r release) seen(ctx context.Context) (*metav1.PartialObjectMetadataList, e
 	}
 	list, ok := empty.(client.ObjectList)
 	if !ok {
-		return nil, fmt.Errorf("%T is no list of objects", empty)
+		return nil, fmt.Errorf("%T is not a list of objects", empty)
 	}
 	if err := r.cached.List(ctx, list); err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (r release) listKind() schema.GroupVersionKind {
 	return r.Kind.GroupVersion().WithKind(r.Kind.Kind + "List")
 }
 
-// one removes the finalizer from an object as the API server has it.
+// one removes the finalizer from an object. After a conflict it reads the object from the API server.
 func (r release) one(ctx context.Context, found *metav1.PartialObjectMetadata) error {
 	for conflicts := 0; ; conflicts++ {
 		if !slices.Contains(found.Finalizers, r.finalizer) {
@@ -143,7 +144,7 @@ func ignoreGone(err error, obj metav1.Object) error {
 	return fmt.Errorf("remove the finalizer of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
 }
 
-// failures are errors of which the first one says enough.
+// failures counts errors and keeps the first.
 type failures struct {
 	first error
 	count int

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// MaxReason is how long the reason of a condition may be, in bytes.
+// MaxReason is the largest size of the reason of a condition, in bytes.
 const MaxReason = 1024
 
-// MaxNote is how long the note of an event may be, in bytes. The API server refuses the event otherwise.
+// MaxNote is the largest size of the note of an event, in bytes. The API server refuses an event with a larger note.
 const MaxNote = 1024
 
 // IsReason reports whether the API server takes the text as the reason of a condition.
@@ -18,7 +18,7 @@ func IsReason(text string) bool {
 	return len(text) <= MaxReason && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(text)
 }
 
-// Shortened cuts a text to a number of bytes, and drops what is no text.
+// Shortened cuts a text to a number of bytes, and drops invalid UTF-8.
 func Shortened(text string, most int) string {
 	const more = " ..."
 	if len(text) > most {

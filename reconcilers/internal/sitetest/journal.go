@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Journal is what has happened, in order. Several goroutines may write it.
+// Journal records what has happened in a test, in order. Several goroutines may write it.
 type Journal struct {
 	mu      sync.Mutex // protects entries
 	entries []string
@@ -29,14 +29,14 @@ func (j *Journal) All() []string {
 	return slices.Clone(j.entries)
 }
 
-// Clear begins anew.
+// Clear removes all entries.
 func (j *Journal) Clear() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.entries = nil
 }
 
-// Count returns how often something happened.
+// Count returns the number of entries with this text.
 func (j *Journal) Count(entry string) int {
 	n := 0
 	for _, e := range j.All() {
@@ -47,7 +47,7 @@ func (j *Journal) Count(entry string) int {
 	return n
 }
 
-// Expect checks that this is all that has happened.
+// Expect fails the test unless the journal has exactly these entries.
 func (j *Journal) Expect(t testing.TB, entries ...string) {
 	t.Helper()
 	if got := j.All(); !slices.Equal(got, entries) {

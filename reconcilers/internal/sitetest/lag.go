@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Lagging returns the site with managers whose caches learn of everything so much later. What they read live, and what
-// they write, takes no longer than it does.
+// Lagging returns the site with managers whose caches receive watch events with a delay. Live reads and writes have no
+// delay.
 func (s *Site) Lagging(lag time.Duration) *Site {
 	other := *s
 	other.config = rest.CopyConfig(s.config)
@@ -21,7 +21,7 @@ func (s *Site) Lagging(lag time.Duration) *Site {
 	return &other
 }
 
-// lagging delays what watches deliver.
+// lagging delays the responses to watch requests.
 type lagging struct {
 	next http.RoundTripper
 	lag  time.Duration
@@ -39,14 +39,14 @@ func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// part is what one read has returned, and when it is to be known.
+// part is the result of one read, and the time at which it is delivered.
 type part struct {
 	data []byte
 	err  error
 	due  time.Time
 }
 
-// lateBody is the body of a response that is known later than it is read.
+// lateBody is the body of a response whose data is delivered some time after it has arrived.
 type lateBody struct {
 	io.ReadCloser
 
@@ -72,7 +72,7 @@ func (b *lateBody) read(lag time.Duration) {
 	}
 }
 
-// Read returns what has been read so much earlier.
+// Read returns the data of the response after the delay.
 func (b *lateBody) Read(p []byte) (int, error) {
 	for len(b.rest.data) == 0 {
 		if b.rest.err != nil {

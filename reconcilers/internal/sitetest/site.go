@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sitetest is what the tests of package pipeline and package guard have in common: a namespace of a real API
-// server for each test, managers that work in it, waiting, and a journal of what has happened. The API server is the
-// tests' own business, and so are the kinds that it knows.
+// Package sitetest is the test kit of package pipeline and package guard: a namespace of a real API server for each
+// test, managers that work in it, waiting, and a journal of events. The tests start the API server themselves, and
+// install the kinds that it serves.
 package sitetest
 
 import (
@@ -23,7 +23,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// Patience is how long tests wait for what should come within a second or two.
+// Patience is the timeout of waits that normally take a second or two.
 const Patience = time.Minute
 
 // Site is a namespace of an API server, with a client that reads live.
@@ -35,7 +35,7 @@ type Site struct {
 	config    *rest.Config
 }
 
-// New returns a client for the API server at that address, in a namespace of its own.
+// New returns a client for an API server, in a namespace of its own.
 func New(t testing.TB, config *rest.Config, scheme *runtime.Scheme) *Site {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -61,7 +61,7 @@ func (s *Site) Eventually(f func() error) {
 	gomega.NewWithT(s.T).Eventually(f).WithTimeout(Patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// Manager returns a manager whose cache has the objects of the namespace.
+// Manager returns a manager whose cache contains the objects of the namespace.
 func (s *Site) Manager() ctrl.Manager {
 	s.T.Helper()
 	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
@@ -73,7 +73,7 @@ func (s *Site) Manager() ctrl.Manager {
 	return mgr
 }
 
-// As returns the site with managers that are somebody else, who has the rights that the test gives them.
+// As returns the site with managers that impersonate a user, who has the permissions that the test grants.
 func (s *Site) As(user string) *Site {
 	other := *s
 	other.config = rest.CopyConfig(s.config)
