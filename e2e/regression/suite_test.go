@@ -34,6 +34,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/e2e/hostile"
+	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/modules/inventory"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -52,7 +53,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
-	registry.LimitClientMetrics() // As main does.
+	clientmetrics.Limit() // As main does.
 	ctrlmetrics.RegisterRESTClientMetrics(ctrlmetrics.MetricRequestLatency, ctrlmetrics.MetricDNSResolutionLatency,
 		ctrlmetrics.MetricRequestSize, ctrlmetrics.MetricResponseSize, ctrlmetrics.MetricRateLimiterLatency, ctrlmetrics.MetricRequestRetry)
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)

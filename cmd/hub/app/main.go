@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/command"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/signals"
+	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -27,7 +28,7 @@ func Main(modules ...registry.Module) int {
 	ctx, signals, stop := signals.Notify(context.Background())
 	defer stop()
 	return command.Execute(ctx, command.Program{
-		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: registry.LimitClientMetrics(),
+		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Modules: modules, ObserveHub: clientmetrics.Limit(),
 		Signals: signals,
 		Stock:   command.IsStock(debug.ReadBuildInfo()),
 	})

@@ -26,8 +26,8 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
+	"github.com/clusterfx/clusterfx/internal/clientmetrics"
 	"github.com/clusterfx/clusterfx/modules"
-	"github.com/clusterfx/clusterfx/registry"
 )
 
 // podsConfig is the connection that the hub's Pods have: with a token of their ServiceAccount.
@@ -55,7 +55,7 @@ func startHub(t *testing.T, config *rest.Config) (stop func()) {
 	o.Election.Enabled = true
 	o.Registry.Metrics = ctrlmetrics.Registry
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	registry.LimitClientMetrics()(config) // as main does
+	clientmetrics.Limit()(config) // as main does
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- app.Run(ctx, o) }()
