@@ -27,7 +27,7 @@ func (a *actor) start(act machine.Action, now time.Time, first func(*epoch)) {
 	number, redact := act.Epoch, a.registry.redactFor(l.Transport())
 	e := &epoch{
 		lifetime: lifetime{name: a.name, number: number, log: redacting(a.log.WithValues("epoch", number), redact)},
-		config:   a.applied, base: l.Transport(), heard: l.Heard(), info: a.describe(now), rank: a.rank(),
+		config:   a.applied, base: l.Transport(), heard: l.LastReceived(), info: a.describe(now), rank: a.rank(),
 		quote: quoter(redact), chosen: a.selection.run, offered: a.selection.offered, wanted: &a.latest, missed: a.surveyNow,
 	}
 	e.info.Epoch = number

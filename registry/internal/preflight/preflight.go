@@ -24,8 +24,8 @@ type ModuleRules struct {
 	Rules  []rbacv1.PolicyRule
 }
 
-// Result is the result of a preflight of a remote. It is replaced and never changed. An answer that could not be obtained is not
-// in it, so that a failed request stops no module.
+// Result is the result of a preflight of a remote. It is replaced and never changed. It leaves out the questions whose
+// requests failed, so that a failed request stops no module.
 type Result struct {
 	Questions *Questions
 	Served    map[schema.GroupVersionKind]bool
@@ -72,7 +72,7 @@ func (f *Result) LostSince(before *Result) bool {
 	return false
 }
 
-// Keep fills in what was found out before, and could not be found out this time.
+// Keep adds the results of an earlier preflight for the questions that this preflight could not answer.
 func (f *Result) Keep(before *Result) {
 	if before == nil {
 		return
@@ -87,7 +87,7 @@ func (f *Result) Keep(before *Result) {
 	}
 }
 
-// Equal reports whether two results have the same questions and the same answers.
+// Equal reports whether two results have the same questions and the same findings.
 func (f *Result) Equal(other *Result) bool {
 	return other != nil && f.Questions == other.Questions && (f.Unknown == "") == (other.Unknown == "") &&
 		maps.Equal(f.Served, other.Served) && maps.EqualFunc(f.Missing, other.Missing, slices.Equal)

@@ -19,45 +19,45 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Connection is the connection to one endpoint: the transport, and the probe that says whether the
-// remote can be used. It outlives the epochs that use it, because an unreachable remote has no
-// app but is probed on.
+// Connection is the connection to one endpoint: the transport, and the probe that reports whether the remote can be
+// used. A Connection outlives the epochs that use it, because the probe continues while an unreachable remote has no
+// app.
 type Connection struct {
 	shared Options
 	target Target
 	redact func(string) string
 
-	hurry      atomic.Bool // probe every second: the remote is not known to be well
+	urgent     atomic.Bool // probe every second, because the remote is not known to be healthy
 	pace       atomic.Pointer[Pace]
 	credential atomic.Pointer[string] // fingerprint
 
-	heard  atomic.Int64    // when a list last brought an app something, in nanoseconds
-	asked  time.Time       // when the remote was last asked who it is; the probe's own
-	met    net.Conn        // the connection that said so; the probe's own
-	used   net.Conn        // the connection of the probe's last request
-	kick   chan struct{}   // asks for a probe now
-	ctx    context.Context //nolint:containedctx // A link is a lifetime.
-	cancel context.CancelFunc
-	done   chan struct{}
+	lastReceived atomic.Int64    // when an app last received a part of a list, in nanoseconds
+	identified   time.Time       // when the probe last read the identity; used by the probe only
+	identifiedOn net.Conn        // the TCP connection on which it read the identity; used by the probe only
+	lastUsed     net.Conn        // the TCP connection of the probe's last request
+	kick         chan struct{}   // triggers a probe
+	ctx          context.Context //nolint:containedctx // A Connection is a lifetime.
+	cancel       context.CancelFunc
+	done         chan struct{}
 
-	surveyor *surveyor      // nil until there was something to ask; the actor's own
-	asking   sync.WaitGroup // the surveyor
+	loop  *preflightLoop // nil before the first questions; used by the actor only
+	loops sync.WaitGroup // waits for the loop
 }
 
 // retryProbeEvery is the time between probes after a failed one.
 const retryProbeEvery = time.Second
 
-// Options are what all links of a registry share.
+// Options are the dependencies that all Connections of a registry share.
 type Options struct {
 	// Contacts is the queue of first contacts.
 	Contacts *startqueue.Queue
 	Tracer   *telemetry.Tracer
 	Metrics  *telemetry.Metrics
-	// Beat makes sure that the pulse of the hub beats.
+	// Beat starts the detector of starvation if it does not run yet.
 	Beat func()
-	// Starved reports whether the hub was short of time at any moment since then.
+	// Starved reports whether the hub was short of CPU time at any moment since a time.
 	Starved func(since time.Time) bool
-	// Redact returns a function that replaces the credentials of the hub and of a connection in a text.
+	// Redact returns a function that redacts the credentials of the hub and of a transport in a text.
 	Redact func(*kubeconfig.Transport) func(string) string
 }
 
@@ -88,95 +88,96 @@ type Outcome struct {
 
 // New returns a Connection that sends no request yet. The Connection ends with ctx, or when it is closed.
 func New(ctx context.Context, o Options, t Target) *Connection {
-	l := &Connection{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
-	l.pace.Store(&t.Pace)
-	l.credential.Store(&t.Credential)
-	l.ctx, l.cancel = context.WithCancel(ctx)
-	return l
+	c := &Connection{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
+	c.pace.Store(&t.Pace)
+	c.credential.Store(&t.Credential)
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
 }
 
 // Start starts the probe. report is called with each outcome, from the goroutine of the probe.
-func (l *Connection) Start(report func(Outcome)) {
-	l.shared.Beat()
-	go l.run(l.ctx, report)
+func (c *Connection) Start(report func(Outcome)) {
+	c.shared.Beat()
+	go c.run(c.ctx, report)
 }
 
 // Endpoint returns the fingerprint of the endpoint.
-func (l *Connection) Endpoint() string { return l.target.Endpoint }
+func (c *Connection) Endpoint() string { return c.target.Endpoint }
 
 // Credential returns the fingerprint of the credential.
-func (l *Connection) Credential() string { return *l.credential.Load() }
+func (c *Connection) Credential() string { return *c.credential.Load() }
 
 // Server returns the URL of the API server.
-func (l *Connection) Server() string { return l.target.Server }
+func (c *Connection) Server() string { return c.target.Server }
 
 // Transport returns the transport.
-func (l *Connection) Transport() *kubeconfig.Transport { return l.target.Transport }
+func (c *Connection) Transport() *kubeconfig.Transport { return c.target.Transport }
 
-// Heard is the time, in nanoseconds, at which an app last received a part of a list over this Connection. The app stores it.
-func (l *Connection) Heard() *atomic.Int64 { return &l.heard }
+// LastReceived returns the time, in nanoseconds, at which an app last received a part of a list over this Connection. The app stores it.
+func (c *Connection) LastReceived() *atomic.Int64 { return &c.lastReceived }
 
 // Swap replaces the credential, and probes and preflights with the new credential.
-func (l *Connection) Swap(c kubeconfig.Credential, fingerprint string) error {
-	if err := l.target.Transport.Swap(c); err != nil {
+func (c *Connection) Swap(credential kubeconfig.Credential, fingerprint string) error {
+	if err := c.target.Transport.Swap(credential); err != nil {
 		return err
 	}
-	l.credential.Store(&fingerprint)
-	l.ProbeNow()
-	l.PreflightNow()
+	c.credential.Store(&fingerprint)
+	c.ProbeNow()
+	c.PreflightNow()
 	return nil
 }
 
-// SetPace changes the pace of the probe. With hurry, the probe runs every second.
-func (l *Connection) SetPace(p Pace, hurry bool) {
-	l.pace.Store(&p)
-	l.hurry.Store(hurry)
+// SetPace changes the pace of the probe. If urgent, the probe runs every second.
+func (c *Connection) SetPace(p Pace, urgent bool) {
+	c.pace.Store(&p)
+	c.urgent.Store(urgent)
 }
 
 // Cancel cancels the probe and the preflight and does not wait for them.
-func (l *Connection) Cancel() { l.cancel() }
+func (c *Connection) Cancel() { c.cancel() }
 
-// Close ends the probe, the surveys and every connection. It waits for the probe to return, which it does as
-// soon as its request has been cancelled.
-func (l *Connection) Close() {
-	l.cancel()
-	<-l.done
-	l.asking.Wait()
-	l.target.Transport.Close()
+// Close ends the probe and the preflight, and closes every TCP connection. It waits for both to return, which they do
+// as soon as their requests are canceled.
+func (c *Connection) Close() {
+	c.cancel()
+	<-c.done
+	c.loops.Wait()
+	c.target.Transport.Close()
 }
 
 // ProbeNow triggers a probe.
-func (l *Connection) ProbeNow() {
+func (c *Connection) ProbeNow() {
 	select {
-	case l.kick <- struct{}{}:
+	case c.kick <- struct{}{}:
 	default:
 	}
 }
 
-func (l *Connection) run(ctx context.Context, report func(Outcome)) {
-	defer close(l.done)
+// run probes the remote until ctx ends. It waits for its place in the queue of first contacts before the first probe.
+func (c *Connection) run(ctx context.Context, report func(Outcome)) {
+	defer close(c.done)
 	last, excused := Outcome{}, 0
-	release, err := l.shared.Contacts.Acquire(ctx, min(l.target.Rank, startqueue.RankFailed))
+	release, err := c.shared.Contacts.Acquire(ctx, min(c.target.Rank, startqueue.RankFailed))
 	if err != nil {
 		return
 	}
 	for {
 		began := time.Now()
-		fact, err := l.probe(ctx, last)
+		outcome, err := c.probe(ctx, last)
 		release()
 		if ctx.Err() != nil {
 			return
 		}
-		l.count(fact, time.Since(began))
-		pause := l.pause(err == nil)
+		c.count(outcome, time.Since(began))
+		pause := c.pause(err == nil)
 		switch {
-		case l.isBehind(err, began):
-		case l.isOurFault(err, began) && excused < maxExcused:
+		case c.isDelayedByApp(err, began):
+		case c.isHubFault(err, began) && excused < maxExcused:
 			excused++
 			pause = 0
 		default:
-			report(fact)
-			last = fact
+			report(outcome)
+			last = outcome
 		}
 		if err == nil {
 			excused = 0
@@ -184,7 +185,7 @@ func (l *Connection) run(ctx context.Context, report func(Outcome)) {
 		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
-		case <-l.kick:
+		case <-c.kick:
 			last = Outcome{}
 		case <-ctx.Done():
 		}
@@ -192,107 +193,110 @@ func (l *Connection) run(ctx context.Context, report func(Outcome)) {
 	}
 }
 
-// count counts a probe, whosever fault it was.
-func (l *Connection) count(fact Outcome, took time.Duration) {
-	l.shared.Metrics.ObserveProbe(l.target.Cluster, fact.Reason, took)
+// count records the metrics of a probe, also of a probe that failed because of the hub.
+func (c *Connection) count(outcome Outcome, took time.Duration) {
+	c.shared.Metrics.ObserveProbe(c.target.Cluster, outcome.Reason, took)
 }
 
-// maxExcused is how many failures in a row the hub takes upon itself. A hub that is always short of time
-// must still find out in time that a remote is gone.
+// maxExcused is how many consecutive failures are attributed to the hub. A hub that is always short of CPU time must
+// still detect in time that a remote is gone.
 const maxExcused = 1
 
-// isOurFault reports whether the failure of a probe says nothing of the remote: no answer came while the
-// hub was starved, or it had no means to send the probe.
-func (l *Connection) isOurFault(err error, began time.Time) bool {
-	return err != nil && (isOurs(err) || errors.Is(err, context.DeadlineExceeded) && l.shared.Starved(began))
+// isHubFault reports whether the hub caused the failure of a probe, so that the failure does not describe the remote:
+// there was no response while the hub was starved, or the hub had no resources to send the request.
+func (c *Connection) isHubFault(err error, began time.Time) bool {
+	return err != nil && (isHubError(err) || errors.Is(err, context.DeadlineExceeded) && c.shared.Starved(began))
 }
 
-// isBehind reports whether an answer did not come in time because it waits, on the same connection, behind
-// what the remote is sending to an app. Over a slow line a list may take minutes.
-func (l *Connection) isBehind(err error, began time.Time) bool {
-	return errors.Is(err, context.DeadlineExceeded) && l.heard.Load() > began.UnixNano()
+// isDelayedByApp reports whether a probe timed out because its response waits, on the same TCP connection, behind a
+// response to an app. Over a slow network a list may take minutes.
+func (c *Connection) isDelayedByApp(err error, began time.Time) bool {
+	return errors.Is(err, context.DeadlineExceeded) && c.lastReceived.Load() > began.UnixNano()
 }
 
-func (l *Connection) pause(ok bool) time.Duration {
-	if !ok || l.hurry.Load() {
+// pause returns the time to wait until the next probe.
+func (c *Connection) pause(ok bool) time.Duration {
+	if !ok || c.urgent.Load() {
 		return retryProbeEvery
 	}
-	period := l.pace.Load().Period
+	period := c.pace.Load().Period
 	return time.Duration(float64(period) * (0.9 + 0.2*rand.Float64()))
 }
 
-// askAgainAfter is how often a healthy remote is asked who it is and which version it runs, beside
-// the times when another cluster may sit behind the address: at first contact, when the remote comes
-// back, with another credential, and when the connection is another one.
-const askAgainAfter = time.Minute
+// identifyInterval is how often the probe reads the identity and the version of a healthy remote. The probe also reads
+// them whenever another cluster may have appeared behind the address: at the first contact, when the remote becomes
+// reachable again, with another credential, and on a new TCP connection.
+const identifyInterval = time.Minute
 
-// isFresh reports whether what the last probe learnt about the remote need not be asked again.
-func (l *Connection) isFresh(last Outcome) bool {
-	return last.OK && last.ID != "" && time.Since(l.asked) < askAgainAfter
+// isFresh reports whether the identity and the version of the last outcome are recent enough to be kept.
+func (c *Connection) isFresh(last Outcome) bool {
+	return last.OK && last.ID != "" && time.Since(c.identified) < identifyInterval
 }
 
-// probe asks the remote how it is and, unless the last answer is fresh, who it is. The error is the
-// one that the fact describes.
-func (l *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
-	ctx, span := l.shared.Tracer.Start(ctx, "probe", l.target.Cluster)
+// probe checks the health of the remote and, unless the last outcome is fresh, its identity and version. The outcome
+// describes the error that probe returns.
+func (c *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
+	ctx, span := c.shared.Tracer.Start(ctx, "probe", c.target.Cluster)
 	defer span.End()
-	fact := Outcome{Endpoint: l.target.Endpoint, Credential: *l.credential.Load(), ID: last.ID, Version: last.Version}
-	err := l.question(ctx, &fact, last)
+	outcome := Outcome{Endpoint: c.target.Endpoint, Credential: *c.credential.Load(), ID: last.ID, Version: last.Version}
+	err := c.query(ctx, &outcome, last)
 	if err != nil {
-		fact.fail(err)
-		l.shared.Tracer.FailRequest(span, err)
-		return fact, err
+		outcome.fail(err)
+		c.shared.Tracer.FailRequest(span, err)
+		return outcome, err
 	}
-	fact.OK = true
-	return fact, nil
+	outcome.OK = true
+	return outcome, nil
 }
 
-func (p *Outcome) fail(err error) {
-	p.OK, p.Refused = false, kubeconfig.IsRefusal(err)
-	p.Reason, p.Message = kubeconfig.Classify(err)
+// fail describes an error in the outcome.
+func (o *Outcome) fail(err error) {
+	o.OK, o.Refused = false, kubeconfig.IsRefusal(err)
+	o.Reason, o.Message = kubeconfig.Classify(err)
 }
 
-// question fills in what the remote says. A remote that tells who it is has looked that up in its storage
-// and is well enough for a first contact; later it is asked how it is besides.
-func (l *Connection) question(ctx context.Context, fact *Outcome, last Outcome) error {
-	if l.isFresh(last) {
-		if err := l.healthy(ctx); err != nil || l.used == l.met {
+// query sends the requests of a probe and completes the outcome. At the first contact the identity is enough to show
+// that the remote is healthy, because the API server reads it from its storage; later query also checks the health.
+func (c *Connection) query(ctx context.Context, outcome *Outcome, last Outcome) error {
+	if c.isFresh(last) {
+		if err := c.healthy(ctx); err != nil || c.lastUsed == c.identifiedOn {
 			return err
 		}
 	}
-	l.asked = time.Now()
+	c.identified = time.Now()
 	var err error
-	if fact.ID, err = l.identity(ctx); err != nil {
+	if outcome.ID, err = c.identity(ctx); err != nil {
 		return err
 	}
-	l.met = l.used
-	if first := last.Endpoint == ""; fact.ID == "" || !first {
-		if err := l.healthy(ctx); err != nil {
+	c.identifiedOn = c.lastUsed
+	if first := last.Endpoint == ""; outcome.ID == "" || !first {
+		if err := c.healthy(ctx); err != nil {
 			return err
 		}
 	}
-	fact.Version, err = l.version(ctx)
+	outcome.Version, err = c.version(ctx)
 	return err
 }
 
-// healthy returns nil if the API server says that it is ready; where the credentials may not ask
-// that, if it answers at all.
-func (l *Connection) healthy(ctx context.Context) error {
-	_, err := l.get(ctx, "readyz")
+// healthy returns nil if the API server is ready or, where the credentials have no access to /readyz, if the API server
+// responds at all.
+func (c *Connection) healthy(ctx context.Context) error {
+	_, err := c.get(ctx, "readyz")
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
-		_, err = l.get(ctx, "version")
+		_, err = c.get(ctx, "version")
 	}
 	return err
 }
 
-func (l *Connection) version(ctx context.Context) (string, error) {
-	body, err := l.get(ctx, "version")
+// version returns the version of the API server.
+func (c *Connection) version(ctx context.Context) (string, error) {
+	body, err := c.get(ctx, "version")
 	if err != nil {
 		return "", err
 	}
 	var v struct{ GitVersion string }
-	if err := json.Unmarshal(body, &v); err != nil || !isShort(v.GitVersion) || !l.isOwnWord(v.GitVersion) {
+	if err := json.Unmarshal(body, &v); err != nil || !isShort(v.GitVersion) || !c.hasNoSecret(v.GitVersion) {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return v.GitVersion, nil
@@ -300,8 +304,8 @@ func (l *Connection) version(ctx context.Context) (string, error) {
 
 // identity returns the UID of the Namespace kube-system, which lives as long as the cluster, or
 // an empty string where the credentials may not read it.
-func (l *Connection) identity(ctx context.Context) (string, error) {
-	body, err := l.get(ctx, "api/v1/namespaces/kube-system")
+func (c *Connection) identity(ctx context.Context) (string, error) {
+	body, err := c.get(ctx, "api/v1/namespaces/kube-system")
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && (status.Code == http.StatusForbidden || status.Code == http.StatusNotFound) {
 		return "", nil
@@ -309,22 +313,22 @@ func (l *Connection) identity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var ns struct{ Metadata struct{ UID string } } // and nothing else that may be in it
-	if err := json.Unmarshal(body, &ns); err != nil || !isShort(ns.Metadata.UID) || !l.isOwnWord(ns.Metadata.UID) {
+	var ns struct{ Metadata struct{ UID string } } // The rest of the object is not decoded.
+	if err := json.Unmarshal(body, &ns); err != nil || !isShort(ns.Metadata.UID) || !c.hasNoSecret(ns.Metadata.UID) {
 		return "", kubeconfig.ErrNotKubernetes
 	}
 	return ns.Metadata.UID, nil
 }
 
-// isOwnWord reports whether a text of a remote has nothing of a credential.
-func (l *Connection) isOwnWord(text string) bool { return l.redact(text) == text }
+// hasNoSecret reports whether a text from a remote contains no part of a credential.
+func (c *Connection) hasNoSecret(text string) bool { return c.redact(text) == text }
 
 // maxShort is longer than any version or UID that an API server has.
 const maxShort = 128
 
-// isShort reports whether a text that a remote says of itself is there, short, and made of visible
-// ASCII characters, as versions and UIDs are. Others would be cut, and look the same then though they
-// are not, or do something to the terminal of whoever looks at them.
+// isShort reports whether a version or a UID from a remote is not empty, is short, and consists of visible ASCII
+// characters. Longer texts would be cut, so that different texts look the same, and control characters could change
+// the terminal of an operator.
 func isShort(text string) bool {
 	hidden := func(r rune) bool { return r <= ' ' || r >= 0x7f }
 	return text != "" && len(text) <= maxShort && !strings.ContainsFunc(text, hidden)

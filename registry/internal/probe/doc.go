@@ -11,9 +11,9 @@ A Connection does three things, each with small requests that bypass the limits 
     results are values of the package preflight.
   - A trial probes once with another credential, before the credential takes the place of the credential in use.
 
-The package reports outcomes and decides nothing: which outcomes make a remote unreachable, and what follows, is for the
-state machine. A failure that is due to the hub itself is not reported at first: a hub that is short of CPU time, file
-descriptors or ports must not take its remotes for unreachable.
+The package reports outcomes and decides nothing: the state machine decides which outcomes make a remote unreachable. A
+failure that is due to the hub itself is not reported at first: a hub that is short of CPU time, file descriptors or
+ports must not take its remotes for unreachable.
 
 Start with Connection and its method run. A Reviewer works with any client, so that the hub parts of modules use it for the
 hub's own permissions.

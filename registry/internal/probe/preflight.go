@@ -18,133 +18,136 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Pace of surveys. One that found something missing is repeated soon, since somebody may be about to mend
-// that; what is there is looked at now and then, and when a watch finds a kind gone. Something that is
-// gone is taken for gone when a second look has not found it either: an API server that starts does not
-// serve everything at once. A remote whose answers change all the time is asked less and less often,
-// because every change may cost another app; the first surveyFree changes make no difference.
+// Intervals of the preflight. A preflight that found a kind or a permission missing is repeated soon, since an operator
+// may be about to add it. A complete preflight is repeated now and then, and when a watch finds that a kind is gone. A
+// second preflight must confirm that a kind or a permission is gone, because an API server that starts does not serve
+// everything at once. If the results for a remote change all the time, preflights become less frequent, because every
+// change may cost another app; the first freeChanges changes make no difference.
 const (
 	PreflightRetry    = 10 * time.Second
 	PreflightInterval = time.Minute
-	surveyConfirm     = 3 * time.Second
-	PreflightMinPause = 500 * time.Millisecond // between any two, doubled with each change
+	confirmPause      = 3 * time.Second
+	PreflightMinPause = 500 * time.Millisecond // between two preflights, doubled with each change
 	PreflightCalm     = 10 * time.Minute       // after which changes are forgotten
 	PreflightMaxPause = 5 * time.Minute
-	surveyFree        = 3
+	freeChanges       = 3
 )
 
-// surveyor asks one remote what its modules need to know. It belongs to a link, and ends with it.
-type surveyor struct {
-	link   *Connection
-	report func(*preflight.Result)
-	kick   chan struct{} // asks for a survey now
+// preflightLoop runs the preflights of one remote. It belongs to a Connection, and ends with the Connection.
+type preflightLoop struct {
+	connection *Connection
+	report     func(*preflight.Result)
+	kick       chan struct{} // triggers a preflight
 
-	mu     sync.Mutex // protects asked and cancel
-	asked  *preflight.Questions
-	cancel context.CancelFunc // of the survey under way
+	mu        sync.Mutex // protects questions and cancel
+	questions *preflight.Questions
+	cancel    context.CancelFunc // of the current preflight
 
-	// What follows belongs to run.
-	last    *preflight.Result
-	changes int       // of the findings, in a short time
-	changed time.Time // the last of them
+	// The fields below belong to the goroutine of run.
+	last       *preflight.Result
+	changes    int       // of the result, in a short time
+	lastChange time.Time // when the result last changed
 }
 
-// Preflight makes the link ask these questions from now on; nil for none. It is called by the link's actor.
-func (l *Connection) Preflight(q *preflight.Questions, report func(*preflight.Result)) {
-	if l.surveyor == nil {
+// Preflight replaces the questions of the preflight; nil stops it. Only the actor that owns the Connection calls it.
+func (c *Connection) Preflight(q *preflight.Questions, report func(*preflight.Result)) {
+	if c.loop == nil {
 		if q == nil {
 			return
 		}
-		l.surveyor = &surveyor{link: l, report: report, kick: make(chan struct{}, 1), asked: q}
-		l.asking.Go(func() { l.surveyor.run(l.ctx) })
+		c.loop = &preflightLoop{connection: c, report: report, kick: make(chan struct{}, 1), questions: q}
+		c.loops.Go(func() { c.loop.run(c.ctx) })
 		return
 	}
-	l.surveyor.ask(q)
+	c.loop.setQuestions(q)
 }
 
-// PreflightNow asks again without waiting for its time to come.
-func (l *Connection) PreflightNow() {
-	if l.surveyor != nil {
-		l.surveyor.now()
+// PreflightNow repeats the preflight without waiting for the end of the interval.
+func (c *Connection) PreflightNow() {
+	if c.loop != nil {
+		c.loop.trigger()
 	}
 }
 
-func (s *surveyor) ask(q *preflight.Questions) {
-	s.mu.Lock()
-	same := s.asked == q
-	s.asked = q
-	if !same && s.cancel != nil {
-		s.cancel()
+// setQuestions replaces the questions, and cancels a preflight with the questions before.
+func (p *preflightLoop) setQuestions(q *preflight.Questions) {
+	p.mu.Lock()
+	same := p.questions == q
+	p.questions = q
+	if !same && p.cancel != nil {
+		p.cancel()
 	}
-	s.mu.Unlock()
+	p.mu.Unlock()
 	if !same {
-		s.now()
+		p.trigger()
 	}
 }
 
-func (s *surveyor) now() {
+// trigger triggers a preflight.
+func (p *preflightLoop) trigger() {
 	select {
-	case s.kick <- struct{}{}:
+	case p.kick <- struct{}{}:
 	default:
 	}
 }
 
-// begin returns the questions to ask now, and a context that ends when there are others.
-func (s *surveyor) begin(ctx context.Context) (context.Context, *preflight.Questions) {
+// begin returns the current questions, and a context that ends when the questions are replaced.
+func (p *preflightLoop) begin(ctx context.Context) (context.Context, *preflight.Questions) {
 	ctx, cancel := context.WithCancel(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancel = cancel
-	return ctx, s.asked
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cancel = cancel
+	return ctx, p.questions
 }
 
-func (s *surveyor) run(ctx context.Context) {
+// run sends a preflight when its interval has passed, and when it is triggered, until ctx ends.
+func (p *preflightLoop) run(ctx context.Context) {
 	for {
 		pause := PreflightMaxPause
-		if asking, q := s.begin(ctx); q != nil {
-			found := s.confirmed(asking, q, s.last)
-			if asking.Err() == nil {
-				s.take(found)
+		if requests, q := p.begin(ctx); q != nil {
+			found := p.confirm(requests, q, p.last)
+			if requests.Err() == nil {
+				p.record(found)
 			}
-			pause = surveyAgain(found.Complete(), s.changes)
+			pause = preflightPause(found.Complete(), p.changes)
 		}
-		s.cancel()
-		if !s.wait(ctx, pause) {
+		p.cancel()
+		if !p.wait(ctx, pause) {
 			return
 		}
 	}
 }
 
-// take reports findings that differ from the last ones.
-func (s *surveyor) take(found *preflight.Result) {
-	if time.Since(s.changed) > PreflightCalm {
-		s.changes = 0
+// record stores a result and reports it, if it differs from the last result.
+func (p *preflightLoop) record(found *preflight.Result) {
+	if time.Since(p.lastChange) > PreflightCalm {
+		p.changes = 0
 	}
-	if found.Equal(s.last) {
+	if found.Equal(p.last) {
 		return
 	}
-	if s.last != nil && s.last.Questions == found.Questions && found.Unknown == s.last.Unknown {
-		s.changes, s.changed = min(s.changes+1, MaxChanges), time.Now()
+	if p.last != nil && p.last.Questions == found.Questions && found.Unknown == p.last.Unknown {
+		p.changes, p.lastChange = min(p.changes+1, MaxChanges), time.Now()
 	}
-	s.last = found
-	s.report(found)
+	p.last = found
+	p.report(found)
 }
 
-// MaxChanges is as many as make a difference.
+// MaxChanges is how many changes are counted. More do not make preflights less frequent.
 const MaxChanges = 10
 
-// surveyAgain returns when to ask again, after so many changes in a short time.
-func surveyAgain(complete bool, changes int) time.Duration {
+// preflightPause returns the time until the next preflight, after so many changes in a short time.
+func preflightPause(complete bool, changes int) time.Duration {
 	pause := PreflightRetry
 	if complete {
 		pause = PreflightInterval
 	}
-	return min(pause<<max(0, changes-surveyFree), PreflightMaxPause)
+	return min(pause<<max(0, changes-freeChanges), PreflightMaxPause)
 }
 
-// wait returns after a pause, or when somebody asks for a survey. It reports false when ctx has ended.
-func (s *surveyor) wait(ctx context.Context, pause time.Duration) bool {
-	shortest, longest := time.NewTimer(min(PreflightMinPause<<s.changes, pause)), time.NewTimer(pause)
+// wait returns after a pause, or earlier when a preflight is triggered. It returns false when ctx has ended.
+func (p *preflightLoop) wait(ctx context.Context, pause time.Duration) bool {
+	shortest, longest := time.NewTimer(min(PreflightMinPause<<p.changes, pause)), time.NewTimer(pause)
 	defer shortest.Stop()
 	defer longest.Stop()
 	select {
@@ -154,45 +157,45 @@ func (s *surveyor) wait(ctx context.Context, pause time.Duration) bool {
 	}
 	select {
 	case <-longest.C:
-	case <-s.kick:
+	case <-p.kick:
 	case <-ctx.Done():
 		return false
 	}
 	return true
 }
 
-// confirmed asks, and asks again where something is not there any more.
-func (s *surveyor) confirmed(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
-	found := s.link.survey(ctx, q, before)
+// confirm sends a preflight, and sends it again if a kind or a permission is no longer there.
+func (p *preflightLoop) confirm(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
+	found := p.connection.sendPreflight(ctx, q, before)
 	if !found.LostSince(before) {
 		return found
 	}
-	confirm := time.NewTimer(surveyConfirm)
+	confirm := time.NewTimer(confirmPause)
 	defer confirm.Stop()
 	select {
 	case <-confirm.C:
 	case <-ctx.Done():
 		return found
 	}
-	return s.link.survey(ctx, q, before)
+	return p.connection.sendPreflight(ctx, q, before)
 }
 
-// surveyedAtOnce is how many groups a remote is asked for at the same time.
-const surveyedAtOnce = 4
+// maxGroupsAtOnce is how many requests for groups a preflight sends at the same time.
+const maxGroupsAtOnce = 4
 
-// survey asks the remote all questions, each within the timeout of a probe.
-func (l *Connection) survey(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
+// sendPreflight sends the requests of a preflight, each with the timeout of a probe.
+func (c *Connection) sendPreflight(ctx context.Context, q *preflight.Questions, before *preflight.Result) *preflight.Result {
 	found := &preflight.Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	var (
-		mu     sync.Mutex // protects found.served
-		asking errgroup.Group
+		mu       sync.Mutex // protects found.Served
+		requests errgroup.Group
 	)
-	asking.SetLimit(surveyedAtOnce)
+	requests.SetLimit(maxGroupsAtOnce)
 	for gv, kinds := range byGroupVersion(q.Kinds) {
-		asking.Go(func() error {
-			served, err := l.kindsOf(ctx, gv)
+		requests.Go(func() error {
+			served, err := c.servedKinds(ctx, gv)
 			if err != nil {
-				return nil // It is not known, then.
+				return nil // The kinds of this version remain unknown.
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -203,8 +206,8 @@ func (l *Connection) survey(ctx context.Context, q *preflight.Questions, before 
 		})
 	}
 	if len(q.Rules) > 0 {
-		asking.Go(func() error {
-			lacking, err := l.reviewer().Missing(ctx, q)
+		requests.Go(func() error {
+			lacking, err := c.reviewer().Missing(ctx, q)
 			if err != nil {
 				_, found.Unknown = kubeconfig.Classify(err)
 			}
@@ -212,11 +215,12 @@ func (l *Connection) survey(ctx context.Context, q *preflight.Questions, before 
 			return nil
 		})
 	}
-	_ = asking.Wait() // no question fails the others
+	_ = requests.Wait() // No failure of a request fails the other requests.
 	found.Keep(before)
 	return found
 }
 
+// byGroupVersion groups kinds by their group and version.
 func byGroupVersion(kinds []schema.GroupVersionKind) map[schema.GroupVersion][]schema.GroupVersionKind {
 	all := map[schema.GroupVersion][]schema.GroupVersionKind{}
 	for _, kind := range kinds {
@@ -225,15 +229,15 @@ func byGroupVersion(kinds []schema.GroupVersionKind) map[schema.GroupVersion][]s
 	return all
 }
 
-// kindsOf returns the kinds that the remote serves of one version of a group. It asks for that alone, which is a
-// small answer of every version of Kubernetes.
-func (l *Connection) kindsOf(ctx context.Context, gv schema.GroupVersion) (map[string]bool, error) {
+// servedKinds returns the kinds that the remote serves in one version of a group. It requests this version alone, whose
+// response is small in every version of Kubernetes.
+func (c *Connection) servedKinds(ctx context.Context, gv schema.GroupVersion) (map[string]bool, error) {
 	path := "apis/" + gv.Group + "/" + gv.Version
 	if gv.Group == "" {
 		path = "api/" + gv.Version
 	}
 	var list struct{ Resources []struct{ Name, Kind string } }
-	err := l.getJSON(ctx, path, &list)
+	err := c.getJSON(ctx, path, &list)
 	var status *kubeconfig.StatusError
 	if errors.As(err, &status) && status.Code == http.StatusNotFound {
 		return nil, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestSurveyAgain(t *testing.T) {
+func TestPreflightPause(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		complete bool
@@ -24,7 +24,7 @@ func TestSurveyAgain(t *testing.T) {
 		{false, 10, 5 * time.Minute},
 		{true, 10, 5 * time.Minute},
 	} {
-		if got := surveyAgain(c.complete, c.changes); got != c.want {
+		if got := preflightPause(c.complete, c.changes); got != c.want {
 			t.Errorf("after %d changes, complete %t: %s, want %s", c.changes, c.complete, got, c.want)
 		}
 	}

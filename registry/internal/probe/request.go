@@ -20,52 +20,53 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// What is in this file sends the small requests of probes and surveys. They go past the limits of the app,
-// which its own requests may have used up.
+// The functions of this file send the small requests of probes and preflights. These requests bypass the rate limit of
+// the app, which the app's own requests may have used up.
 
-// Bounds of an answer. The largest are the rules of a user with many roles; the objects and lists in it
-// are counted before they are decoded, since an empty one takes many times its bytes. The rest of a longer
-// answer is not read.
+// Limits of a response. The largest responses are the rules of a user with many roles. The objects and lists in a
+// response are counted before it is decoded, since an empty object takes many times its bytes in memory. The rest of a
+// longer response is not read.
 const (
-	maxAnswer      = 1 << 20
-	maxAnswerParts = 50_000
+	maxResponseBytes = 1 << 20
+	maxResponseParts = 50_000
 )
 
-var errAnswerTooLarge = errors.New("the answer of the API server is larger than any that was expected")
+var errResponseTooLarge = errors.New("the response of the API server is larger than any response to a probe or preflight should be")
 
-// get sends one of the requests of a probe.
-func (l *Connection) get(ctx context.Context, path string) ([]byte, error) {
+// get sends a request of a probe.
+func (c *Connection) get(ctx context.Context, path string) ([]byte, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { l.used = got.Conn }, // by the goroutine of RoundTrip
+		GotConn: func(got httptrace.GotConnInfo) { c.lastUsed = got.Conn }, // by the goroutine of RoundTrip
 	})
-	return l.ask(ctx, http.MethodGet, path, nil)
+	return c.do(ctx, http.MethodGet, path, nil)
 }
 
-// getJSON gets an answer of a survey and decodes it.
-func (l *Connection) getJSON(ctx context.Context, path string, into any) error {
-	body, err := l.ask(ctx, http.MethodGet, path, nil)
+// getJSON sends a request of a preflight and decodes the response.
+func (c *Connection) getJSON(ctx context.Context, path string, into any) error {
+	body, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
-	return decodeAnswer(body, into)
+	return decodeResponse(body, into)
 }
 
-// post sends an object and decodes the answer into it.
-func (l *Connection) post(ctx context.Context, path string, object any) error {
+// post sends an object and decodes the response into it.
+func (c *Connection) post(ctx context.Context, path string, object any) error {
 	sent, err := json.Marshal(object)
 	if err != nil {
-		return fmt.Errorf("encode what to ask the API server: %w", err)
+		return fmt.Errorf("encode the request to the API server: %w", err)
 	}
-	body, err := l.ask(ctx, http.MethodPost, path, sent)
+	body, err := c.do(ctx, http.MethodPost, path, sent)
 	if err != nil {
 		return err
 	}
-	return decodeAnswer(body, object)
+	return decodeResponse(body, object)
 }
 
-func decodeAnswer(body []byte, into any) error {
-	if len(body) > maxAnswer || bytes.Count(body, []byte{'{'})+bytes.Count(body, []byte{','}) > maxAnswerParts {
-		return errAnswerTooLarge
+// decodeResponse decodes a response that is within the limits.
+func decodeResponse(body []byte, into any) error {
+	if len(body) > maxResponseBytes || bytes.Count(body, []byte{'{'})+bytes.Count(body, []byte{','}) > maxResponseParts {
+		return errResponseTooLarge
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return kubeconfig.ErrNotKubernetes
@@ -74,38 +75,38 @@ func decodeAnswer(body []byte, into any) error {
 }
 
 // send sends a request, within a span if traces are collected.
-func (l *Connection) send(r *http.Request) (*http.Response, error) {
-	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(l.target.Transport, r) }
-	if traced := l.shared.Tracer.Requests(l.target.Cluster, telemetry.ToRemote); traced != nil {
+func (c *Connection) send(r *http.Request) (*http.Response, error) {
+	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(c.target.Transport, r) }
+	if traced := c.shared.Tracer.Requests(c.target.Cluster, telemetry.ToRemote); traced != nil {
 		return traced(r, send)
 	}
 	return send(r)
 }
 
-// ask sends a request and returns the answer. Each has the whole timeout of a probe: a remote at the end
-// of a long line needs some time for each of them.
-func (l *Connection) ask(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.pace.Load().Timeout)
+// do sends a request and returns the body of the response. Each request has the whole timeout of a probe, because each
+// takes its time over a slow network.
+func (c *Connection) do(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.pace.Load().Timeout)
 	defer cancel()
-	where, err := url.JoinPath(l.target.Server, path)
+	where, err := url.JoinPath(c.target.Server, path)
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server: %w", err)
+		return nil, fmt.Errorf("send the request to the API server: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, where, bytes.NewReader(sent))
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server: %w", err)
+		return nil, fmt.Errorf("send the request to the API server: %w", err)
 	}
 	request.Header.Set("Accept", runtime.ContentTypeJSON)
 	if sent != nil {
 		request.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	request.Header.Set("User-Agent", "clusterfx-probe")
-	response, err := l.send(request)
+	response, err := c.send(request)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
 	switch {
 	case err != nil:
 		return nil, err

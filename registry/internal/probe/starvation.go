@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// isOurs reports whether an error of a request is the hub's and not the remote's: it has no file
-// descriptors, ports or buffers left to make a connection with.
-func isOurs(err error) bool {
-	for _, ours := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL} {
-		if errors.Is(err, ours) {
+// isHubError reports whether the hub caused the error of a request: the hub has no file descriptors, ports or buffers
+// left to open a connection.
+func isHubError(err error) bool {
+	for _, exhausted := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, exhausted) {
 			return true
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-func TestIsOurs(t *testing.T) {
+func TestIsHubError(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[syscall.Errno]bool{
 		syscall.EMFILE: true, syscall.ENFILE: true, syscall.EADDRNOTAVAIL: true, syscall.ECONNREFUSED: false,
 	} {
 		err := fmt.Errorf("probe: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)})
-		if got := isOurs(err); got != want {
-			t.Errorf("isOurs(%v) = %v, want %v", err, got, want)
+		if got := isHubError(err); got != want {
+			t.Errorf("isHubError(%v) = %v, want %v", err, got, want)
 		}
 	}
 }

@@ -19,52 +19,52 @@ import (
 // TrialOutcome is the outcome of a probe with another credential.
 type TrialOutcome struct {
 	Outcome
-	Questions *preflight.Questions // that lacking answers; nil if the permissions are not known
+	Questions *preflight.Questions // the questions behind Missing; nil if the permissions are unknown
 	Missing   map[string][]string  // by module
 }
 
-// reviewer asks the remote.
-func (l *Connection) reviewer() Reviewer {
-	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return l.post(ctx, path, review) }}
+// reviewer returns a Reviewer that queries the remote.
+func (c *Connection) reviewer() Reviewer {
+	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return c.post(ctx, path, review) }}
 }
 
-// Try asks the remote once who it is, and which permissions the credential has.
-func (l *Connection) Try(q *preflight.Questions) TrialOutcome {
-	ctx := l.ctx
-	release, err := l.shared.Contacts.Acquire(ctx, l.target.Rank)
+// Try probes the remote once with its identity, and checks which permissions the credential has.
+func (c *Connection) Try(q *preflight.Questions) TrialOutcome {
+	ctx := c.ctx
+	release, err := c.shared.Contacts.Acquire(ctx, c.target.Rank)
 	if err != nil {
 		return TrialOutcome{}
 	}
 	defer release()
 	began := time.Now()
-	fact, err := l.probe(ctx, Outcome{})
-	l.count(fact, time.Since(began))
-	if err == nil && fact.ID == "" {
-		if err = l.authenticated(ctx); err != nil {
-			fact.fail(err)
+	outcome, err := c.probe(ctx, Outcome{})
+	c.count(outcome, time.Since(began))
+	if err == nil && outcome.ID == "" {
+		if err = c.authenticated(ctx); err != nil {
+			outcome.fail(err)
 		}
 	}
-	tried := TrialOutcome{Outcome: fact}
+	tried := TrialOutcome{Outcome: outcome}
 	if err != nil || q == nil || len(q.Rules) == 0 {
 		return tried
 	}
-	if lacking, err := l.reviewer().Missing(ctx, q); err == nil {
+	if lacking, err := c.reviewer().Missing(ctx, q); err == nil {
 		tried.Questions, tried.Missing = q, lacking
 	}
 	return tried
 }
 
-// anonymous is whom an API server takes for a client that shows no credential.
+// anonymous is the user name that an API server gives to a client without a credential.
 const anonymous = "system:anonymous"
 
-// authenticated returns an error where the API server takes the credential for that of nobody, as it does with a
-// certificate of an authority that it does not name: TLS does not send such a certificate. Whoever is
-// authenticated may ask who they are. API servers before 1.28 do not answer that, and are not asked otherwise.
-func (l *Connection) authenticated(ctx context.Context) error {
+// authenticated returns an error if the API server treats the client as anonymous, as it does with a client certificate
+// of an authority that the API server does not name: TLS does not send such a certificate. Every authenticated user may
+// create a SelfSubjectReview. API servers before 1.28 do not serve that kind; authenticated returns nil for them.
+func (c *Connection) authenticated(ctx context.Context) error {
 	review := &authenticationv1.SelfSubjectReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 	}
-	err := l.post(ctx, "apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+	err := c.post(ctx, "apis/authentication.k8s.io/v1/selfsubjectreviews", review)
 	var status *kubeconfig.StatusError
 	switch {
 	case errors.As(err, &status) && status.Code == http.StatusNotFound:
