@@ -57,11 +57,19 @@ func (e *epoch) connect(ctx context.Context) error {
 	return nil
 }
 
+// gateOfRemote returns the gate for requests of this remote's app, or nil.
+func (e *epoch) gateOfRemote() func() error {
+	if e.gate == nil {
+		return nil
+	}
+	return func() error { return e.gate(e.name) }
+}
+
 // configFor returns the configuration of clients whose requests a fence ends. All of an app share one
 // limiter.
 func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared *rulebook) *rest.Config {
 	c := &transport.Chain{
-		Base: e.base, Fence: fence, Gate: e.gate, UserAgent: e.userAgent(),
+		Base: e.base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: limiter, Timeout: e.config.Client.Timeout,
 		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.tracer.Requests(string(e.name), telemetry.ToRemote),
 		Judge: declared.judge,
@@ -146,7 +154,7 @@ const (
 
 func (e *epoch) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
-		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gate, UserAgent: e.userAgent(),
+		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.tracer.Requests(string(e.name), telemetry.ToHub),
 		Judge: e.rulebookFor(true, e.chosen...).judge,

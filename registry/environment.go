@@ -45,7 +45,7 @@ type environment struct {
 	registerer    prometheus.Registerer
 	metrics       *telemetry.Metrics
 	tracer        *telemetry.Tracer // nil for none
-	gate          func() error
+	gate          func(ClusterName) error
 	limits        Limits
 	mappings      restmapper.Mappings
 	policy        kubeconfig.Policy

@@ -27,7 +27,7 @@ func TestRegistry_Gate(t *testing.T) {
 		o.Modules = []registry.Module{registry.NewModule("writer", registry.ModuleOptions{
 			Remote: fx.Invoke(func(p registry.Remote) { apps <- p }),
 		})}
-		o.Gate = func() error {
+		o.Gate = func(registry.ClusterName) error {
 			if closed.Load() {
 				return registry.ErrNotLeader
 			}

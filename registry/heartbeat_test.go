@@ -31,7 +31,7 @@ func TestActor_Heartbeats(t *testing.T) {
 		}()
 		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog{}, nil)
 		r := &Registry{core: &core{
-			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: map[string]claim{},
+			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: newClaims(),
 		}}
 		a := newActor(r, "edge-1", state.Desired{Paused: true}.WithDefaults())
 		r.actors[a.name] = a

@@ -55,7 +55,7 @@ func (r *Registry) WithCluster(
 	}
 	a, err := r.actor(name)
 	if err != nil {
-		return r.unlessDeposed(err)
+		return r.unlessDeposed(name, err)
 	}
 	lent, err := a.lender()
 	if err != nil {
@@ -101,12 +101,12 @@ func (a *actor) lender() (*epoch, error) {
 	return now.epoch, nil
 }
 
-// unlessDeposed returns err, or why this hub has no remotes at all.
-func (r *Registry) unlessDeposed(err error) error {
+// unlessDeposed returns err, or the error of the gate if this hub does not serve the remote.
+func (r *Registry) unlessDeposed(name ClusterName, err error) error {
 	if r.gate == nil {
 		return err
 	}
-	if closed := r.gate(); closed != nil {
+	if closed := r.gate(name); closed != nil {
 		return closed
 	}
 	return err

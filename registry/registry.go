@@ -51,11 +51,11 @@ type core struct {
 	events    broadcast
 	overview  *overview
 	parts     *hubParts      // nil without FX
+	claims    *claims        // which remote represents which cluster
 	running   sync.WaitGroup // the actors, also those of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor
-	claims map[string]claim // which remote has which id
 	closed bool
 }
 
@@ -101,10 +101,10 @@ type Options struct {
 	Traces trace.TracerProvider
 	// Replica names this process in user agents. Default "hub".
 	Replica string
-	// Gate refuses every mutating request of every app while it returns an error. It is how a
-	// hub that is not the leader any more is kept from writing; its errors should match ErrNotLeader.
-	// Default: open.
-	Gate func() error
+	// Gate refuses each mutating request of the app of a remote, and of leases of its client, while it returns an error
+	// for the remote. It keeps a hub from writing that is no longer the leader. Its errors should match ErrNotLeader.
+	// Gate must not block. Default: open.
+	Gate func(remote ClusterName) error
 	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see HubUser), so
 	// that the hub's RBAC limits what a remote can cause there. The hub needs permission to impersonate the
 	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not
@@ -194,7 +194,7 @@ func New(o Options) (*Registry, error) {
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		key:    []byte(rand.Text()),
 		actors: map[ClusterName]*actor{},
-		claims: map[string]claim{},
+		claims: newClaims(),
 	}}
 	r.environment = newEnvironment(o, modules, transport)
 	r.hubCredential.follow()
@@ -239,7 +239,11 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 	if a != nil && mustBeNew {
 		return nil, fmt.Errorf("register %s: %w", name, ErrAlreadyExists)
 	}
-	r.claimKnown(name, config)
+	if !r.allowTwin {
+		if loser := r.actors[r.claims.expect(config.Identity.Known, claim{name: name, since: config.Since})]; loser != nil {
+			loser.probeNow()
+		}
+	}
 	if a != nil {
 		a.want(config)
 		return a, nil
@@ -439,11 +443,7 @@ func (r *Registry) forget(a *actor, last func()) bool {
 	delete(r.actors, a.name)
 	r.metrics.Forget(string(a.name))
 	r.secrets.Set(string(a.name))
-	for id, c := range r.claims {
-		if c.name == a.name {
-			delete(r.claims, id)
-		}
-	}
+	r.claims.drop(a.name)
 	last()
 	return true
 }

@@ -69,7 +69,9 @@ func (a *actor) try(act machine.Action) {
 		tried := l.Try(questions)
 		transport.Close()
 		if ctx.Err() == nil {
-			a.do(func() { a.takeTrial(machine.Tried{Probed: factOf(tried.Outcome), Questions: tried.Questions, Missing: tried.Missing}) })
+			a.do(func() {
+				a.takeTrial(machine.Tried{Probed: factOf(tried.Outcome), Questions: tried.Questions, Missing: tried.Missing})
+			})
 		}
 	})
 }

@@ -8,7 +8,7 @@ moment whether this one may write.
 
 	candidacy, err := lease.New(lease.Options{Config: config, Namespace: ns, Name: name, Identity: me, ...})
 	guarded.Wrap(candidacy.Guard)       // the hub's own clients
-	registry.Options{Gate: candidacy.Check, ...}
+	registry.Options{Gate: func(registry.ClusterName) error { return candidacy.Check() }, ...}
 	ctrl.Options{LeaderElection: true, LeaderElectionResourceLockInterface: candidacy.Turn(), ...}
 	go candidacy.Run(ctx)
 

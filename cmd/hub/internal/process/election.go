@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/lease"
+	"github.com/clusterfx/clusterfx/registry"
 )
 
 // election is a term's part in the election of the hub that works. In a hub that is alone, there is
@@ -38,11 +39,11 @@ func newElection(o Options, alive func() error) (*election, error) {
 }
 
 // gate returns the function that refuses writes while this hub may not write, or nil.
-func (e *election) gate() func() error {
+func (e *election) gate() func(registry.ClusterName) error {
 	if e.candidacy == nil {
 		return nil
 	}
-	return e.candidacy.Check
+	return func(registry.ClusterName) error { return e.candidacy.Check() }
 }
 
 // guard puts the gate before the wire of the hub's own clients, and makes the manager wait for its
