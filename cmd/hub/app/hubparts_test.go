@@ -74,7 +74,7 @@ func TestRun_HubPartsAreShown(t *testing.T) {
 	})
 	eventually(t, func() error {
 		return h.command([]string{"check"}, "the hub part of module lacks is Waiting (RightsMissing), as one reported",
-			"list pods", "grant what hub rbac --in hub prints")
+			"list pods", "grant the permissions that hub rbac --in hub prints")
 	})
 	eventually(t, func() error {
 		return h.command([]string{"get", "modules", "-o", "wide"}, "HUB PART", "Waiting (RightsMissing)", "list pods", " ago ", "Running")

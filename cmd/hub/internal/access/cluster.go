@@ -123,7 +123,7 @@ func (c *Cluster) explain(err error) error {
 	case unknownKind(err):
 		return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, ErrNoClusters)
 	case apierrors.IsForbidden(err):
-		return advised(fmt.Errorf("%s denies a right: %w", c.What, err), "ask an administrator for it, or use other credentials")
+		return advised(fmt.Errorf("%s denies a permission: %w", c.What, err), "ask an administrator for it, or use other credentials")
 	case apierrors.IsUnauthorized(err):
 		return advised(fmt.Errorf("%s does not accept your credentials: %w", c.What, err), "log in again")
 	}

@@ -34,7 +34,7 @@ type Flags struct {
 
 // Bind adds the flags to a set.
 func (f *Flags) Bind(set *pflag.FlagSet) {
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else that of a dev that runs in .hub and has the context, else ~/.kube/config")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of a kubeconfig for the hub's cluster. Default: $KUBECONFIG, else the kubeconfig of a dev that runs in .hub and has the context, else ~/.kube/config")
 	all := clientcmd.RecommendedConfigOverrideFlags("")
 	all.ContextOverrideFlags.Namespace.LongName = "" // Clusters have none.
 	listed := []string{"context", "as", "as-group", "request-timeout"}
@@ -59,7 +59,7 @@ func usages() map[string]string {
 		"context":         "Context of the kubeconfig to use for the hub. Default: its current context",
 		"as":              "User to act as in the hub's cluster",
 		"as-group":        "Group to act as in the hub's cluster. Repeatable",
-		"request-timeout": "How long one request may take, as in 10s. 0 is for ever",
+		"request-timeout": "How long one request may take, as in 10s. 0 means no limit",
 	}
 }
 
@@ -129,7 +129,7 @@ type RemoteFlags struct {
 // Bind adds the flags --cluster-context and --cluster-kubeconfig to a set.
 func (f *RemoteFlags) Bind(set *pflag.FlagSet) {
 	set.StringVar(&f.Context, "cluster-context", "", "Context of a kubeconfig that leads to the remote, as an administrator of it")
-	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else that of a dev that runs in .hub and has the context, else ~/.kube/config")
+	set.StringVar(&f.Kubeconfig, "cluster-kubeconfig", "", "Path of that kubeconfig. Default: $KUBECONFIG, else the kubeconfig of a dev that runs in .hub and has the context, else ~/.kube/config")
 }
 
 // Given reports whether the flags name a remote.

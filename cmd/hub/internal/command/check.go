@@ -57,9 +57,9 @@ func newCheck(p Program) *cobra.Command {
 		Short: "Find problems of a remote, a Secret, a context or the installation",
 		Long: "Find problems and their remedies: of a registered remote, of a Secret in the credentials\n" +
 			"namespace, of a context of a kubeconfig, or, without any of them, of the hub's installation. One line\n" +
-			"for each question: address, TLS, credentials and their end, authentication, rights, version, clock,\n" +
+			"for each check: address, TLS, credentials and their expiry, authentication, permissions, version, clock,\n" +
 			"identity. Nothing is changed.\n\n" +
-			"The network is that of this machine. What the hub itself sees is in the conditions of the Cluster.\n\n" +
+			"The checks use the network of this machine. The conditions of the Cluster show the results of the hub itself.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(checkExample),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -25,8 +25,8 @@ func newCompletion(p Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a script that completes commands, flags and the names of Clusters",
-		Long: "Print a script for a shell that completes commands, flags, the names of Clusters, which it asks the\n" +
-			"hub's cluster for, and those of modules.\n\n" + exitCodes,
+		Long: "Print a script for a shell that completes commands, flags, the names of Clusters, which it reads from the\n" +
+			"hub's cluster, and the names of modules.\n\n" + exitCodes,
 		Example:   p.example(completionExample),
 		Args:      arguments.Name("the shell: bash, zsh, fish or powershell"),
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},

@@ -16,7 +16,7 @@ import (
 const deregisterExample = `  # Undo a registration
   %s deregister edge-eu-1 --cluster-context edge-eu-1-admin
 
-  # What would be deleted
+  # Show the objects that it would delete
   %s deregister edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=server
 
   # The remote is gone
@@ -29,10 +29,11 @@ func newDeregister(p Program) *cobra.Command {
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "deregister NAME",
-		Short: "Undo what register has done, in the hub and in the remote",
+		Short: "Undo a registration, in the hub and in the remote",
 		Long: "Undo a registration: delete the Cluster, which has the modules clean up in the remote, then the hub's\n" +
-			"account in the remote, and the Secret. It says what it will do and asks. A Cluster whose Secret somebody\n" +
-			"else has made loses the Cluster only, and the Secret if the hub has made the Cluster from it.\n\n" +
+			"account in the remote, and the Secret. It prints its plan and asks for confirmation. If register\n" +
+			"did not create the Secret of the Cluster, deregister deletes only the Cluster, and the Secret if the hub has\n" +
+			"created the Cluster from it.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(deregisterExample),
 		Args:    arguments.Some("the name of the Cluster"),

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/inspect"
 )
 
-const describeExample = `  # What is known of a remote
+const describeExample = `  # Show the full state of a remote
   %s describe cluster edge-eu-1
   %s describe edge-eu-1`
 
@@ -20,7 +20,7 @@ func newDescribe(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe [cluster] NAME...",
 		Short: "Show Clusters in full, with their conditions, modules and last events",
-		Long: "Show Clusters in full, as a tree: what each is, its conditions, the modules of its app with their\n" +
+		Long: "Show Clusters in full, as a tree: the spec and the identity of each, its conditions, the modules of its app with their\n" +
 			"controllers, and its last events. A controller that does not run says for which objects it waits, and why;\n" +
 			"while an app starts, that is known after ten seconds.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(describeExample),

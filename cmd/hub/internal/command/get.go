@@ -16,19 +16,19 @@ const getClustersExample = `  # All Clusters, and with more columns
   %s get clusters
   %s get clusters -o wide
 
-  # Those that are not Ready, as they change
+  # Clusters that are not Ready, with each change
   %s get clusters --status-selector ready=false -w
 
   # The names of those in a region, for a script
   %s get clusters -l region=eu -o name
 
-  # Why one of them is not Ready
+  # Why a Cluster is not Ready
   %s get cluster edge-eu-1 -o jsonpath='{.status.conditions[?(@.type=="Ready")].message}'`
 
 const getModulesExample = `  # The modules of this program, and in how many Clusters they run
   %s get modules
 
-  # Where one of them does not run
+  # Where a module does not run
   %s get modules inventory -o wide`
 
 // newGet returns the command get, with a command below it for each thing that can be had.
@@ -69,7 +69,7 @@ func newGetClusters(p Program) *cobra.Command {
 		Use:     "clusters [NAME...]",
 		Aliases: []string{"cluster", "fxc"},
 		Short:   "List Clusters",
-		Long: "List Clusters. Their table comes from the API server, so that its columns are those of kubectl.\n\n" +
+		Long: "List Clusters. Their table comes from the API server, so that kubectl shows the same columns.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getClustersExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +80,7 @@ func newGetClusters(p Program) *cobra.Command {
 	f.Format.Bind(set, "")
 	set.StringVarP(&f.selector, "selector", "l", "", "Only Clusters whose labels match, as in region=eu,tier!=test")
 	set.StringVar(&f.status, "status-selector", "", "Only Clusters whose conditions match, as in ready=false")
-	set.BoolVarP(&f.watch, "watch", "w", false, "Go on with a line for each change, until Ctrl-C (default false)")
+	set.BoolVarP(&f.watch, "watch", "w", false, "Also print a line for each change, until Ctrl-C (default false)")
 	f.Tables.Bind(set)
 	s = p.newSession(cmd)
 	s.bind(set)
@@ -129,9 +129,9 @@ func newGetModules(p Program) *cobra.Command {
 		Use:     "modules [NAME...]",
 		Aliases: []string{"module"},
 		Short:   "List modules, and in how many Clusters they run",
-		Long: "List the modules of this program and those that Clusters name, with the number of Clusters in which\n" +
-			"each runs, of those that should run it, and the state of its hub part with the time since the hub that leads\n" +
-			"reported it. A state that was not reported lately is unknown.\n\n" + connectionHelp + "\n\n" + exitCodes,
+		Long: "List the modules of this program and the other modules that Clusters name. For each module, print the number\n" +
+			"of Clusters that run it, the number of Clusters that should run it, and the state of its hub part with the\n" +
+			"time since the leading hub reported it. Without a recent report the state is unknown.\n\n" + connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(getModulesExample),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.Format.Check(); err != nil {

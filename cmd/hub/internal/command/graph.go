@@ -25,7 +25,7 @@ const graphExample = `  # A picture of the hub's App
   # For a page in Markdown
   %s graph -o mermaid
 
-  # The app of a remote with all modules, and that of a Cluster
+  # The app of a remote with all modules, and the app of a Cluster
   %s graph --app
   %s graph edge-eu-1
 
@@ -41,12 +41,12 @@ func newGraph(p Program) *cobra.Command {
 	var s *session
 	cmd := &cobra.Command{
 		Use:   "graph [CLUSTER]",
-		Short: "Draw the dependency graph of the hub or of an app, or check that of every module",
-		Long: "Draw the dependency graph of the hub's App, or of the app of a remote: which constructor of which\n" +
-			"module makes which types, and which ones it needs. The modules of a Cluster are those in its status; with\n" +
-			"--app they are all. Nothing of an App runs, and no remote is contacted; the hub's cluster is asked for the\n" +
-			"status of a Cluster only.\n\n" +
-			"With --validate, check instead that everything that the hub and the modules ask for is provided, in the\n" +
+		Short: "Draw the dependency graph of the hub or of an app, or check the graphs of all modules",
+		Long: "Draw the dependency graph of the hub's App, or of the app of a remote: the constructors\n" +
+			"of each module, the types that they make, and the types that they need. The modules of a Cluster are the\n" +
+			"modules in its status; with --app the graph has all modules. The command runs nothing of an App and contacts\n" +
+			"no remote; it reads only the status of a Cluster from the hub's cluster.\n\n" +
+			"With --validate, check instead that every type that the hub and the modules need is provided, in the\n" +
 			"hub and in the app of a remote.\n\n" +
 			"Exit status: 0 if all is well, 1 if something failed, 2 if a graph is not complete.",
 		Example: p.example(graphExample),

@@ -25,7 +25,7 @@ import (
 const installExample = `  # Into the cluster of the current context
   %s install
 
-  # The same with kubectl, which shows what would change first
+  # The same with kubectl, which shows the changes first
   %s install --export | kubectl diff --server-side -f -
   %s install --export | kubectl apply --server-side -f -
 
@@ -55,17 +55,17 @@ func newInstall(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install this hub into its cluster, or print the manifests",
-		Long: "Install this hub: its CRD, namespace, roles with the rights of the modules in it, Deployment,\n" +
+		Long: "Install this hub: its CRD, namespace, roles with the permissions of its modules, Deployment,\n" +
 			"PodDisruptionBudget, Service and NetworkPolicy. Everything is applied on the server's side, so that the same\n" +
 			"command upgrades, too. --export prints the manifests instead and asks no cluster. A dry run of the server\n" +
 			"needs the namespace, which is all that it would not find.\n\n" +
-			"It waits until the Pods of the hub are ready, and says what keeps them from being so.\n\n" +
+			"It waits until the Pods of the hub are ready, and prints the reason while they are not.\n\n" +
 			"--config checks a configuration file as config validate does, with the modules of this program, and installs it in\n" +
 			"the ConfigMap " + install.ConfigMapName + ". Another file replaces the Pods. Without --config an installed hub keeps the file\n" +
 			"that it has, after the same check; a file with nothing but apiVersion and kind takes it back. --export and\n" +
 			"--dry-run=client ask no cluster and so know no such file: name it again.\n\n" +
-			"Before it asks, it names arguments of the installed hub that are lost, such as those that were added to the\n" +
-			"Deployment by hand, and says how to keep them.\n\n" +
+			"Before it asks for confirmation, it names the arguments of the installed hub that it would remove, such as\n" +
+			"arguments added to the Deployment by hand, and how to keep them.\n\n" +
 			"A hub with modules of your own needs --image: the stock hub's image does not have them. The stock hub does not\n" +
 			"take the place of a hub with another image unless --image names an image.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
@@ -85,12 +85,12 @@ func (f *installFlags) bind(cmd *cobra.Command) {
 	set.StringVarP(&f.options.Namespace, "namespace", "n", hubv1.DefaultNamespace,
 		"The namespace of the hub, which is its credentials namespace, too")
 	set.StringVar(&f.config, hubconfig.ConfigFlag, "",
-		"File of kind "+hubconfig.Kind+" for the hub, as run --config reads it. Default: the one that is installed, if there is one")
+		"File of kind "+hubconfig.Kind+" for the hub, as run --config reads it. Default: the installed file, if there is one")
 	set.StringVar(&f.options.Image, "image", "", "Image of the hub. Default: the stock hub's, of this version if it is a release; a hub of your own has none")
 	set.Int32Var(&f.options.Replicas, "replicas", 0, "How many hubs; one works, the others stand by. Default: 2")
 	set.BoolVar(&f.options.Impersonate, "impersonate-apps", false, "Install a hub that runs with the flag of the same name (default false)")
 	set.StringVar(&f.options.AppsNamespace, "apps-namespace", "", hubconfig.AppsNamespaceHelp)
-	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own; what they have set is lost, such as arguments of the Deployment (default false)")
+	set.BoolVar(&f.apply.ForceConflicts, "force-conflicts", false, "Take over fields that other field managers own and overwrite their values, such as arguments of the Deployment (default false)")
 	set.BoolVarP(&f.yes, "yes", "y", false, "Do not ask (default false)")
 	set.BoolVar(&f.wait, "wait", true, "Wait until the hub's Pods are ready")
 	set.DurationVar(&f.timeout, "timeout", defaultWait, "How long to wait for the hub's Pods")

@@ -77,7 +77,7 @@ func (f *installFlags) checkFits(p Program, file *hubconfig.Flags) error {
 	for _, name := range installedFlags() {
 		if want := installed.Value(name); file.InFile(name) && file.Value(name) != want {
 			problems = append(problems, file.At(name, fmt.Errorf(
-				"flags: %s: an installed hub has %q; remove it from the file, and see install --help for what an installation can have", name, want)))
+				"flags: %s: an installed hub has %q; remove it from the file, and see install --help for the settings of an installation", name, want)))
 		}
 	}
 	return lines.Join(problems...)
@@ -89,6 +89,6 @@ func (f *installFlags) checkImage(p Program, installed install.Installed) error 
 		return nil
 	}
 	return fmt.Errorf("the installed hub runs another image than the stock one: Deployment %s/%s runs the image %s; run the command install of the program in that image, which has its modules "+
-		"and their roles, or name an image with --image, such as --image=%s:latest, to put it in the place of the other one",
+		"and their roles, or name an image with --image, such as --image=%s:latest, to replace that image",
 		f.options.Namespace, install.DeploymentName, installed.Image, stockImage)
 }

@@ -30,11 +30,11 @@ func newNew(p Program) *cobra.Command {
 		Use:   "module NAME",
 		Short: "Write a module with its test into the Go module of this folder",
 		Long: "Write a module with its test into the Go module of this folder: a reconciler that works in every remote, a\n" +
-			"configuration, the rights that it declares, and the cleanup. It compiles and passes its test; change it into\n" +
-			"what you need. If no package main of the Go module imports github.com/clusterfx/clusterfx/cmd/hub/app, and its\n" +
+			"configuration, the permissions that it declares, and the cleanup. It compiles and passes its test; change it to\n" +
+			"your needs. If no package main of the Go module imports github.com/clusterfx/clusterfx/cmd/hub/app, and its\n" +
 			"root has no Go files, write the program of a hub with the module into the root, too, with a Dockerfile and a\n" +
 			"Makefile that build and push its image. Files that exist stay as they are, but .gitignore gets the lines for\n" +
-			"what is built and for the folder .hub, in which dev keeps credentials.\n\n" +
+			"build results and for the folder .hub, in which dev keeps credentials.\n\n" +
 			"In the repository of clusterfx the module is written into the folder modules.",
 		Example: p.example(newExample),
 		Args:    arguments.Name("the name of the module"),

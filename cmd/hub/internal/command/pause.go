@@ -15,7 +15,7 @@ import (
 const pauseExample = `  # Stop the app of a remote and keep its Cluster
   %s pause edge-eu-1
 
-  # Those of a region
+  # The apps of the remotes of a region
   %s pause -l region=eu`
 
 const resumeExample = `  # Start the app of a remote again

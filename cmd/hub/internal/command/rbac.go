@@ -25,7 +25,7 @@ import (
 const rbacExample = `  # All roles
   %s rbac
 
-  # What the hub's user may do in each remote, for two of the modules
+  # The permissions of the hub's user in each remote, for two of the modules
   %s rbac --in remote --modules inventory,podcount | kubectl --context my-remote apply -f -
 
   # The roles of a hub whose apps act as users of their own
@@ -43,11 +43,11 @@ func newRBAC(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac",
 		Short: "Print the roles that the hub and its modules need",
-		Long: "Print the roles that this hub needs in its own cluster and in every remote: what the hub does by\n" +
-			"itself, and the rights that the modules in it declare. Bind them to the hub's ServiceAccount, and to the\n" +
+		Long: "Print the roles that this hub needs in its own cluster and in every remote: the permissions of the hub\n" +
+			"itself, and the permissions that its modules declare. Bind them to the hub's ServiceAccount, and to the\n" +
 			"user of the kubeconfigs. It reads no cluster.\n\n" +
-			"With --impersonate-apps, what an app does in the hub it does as a ServiceAccount of a namespace that holds\n" +
-			"nothing else, with the name of its Cluster. Bind clusterfx-apps to the group\n" +
+			"With --impersonate-apps, an app acts in the hub as a ServiceAccount with the name of its Cluster, in a\n" +
+			"namespace that holds nothing else. Bind clusterfx-apps to the group\n" +
 			registry.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
 			"The hub may impersonate these ServiceAccounts and no other user.",
 		Example: p.example(rbacExample),

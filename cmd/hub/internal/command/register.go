@@ -29,7 +29,7 @@ const registerExample = `  # Register the cluster that a context leads to
   # At another address than the kubeconfig's, without a question
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --cluster-server https://10.4.0.11:6443 --yes
 
-  # What would be made, as YAML
+  # Print the objects that it would create, as YAML
   %s register edge-eu-1 --cluster-context edge-eu-1-admin --dry-run=client -o yaml`
 
 // defaultLifetime is the lifetime of a requested token. The hub renews it after two thirds of that, so
@@ -55,13 +55,14 @@ func newRegister(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "register NAME --cluster-context CONTEXT",
 		Short: "Register a remote: make an account for the hub in it, and a Cluster in the hub",
-		Long: "Register a remote. In it, register makes a ServiceAccount, a ClusterRole with the rights that the\n" +
-			"modules declare that the labels of the Cluster or --modules select, and no others, a binding and a token;\n" +
-			"in the hub, a Secret with the token and a Cluster. It says what it will do, asks, and waits until the\n" +
-			"Cluster is Ready. What an earlier try has left unfinished it finishes. deregister undoes all of it.\n\n" +
+		Long: "Register a remote. In the remote, register creates a ServiceAccount, a ClusterRole, a binding and a token; in\n" +
+			"the hub, a Secret with the token and a Cluster. The ClusterRole grants only the permissions declared by the\n" +
+			"modules that the labels of the Cluster or --modules select. register prints its plan, asks for confirmation,\n" +
+			"and waits until the Cluster is Ready. It completes an earlier run that was interrupted. deregister undoes\n" +
+			"all of it.\n\n" +
 			"The ClusterRole does not follow changes by itself. When the labels or spec.modules of the Cluster have\n" +
-			"changed, the condition Authorized names the rights that are missing, and the same command brings the\n" +
-			"ClusterRole up to date: it adds what the Cluster now needs and removes what it no longer needs.\n\n" +
+			"changed, the condition Authorized names the missing permissions, and the same command updates the\n" +
+			"ClusterRole: it adds the permissions that the Cluster now needs and removes all others.\n\n" +
 			connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(registerExample),
 		Args:    arguments.Name("a name for the Cluster"),
@@ -72,12 +73,12 @@ func newRegister(p Program) *cobra.Command {
 	}
 	set, r := cmd.Flags(), &f.todo
 	f.remote.Bind(set)
-	set.StringVar(&r.Server, "cluster-server", "", "URL at which the hub reaches the remote. Default: that of the kubeconfig")
+	set.StringVar(&r.Server, "cluster-server", "", "URL at which the hub reaches the remote. Default: the URL in the kubeconfig")
 	set.StringToStringVarP(&r.Labels, "labels", "l", nil, "Labels of the Cluster, as in region=eu,tier=edge")
-	set.StringSliceVar(&r.Modules, "modules", nil, "Run only these modules, and grant the rights of these only. Default: all that select the Cluster")
+	set.StringSliceVar(&r.Modules, "modules", nil, "Run only these modules, and grant only their permissions. Default: all modules that select the Cluster")
 	set.StringVar(&r.Account.Name, "service-account", "", "Name of the ServiceAccount, the role and the binding in the remote. Default: clusterfx-NAME")
 	set.StringVar(&r.Account.Namespace, "service-account-namespace", "kube-system", "Namespace of the ServiceAccount, which exists")
-	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for one that does not")
+	set.StringVar(&f.token, "token-type", string(enroll.Requested), "request for a token that expires, secret for a token that does not")
 	set.DurationVar(&r.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
 	set.BoolVar(&r.AllowHub, "allow-hub", false, "Register the hub's own cluster (default false)")
 	bindPlace(cmd, &r.Place, &f.wait)

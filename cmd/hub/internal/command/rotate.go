@@ -26,7 +26,7 @@ func newRotate(p Program) *cobra.Command {
 		Short: "Renew the credential of a remote that was registered with register",
 		Long: "Renew the credential of a remote: mint a new token, try it, put it into the Secret in the hub, wait\n" +
 			"until the hub reports that it uses it, and revoke the old one. The app of the remote continues without a gap.\n" +
-			"It does not ask, and so has no flag --yes: the old token stays good until the hub uses the new one, and\n" +
+			"It does not ask, and so has no flag --yes: the old token stays valid until the hub uses the new one, and\n" +
 			"running the command again completes a rotation that was interrupted.\n\n" + connectionHelp + "\n\n" + exitCodesWaiting,
 		Example: p.example(rotateExample),
 		Args:    arguments.Some("the name of the Cluster"),
@@ -61,7 +61,7 @@ func newRotate(p Program) *cobra.Command {
 	}
 	set := cmd.Flags()
 	remote.Bind(set)
-	set.StringVar(&token, "token-type", "", "request for a token that expires, secret for one that does not. Default: as it is")
+	set.StringVar(&token, "token-type", "", "request for a token that expires, secret for a token that does not. Default: the current type")
 	set.DurationVar(&todo.Lifetime, "token-lifetime", defaultLifetime, "How long a token that expires is good for; the remote may allow less")
 	set.DurationVar(&todo.Timeout, "timeout", defaultWait, "How long to wait for the hub")
 	s = p.newSession(cmd)

@@ -56,7 +56,7 @@ func (p Program) newSession(cmd *cobra.Command) *session {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s.terminal = output.NewTerminal(cmd.InOrStdin(), p.Stdout, p.Stderr)
-		s.hub.FoundDev = func(path string) { s.terminal.Step("the hub is that of %s dev, by %s", p.name(), path) }
+		s.hub.FoundDev = func(path string) { s.terminal.Step("using the hub of %s dev, from %s", p.name(), path) }
 		return s.end(cmd.Context(), run(cmd, args))
 	}
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -170,7 +170,7 @@ const (
 // bindDryRun adds the flag.
 func bindDryRun(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "dry-run", string(dryRunNone),
-		"client prints what would be done, server has the API servers check it, too; neither changes anything")
+		"client prints the planned changes, server has the API servers check them, too; neither changes anything")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunClient)
 	complete(cmd, "dry-run", completeFixed(string(dryRunNone), string(dryRunClient), string(dryRunServer)))
 }

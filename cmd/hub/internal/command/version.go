@@ -56,7 +56,7 @@ func newVersion(p Program) *cobra.Command {
 		Use:   "version",
 		Short: "Print the versions of this program, of the hub's API server and of its CRD",
 		Long: "Print the versions of this program, of the hub's API server and of its CRD. Without a kubeconfig there\n" +
-			"is only the first one to print; a hub that does not answer is an error, after the first one.\n\n" +
+			"is only the first one to print; a hub that does not respond is an error, after the first one.\n\n" +
 			connectionHelp + "\n\n" + exitCodes,
 		Example: p.example(versionExample),
 		Args:    arguments.None,
@@ -121,7 +121,7 @@ func (v *versions) print(w io.Writer, format string) error {
 		lines = append(lines, "the hub's API server "+v.Server.GitVersion)
 	}
 	if v.CRD != nil {
-		fresh := "another schema than that of this program"
+		fresh := "a schema other than the schema of this program"
 		if v.CRD.Fresh {
 			fresh = "the schema of this program"
 		}

@@ -70,14 +70,14 @@ func Command(p Program) *cobra.Command {
 		Long: "Start a management cluster, remotes and a hub on this machine, from real Kubernetes binaries,\n" +
 			"and stop everything on Ctrl-C. Remotes are registered by Secret. Nodes and Pods in them are simulated,\n" +
 			"unless the clusters are made by kind.\n\n" +
-			"The hub runs as a ServiceAccount with the permissions that rbac prints: those of the hub itself and those\n" +
-			"that its modules declare, in the hub's cluster and in the remotes. A module that has forgotten to declare one\n" +
-			"waits here as it would in production. The kubeconfig that is written is an administrator's.\n\n" +
+			"The hub runs as a ServiceAccount with the permissions that rbac prints: the hub's own and the permissions that\n" +
+			"its modules declare, in the hub's cluster and in the remotes. A module that does not declare a permission that\n" +
+			"it needs waits as it would in production. The written kubeconfig is an administrator's.\n\n" +
 			"Without --kubeconfig and $KUBECONFIG, the other commands of this program find the hub of a dev that runs in the\n" +
-			"folder .hub of the current folder, and its remotes by their contexts. They need none of the hub's flags. A context\n" +
-			"that ~/.kube/config has, too, they refuse. What is in .hub they do not read, as it may have come with a checkout.\n\n" +
-			"With --config the hub has the modules' configuration and the flags of a file, but for those that say where the\n" +
-			"hub is, what it serves and as whom it acts. It may connect to this machine, where its remotes are: a\n" +
+			"folder .hub of the current folder, and its remotes by their contexts. They need none of the hub's flags. They\n" +
+			"refuse a context that ~/.kube/config has, too, and do not read the files in .hub, which may be part of a checkout.\n\n" +
+			"With --config the hub uses the modules' configuration and the flags of a file, except the flags for the hub's\n" +
+			"cluster, its addresses and its identity. The hub may connect to this machine, where its remotes are: a\n" +
 			"deny-cidr that covers loopback is an error.",
 		Example: p.replaceName(examples),
 		Args:    arguments.None,
@@ -99,7 +99,7 @@ func Command(p Program) *cobra.Command {
 func (p Program) downCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
-		Short: "Stop what dev --detach left running",
+		Short: "Stop the hub and the clusters of dev --detach",
 		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			progress := newPrinter(p.Stderr)

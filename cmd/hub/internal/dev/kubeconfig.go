@@ -48,7 +48,7 @@ func addContext(all *clientcmdapi.Config, c *fleet.Cluster) error {
 	}
 	current, ok := one.Contexts[one.CurrentContext]
 	if !ok {
-		return fmt.Errorf("that of %s has no current context", c.Name())
+		return fmt.Errorf("the kubeconfig of %s has no current context", c.Name())
 	}
 	name := c.Name()
 	all.Clusters[name] = one.Clusters[current.Cluster]

@@ -39,8 +39,8 @@ func (o *options) bind(cmd *cobra.Command) {
 	set.IntVar(&o.clusters, "clusters", 2, "Number of remotes")
 	set.IntVar(&o.nodes, "nodes", 3, "Number of simulated Nodes in each remote, with some simulated Pods on each")
 	set.StringVar(&o.provider, "provider", string(fleet.Processes),
-		"What runs the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
-	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the one that kind was released with")
+		"How to run the clusters: processes (kube-apiserver and etcd on this machine) or kind (nodes in Docker)")
+	set.StringVar(&o.image, "image", "", "Node image for kind. Default: the default image of kind")
 	set.StringVar(&o.config, "config", "", "File of kind HubConfiguration for the hub, as run --config reads it. Default: none")
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "How long the remotes may take to become Ready")
 	set.BoolVar(&o.verbose, "verbose", false, "Print the hub's log instead of writing it to a file (default false)")

@@ -66,7 +66,7 @@ func (i Installation) server(ctx context.Context, r *Report) bool {
 		r.fail(checkServer, "check --kubeconfig and --context", "%v", err)
 		return false
 	}
-	r.ok(checkServer, "%s answers", i.Hub.Config.Host)
+	r.ok(checkServer, "%s responds", i.Hub.Config.Host)
 	return true
 }
 
@@ -77,7 +77,7 @@ func (i Installation) crd(ctx context.Context, r *Report) bool {
 	case err == nil && state.Fresh:
 		r.ok(checkCRD, "Clusters are served as %s, with the schema of this program", strings.Join(state.Served, ", "))
 	case err == nil:
-		r.warn(checkCRD, advice, "Clusters are served as %s, with another schema than that of this program", strings.Join(state.Served, ", "))
+		r.warn(checkCRD, advice, "Clusters are served as %s, with a schema other than the schema of this program", strings.Join(state.Served, ", "))
 	case apierrors.IsNotFound(err):
 		r.fail(checkCRD, advice, "the hub's cluster does not know Cluster objects")
 		return false
@@ -119,12 +119,12 @@ func (i Installation) lease(ctx context.Context, r *Report, report *partreport.R
 	}
 	spec := lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		r.fail(checkLease, "start a hub", "nobody holds the lease %s/%s: no hub works", i.Namespace, i.Lease)
+		r.fail(checkLease, "start a hub", "no hub holds the lease %s/%s, so no hub works", i.Namespace, i.Lease)
 		return
 	}
 	since := time.Since(spec.RenewTime.Time)
 	if since > time.Duration(*spec.LeaseDurationSeconds)*time.Second {
-		r.fail(checkLease, "look at the hub's Pods and their logs", "%s holds the lease and has not renewed it for %s: no hub works",
+		r.fail(checkLease, "check the hub's Pods and their logs", "%s holds the lease and has not renewed it for %s, so no hub works",
 			*spec.HolderIdentity, since.Round(time.Second))
 		return
 	}
@@ -151,7 +151,7 @@ func (i Installation) clusters(ctx context.Context, r *Report) {
 		}
 	}
 	if len(unseen) > 0 {
-		r.fail(checkClusters, "see whether a hub runs, and its log", "the hub has not looked at %s", some(unseen))
+		r.fail(checkClusters, "check whether a hub runs, and read its log", "the hub has not processed %s", some(unseen))
 	}
 	if len(unready) > 0 {
 		r.warn(checkClusters, "see hub get clusters --status-selector ready=false, and hub check NAME", "%s not Ready", some(unready))
@@ -174,11 +174,11 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 		r.warn(checkModules, "", "%v", i.Hub.Explain(err))
 		return
 	case report == nil:
-		r.warn(checkModules, "start a hub, or grant it what hub rbac --in hub prints", "no hub has reported the state of hub parts in ConfigMap %s/%s",
+		r.warn(checkModules, "start a hub, or grant the hub the permissions that hub rbac --in hub prints", "no hub has reported the state of hub parts in ConfigMap %s/%s",
 			i.Namespace, partreport.Name)
 		return
 	case report.Old():
-		r.warn(checkModules, "see whether a hub runs, and its log", "the state of hub parts is unknown: the last report, by %s, is %s old",
+		r.warn(checkModules, "check whether a hub runs, and read its log", "the state of hub parts is unknown: the last report, by %s, is %s old",
 			report.Replica, report.Age())
 		return
 	}
@@ -208,7 +208,7 @@ func (i Installation) modules(r *Report, report *partreport.Report, err error) {
 
 func adviceFor(part partreport.Part) string {
 	if part.Reason == state.ReasonRightsMissing {
-		return "grant what hub rbac --in hub prints"
+		return "grant the permissions that hub rbac --in hub prints"
 	}
 	return "see the hub's log"
 }

@@ -25,11 +25,11 @@ const (
 func (t Target) network(ctx context.Context, r *Report) bool {
 	server, err := url.Parse(t.Endpoint.Server)
 	if err != nil || server.Hostname() == "" {
-		r.fail(checkAddress, "mend the server's URL", "%q is not the URL of a server", t.Endpoint.Server)
+		r.fail(checkAddress, "correct the server's URL", "%q is not the URL of a server", t.Endpoint.Server)
 		return false
 	}
 	if t.Endpoint.ProxyURL != "" {
-		r.warn(checkAddress, "", "%s is reached through a proxy, so its address is the proxy's business", t.Endpoint.Server)
+		r.warn(checkAddress, "", "the hub reaches %s through a proxy, so the proxy resolves its address", t.Endpoint.Server)
 		return true
 	}
 	port := server.Port()
@@ -54,7 +54,7 @@ func (t Target) lookUp(ctx context.Context, host string, r *Report) ([]netip.Add
 	defer cancel()
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		r.fail(checkAddress, "mend the name in the server's URL, or the DNS", "the name %s is not known here: %v", host, err)
+		r.fail(checkAddress, "correct the name in the server's URL, or the DNS", "the name %s cannot be resolved on this machine: %v", host, err)
 		return nil, false
 	}
 	for _, addr := range found {
@@ -75,12 +75,12 @@ func dial(ctx context.Context, addrs []netip.Addr, port string, r *Report) (net.
 		begin := time.Now()
 		connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
 		if err == nil {
-			r.ok(checkAddress, "%s answers after %s", address, time.Since(begin).Round(time.Millisecond/10))
+			r.ok(checkAddress, "%s accepted a connection after %s", address, time.Since(begin).Round(time.Millisecond/10))
 			return connection, true
 		}
 		texts, last = append(texts, address), err
 	}
-	r.fail(checkAddress, "check that the API server runs, and what is between here and there: firewalls, security groups, VPNs",
+	r.fail(checkAddress, "check that the API server runs, and the network on the way to it: firewalls, security groups, VPNs",
 		"no connection to %s: %v", strings.Join(texts, ", "), last)
 	return nil, false
 }
@@ -95,14 +95,14 @@ func (t Target) handshake(ctx context.Context, connection net.Conn, host string,
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(t.Endpoint.CAData)
 	}
-	config.InsecureSkipVerify = t.Endpoint.Insecure //nolint:gosec // It is what the credentials say, and is reported.
+	config.InsecureSkipVerify = t.Endpoint.Insecure //nolint:gosec // The credentials request it, and the report contains a warning.
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	secure := tls.Client(connection, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		advice := "put the certificate of the authority into the kubeconfig, or correct the server's name"
 		if ctx.Err() != nil {
-			advice = "look at the API server and at its load balancer: connections are accepted, and no response comes"
+			advice = "check the API server and its load balancer: one of them accepts connections but sends no response"
 		}
 		r.fail(checkTLS, advice, "no secure connection as %s: %v", config.ServerName, t.Cluster.Quote(err.Error()))
 		return false

@@ -123,7 +123,7 @@ func (t Target) expiry(r *Report) {
 	left := time.Until(t.Expires)
 	switch {
 	case t.Expires.IsZero():
-		r.ok(checkCredentials, "%s; they do not say when they end", t.Kind)
+		r.ok(checkCredentials, "%s; they do not contain their expiry", t.Kind)
 	case left <= 0:
 		r.fail(checkCredentials, t.Renewal, "%s; they ended at %s", t.Kind, end)
 	case left < expiryWarning:
@@ -145,7 +145,7 @@ func (t Target) authentication(ctx context.Context, r *Report) bool {
 	case apierrors.IsUnauthorized(err):
 		r.fail(checkAuthentication, t.Renewal, "the remote does not accept the credentials")
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // an old API server
-		r.warn(checkAuthentication, "", "the remote accepts the credentials, and does not say whose they are")
+		r.warn(checkAuthentication, "", "the remote accepts the credentials, but does not name their user")
 		return true
 	default:
 		_, message := kubeconfig.Classify(err)
@@ -160,9 +160,9 @@ func (t Target) health(ctx context.Context, r *Report) {
 	err := t.Cluster.REST.Get().AbsPath("/readyz").Do(ctx).Error()
 	switch {
 	case err == nil:
-		r.ok(checkHealth, "the API server says that it is ready")
+		r.ok(checkHealth, "the API server is ready")
 	case apierrors.IsForbidden(err):
-		r.fail(checkHealth, "grant the user the role system:public-info-viewer", "the remote does not say whether it is ready: get /readyz is denied")
+		r.fail(checkHealth, "grant the user the role system:public-info-viewer", "the readiness of the remote is unknown: get /readyz is denied")
 	default:
 		_, message := kubeconfig.Classify(err)
 		r.fail(checkHealth, "see kubectl get --raw '/readyz?verbose' there", "the API server is not ready: %s", message)
@@ -193,8 +193,8 @@ func (t Target) identity(ctx context.Context, r *Report) {
 		r.fail(checkIdentity, "register another cluster, or see the annotation clusterfx.dev/allow-hub",
 			"this is the hub's own cluster, %s", id)
 	case t.Known != "" && t.Known != id:
-		r.fail(checkIdentity, "mend the Secret; or, if the cluster was rebuilt, set the annotation clusterfx.dev/accept-id to "+id,
-			"this is cluster %s, and %s is recorded", id, t.Known)
+		r.fail(checkIdentity, "correct the Secret; or, if the cluster was rebuilt, set the annotation clusterfx.dev/accept-id to "+id,
+			"this is cluster %s, but the hub has recorded %s", id, t.Known)
 	case len(t.Others[id]) > 0:
 		r.fail(checkIdentity, t.duplicateAdvice(), "cluster %s is registered already, as %s", id, strings.Join(t.Others[id], ", "))
 	case t.Known == "":

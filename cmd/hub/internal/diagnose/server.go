@@ -47,7 +47,7 @@ func Server(ctx context.Context, c *access.Cluster, r *Report) {
 	defer func() { _ = answer.Body.Close() }()
 	var info version.Info
 	if err := json.NewDecoder(http.MaxBytesReader(nil, answer.Body, 1<<16)).Decode(&info); err != nil || answer.StatusCode != http.StatusOK {
-		r.fail(checkVersion, "check that this is a Kubernetes API server", "it does not tell its version (status %d)", answer.StatusCode)
+		r.fail(checkVersion, "check that this is a Kubernetes API server", "the server does not report its version (status %d)", answer.StatusCode)
 	} else {
 		info.GitVersion = c.Token(info.GitVersion)
 		skew(info, r)
@@ -61,11 +61,11 @@ func skew(info version.Info, r *Report) {
 	minor, err := strconv.Atoi(strings.TrimRight(info.Minor, "+"))
 	switch {
 	case err != nil || info.Major != "1":
-		r.warn(checkVersion, "", "%s is not a version that anybody knows", info.GitVersion)
+		r.warn(checkVersion, "", "%s is not a known version of Kubernetes", info.GitVersion)
 	case minor > libraries+1:
-		r.warn(checkVersion, "use a newer version of the hub", "%s is newer than what this hub knows, v1.%d", info.GitVersion, libraries)
+		r.warn(checkVersion, "use a newer version of the hub", "%s is newer than v1.%d, the version of the client libraries of this hub", info.GitVersion, libraries)
 	case minor < libraries-maxSkew:
-		r.warn(checkVersion, "upgrade the cluster", "%s is older than what this hub is meant for, v1.%d", info.GitVersion, libraries-maxSkew)
+		r.warn(checkVersion, "upgrade the cluster", "%s is older than v1.%d, the oldest version that this hub supports", info.GitVersion, libraries-maxSkew)
 	default:
 		r.ok(checkVersion, "%s", info.GitVersion)
 	}
@@ -73,14 +73,14 @@ func skew(info version.Info, r *Report) {
 
 // clock judges how much a clock is off. The header has whole seconds.
 func clock(off, took time.Duration, r *Report) {
-	const advice = "set the clock, there or here; see its NTP service"
+	const advice = "set the clock of the remote or of this machine; check its NTP service"
 	least := max(0, off.Abs()-took/2-time.Second)
 	switch {
 	case least > clockLimit:
-		r.fail(checkClock, advice, "it is off by %s", off.Round(time.Second))
+		r.fail(checkClock, advice, "the clock is off by %s", off.Round(time.Second))
 	case least > clockWarning:
-		r.warn(checkClock, advice, "it is off by %s", off.Round(time.Second))
+		r.warn(checkClock, advice, "the clock is off by %s", off.Round(time.Second))
 	default:
-		r.ok(checkClock, "it is right, to a second or so")
+		r.ok(checkClock, "the clock is right, to about a second")
 	}
 }

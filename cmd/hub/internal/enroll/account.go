@@ -210,10 +210,10 @@ func (a Account) check(remote *access.Cluster, found client.Object, what string)
 		return nil
 	}
 	if owner = remote.Quote(owner); owner == "" {
-		owner = "nobody"
+		owner = "no Cluster"
 	}
 	return fmt.Errorf("%s exists in the remote and belongs to %s, not to %s: choose another name with --service-account, "+
-		"or delete it if it is of no use", what, owner, a.Owner)
+		"or delete it if it is not used", what, owner, a.Owner)
 }
 
 // remove deletes the objects of the account, and reports the deleted ones.

@@ -75,7 +75,7 @@ func (d *Deregistration) checkRemote(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w; if the remote is gone, say --force", err)
+		return fmt.Errorf("%w; if the remote no longer exists, use --force", err)
 	}
 	return sameCluster(d.cluster, d.Remote.What, id)
 }
@@ -86,7 +86,7 @@ func sameCluster(cluster *hubv1.Cluster, what, id string) error {
 		return nil
 	}
 	if known := cluster.Annotations[hubv1.AnnotationID]; known != "" && known != id {
-		return fmt.Errorf("%s is cluster %s, and Cluster %s stands for %s: choose another context", what, id, cluster.Name, known)
+		return fmt.Errorf("%s is cluster %s, and Cluster %s represents %s: choose another context", what, id, cluster.Name, known)
 	}
 	return nil
 }

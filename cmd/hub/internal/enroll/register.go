@@ -126,7 +126,7 @@ func (r *Registration) checkIdentity(ctx context.Context, hubID string) error {
 		case c.Name == r.Name && c.Spec.KubeconfigSecretRef.Name != r.Name:
 			return fmt.Errorf("the name is taken: Cluster %s was not made by register; choose another one", r.Name)
 		case c.Name == r.Name && known != "" && known != id:
-			return fmt.Errorf("the name is taken: Cluster %s stands for cluster %s, and %s is %s: choose another name or another context",
+			return fmt.Errorf("the name is taken: Cluster %s represents cluster %s, and %s is %s: choose another name or another context",
 				r.Name, known, r.Remote.What, id)
 		}
 	}

@@ -31,7 +31,7 @@ type Rotation struct {
 }
 
 // errNotUsed is the cause of a wait for the hub that took too long.
-var errNotUsed = fmt.Errorf("%w: the hub does not report that it uses the new token. Does it run? The old token is still good; "+
+var errNotUsed = fmt.Errorf("%w: the hub does not report that it uses the new token. Does the hub run? The old token is still valid; "+
 	"run the same command again", ErrNotReady)
 
 // Prepare checks whether the credential can be renewed, without changing anything.

@@ -41,8 +41,8 @@ type token struct {
 const tokenPatience = 30 * time.Second
 
 // errNotFilled is the cause of a wait for a token Secret that took too long.
-var errNotFilled = errors.New("the remote has put no token into the Secret: its controller manager does that, does it run? " +
-	"Or use a token that is asked for, with --token-type=request")
+var errNotFilled = errors.New("the remote has put no token into the Secret: does its controller manager run, which does that? " +
+	"Or request a token with --token-type=request")
 
 // mint creates an anchor and a token that is valid while the anchor exists, and tries the token.
 func (a Account) mint(ctx context.Context, remote *access.Cluster, kind TokenKind, lifetime time.Duration) (token, error) {
@@ -83,7 +83,7 @@ var errNotIssued = errors.New("the remote sends your own token back instead of a
 // checkName returns an error unless the name that the remote has generated for a Secret begins with the requested prefix.
 func checkName(remote *access.Cluster, name, prefix string) error {
 	if !strings.HasPrefix(name, prefix) || len(validation.IsDNS1123Subdomain(name)) > 0 || remote.Redact(name) != name {
-		return fmt.Errorf("%s has given a Secret a name that was not asked for: %w", remote.What, kubeconfig.ErrNotKubernetes)
+		return fmt.Errorf("%s has given a Secret a name without the requested prefix: %w", remote.What, kubeconfig.ErrNotKubernetes)
 	}
 	return nil
 }

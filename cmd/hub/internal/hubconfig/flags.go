@@ -22,7 +22,7 @@ import (
 
 // AppsNamespaceHelp is the help of the flag of three commands.
 const AppsNamespaceHelp = "With --impersonate-apps, the namespace of the ServiceAccounts that apps act as, which holds nothing " +
-	"else. Default: that of the hub's Secrets, with -apps"
+	"else. Default: the namespace of the hub's Secrets, with -apps"
 
 // Flags are the flags of the command run.
 type Flags struct {
@@ -60,11 +60,11 @@ func (f *Flags) bindHub() {
 	f.set.IntVar(&o.Registry.Limits.Starts, "max-concurrent-starts", 64,
 		"How many apps of remotes may be built and filled with objects at the same time")
 	f.set.IntVar(&o.Registry.Limits.MaxObjects, "max-objects-per-cluster", 100_000,
-		"How many objects the hub may hold in memory of one remote; one that has more is not run")
+		"How many objects the hub may hold in memory of one remote; the app of a remote with more objects does not run")
 	f.set.IntVar(&o.Registry.Limits.MaxCacheBytes, "max-cache-bytes-per-cluster", 256<<20,
 		"How many bytes the objects of one remote may take up in the hub's memory, estimated")
 	f.set.DurationVar(&o.RemoveWithin, "remove-timeout", process.DefaultRemoveWithin,
-		"How long modules may clean up in a remote when its Cluster is deleted; what is not done then is given up")
+		"How long modules may clean up in a remote when its Cluster is deleted; after that the hub gives up unfinished cleanup")
 	f.set.BoolVar(&o.Registry.Impersonate, "impersonate-apps", false,
 		"Let every app act on the hub as the ServiceAccount with the name of its Cluster, which need not exist, with "+
 			"the permissions that are bound to that and no others (default false)")

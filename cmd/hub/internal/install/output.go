@@ -97,7 +97,7 @@ func apply(ctx context.Context, c client.Client, object *unstructured.Unstructur
 	response := object.DeepCopy()
 	err = c.Patch(ctx, response, client.RawPatch(types.ApplyPatchType, text), options...)
 	if apierrors.IsConflict(err) {
-		err = fmt.Errorf("%w; --force-conflicts takes these fields over, and what the others have set is lost", err)
+		err = fmt.Errorf("%w; --force-conflicts takes over these fields and overwrites the values of the other managers", err)
 	}
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)

@@ -94,7 +94,7 @@ func (r Rollout) look(ctx context.Context, c client.Client) (ready int, problem 
 	}
 	for _, condition := range s.Conditions {
 		if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-			return ready, fmt.Sprintf("Pods cannot be created: %s: %s; change what refuses them", condition.Reason, short(condition.Message)), nil
+			return ready, fmt.Sprintf("Pods cannot be created: %s: %s; change the quota or the policy that refuses them", condition.Reason, short(condition.Message)), nil
 		}
 	}
 	var pods corev1.PodList

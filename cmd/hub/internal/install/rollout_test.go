@@ -130,7 +130,7 @@ func TestRollout_Refused(t *testing.T) {
 		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: pods",
 	}}
 	must(t, c.Status().Update(t.Context(), &d))
-	expect("Pods cannot be created: FailedCreate: exceeded quota: pods; change what refuses them")
+	expect("Pods cannot be created: FailedCreate: exceeded quota: pods; change the quota or the policy that refuses them")
 
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2}
 	must(t, c.Status().Update(t.Context(), &d))

@@ -135,7 +135,7 @@ func (c *Candidacy) Check() error {
 		return ErrNotLeader
 	}
 	if age := present().since(*renewed); age > c.deadline {
-		return fmt.Errorf("%w any more, as far as it knows: the last renewal of its lease was %s ago",
+		return fmt.Errorf("%w, because it cannot know that it still holds the lease: the last renewal was %s ago",
 			ErrNotLeader, age.Round(time.Millisecond))
 	}
 	return nil

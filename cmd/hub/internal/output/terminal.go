@@ -96,7 +96,7 @@ func (m Mark) text(fancy bool) string {
 var ErrRefused = errors.New("nothing was changed")
 
 // errNobody means that there is no terminal for a question.
-var errNobody = errors.New("there is no terminal to ask on: look at the plan above, and say --yes if it is right")
+var errNobody = errors.New("there is no terminal for the confirmation: check the plan above, and confirm it with --yes")
 
 // Ask asks a question and returns nil for a yes, ErrRefused for anything else. It blocks until there is an
 // answer, or ctx ends, and then returns ctx's error. Without a terminal to ask on it returns an error that

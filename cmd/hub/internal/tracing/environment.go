@@ -88,7 +88,7 @@ func checkHeaders(name, value string) error {
 		_, err := url.PathUnescape(text)
 		if !found || err != nil || !isHeaderKey(strings.TrimSpace(key)) {
 			return fmt.Errorf("%s is not a list of headers: write it as name=value,name=value, "+
-				"with what is no letter or digit in a value as in a URL (%%20 for a space)", name)
+				"and encode characters of a value that are no letters or digits as in a URL (%%20 for a space)", name)
 		}
 	}
 	return nil
