@@ -35,7 +35,7 @@ func TestInstall(t *testing.T) {
 	h := newHub(t)
 	key := types.NamespacedName{Namespace: "installed", Name: "clusterfx-hub"}
 	args := []string{"--namespace=installed", "--image=registry.example.com/hub:v1", "--force-conflicts", "--wait=false"}
-	if _, problem, err := h.install(args...); err == nil || !strings.Contains(problem, "say --yes") ||
+	if _, problem, err := h.install(args...); err == nil || !strings.Contains(problem, "confirm it with --yes") ||
 		!strings.Contains(problem, "for namespace installed of the cluster at "+h.cluster.Config().Host) {
 		t.Errorf("without a terminal it says %q", problem)
 	}

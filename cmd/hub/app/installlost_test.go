@@ -44,7 +44,7 @@ func TestInstall_LostArguments(t *testing.T) {
 	i.addArguments(argument)
 	has := func() bool { return slices.Contains(i.deployment().Spec.Template.Spec.Containers[0].Args, argument) }
 	i.refused(nil, "has these arguments, which this installation does not have: "+argument, "--force-conflicts")
-	if out, err := i.run("--force-conflicts"); err == nil || !strings.Contains(out, loses) || !strings.Contains(out, "say --yes") || !has() {
+	if out, err := i.run("--force-conflicts"); err == nil || !strings.Contains(out, loses) || !strings.Contains(out, "confirm it with --yes") || !has() {
 		t.Errorf("before it is done: %v\n%s", err, out)
 	}
 	if out := i.mustRun(); !strings.Contains(out, loses) || has() {

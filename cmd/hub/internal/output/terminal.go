@@ -95,8 +95,8 @@ func (m Mark) text(fancy bool) string {
 // ErrRefused means that a person was asked and did not say yes.
 var ErrRefused = errors.New("nothing was changed")
 
-// errNobody means that there is no terminal for a question.
-var errNobody = errors.New("there is no terminal for the confirmation: check the plan above, and confirm it with --yes")
+// errNoTerminal means that there is no terminal for a question.
+var errNoTerminal = errors.New("there is no terminal for the confirmation: check the plan above, and confirm it with --yes")
 
 // Ask asks a question and returns nil for a yes, ErrRefused for anything else. It blocks until there is an
 // answer, or ctx ends, and then returns ctx's error. Without a terminal to ask on it returns an error that
@@ -112,7 +112,7 @@ func (t *Terminal) Ask(ctx context.Context, question string) error {
 
 func (t *Terminal) ask(end <-chan struct{}, question string) error {
 	if !t.asks {
-		return errNobody
+		return errNoTerminal
 	}
 	_, _ = fmt.Fprint(t.Err, question+" [y/N] ")
 	answers := make(chan string, 1)

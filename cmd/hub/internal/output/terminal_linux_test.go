@@ -97,7 +97,7 @@ func TestTerminal_Ask(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	if err := output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "say --yes") {
+	if err := output.NewTerminal(file, file, file).Ask(t.Context(), "Really?"); err == nil || !strings.Contains(err.Error(), "confirm it with --yes") {
 		t.Errorf("nobody was asked, and the answer is %v", err)
 	}
 }
