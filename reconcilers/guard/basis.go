@@ -9,12 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// basis is what of an object decisions are made on: what it says, not what others report about it. The
-// resourceVersion is too much of that. It changes with every report, so a guard of one condition would get in the
-// way of that of another. All controllers of one reconcile share it.
+// basis is the part of an object on which decisions are made: the metadata and the generation, not the reports in the
+// status. The resourceVersion would include too much: it changes with every report, so the Guards of two conditions
+// would disturb each other. All controllers of one reconcile share the basis.
 //
-// Of the finalizers it is those that were there. One that is gone says that its owner has finished: perhaps this
-// package, in a reconcile that this one has not seen. One that was added changes no decision.
+// Only the removal of a finalizer counts. It shows that the owner of the finalizer has finished: perhaps this package,
+// in a reconcile that this reconcile has not seen. An added finalizer changes no decision.
 type basis struct {
 	generation          int64
 	deleting            bool
@@ -31,10 +31,10 @@ func basisOf(obj client.Object) *basis {
 	}
 }
 
-// isThatOf reports whether an object still says the same.
+// isThatOf reports whether the basis of an object is still the same.
 func (b *basis) isThatOf(obj client.Object) bool {
 	other := basisOf(obj)
-	if b.generation == 0 { // Kinds without a generation have nothing else to tell by.
+	if b.generation == 0 { // For kinds without a generation only the resourceVersion shows a change.
 		return b.resourceVersion == other.resourceVersion
 	}
 	return b.generation == other.generation && b.deleting == other.deleting &&

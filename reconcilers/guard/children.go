@@ -16,14 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// maxGenerated is how long the beginning of a name may be to which a digest is added.
+// maxGenerated is the largest length of the prefix of a generated name, to which a digest is added.
 const maxGenerated = 52
 
-// Create creates something that belongs to the object: it is in its namespace, has it as the one owner, and has
-// the InstanceLabel. Instead of a name obj may have a generateName; the name is computed from it and the object,
-// so it is the same each time. If obj is there already and belongs to the object, Create fills it with what is
-// there and succeeds. A secret that an external system gives out belongs into a Secret made this way, never into
-// a status.
+// Create creates an object that belongs to the controller's object: it is in its namespace, has it as its only owner,
+// and has the InstanceLabel. Instead of a name obj may have a generateName; the name is computed from the generateName
+// and the owner, so it is the same each time. If obj already exists and belongs to the owner, Create reads it into obj
+// and succeeds. A credential from an external system belongs into a Secret that is created in this way, never into a
+// status.
 func (c *Controller[O]) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	gvk, err := c.adopt(obj)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Controller[O]) Create(ctx context.Context, obj client.Object, opts ...c
 	return nil
 }
 
-// reuse fills obj with what has its name, if that belongs to the object.
+// reuse reads the existing object of that name into obj, if it belongs to the controller's object.
 func (c *Controller[O]) reuse(ctx context.Context, obj client.Object, gvk schema.GroupVersionKind, exists error) error {
 	found := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	found.GetObjectKind().SetGroupVersionKind(gvk)
@@ -53,22 +53,22 @@ func (c *Controller[O]) reuse(ctx context.Context, obj client.Object, gvk schema
 		return fmt.Errorf("read %s %s, which exists: %w", gvk.Kind, obj.GetName(), err)
 	}
 	if !metav1.IsControlledBy(found, c.object) {
-		return fmt.Errorf("create %s %s: it belongs to somebody else; delete it, or choose another name: %w",
+		return fmt.Errorf("create %s %s: it has another owner; delete it, or choose another name: %w",
 			gvk.Kind, obj.GetName(), exists)
 	}
 	if !found.GetDeletionTimestamp().IsZero() {
-		return fmt.Errorf("create %s %s: the last one is still being deleted: %w", gvk.Kind, obj.GetName(), exists)
+		return fmt.Errorf("create %s %s: the previous object of this name is still being deleted: %w", gvk.Kind, obj.GetName(), exists)
 	}
 	overwrite(obj, found)
 	return nil
 }
 
-// Apply is Create by server-side apply: it makes something that belongs to the object what obj says, whether it
-// is there or not. Fields that obj leaves out are removed if the last Apply had them. obj is not changed.
+// Apply is Create by server-side apply: it creates or updates an object that belongs to the controller's object. Fields
+// that obj leaves out are removed if the last Apply had them. Apply does not change obj.
 func (c *Controller[O]) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	fields, err := generic(obj)
 	if err != nil {
-		return fmt.Errorf("convert what is to be applied: %w", err)
+		return fmt.Errorf("convert the object to be applied: %w", err)
 	}
 	applied := &unstructured.Unstructured{Object: fields}
 	gvk, err := c.adopt(applied)
@@ -82,16 +82,16 @@ func (c *Controller[O]) Apply(ctx context.Context, obj runtime.ApplyConfiguratio
 	return nil
 }
 
-// Delete deletes something. It is what the client does: what has gone already is an error.
+// Delete deletes an object with the client: if the object does not exist, it returns the client's NotFound error.
 func (c *Controller[O]) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	return c.host.client.Delete(ctx, obj, opts...)
 }
 
-// adopt makes obj belong to the object, whatever it says itself.
+// adopt makes obj belong to the controller's object, and replaces the namespace and the owners that obj has.
 func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.host.client.Scheme())
 	if err != nil {
-		return gvk, fmt.Errorf("kind of what is to be created: %w", err)
+		return gvk, fmt.Errorf("find the kind of the object: %w", err)
 	}
 	if ns := c.object.GetNamespace(); ns != "" {
 		obj.SetNamespace(ns)
@@ -110,10 +110,10 @@ func (c *Controller[O]) adopt(obj client.Object) (schema.GroupVersionKind, error
 	return gvk, nil
 }
 
-// InstanceOf returns the value of the InstanceLabel on what belongs to an object.
+// InstanceOf returns the value of the InstanceLabel for objects that belong to obj.
 func InstanceOf(obj client.Object) string { return fit(obj.GetName(), maxLabel) }
 
-// maxLabel is how long the value of a label may be.
+// maxLabel is the largest length of the value of a label.
 const maxLabel = 63
 
 func shorten(text string, most int) string { return text[:min(len(text), most)] }

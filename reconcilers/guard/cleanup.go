@@ -11,12 +11,12 @@ import (
 )
 
 // Cleanup returns the step that removes the finalizer of a host from all objects in a remote when its Cluster is
-// deleted. Without it they could not be deleted any more. What the providers have made in the external system stays
-// there, and so do the objects and the locks: a hub that registers the remote again goes on with the same attempts.
-// Module adds the step by itself; who uses AddTo provides it, as with pipeline.Cleanup.
+// deleted. Without the step these objects could no longer be deleted. The resources in the external system stay, and so
+// do the objects and the locks: a hub that registers the remote again continues with the same attempts. Module adds the
+// step; with AddTo, provide it yourself, as with pipeline.Cleanup.
 //
-// It needs no other rights than the controller. Objects that the app's credentials may not list in all namespaces are
-// taken from its cache.
+// It needs the same permissions as the controller. If the app's credentials may not list the objects in all namespaces,
+// the step uses the objects in the app's cache.
 func Cleanup[O client.Object](mgr ctrl.Manager, host string) registry.CleanupStep {
 	return object.Release[O](mgr, host, Prefix+host)
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// clock is a replica's own. Only time that has passed is measured with it, and never a time that another
-// replica wrote down.
+// clock is the clock of this replica. It measures elapsed time only, and is never compared with a time that another
+// replica has written.
 type clock interface {
 	// now returns the time, with a monotonic reading.
 	now() time.Time
@@ -24,7 +24,7 @@ func (realClock) within(ctx context.Context, d time.Duration) (context.Context, 
 	return context.WithTimeout(ctx, d)
 }
 
-// sleep waits for d and reports whether ctx has not ended meanwhile.
+// sleep waits for d and reports whether ctx is still active.
 func sleep(ctx context.Context, c clock, d time.Duration) bool {
 	end, cancel := c.within(ctx, d)
 	defer cancel()

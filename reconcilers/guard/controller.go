@@ -15,32 +15,32 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// Controller is what a provider changes the world with: the external system in Guard, the object and what
-// belongs to it with the other methods. It stands for one condition type of one object in one reconcile, see
-// Host.Controller, and is for one goroutine.
+// Controller makes the changes of a provider: to the external system in Guard, to the object and the objects that belong
+// to it with the other methods. It is for one condition type of one object in one reconcile, see Host.Controller, and
+// for one goroutine.
 type Controller[O client.Object] struct {
 	host    *Host[O]
 	place   place[O]
 	key     lockKey
 	object  O
 	basis   *basis
-	seen    entry    // as it was when the object was read, or as our own last write left it
-	running *run     // the task that Guard runs just now
+	seen    entry    // the entry when the object was read, or after our last write
+	running *run     // the task that Guard is running
 	letGo   []string // finalizers to remove after the task
 
 	gone       bool // we removed the last finalizer of an object that is being deleted
 	failed     bool // a Guard has reported an error
-	progressed bool // what Settled returns was written
+	progressed bool // the value of Settled was written
 }
 
 // Object returns the object. Every write of the controller refreshes it in place.
 func (c *Controller[O]) Object() O { return c.object }
 
-// Namespace returns the namespace of the object. It is empty for a cluster-scoped one.
+// Namespace returns the namespace of the object. It is empty for a cluster-scoped object.
 func (c *Controller[O]) Namespace() string { return c.object.GetNamespace() }
 
-// Condition returns the condition of the controller's type as it was read, or as its last write left it. If there
-// is none yet its status is Unknown and its reason empty.
+// Condition returns the condition of the controller's type as it was read, or after the controller's last write. If the
+// object has no such condition, its status is Unknown and its reason empty.
 func (c *Controller[O]) Condition() metav1.Condition {
 	if c.seen.condition.Type == "" {
 		return metav1.Condition{Type: c.key.kind, Status: metav1.ConditionUnknown}
@@ -49,8 +49,8 @@ func (c *Controller[O]) Condition() metav1.Condition {
 }
 
 // Settled returns the reason that the last finished task, or UpdateCondition, left in the condition. Unlike the
-// condition itself it survives crashes and failures, so it is what a provider decides on to go on where it was.
-// It is empty if nothing has been done yet.
+// condition itself it survives crashes and failures, so a provider uses it to continue at the right step. It is empty
+// before the first step.
 func (c *Controller[O]) Settled() string { return c.seen.lock.Settled }
 
 // Get reads an object from the client, which may be a cache.
@@ -70,10 +70,10 @@ func (c *Controller[O]) Eventf(eventType, reason, action, note string, args ...a
 	c.host.record(c.object, eventType, reason, action, fmt.Sprintf(note, args...))
 }
 
-// UpdateCondition sets the condition of the controller's type. It writes nothing if the condition is so already.
-// Within a task it says how far the task is; the lock stays. Outside of one the reason is what Settled returns
-// from then on; then the error is ErrLocked if there is a task of somebody else, and ErrStale if the
-// condition has changed since the object was read.
+// UpdateCondition sets the condition of the controller's type. It writes nothing if the condition already has these
+// values. Within a task it reports the progress of the task; the lock stays. Outside of a task, Settled returns the
+// reason afterwards, and the error is ErrLocked if another process has a task, and ErrStale if the condition has changed
+// since the object was read.
 func (c *Controller[O]) UpdateCondition(
 	ctx context.Context, status metav1.ConditionStatus, reason, message string,
 ) error {
@@ -96,7 +96,7 @@ func (c *Controller[O]) UpdateCondition(
 	return nil
 }
 
-// changeEntry changes the entry, within our task or while there is none.
+// changeEntry changes the entry, within our task or while no task runs.
 func (c *Controller[O]) changeEntry(ctx context.Context, f func(*entry)) error {
 	if c.running == nil {
 		if !c.host.turns.take(c.key) {
@@ -117,10 +117,10 @@ func (c *Controller[O]) changeEntry(ctx context.Context, f func(*entry)) error {
 	return err
 }
 
-// UpdateStatus has mutate change the status of the object as the API server has it, and writes what is different.
-// Conditions and locks that mutate changes are put back: the first are written by UpdateCondition. mutate is
-// called again if somebody else was faster. Within a task the error is ErrLockLost if somebody has taken it over,
-// outside of one it is ErrStale if the object has changed since it was read.
+// UpdateStatus reads the object from the API server, calls mutate to change its status, and writes the differences. It
+// reverts changes of conditions and locks: UpdateCondition writes conditions. After a conflict it calls mutate again.
+// Within a task the error is ErrLockLost if another process has taken the lock, outside of a task it is ErrStale if the
+// object has changed since it was read.
 func (c *Controller[O]) UpdateStatus(ctx context.Context, mutate func(obj O) error) error {
 	if c.gone {
 		return nil
@@ -188,7 +188,7 @@ func (c *Controller[O]) mayChange(s *snapshot[O]) error {
 	return nil
 }
 
-// isFree returns a LockedError if another process holds the lock, which was read just now.
+// isFree returns a LockedError if another process holds the lock, which has just been read.
 func (c *Controller[O]) isFree(l lock.Record) error {
 	if l.Holder == "" || l.Holder == c.host.holder {
 		return nil
@@ -199,13 +199,13 @@ func (c *Controller[O]) isFree(l lock.Record) error {
 	return nil
 }
 
-// refresh makes what was written what the controller knows.
+// refresh updates the controller with the values that were written.
 func (c *Controller[O]) refresh(s snapshot[O]) {
 	c.seen = s.entry
 	c.show(s.object)
 }
 
-// show makes the object like the one that was written, for all who have it.
+// show copies the written object into the controller's object, which the callers share.
 func (c *Controller[O]) show(written O) {
 	overwrite(c.object, written)
 	c.basis.resourceVersion = written.GetResourceVersion()

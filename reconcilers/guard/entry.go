@@ -14,27 +14,26 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// entry is what one condition type has of an object: its lock and its condition. Both are always written
-// together.
+// entry is the state of one condition type of an object: its lock and its condition. Both are always written together.
 type entry struct {
 	lock      lock.Record
-	condition metav1.Condition // without a type: there is none yet
+	condition metav1.Condition // no type: there is no condition yet
 }
 
-// isRun reports whether the lock is for that run of a task, and nobody has taken it since.
+// isRun reports whether the lock is held for that run of a task, and has not been taken since.
 func (e *entry) isRun(holder string, a Attempt, run int64) bool {
 	return e.lock.Holder == holder && e.lock.AttemptID == a.ID && e.lock.Runs == run
 }
 
-// differs reports whether a decision that was made on the entry would not stand for the other one.
+// differs reports whether a decision that was made on the entry is invalid for other.
 func (e *entry) differs(other entry) bool {
 	return e.lock.AttemptID != other.lock.AttemptID || e.lock.Runs != other.lock.Runs ||
 		e.lock.Settled != other.lock.Settled ||
 		e.condition.Status != other.condition.Status || e.condition.Reason != other.condition.Reason
 }
 
-// begin takes the lock for a run of a task. It is the first one of a new attempt, if the last attempt has come
-// to its end, or else the next one of the same.
+// begin takes the lock for a run of a task. It is the first run of a new attempt if the last attempt has ended, or else
+// the next run of the same attempt.
 func (e *entry) begin(uid types.UID, intent, holder string, ttl time.Duration) Attempt {
 	l := &e.lock
 	if l.Runs == 0 {
@@ -47,7 +46,7 @@ func (e *entry) begin(uid types.UID, intent, holder string, ttl time.Duration) A
 	return Attempt{ID: l.AttemptID, Number: l.Attempt, Recovering: l.Runs > 1, Intent: l.Intent}
 }
 
-// stamp notes for people when the lock was taken and renewed.
+// stamp records, for people, when the lock was taken and renewed.
 func (e *entry) stamp(now time.Time, acquired bool) {
 	at := metav1.NewTime(now)
 	e.lock.RenewedAt = &at
@@ -56,12 +55,12 @@ func (e *entry) stamp(now time.Time, acquired bool) {
 	}
 }
 
-// release gives the lock back. The attempt stays open, and the next run is one of it.
+// release releases the lock. The attempt stays open, and the next run belongs to it.
 func (e *entry) release() {
 	e.lock.Holder, e.lock.TTLSeconds, e.lock.AcquiredAt, e.lock.RenewedAt = "", 0, nil, nil
 }
 
-// end gives the lock back and ends the attempt.
+// end releases the lock and ends the attempt.
 func (e *entry) end() {
 	e.release()
 	e.lock.Runs, e.lock.Intent = 0, ""

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SetFinalizer adds a finalizer to the object, if it is not there. A reconciler of this package has one of its
-// own, which is enough for most providers.
+// SetFinalizer adds a finalizer to the object, if the object does not have it. A reconciler of this package adds its own
+// finalizer, which is enough for most providers.
 func (c *Controller[O]) SetFinalizer(ctx context.Context, finalizer string) error {
 	if slices.Contains(c.object.GetFinalizers(), finalizer) {
 		return nil
@@ -30,11 +30,11 @@ func (c *Controller[O]) SetFinalizer(ctx context.Context, finalizer string) erro
 	return nil
 }
 
-// RemoveFinalizer removes a finalizer from the object, if it is there. Within a task it does so after the outcome
-// has been written, and not at all if the task fails: the object may go with its last finalizer, and must not
-// before it is known that the task is done. After the last finalizer the Lease of the controller's condition type
-// is deleted, if there is one. An object that has gone is no error, and after the removal that
-// lets it go UpdateCondition and UpdateStatus do nothing any more.
+// RemoveFinalizer removes a finalizer from the object, if the object has it. Within a task it does so after the outcome
+// has been written, and not at all if the task fails: the removal of the last finalizer may delete the object, which
+// must not happen before the outcome is recorded. After the last finalizer it deletes the Lease of the controller's
+// condition type, if there is a Lease. A deleted object is no error, and after the removal of its last finalizer
+// UpdateCondition and UpdateStatus do nothing.
 func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) error {
 	if c.running != nil {
 		c.letGo = append(c.letGo, finalizer)
@@ -50,12 +50,12 @@ func (c *Controller[O]) RemoveFinalizer(ctx context.Context, finalizer string) e
 	return c.dropLast(ctx, finalizer, c)
 }
 
-// Forget deletes what the lock is kept in, if that is not the object: a Lease. The next Guard begins to count attempts
-// anew, and Settled returns nothing. It is for those who have finalizers of their own, and do not remove them with
-// RemoveFinalizer: to be called after the last one was removed, and there is nothing left to lock. Before that a
-// removal that fails would let a reconcile do again what is done; call it earlier only if doing that again does no harm.
-// What a crash leaves between the two Host.Sweep deletes. The error is ErrLocked if there is a task of another process.
-// It must not be called within a task.
+// Forget deletes the Lease that holds the lock, if the lock is in a Lease. The next Guard begins to count attempts
+// again, and Settled is empty. It is for reconcilers with finalizers of their own that do not remove them with
+// RemoveFinalizer: call it after the removal of the last finalizer, when there is nothing left to lock. If it is called
+// earlier and the removal fails, the next reconcile repeats the work; call it earlier only if that does no harm. If a
+// process crashes between the removal and Forget, Host.Sweep deletes the Lease. The error is ErrLocked if another
+// process has a task. Forget must not be called within a task.
 func (c *Controller[O]) Forget(ctx context.Context) error {
 	remove, err := c.discard(ctx)
 	if err != nil {
@@ -64,7 +64,8 @@ func (c *Controller[O]) Forget(ctx context.Context) error {
 	return remove(ctx)
 }
 
-// discard returns what deletes the controller's Lease, if there is one. The error says why it must stay.
+// discard returns a function that deletes the controller's Lease, if there is a Lease. The error is the reason why the
+// Lease must stay.
 func (c *Controller[O]) discard(ctx context.Context) (remove func(context.Context) error, err error) {
 	explained := func(err error) error {
 		if err != nil {
@@ -76,8 +77,9 @@ func (c *Controller[O]) discard(ctx context.Context) (remove func(context.Contex
 	return func(ctx context.Context) error { return explained(drop(ctx)) }, explained(err)
 }
 
-// dropLast removes a finalizer, and then the Leases of the controllers, which say until then that all is done: a
-// reconcile that still sees the object with its finalizer does not do it again. If a lock is held the finalizer stays.
+// dropLast removes a finalizer, and then the Leases of the controllers. Until then the Leases record that the work is
+// done, so that a reconcile that still sees the object with its finalizer does not repeat it. If a lock is held, the
+// finalizer stays.
 func (c *Controller[O]) dropLast(ctx context.Context, finalizer string, locks ...*Controller[O]) error {
 	removes := make([]func(context.Context) error, len(locks))
 	for i, l := range locks {
@@ -112,7 +114,7 @@ func (c *Controller[O]) dropFinalizer(ctx context.Context, finalizer string) err
 	return nil
 }
 
-// removeLater removes what was to be removed in a task that has succeeded.
+// removeLater removes the finalizers that a successful task has asked to remove.
 func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) error {
 	for _, f := range finalizers {
 		if err := c.RemoveFinalizer(ctx, f); err != nil {
@@ -122,9 +124,9 @@ func (c *Controller[O]) removeLater(ctx context.Context, finalizers []string) er
 	return nil
 }
 
-// changeFinalizers patches nothing but the finalizers, of the object that we know and no other of its name. After
-// a conflict it begins again with the finalizers that are there, keeps those of others, and writes nothing if there is
-// nothing to change.
+// changeFinalizers patches only the finalizers, and only if the object still has the known UID. After a conflict it
+// starts again from the current finalizers, keeps the finalizers of other owners, and writes nothing if there is no
+// difference.
 func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) []string) error {
 	var live metav1.Object = c.object
 	for conflicts := 0; ; conflicts++ {
@@ -158,8 +160,8 @@ func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) [
 	}
 }
 
-// noteFinalizers makes the finalizers of the object what they are now. Of their change our own part alone is known to
-// whoever decides: that of others may be the reason to decide otherwise.
+// noteFinalizers sets the finalizers of the object to the current finalizers. The basis of decisions includes only our
+// own change: a change by another owner may be the reason for another decision.
 func (c *Controller[O]) noteFinalizers(has []string, own func([]string) []string) {
 	c.object.SetFinalizers(slices.Clone(has))
 	c.basis.finalizers = own(c.basis.finalizers)

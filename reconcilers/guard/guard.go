@@ -19,30 +19,30 @@ type Task func(ctx context.Context, a Attempt) (Outcome, error)
 
 // Attempt is one change of the external system, which may take several runs of a task.
 type Attempt struct {
-	// ID is a UUID that names the attempt, the same in all its runs: an idempotency key. Give it to the
-	// external system with everything that is created.
+	// ID is a UUID that names the attempt, the same in all its runs: an idempotency key. Pass it to the external system
+	// with every request that creates a resource.
 	ID string
 	// Number counts the attempts for this condition of this object, from one.
 	Number int64
-	// Recovering says that a run began before this one, and either did not come to its end or had an error.
-	// What it did may be there. Look for ID before creating anything.
+	// Recovering reports that an earlier run of the attempt was interrupted or returned an error. Its resources may
+	// exist: look for ID before creating a resource.
 	Recovering bool
-	// Intent is what the attempt was begun for. If Recovering it is what was given to the first Guard of the
-	// attempt, which may have been another one than this.
+	// Intent is the purpose of the attempt. If Recovering, it is the intent of the attempt's first Guard, which may
+	// differ from the intent of this Guard.
 	Intent string
 }
 
-// Outcome is what a finished task leaves in the condition.
+// Outcome is the result of a finished task, for the condition.
 type Outcome struct {
 	// Status of the condition.
 	Status metav1.ConditionStatus
-	// Reason is a CamelCase word. It is what Controller.Settled returns from then on.
+	// Reason is a CamelCase word. Controller.Settled returns it afterwards.
 	Reason string
 	// Message is for people. It may be empty.
 	Message string
 }
 
-// lastWords is how long writing the outcome may take, also if the reconcile is to end.
+// lastWords bounds the time to write the outcome, also if the reconcile is to end.
 const lastWords = 5 * time.Second
 
 // run is one run of a task.
@@ -50,19 +50,19 @@ type run struct {
 	attempt Attempt
 	holder  string
 	number  int64
-	since   time.Time // before the request that last extended the lock was sent
+	since   time.Time // just before the last request that extended the lock
 }
 
 func (r *run) owns(e entry) bool { return e.isRun(r.holder, r.attempt, r.number) }
 
-// Guard runs a task while it holds the lock of the condition, and writes the outcome. It blocks until the task
-// has returned. Of all processes one is in a Guard at a time, for this object and condition type.
+// Guard runs a task while it holds the lock of the condition, and writes the outcome. It blocks until the task has
+// returned. Only one process at a time is in a Guard for an object and condition type.
 //
-// First the condition becomes Unknown and Locked, with the intent as its message. If that fails nothing was done:
-// the error is ErrLocked if there is another task, and ErrStale if the object, its condition or its lock has
-// changed since it was read. After the task, its outcome and the lock are written at once. An error of the
-// task is returned as it is. If the outcome cannot be written Guard returns an error, and the next one of this
-// condition is a recovery: its task has the same Attempt.ID.
+// First the condition becomes Unknown and Locked, with the intent as its message. If that fails, nothing was done: the
+// error is ErrLocked if there is another task, and ErrStale if the object, its condition or its lock has changed since
+// it was read. After the task, one request writes its outcome and releases the lock. An error of the task is returned as
+// it is. If the outcome cannot be written, Guard returns an error, and the next Guard of this condition is a recovery:
+// its task has the same Attempt.ID.
 func (c *Controller[O]) Guard(ctx context.Context, intent string, task Task) (err error) {
 	if !c.host.turns.take(c.key) {
 		return c.host.busy()
@@ -74,7 +74,7 @@ func (c *Controller[O]) Guard(ctx context.Context, intent string, task Task) (er
 	}
 	result := errPanicked
 	var outcome Outcome
-	defer func() { // also when the task panics; the panic goes on to whoever recovers
+	defer func() { // also when the task panics; the panic propagates to the caller
 		c.running = nil
 		err = c.settle(ctx, r, outcome, result)
 	}()
@@ -86,7 +86,7 @@ func (c *Controller[O]) Guard(ctx context.Context, intent string, task Task) (er
 // acquire takes the lock for a run.
 func (c *Controller[O]) acquire(ctx context.Context, intent string) (*run, error) {
 	if c.gone {
-		return nil, fmt.Errorf("%w: its last finalizer was removed", ErrStale)
+		return nil, fmt.Errorf("%w: the last finalizer of the object was removed", ErrStale)
 	}
 	r := &run{holder: c.host.holder}
 	s, err := c.change(ctx, func(s *snapshot[O]) error {
@@ -106,19 +106,19 @@ func (c *Controller[O]) acquire(ctx context.Context, intent string) (*run, error
 	c.host.others.forget(c.key)
 	c.refresh(s)
 	if c.host.clock.now().Sub(r.since) >= c.host.options.patience() {
-		return nil, fmt.Errorf("%w: it took too long to get it", ErrLockLost)
+		return nil, fmt.Errorf("%w: taking the lock took too long", ErrLockLost)
 	}
 	return r, nil
 }
 
-// ending is how a run ended.
+// ending is the result of a run.
 type ending struct {
 	outcome     Outcome
 	result      error
-	interrupted bool // the reconcile was to end before it did
+	interrupted bool // the context of the reconcile ended first
 }
 
-// settle writes how a run ended, and gives the lock back. It returns the result of the run.
+// settle writes the result of a run and releases the lock. It returns the result of the run.
 func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result error) error {
 	end := ending{outcome: o, result: result, interrupted: ctx.Err() != nil}
 	c.failed = result != nil
@@ -129,7 +129,7 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 	written := int64(0)
 	err := c.insist(ctx, func(s *snapshot[O]) error {
 		if written != 0 && s.lock.Revision == written && s.lock.Holder == "" {
-			return errUnchanged // The answer to our last try was lost.
+			return errUnchanged // The response to our last try was lost.
 		}
 		if !r.owns(s.entry) {
 			return ErrLockLost
@@ -138,14 +138,14 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 		written = s.lock.Revision + 1
 		return nil
 	})
-	if errors.Is(err, ErrStale) { // The task has run, so this is no reason to come back without a word.
+	if errors.Is(err, ErrStale) { // The task has run, so this error must be reported.
 		err = errors.New(err.Error())
 	}
 	if err != nil {
 		if result == nil {
 			return fmt.Errorf("the outcome of %s of %s is not recorded: %w", c.key.kind, c.object.GetName(), err)
 		}
-		return fmt.Errorf("%w; and the lock %s is not given back: %w", result, c.key.kind, err)
+		return fmt.Errorf("%w; and the lock %s is not released: %w", result, c.key.kind, err)
 	}
 	if result != nil {
 		return result
@@ -153,8 +153,8 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 	return c.removeLater(ctx, finalizers)
 }
 
-// conclude changes the entry to how a run ended. A Terminal error says that the system has refused this run. What
-// became of an earlier one nobody knows, so its attempt stays open.
+// conclude changes the entry to the result of a run. A Terminal error reports that the system has refused this run. The
+// result of an earlier run is unknown, so its attempt stays open.
 func (c *Controller[O]) conclude(e *entry, a Attempt, end ending) {
 	generation, o, result := c.basis.generation, end.outcome, end.result
 	switch {
@@ -179,7 +179,7 @@ func (c *Controller[O]) conclude(e *entry, a Attempt, end ending) {
 	e.release()
 }
 
-// insist makes a change, and tries again as long as ctx lets it and trying may help.
+// insist makes a change, and retries until ctx ends or an error shows that retries cannot help.
 func (c *Controller[O]) insist(ctx context.Context, f func(*snapshot[O]) error) error {
 	for pause := 10 * time.Millisecond; ; pause *= 2 {
 		s, err := c.change(ctx, f)

@@ -19,9 +19,9 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// Host is what a replica of a reconciler has one of, for all its objects: who it is in the locks, and since when
-// the locks of other replicas have not changed. It is for one controller, see Predicate, and may be used by several
-// goroutines.
+// Host is the state that a replica of a reconciler shares between all its objects: its identity in the locks, and the
+// time since which the locks of other replicas have not changed. It is for one controller, see Predicate, and may be
+// used by several goroutines.
 type Host[O client.Object] struct {
 	client     client.Client
 	live       client.Reader
@@ -35,10 +35,11 @@ type Host[O client.Object] struct {
 	types      conditionTypes
 }
 
-// NewHost returns a host. The client writes objects, their status, what belongs to them, and Leases. The reader
-// reads the same cluster past any cache, as a manager's GetAPIReader does: locks are decided on with it. O is a
-// pointer to a struct that the client's scheme knows, and so no unstructured object. It contacts nobody. The error is
-// ErrInvalidConfig. A controller that reconciles with the host needs Host.Predicate, or it has no backoff.
+// NewHost returns a host. The client writes objects, their status, the objects that belong to them, and Leases. The
+// reader reads the same cluster without a cache, as a manager's GetAPIReader does: decisions about locks need live
+// reads. O is a pointer to a struct that the client's scheme knows, and so no unstructured object. NewHost sends no
+// requests. The error is ErrInvalidConfig. A controller that reconciles with the host needs Host.Predicate, or it has no
+// backoff.
 func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O]) (*Host[O], error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -59,14 +60,14 @@ func NewHost[O client.Object](c client.Client, live client.Reader, o Options[O])
 	return &Host[O]{
 		client: c, live: live, options: o, gvk: gvk, clock: realClock{},
 		finalizers: object.Finalizers{Client: c, Kind: gvk, Owner: o.identity()},
-		// Two processes must never take each other's locks for their own, whatever they are called.
+		// Two processes must never use each other's locks as their own, even if they have the same name.
 		holder: cmp.Or(o.Holder, fit(name, maxManager)) + "_" + strings.ToLower(rand.Text()),
 	}, nil
 }
 
-// Controller returns what changes an object, and what the condition of that type stands for. It is for one
-// reconcile, and one goroutine. obj may come from a cache; the controller refreshes it in place with each of its
-// writes. Where the lock is in a Lease it reads that Lease.
+// Controller returns a controller for an object and a type of its conditions. It is for one reconcile, and one
+// goroutine. obj may come from a cache; the controller refreshes it in place with each of its writes. If the lock is in
+// a Lease, Controller reads the Lease.
 func (h *Host[O]) Controller(ctx context.Context, obj O, conditionType string) (*Controller[O], error) {
 	if err := checkType(conditionType); err != nil {
 		return nil, fmt.Errorf("guard %s: %w", h.options.Name, err)
@@ -82,7 +83,7 @@ func checkType(conditionType string) error {
 	return nil
 }
 
-// controller returns a controller that shares the basis of its decisions with others of the same reconcile.
+// controller returns a controller that shares the basis of its decisions with the other controllers of the reconcile.
 func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, b *basis) (*Controller[O], error) {
 	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, basis: b}
 	c.place = h.placeFor(obj, conditionType)
@@ -94,7 +95,7 @@ func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, b
 	return c, nil
 }
 
-// busy is the error for a lock that this process holds itself, for another caller.
+// busy is the error for a lock that another caller in this process holds.
 func (h *Host[O]) busy() error { return &LockedError{Holder: h.holder, RetryAfter: time.Second} }
 
 func (h *Host[O]) placeFor(obj O, conditionType string) place[O] {
@@ -111,13 +112,13 @@ func (h *Host[O]) placeFor(obj O, conditionType string) place[O] {
 // leasePrefix begins the names of the host's Leases. The UID of the object and a digest of the condition type follow.
 func (h *Host[O]) leasePrefix() string { return "guard-" + h.options.Name + "-" }
 
-// digest returns eight characters that stand for a text.
+// digest returns a hash of a text, in eight characters.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%x", sum[:4])
 }
 
-// fit returns the text, or if it is too long its beginning and a digest of it.
+// fit returns the text; a text that is too long is cut, and gets a digest of the whole text as its suffix.
 func fit(text string, most int) string {
 	if len(text) <= most {
 		return text

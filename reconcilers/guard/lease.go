@@ -29,8 +29,8 @@ const (
 	annotationObject    = Prefix + "object"
 )
 
-// leasePlace keeps lock and condition in a Lease of their own. If the object has conditions it shows a copy of
-// the condition, which is written after the Lease and never read to decide.
+// leasePlace keeps the lock and the condition in a separate Lease. If the object has conditions, it shows a copy of the
+// condition, which is written after the Lease and never read to decide.
 type leasePlace[O client.Object] struct {
 	*Host[O]
 	name  client.ObjectKey
@@ -43,7 +43,7 @@ func (p leasePlace[O]) view(ctx context.Context, obj O) (entry, error) {
 	if err := p.readLease(ctx, &s); err != nil {
 		return entry{}, err
 	}
-	// The copy may be missing, if we ended between the two writes.
+	// The copy is missing if a process ended between the two writes.
 	_, err := p.show(ctx, s)
 	return s.entry, client.IgnoreNotFound(err)
 }
@@ -66,12 +66,12 @@ func (p leasePlace[O]) readLease(ctx context.Context, s *snapshot[O]) error {
 	return decode(found, &s.entry)
 }
 
-// decode reads the entry that is in a Lease.
+// decode reads the entry from a Lease.
 func decode(l *coordinationv1.Lease, e *entry) error {
 	for key, into := range map[string]any{annotationRecord: &e.lock, annotationCondition: &e.condition} {
 		if err := json.Unmarshal([]byte(l.Annotations[key]), into); err != nil {
-			// The error of the decoder quotes what is in the annotation.
-			return fmt.Errorf("annotation %s of Lease %s cannot be decoded; repair it, or delete the Lease to forget what was done",
+			// The error of the decoder is left out: it quotes the annotation.
+			return fmt.Errorf("annotation %s of Lease %s cannot be decoded; repair it, or delete the Lease to forget the attempts of this condition",
 				key, client.ObjectKeyFromObject(l))
 		}
 	}
@@ -102,7 +102,8 @@ func (p leasePlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	return p.show(ctx, s)
 }
 
-// fill puts the entry into a Lease: all of it into annotations, and what Leases have fields for into these.
+// fill writes the entry to a Lease: all of it to annotations, and the holder and the times also to the Lease's own
+// fields.
 func (p leasePlace[O]) fill(lease *coordinationv1.Lease, s snapshot[O]) error {
 	record, err := json.Marshal(s.lock)
 	if err != nil {
@@ -140,8 +141,8 @@ func micro(t *metav1.Time) *metav1.MicroTime {
 	return &m
 }
 
-// show copies the condition to the object, if it is not there. Whatever else has changed in the object is none of
-// its business.
+// show copies the condition to the object, if the object does not have it. It writes regardless of other changes of the
+// object.
 func (p leasePlace[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
 	if p.options.Conditions == nil || s.condition.Type == "" {
 		return s.object, nil
@@ -155,7 +156,7 @@ func (p leasePlace[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
 	return p.apply(ctx, target, p.kind, map[string]any{"conditions": []any{s.condition}})
 }
 
-// isSame compares conditions that may have been written as text in between.
+// isSame compares conditions whose times may have been rounded when they were written.
 func isSame(a, b metav1.Condition) bool {
 	a.LastTransitionTime, b.LastTransitionTime = a.LastTransitionTime.Rfc3339Copy(), b.LastTransitionTime.Rfc3339Copy()
 	same := a.LastTransitionTime.Equal(&b.LastTransitionTime)
@@ -163,7 +164,7 @@ func isSame(a, b metav1.Condition) bool {
 	return same && a == b
 }
 
-// discard returns what deletes the Lease, if it has not changed since it was read here.
+// discard returns a function that deletes the Lease, if the Lease has not changed since discard read it.
 func (p leasePlace[O]) discard(
 	ctx context.Context, may func(lock.Record) error,
 ) (func(context.Context) error, error) {
@@ -178,7 +179,7 @@ func (p leasePlace[O]) discard(
 	return func(ctx context.Context) error { return p.deleteLease(ctx, s.lease) }, nil
 }
 
-// deleteLease deletes a Lease as it was read.
+// deleteLease deletes a Lease unless it has changed since it was read.
 func (h *Host[O]) deleteLease(ctx context.Context, l *coordinationv1.Lease) error {
 	is := client.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}
 	return client.IgnoreNotFound(h.client.Delete(ctx, l, is))

@@ -11,13 +11,13 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// lockKey names a lock: that of a condition of an object.
+// lockKey identifies the lock of a condition of an object.
 type lockKey struct {
 	uid  types.UID
 	kind string
 }
 
-// observations are the locks of others, and since when each has not changed, by our own clock.
+// observations are the locks of other processes, and the time since which each has not changed, by our own clock.
 type observations struct {
 	mu   sync.Mutex // protects seen, for map operations only
 	seen map[lockKey]observation
@@ -26,12 +26,12 @@ type observations struct {
 type observation struct {
 	holder   string
 	revision int64
-	since    time.Time // when it was first seen like this
+	since    time.Time // when this revision was first seen
 	ttl      time.Duration
 }
 
-// remaining returns how long the lock, as it was read just now, is its holder's. A lock that is seen for the
-// first time, or has changed, is for its whole TTL from now on.
+// remaining returns the time until the lock, which has just been read, expires. A lock that is seen for the first time,
+// or has changed, expires after its whole TTL.
 func (o *observations) remaining(key lockKey, l lock.Record, now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,8 +51,8 @@ func (o *observations) forget(key lockKey) {
 	delete(o.seen, key)
 }
 
-// sweep drops what nobody has asked for long after it expired: the object has gone, or the lock was released.
-// Dropping one too early only makes somebody wait once more.
+// sweep drops observations that were not used for long after the lock expired: the object has been deleted, or the lock
+// was released. If sweep drops an observation too early, a process waits for the TTL once more.
 func (o *observations) sweep(now time.Time) {
 	if o.seen == nil {
 		o.seen = map[lockKey]observation{}
@@ -64,13 +64,13 @@ func (o *observations) sweep(now time.Time) {
 	}
 }
 
-// turns are the locks that this process has a task for.
+// turns are the locks for which this process has a task.
 type turns struct {
 	mu    sync.Mutex // protects taken, for map operations only
 	taken map[lockKey]bool
 }
 
-// take reports whether nobody else in this process has the turn. leave gives it back.
+// take reserves the lock for one caller in this process, and reports whether it was free. leave releases it.
 func (t *turns) take(key lockKey) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,51 +16,48 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 )
 
-// Prefix begins the name of the finalizer that a reconciler of this package gives its objects, which ends with
-// Options.Name. The same name begins those of the field managers.
+// Prefix is the first part of the finalizer of a reconciler of this package; Options.Name is the second part. The names
+// of the field managers begin with the same text.
 const Prefix = "guard.clusterfx.dev/"
 
-// InstanceLabel is on everything that Controller.Create and Apply write. Its value is the name of the object that
-// it belongs to, or the beginning of the name and a hash if the name is longer than a label may be.
+// InstanceLabel is on all objects that Controller.Create and Apply write. Its value is the name of the owner, or the
+// beginning of the name and a hash if the name is too long for the value of a label.
 const InstanceLabel = Prefix + "instance"
 
-// Options say what a host is called, and where its locks are. Only Name is needed.
+// Options name a host and configure the place of its locks. Only Name is required.
 type Options[O client.Object] struct {
 	// Name names the host: its finalizer, field managers, controller and value group. It is a DNS label of
 	// at most 32 characters. Replicas share it. It must not change as long as there are objects with the finalizer.
 	Name string
 
-	// Conditions returns where an object has its conditions: in status.conditions, a list with the map key
-	// type, in a status that is a subresource. Default: no condition is written to the object; what
-	// Controller.Condition returns is kept with the lock. Needed if Locks is set.
+	// Conditions returns the conditions of an object: status.conditions, a list with the map key type, in a status that
+	// is a subresource. Default: no condition is written to the object; the value of Controller.Condition is kept with
+	// the lock. Required if Locks is set.
 	Conditions func(obj O) *[]metav1.Condition
-	// Locks returns where an object of a kind of your own has its locks: in status.locks, a list with the map
-	// key type. Default: the lock is in a Lease, for kinds whose status is not ours.
+	// Locks returns the locks of an object of a kind of your own: status.locks, a list with the map key type. Default:
+	// the lock is in a Lease, for kinds whose status cannot be extended.
 	Locks func(obj O) *[]lock.Record
-	// LeaseNamespace is where the Leases are, in the cluster of the objects. It is not the namespace of an
-	// object, because that one may be deleted with it, and its locks first. Default: default.
+	// LeaseNamespace is the namespace of the Leases, in the cluster of the objects. It is not the namespace of an object,
+	// because the deletion of that namespace may delete the locks before the object. Default: default.
 	LeaseNamespace string
 
-	// TTL is how long the lock of a replica that is gone keeps the others waiting, in whole seconds. While a
-	// task runs, the lock is renewed each third of it, and after two thirds without success the task's
-	// context ends. Default: 30 seconds.
+	// TTL is the time after which other replicas may take the lock of a replica that has stopped, in whole seconds. While
+	// a task runs, the lock is renewed each third of the TTL, and after two thirds without success the task's context
+	// ends. Default: 30 seconds.
 	TTL time.Duration
-	// Holder is what this replica is called in its locks, for people. Default: the host name. Something
-	// random is added to it.
+	// Holder names this replica in its locks, for people. Default: the host name. A random suffix is added.
 	Holder string
-	// Classify tells the errors of tasks and providers apart. Default: those of reconcile.TerminalError are
-	// Terminal, those of an API server that knows a newer object are Conflict, all others Retryable. ErrStale is
-	// Conflict whatever it returns.
+	// Classify returns the class of an error of a task or a provider. Default: a reconcile.TerminalError is Terminal, a
+	// conflict of an API server is Conflict, all other errors are Retryable. ErrStale is always Conflict.
 	Classify func(err error) Class
-	// Events records events about the objects. Default: that of the manager with AddTo and Module, else none.
+	// Events records events about the objects. Default: the manager's recorder with AddTo and Module, else none.
 	Events events.EventRecorder
 
-	// Order is the order of the condition types for a reconciler. Types that are not in it come after those
-	// that are. Default: the order of the factories; with Module, by condition type and name.
+	// Order is the order of the condition types for a reconciler. Types that are not in it follow. Default: the order of
+	// the factories; with Module, by condition type and name.
 	Order []string
-	// ControllerOptions configure the controller that AddTo and Module add. Timeout bounds one reconcile with its
-	// tasks, and is 5 minutes if the manager has no timeout. Build is for watches such as Owns for what providers
-	// create.
+	// ControllerOptions configure the controller that AddTo and Module add. Timeout bounds one reconcile with its tasks,
+	// and is 5 minutes if the manager has no timeout. Build adds watches, such as Owns for objects that providers create.
 	ControllerOptions
 }
 
@@ -105,9 +102,9 @@ func (o Options[O]) withDefaults() (Options[O], error) {
 	return o, nil
 }
 
-// patience is how long after it was last extended a lock is taken for ours. The rest of the TTL is for the task to
-// return, and for clocks that run faster than ours.
+// patience is the time for which a process relies on its lock after the last extension. The rest of the TTL is for the
+// task to return, and for clocks that run faster than ours.
 func (o Options[O]) patience() time.Duration { return 2 * o.TTL / 3 }
 
-// identity is the finalizer of reconcilers, and the field manager of what is not a lock or a condition.
+// identity is the finalizer of reconcilers, and the field manager of all writes but locks and conditions.
 func (o Options[O]) identity() string { return Prefix + o.Name }

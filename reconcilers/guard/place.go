@@ -14,45 +14,45 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// place is where the entry of one condition of one object is kept.
+// place stores the entry of one condition of one object.
 type place[O client.Object] interface {
-	// view returns the entry that belongs to an object as it was read, from a cache or not.
+	// view returns the entry of an object that was read, from a cache or not.
 	view(ctx context.Context, obj O) (entry, error)
-	// read returns the object and the entry as the API server has them.
+	// read reads the object and the entry from the API server.
 	read(ctx context.Context) (snapshot[O], error)
 	// write replaces the entry, and returns the object with it. If anything has changed since the snapshot
 	// was read the error is a conflict, and nothing was written.
 	write(ctx context.Context, s snapshot[O]) (O, error)
-	// discard returns what removes the entry when the object has gone, if it would stay behind then. The error says
-	// why the lock, as it is, must stay.
+	// discard returns a function that removes the entry after the object has been deleted, if the entry is not part of
+	// the object. The error is the reason why the lock must stay.
 	discard(ctx context.Context, may func(lock.Record) error) (remove func(context.Context) error, err error)
 }
 
-// snapshot is an object and an entry as they were at one time.
+// snapshot is an object and an entry at one time.
 type snapshot[O client.Object] struct {
 	object O
 	entry
-	lease *coordinationv1.Lease // where the entry is, if in a Lease that is there
+	lease *coordinationv1.Lease // the Lease of the entry, if it exists
 }
 
-// gone returns ErrStale for an object that a live read has not found: it has changed since it was read. It may have been
-// deleted in good order, and the cache may not know yet.
+// gone returns ErrStale for an object that a live read has not found: the object has been deleted, and the cache does
+// not show it yet.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) && !errors.Is(err, ErrStale) {
-		return fmt.Errorf("%w: it has gone: %w", ErrStale, err)
+		return fmt.Errorf("%w: it has been deleted: %w", ErrStale, err)
 	}
 	return err
 }
 
-// maxConflicts bounds how often a change is begun anew because somebody else was faster.
+// maxConflicts bounds the number of retries of a change after conflicts.
 const maxConflicts = 20
 
-// change reads the entry, has f change it, and writes it. It begins anew when anything has changed in between,
-// so f may be called several times, and decides each time on what it is given. If f returns an error nothing is
-// written; errUnchanged is no error of change.
+// change reads the entry, has f change it, and writes it. It starts again when anything has changed in between, so f may
+// be called several times, and decides on each new snapshot. If f returns an error, nothing is written; for errUnchanged
+// change returns no error.
 //
-// This is how a write of somebody else, of another condition of the object for example, is no reason to fail,
-// and yet no decision is ever written that was made on another state.
+// In this way a write by another client, for example to another condition of the object, does not make the change fail,
+// and a decision is never written to a state other than the state it was made on.
 func (c *Controller[O]) change(ctx context.Context, f func(*snapshot[O]) error) (snapshot[O], error) {
 	for conflicts := 0; ; conflicts++ {
 		s, err := c.place.read(ctx)
@@ -60,7 +60,7 @@ func (c *Controller[O]) change(ctx context.Context, f func(*snapshot[O]) error) 
 			return s, fmt.Errorf("read the lock: %w", gone(err))
 		}
 		if s.object.GetUID() != c.key.uid {
-			return s, fmt.Errorf("%w: there is another one of its name now", ErrStale)
+			return s, fmt.Errorf("%w: another object has the same name now", ErrStale)
 		}
 		switch err := f(&s); {
 		case errors.Is(err, errUnchanged):

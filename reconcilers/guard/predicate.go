@@ -14,14 +14,14 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// Predicate returns a predicate for the events of the objects, which the controller of a reconciler needs that has a
-// Host; AddTo and Module have it. It drops the events of changes that Guards make: of locks, and of the conditions that
-// the host has had a Controller for. A failed task changes them with each try, so without the predicate an object
-// whose task fails is tried again at once, whatever the backoff of the controller's queue. A lock that another replica
-// releases is let through.
+// Predicate returns a predicate for the events of the objects. Every controller that reconciles with a Host needs it;
+// AddTo and Module add it. It drops the events of changes that Guards make: of locks, and of the conditions that the
+// host has had a Controller for. A failed task changes them with each try, so without the predicate an object whose task
+// fails is reconciled again at once, whatever the backoff of the controller's queue. The event of a lock that another
+// replica releases passes.
 //
-// It is the predicate of one controller, as the Host is one controller's: of two controllers that share a Host neither
-// hears of the conditions of the other. A controller that waits for the condition of another one has a Host of its own,
+// The predicate is for one controller, as the Host is: if two controllers share a Host, neither receives events of the
+// other controller's conditions. A controller that waits for the condition of another controller needs a separate Host,
 // with another Options.Name.
 //
 //	registry.ControllerManagedBy(mgr).For(&v1.Tunnel{}, builder.WithPredicates(host.Predicate()))
@@ -37,7 +37,7 @@ func (h *Host[O]) Predicate() predicate.Predicate {
 	}}
 }
 
-// isReleased reports whether somebody else has given back a lock.
+// isReleased reports whether another process has released a lock.
 func (h *Host[O]) isReleased(was, is O) bool {
 	if h.options.Locks == nil {
 		return false
@@ -52,7 +52,7 @@ func (h *Host[O]) isReleased(was, is O) bool {
 	return false
 }
 
-// without returns the object without what guards write.
+// without returns the object without the fields that guards write.
 func (h *Host[O]) without(obj O, conditionTypes []string) O {
 	c := obj.DeepCopyObject().(O)
 	c.SetResourceVersion("")
@@ -70,10 +70,10 @@ func (h *Host[O]) without(obj O, conditionTypes []string) O {
 	return c
 }
 
-// conditionTypes are those that the controllers of a host are for.
+// conditionTypes are the types of the conditions that the controllers of a host write.
 type conditionTypes struct {
 	mu    sync.Mutex // protects known, for operations in memory only
-	known []string   // not changed but replaced
+	known []string   // replaced, never changed in place
 }
 
 func (c *conditionTypes) add(conditionType string) {

@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Provider is one way to make one condition of one object true, such as a tunnel at a certain company. It is made
-// anew for each reconcile, and changes things through its Controller.
+// Provider is one way to make one condition of one object true, such as a tunnel at a certain company. A new provider is
+// created for each reconcile. It makes all changes through its Controller.
 //
-// A nil result without an error says that the condition is settled, and the reconcile goes on with the next
-// condition. Any other result ends the reconcile and is returned: there is something to wait for. A provider that has
-// settled something, and returns an empty result, is called again for the next step.
+// A nil result without an error means that the condition is settled, and the reconcile continues with the next
+// condition. Any other result ends the reconcile and is returned: the provider waits for an event or a time. A provider
+// that has settled a step, and returns an empty result, is called again for the next step.
 type Provider interface {
 	// Reconcile is called while the object is to exist.
 	Reconcile(ctx context.Context) (*reconcile.Result, error)
 	// Terminate is called while the object is being deleted, also if Reconcile has failed, or never been called. It
-	// undoes what Reconcile did. When the providers of all conditions have settled, the finalizer is removed.
+	// reverses the changes of Reconcile. When the providers of all conditions have settled, the finalizer is removed.
 	Terminate(ctx context.Context) (*reconcile.Result, error)
 }
 
@@ -33,8 +33,8 @@ type Factory[O client.Object] struct {
 	Name string
 	// ConditionType is the condition that the providers settle, and the name of their lock.
 	ConditionType string
-	// Handles reports whether the object is this factory's. As long as the object exists it does not change its
-	// mind. Default: every object is.
+	// Handles reports whether the factory handles the object. The result must not change as long as the object exists.
+	// Default: the factory handles every object.
 	Handles func(obj O) bool
 	// New returns the provider of the object that the controller is for.
 	New func(ctx context.Context, c *Controller[O]) (Provider, error)
@@ -52,7 +52,7 @@ func checked[O client.Object](factories []Factory[O], order []string) ([]Factory
 	names := map[string]bool{}
 	for _, f := range factories {
 		if f.Name == "" || f.ConditionType == "" || f.New == nil || names[f.Name] {
-			return nil, fmt.Errorf("%w: factory %q of %q: a name that no other one has, a condition type and New are needed",
+			return nil, fmt.Errorf("%w: factory %q of %q: a unique name, a condition type and New are needed",
 				ErrInvalidConfig, f.Name, f.ConditionType)
 		}
 		if err := checkType(f.ConditionType); err != nil {
@@ -67,7 +67,7 @@ func checked[O client.Object](factories []Factory[O], order []string) ([]Factory
 	return sorted, nil
 }
 
-// chosen returns the factories that handle an object. For each condition type it is one.
+// chosen returns the factories that handle an object, one for each condition type.
 func chosen[O client.Object](factories []Factory[O], obj O) ([]Factory[O], error) {
 	var handling []Factory[O]
 	for _, f := range factories {

@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// outdated is when an object comes back of which a newer state was there than the one we knew.
+	// outdated is the delay until the next reconcile of an object whose view was outdated.
 	outdated = time.Second
-	// soon is when an object comes back whose provider has done one step of several. The cache has seen it then.
+	// soon is the delay until the next reconcile of an object whose provider has done one of several steps. By then the
+	// cache usually shows that step.
 	soon = 100 * time.Millisecond
-	// lockPoll bounds how long a held lock is not looked at. One in a Lease tells nobody that it is free.
+	// lockPoll is the longest time between two checks of a held lock. The release of a lock in a Lease triggers no event.
 	lockPoll = 5 * time.Second
 )
 
-// newReconciler returns a reconciler that has one provider after the other settle its condition of an object. It
-// gives each object that a factory handles a finalizer before the first provider is called, and removes it when all
+// newReconciler returns a reconciler that calls one provider after the other to settle its condition of an object. It
+// adds a finalizer to each object that a factory handles before the first provider is called, and removes it when all
 // providers have settled after a deletion. The error is ErrInvalidConfig.
 func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
 	sorted, err := checked(factories, h.options.Order)
@@ -41,7 +42,7 @@ func newReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconc
 type chain[O client.Object] struct {
 	host      *Host[O]
 	factories []Factory[O]
-	done      object.Deletions // objects of which all providers are done
+	done      object.Deletions // objects whose providers are all done
 }
 
 // Reconcile goes through the conditions of an object until one is not settled.
@@ -57,7 +58,7 @@ func (r *chain[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	deleting := !obj.GetDeletionTimestamp().IsZero()
 	if deleting && !slices.Contains(obj.GetFinalizers(), r.host.options.identity()) {
 		r.done.Forget(req.NamespacedName)
-		return reconcile.Result{}, nil // It stays for somebody else's finalizer.
+		return reconcile.Result{}, nil // The object stays for the finalizer of another controller.
 	}
 	result, err := r.reconcile(ctx, obj, deleting)
 	if err != nil {
@@ -77,7 +78,7 @@ func (r *chain[O]) reconcile(ctx context.Context, obj O, deleting bool) (reconci
 		return reconcile.Result{}, err
 	}
 	if deleting && r.done.Has(client.ObjectKeyFromObject(obj), obj.GetUID()) {
-		return reconcile.Result{}, r.release(ctx, obj, controllers) // The view is old, or the finalizer could not be removed.
+		return reconcile.Result{}, r.release(ctx, obj, controllers) // The view is outdated, or the finalizer could not be removed.
 	}
 	for i, f := range handling {
 		if i == 0 && !deleting {
@@ -99,7 +100,8 @@ func (r *chain[O]) reconcile(ctx context.Context, obj O, deleting bool) (reconci
 	return reconcile.Result{}, r.release(ctx, obj, controllers)
 }
 
-// controllers returns those of all conditions, which decide on the object as it is now.
+// controllers returns the controllers of all conditions, which share the current state of the object as the basis of
+// their decisions.
 func (r *chain[O]) controllers(ctx context.Context, obj O, handling []Factory[O]) ([]*Controller[O], error) {
 	b := basisOf(obj)
 	all := make([]*Controller[O], len(handling))
@@ -112,7 +114,7 @@ func (r *chain[O]) controllers(ctx context.Context, obj O, handling []Factory[O]
 	return all, nil
 }
 
-// settle has one provider do its work, and says so if it cannot.
+// settle calls one provider, and reports its error.
 func (r *chain[O]) settle(
 	ctx context.Context, f Factory[O], c *Controller[O], deleting bool,
 ) (*reconcile.Result, error) {
@@ -120,7 +122,7 @@ func (r *chain[O]) settle(
 	result, err := func() (*reconcile.Result, error) {
 		provider, err := f.New(ctx, c)
 		if err != nil {
-			return nil, fmt.Errorf("make provider %s: %w", f.Name, err)
+			return nil, fmt.Errorf("create provider %s: %w", f.Name, err)
 		}
 		if deleting {
 			action = "Terminate"
@@ -138,8 +140,8 @@ func (r *chain[O]) settle(
 	return nil, err
 }
 
-// reportFailure sets the condition to an error that no Guard has reported, and returns the error. What Settled
-// returns stays.
+// reportFailure sets the condition to an error that no Guard has reported, and returns the error. Settled does not
+// change.
 func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error {
 	class, wanted := c.host.class(failure), c.seen
 	wanted.fail(class, failure, c.basis.generation)
@@ -148,13 +150,13 @@ func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error 
 	}
 	err := c.changeEntry(ctx, func(e *entry) { e.fail(class, failure, c.basis.generation) })
 	if err != nil {
-		return fmt.Errorf("%w; and it is not reported: %w", failure, err)
+		return fmt.Errorf("%w; the condition does not show it: %w", failure, err)
 	}
 	return failure
 }
 
-// release lets an object go that all providers are done with. From here on no provider is called for it again, also if
-// the finalizer cannot be removed at once.
+// release removes the finalizer from an object whose providers are all done. No provider is called for the object again,
+// also if the finalizer cannot be removed at once.
 func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller[O]) error {
 	if err := r.checkAbandoned(ctx, obj, controllers); err != nil {
 		r.host.warn(obj, "Terminate", err)
@@ -164,10 +166,10 @@ func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller
 	return controllers[0].dropLast(ctx, r.host.options.identity(), controllers...)
 }
 
-// checkAbandoned returns an error if nobody is left who could undo what was done for an object. It has the finalizer,
-// so a provider has been at work, and a factory may have gone with its module, or changed its mind.
+// checkAbandoned returns an error if no provider is left to clean up for an object. The object has the finalizer, so a
+// provider has worked on it; a factory may have been removed with its module, or its Handles function may have changed.
 func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Controller[O]) error {
-	const help = "bring the module back, or undo what it has made by hand, and remove the finalizer "
+	const help = "restore the module, or clean up by hand and remove the finalizer  "
 	if len(controllers) == 0 {
 		return fmt.Errorf("%w: %s%s", errNoProvider, help, r.host.options.identity())
 	}
@@ -186,13 +188,13 @@ func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Con
 	return nil
 }
 
-// conclude returns what an error means for the queue.
+// conclude turns an error into a result for the queue.
 func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
 	if locked, ok := errors.AsType[*LockedError](err); ok {
 		return reconcile.Result{RequeueAfter: min(locked.RetryAfter+time.Millisecond, lockPoll)}, nil
 	}
 	class, known := h.class(err), errors.Is(err, reconcile.TerminalError(nil))
-	switch terminal := class == Terminal && !deleting; { // An object that is being deleted need not change any more.
+	switch terminal := class == Terminal && !deleting; { // During a deletion the retry does not wait for a change of the object.
 	case class == Conflict:
 		return reconcile.Result{RequeueAfter: outdated}, nil
 	case terminal && !known:
@@ -203,7 +205,7 @@ func (h *Host[O]) conclude(err error, deleting bool) (reconcile.Result, error) {
 	return reconcile.Result{}, err
 }
 
-// next returns the result of a provider. One that has got on, and asks for no time, is called again soon.
+// next returns the result of a provider. A provider that has made progress, and requests no time, is called again soon.
 func (c *Controller[O]) next(result reconcile.Result) reconcile.Result {
 	if c.progressed && result.RequeueAfter == 0 {
 		result.RequeueAfter = soon
@@ -211,12 +213,12 @@ func (c *Controller[O]) next(result reconcile.Result) reconcile.Result {
 	return result
 }
 
-// isSilent reports whether an error only says to come back later.
+// isSilent reports whether an error only requests a later retry.
 func (h *Host[O]) isSilent(err error) bool {
 	return errors.Is(err, ErrLocked) || h.class(err) == Conflict
 }
 
-// class is what Options.Classify says of an error that is not our own. That of an old view is a conflict whoever asks.
+// class returns the class of an error from Options.Classify. ErrStale is always a Conflict.
 func (h *Host[O]) class(err error) Class {
 	if errors.Is(err, ErrStale) {
 		return Conflict

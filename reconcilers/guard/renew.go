@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// run runs the task, and renews the lock meanwhile. The context of the task ends when that fails for too long.
+// run runs the task, and renews the lock meanwhile. The context of the task ends when the renewal fails for too long.
 func (c *Controller[O]) run(ctx context.Context, r *run, task Task) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
@@ -22,7 +22,7 @@ func (c *Controller[O]) run(ctx context.Context, r *run, task Task) (Outcome, er
 	return task(ctx, r.attempt)
 }
 
-// keep renews the lock until ctx ends, or until it is lost. Then it returns why.
+// keep renews the lock until ctx ends, or until the lock is lost. Then it returns the reason.
 func (c *Controller[O]) keep(ctx context.Context, r run) error {
 	for {
 		wait := c.host.options.TTL/3 - c.host.clock.now().Sub(r.since)
@@ -35,7 +35,7 @@ func (c *Controller[O]) keep(ctx context.Context, r run) error {
 	}
 }
 
-// renew tries to renew the lock for as long as the last time lasts. It returns an error if the lock is lost.
+// renew tries to renew the lock as long as the last extension is valid. It returns an error if the lock is lost.
 func (c *Controller[O]) renew(ctx context.Context, r *run) error {
 	patience := c.host.options.patience()
 	ctx, cancel := c.host.clock.within(ctx, patience-c.host.clock.now().Sub(r.since))
@@ -58,7 +58,7 @@ func (c *Controller[O]) renew(ctx context.Context, r *run) error {
 			return fmt.Errorf("%w: %w", ErrLockLost, err)
 		}
 		if !sleep(ctx, c.host.clock, patience/20) {
-			return fmt.Errorf("%w: it could not be renewed for %v: %w", ErrLockLost, patience, err)
+			return fmt.Errorf("%w: no renewal succeeded for %v: %w", ErrLockLost, patience, err)
 		}
 	}
 }

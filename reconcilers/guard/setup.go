@@ -15,13 +15,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// retryBase is the pause after the first error of an object, since it may be an external system that is asked again.
-// The longest one is 5 minutes.
+// retryBase is the pause after the first error of an object, since the retry may send a request to an external system.
+// The longest pause is 5 minutes.
 const retryBase = 100 * time.Millisecond
 
-// AddTo adds a controller that reconciles objects with the factories to a manager, that of the hub or that of a
-// remote's app. It contacts nobody. In a remote's app Cleanup belongs to it. The error is ErrInvalidConfig, or the
-// manager's.
+// AddTo adds a controller that reconciles objects with the factories to a manager of the hub or of a remote's app. It
+// sends no requests. In a remote's app, add Cleanup as well. The error is ErrInvalidConfig, or an error of the manager.
 func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory[O]) error {
 	if mgr == nil {
 		return fmt.Errorf("%w: guard %s: a manager is needed", ErrInvalidConfig, o.Name)

@@ -57,8 +57,8 @@ func (statusPlace[O]) discard(context.Context, func(lock.Record) error) (func(co
 	return func(context.Context) error { return nil }, nil
 }
 
-// apply makes the fields those that the status has of the condition type's field manager, if obj is what the API
-// server has. It returns the object as it is then.
+// apply applies the fields to the status with the field manager of the condition type, if the API server still has obj's
+// resourceVersion. It returns the object after the write.
 func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[string]any) (O, error) {
 	fields, err := generic(map[string]any{"status": status})
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *Host[O]) apply(ctx context.Context, obj O, kind string, status map[stri
 	return fresh, nil
 }
 
-// generic returns a value as the maps and slices that its JSON would be read as.
+// generic converts a value to the maps and slices of its JSON.
 func generic(v any) (map[string]any, error) {
 	text, err := utiljson.Marshal(v)
 	if err != nil {

@@ -34,24 +34,24 @@ const (
 	sweepPage = 500
 	// maxSweepPages is how many pages one sweep reads. An API server that lies has no last page.
 	maxSweepPages = 200
-	// maxSweepHeld is how many held locks one sweep looks at: what is known of each is kept in memory.
+	// maxSweepHeld is how many held locks one sweep checks: an observation of each is kept in memory.
 	maxSweepHeld = 1000
 )
 
-// errEndless is the error for a list of Leases without an end.
-var errEndless = errors.New("the list of Leases does not end; look for what creates Leases with the label " + hostLabel)
+// errEndless is the error for a list of Leases that does not end.
+var errEndless = errors.New("the list of Leases does not end; look for the client that creates Leases with the label  " + hostLabel)
 
-// Sweep deletes the Leases of objects that have gone, unless they are held. A Lease is left when a process ends between
-// the removal of the last finalizer and the deletion of the Lease, or when an object had no finalizer. AddTo and Module
-// sweep when the controller starts, and every half an hour; for a reconciler of another make Sweeper does so. Without
-// Leases there is nothing to do. That an object has gone is what a 404 says that names the object: one for a kind that is
-// no longer served deletes no Lease. The error is that of the first Lease, with the number of others. One sweep looks at
-// 100000 Leases at most.
+// Sweep deletes the Leases of deleted objects, unless they are held. A Lease is left when a process ends between the
+// removal of the last finalizer and the deletion of the Lease, or when an object had no finalizer. AddTo and Module
+// sweep when the controller starts, and every half an hour; for other reconcilers Sweeper does so. Without Leases Sweep
+// does nothing. Only a 404 that names the object proves its deletion: a 404 for a kind that is no longer served deletes
+// no Lease. The error is the error of the first Lease, with the number of Leases that failed. One sweep reads 100000
+// Leases at most.
 func (h *Host[O]) Sweep(ctx context.Context) error {
 	return h.sweep(ctx, func(O) bool { return false })
 }
 
-// sweep deletes the Leases of objects that have gone, and of those that are done with although they are still there.
+// sweep deletes the Leases of deleted objects, and of existing objects for which isDone returns true.
 func (h *Host[O]) sweep(ctx context.Context, isDone func(obj O) bool) error {
 	if h.options.Locks != nil {
 		return nil
@@ -81,7 +81,7 @@ func (h *Host[O]) sweep(ctx context.Context, isDone func(obj O) bool) error {
 	return errors.Join(s.err(), ctx.Err())
 }
 
-// sweepState is what one sweep has come to. It does not grow with the number of Leases.
+// sweepState is the state of one sweep. It does not grow with the number of Leases.
 type sweepState struct {
 	pages, held, failed int
 	first               error
@@ -99,7 +99,7 @@ func (s *sweepState) note(err error) {
 
 func (s *sweepState) err() error {
 	if s.failed > 1 {
-		return fmt.Errorf("%d Leases stay without a decision, the first one: %w", s.failed, s.first)
+		return fmt.Errorf("%d Leases could not be checked; the first: %w", s.failed, s.first)
 	}
 	return s.first
 }
@@ -119,7 +119,7 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 			return nil // until the next sweep
 		}
 		if !isPlausible(e.lock) {
-			return fmt.Errorf("the lock in Lease %s was not written by a guard; delete the Lease to forget what was done", l.Name)
+			return fmt.Errorf("the lock in Lease %s was not written by a guard; delete the Lease to forget the attempts of this condition", l.Name)
 		}
 		if h.others.remaining(lockKey{uid: uid, kind: e.lock.Type}, e.lock, h.clock.now()) > 0 {
 			return nil
@@ -129,19 +129,19 @@ func (h *Host[O]) sweepOne(ctx context.Context, l *coordinationv1.Lease, isDone 
 	if err != nil || needed {
 		return err
 	}
-	if err := h.deleteLease(ctx, l); err != nil && !apierrors.IsConflict(err) { // It has changed since.
-		return fmt.Errorf("delete Lease %s of %s, which has gone: %w", l.Name, key, err)
+	if err := h.deleteLease(ctx, l); err != nil && !apierrors.IsConflict(err) { // After a conflict the next sweep decides again.
+		return fmt.Errorf("delete Lease %s of %s, which has been deleted: %w", l.Name, key, err)
 	}
 	return nil
 }
 
-// isPlausible reports whether a lock that is held may be a guard's, and so is small and ends.
+// isPlausible reports whether a guard may have written a held lock: the lock is small and expires.
 func isPlausible(l lock.Record) bool {
 	return checkType(l.Type) == nil && len(l.Holder) <= 2*maxHolder &&
 		l.TTLSeconds > 0 && l.TTLSeconds <= int32(maxTTL/time.Second)
 }
 
-// subjectOf returns the object that a Lease belongs to, if it is one of the host's.
+// subjectOf returns the object that a Lease belongs to, if the Lease belongs to the host.
 func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid types.UID, ok bool) {
 	kind, name, ok := strings.Cut(l.Annotations[annotationObject], " ")
 	if !ok || kind != h.gvk.GroupKind().String() {
@@ -156,15 +156,15 @@ func (h *Host[O]) subjectOf(l *coordinationv1.Lease) (key client.ObjectKey, uid 
 	return key, types.UID(rest[:end]), true
 }
 
-// isNamed reports whether the names of a Lease and of its object are ones that an API server accepts.
+// isNamed reports whether an API server accepts the names of a Lease and of its object.
 func isNamed(lease string, of client.ObjectKey) bool {
 	return len(validation.IsDNS1123Subdomain(lease)) == 0 &&
 		(of.Namespace == "" || len(validation.IsDNS1123Label(of.Namespace)) == 0) &&
 		of.Name != "" && len(of.Name) <= validation.DNS1123SubdomainMaxLength && len(content.IsPathSegmentName(of.Name)) == 0
 }
 
-// isNeeded reports whether there may be another Guard for the object. The client, which may be a cache, is asked first:
-// of most Leases the objects are there. That an object has gone is decided on a live read.
+// isNeeded reports whether there may be another Guard for the object. It reads the object from the client first, which
+// may be a cache: most Leases belong to existing objects. Only a live read proves that an object has been deleted.
 func (h *Host[O]) isNeeded(ctx context.Context, key client.ObjectKey, uid types.UID, isDone func(obj O) bool) (bool, error) {
 	obj := object.New[O]()
 	if err := h.client.Get(ctx, key, obj); err == nil && obj.GetUID() == uid {
@@ -177,11 +177,12 @@ func (h *Host[O]) isNeeded(ctx context.Context, key client.ObjectKey, uid types.
 	case h.isGone(err, key):
 		return false, nil
 	}
-	return true, fmt.Errorf("read %s %s, which a Lease is of: %w", h.gvk.Kind, key, err)
+	return true, fmt.Errorf("read %s %s, the object of a Lease: %w", h.gvk.Kind, key, err)
 }
 
-// isGone reports whether an error says that there is no object of the name, as an API server does that serves its kind.
-// It is NotFound, too, when a version, the kind or its API server has gone; then the objects may come back.
+// isGone reports whether an error means that the API server serves the kind and has no object of this name. The API
+// server also responds with NotFound when the version, the kind or an aggregated API server has been removed; then the
+// objects may reappear.
 func (h *Host[O]) isGone(err error, key client.ObjectKey) bool {
 	var said apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &said) || said.Status().Details == nil {
@@ -198,13 +199,13 @@ func (h *Host[O]) isGone(err error, key client.ObjectKey) bool {
 	return err == nil && (details.Kind == mapping.Resource.Resource || details.Kind == h.gvk.Kind)
 }
 
-// Sweeper returns what sweeps when the manager starts it, and every half an hour as long as it runs. A sweep that fails
-// is logged, and the next one follows: it never ends its manager. AddTo and Module have one of their own.
+// Sweeper returns a runnable that sweeps when the manager starts it, and every half an hour as long as it runs. It logs
+// the error of a sweep and continues: it never ends its manager. AddTo and Module add a sweeper themselves.
 func (h *Host[O]) Sweeper(log logr.Logger) manager.Runnable {
 	return sweeper[O]{Host: h, log: log, isDone: func(O) bool { return false }}
 }
 
-// sweeper sweeps as long as the reconciler works.
+// sweeper sweeps as long as the manager runs.
 type sweeper[O client.Object] struct {
 	*Host[O]
 
@@ -212,8 +213,8 @@ type sweeper[O client.Object] struct {
 	isDone func(obj O) bool
 }
 
-// isLeft reports whether the reconciler of the host does nothing more for an object: it is being deleted, and has no
-// finalizer of the host's.
+// isLeft reports whether the reconciler of the host is done with an object: the object is being deleted, and does not
+// have the finalizer of the host.
 func (h *Host[O]) isLeft(obj O) bool {
 	return !obj.GetDeletionTimestamp().IsZero() && !slices.Contains(obj.GetFinalizers(), h.options.identity())
 }
@@ -222,7 +223,7 @@ func (h *Host[O]) isLeft(obj O) bool {
 func (s sweeper[O]) Start(ctx context.Context) error {
 	for {
 		if err := s.once(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error(err, "Failed to delete the Leases of objects that have gone", "guard", s.options.Name)
+			s.log.Error(err, "Failed to delete the Leases of deleted objects", "guard", s.options.Name)
 		}
 		if !sleep(ctx, s.clock, wait.Jitter(sweepEvery, 0.1)) {
 			return nil

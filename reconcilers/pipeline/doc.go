@@ -102,7 +102,7 @@ here protect maps: the deletions that succeeded, and the versions of objects tha
 It is what operatorkit's framework was, without what that could not be rid of. There, errors were dropped until
 the next resync, deletions were missed, or executed twice, or forgotten when no list matched, one object
 kept all others waiting, wrapping a resource changed it, and the ways to cancel were channels that nobody
-may close twice. Each of these has a test with its number in flaws_test.go.
+may close twice. Each of these has a test with its number in operatorkit_resource_test.go or operatorkit_reconcile_test.go.
 
 Changes are applied in the order create, delete, update. operatorkit's documentation says create, update,
 delete in one place, but this is what it did, and what its users have built upon. Order is a parameter, so that

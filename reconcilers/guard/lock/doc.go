@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
-Package lock has the type that a kind of your own keeps the locks of package guard in.
+Package lock contains the type of the locks of package guard, for the status of a kind of your own.
 
-It is a package by itself, and imports apimachinery only, so that the Go types of an API do not depend on
-a controller. In the status of the kind, which is a subresource:
+It is a separate package, and imports apimachinery only, so that the Go types of an API do not depend on a controller.
+In the status of the kind, which is a subresource:
 
 	type TunnelStatus struct {
 		// +listType=map
@@ -15,6 +15,6 @@ a controller. In the status of the kind, which is a subresource:
 		Locks []lock.Record `json:"locks,omitempty"`
 	}
 
-Both lists need the markers. Without them one condition or lock that is written takes the others with it.
+Both lists need the markers. Without them a write of one condition or lock removes all others.
 */
 package lock

@@ -24,12 +24,12 @@ type Tunnel struct {
 	Status TunnelStatus `json:"status,omitzero"`
 }
 
-// TunnelSpec is what somebody wants.
+// TunnelSpec is the desired state.
 type TunnelSpec struct {
 	Company string `json:"company,omitempty"`
 }
 
-// TunnelStatus is what there is.
+// TunnelStatus is the observed state.
 type TunnelStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Locks      []lock.Record      `json:"locks,omitempty"`
@@ -50,7 +50,7 @@ func (t *Tunnel) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// TunnelList is several.
+// TunnelList is a list of Tunnels.
 type TunnelList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

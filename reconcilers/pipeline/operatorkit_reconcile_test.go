@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// These flaws are about what happens to objects; the others are in flaws_test.go.
+// These flaws concern the reconciliation of objects; operatorkit_resource_test.go tests the other flaws.
 
 // D1: errors were logged and dropped, so that the next try came with the next resync.
 func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {

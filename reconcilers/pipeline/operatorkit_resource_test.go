@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// The tests of this file and of flaws_objects_test.go are named after the known flaws of operatorkit's framework.
+// The tests of this file and of operatorkit_reconcile_test.go are named after the known flaws of operatorkit's framework.
 // These are about how a pipeline is put together.
 
 // D2: a canceled resource made all CRUD resources after it be left out.

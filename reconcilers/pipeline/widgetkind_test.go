@@ -23,7 +23,7 @@ type Widget struct {
 	Status WidgetStatus `json:"status,omitzero"`
 }
 
-// WidgetSpec is what somebody wants.
+// WidgetSpec is the desired state.
 type WidgetSpec struct {
 	Size int `json:"size,omitempty"`
 }
