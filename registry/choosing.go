@@ -70,7 +70,7 @@ func (a *actor) take(config state.Desired) {
 // choose selects the modules anew if enough is known, and tells the machine.
 func (a *actor) choose(now time.Time) {
 	l := a.machine.ConnectionTo(a.wants.Endpoint)
-	if l == nil || l.Contact != machine.ContactOK || !l.Surveyed(a.questions) {
+	if l == nil || l.Contact != machine.ContactOK || !l.Preflighted(a.questions) {
 		return // what was chosen before holds until then
 	}
 	found, trial := l.Found, &a.machine.Trial
@@ -106,7 +106,7 @@ func (a *actor) inquire() {
 			l.Preflight(a.questions, func(f *preflight.Result) {
 				a.do(func() {
 					if a.link == l || a.spare == l {
-						a.learn(machine.Surveyed{Endpoint: l.Endpoint(), Result: f})
+						a.learn(machine.PreflightDone{Endpoint: l.Endpoint(), Result: f})
 					}
 				})
 			})

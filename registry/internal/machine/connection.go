@@ -12,41 +12,43 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Connection is what the machine knows of the connection to one endpoint. The zero line is none.
+// Connection is the state of the connection to one endpoint. The zero Connection means that there is no connection.
 type Connection struct {
 	Endpoint, Credential string
 	Good                 string // the last credential that the remote has accepted; "" for none
 
 	Contact    contact
-	lost       state.Condition // why contact is lost
+	lost       state.Condition // why contact was lost
 	refused    bool            // the last probe failed because of the credential
-	oks, Fails int             // probes in a row
+	oks, Fails int             // consecutive probes
 	backAt     time.Time
-	flaps      int // losses of contact, each soon after the return from the one before
+	flaps      int // losses of contact, each soon after the end of the outage before
 
 	id      string
-	holder  state.ClusterName // who has this id, "" for nobody else
+	holder  state.ClusterName // the other remote with this id, or ""
 	isHub   bool
 	Version string
-	Found   *preflight.Result // of the last survey; nil for none
+	Found   *preflight.Result // of the last preflight, or nil
 }
 
-// Surveyed reports whether questions have been asked; whatever the answers were.
-func (l *Connection) Surveyed(q *preflight.Questions) bool {
-	return q == nil || l.Found != nil && l.Found.Questions == q
+// Preflighted reports whether a preflight with these questions has finished, with any result.
+func (c *Connection) Preflighted(q *preflight.Questions) bool {
+	return q == nil || c.Found != nil && c.Found.Questions == q
 }
 
+// contact is the state of the contact to a remote.
 type contact int
 
 const (
 	contactNone contact = iota // not probed yet
+	// ContactOK means that the remote has passed as many probes as it needs.
 	ContactOK
 	contactLost
 )
 
-// A remote that is lost again soon after it came back has to prove itself: it needs twice the
-// number of good probes in a row each time, up to thirty of them, so that a remote that
-// comes and goes costs a start of its app every other minute and not every few seconds.
+// Flapping. Each time contact is lost again soon after an outage, the number of consecutive successful probes that end
+// the next outage doubles, up to thirty. An unstable remote therefore costs a start of its app every other minute and
+// not every few seconds.
 const (
 	flapWindow = time.Minute
 	maxFlaps   = 5
@@ -55,86 +57,86 @@ const (
 
 // Probed is the outcome of one probe of the endpoint that the probe was made for.
 type Probed struct {
-	Endpoint, Credential string // what it was made with
+	Endpoint, Credential string // fingerprints, of the probe
 	OK                   bool
 	Failed               state.Condition // when not ok
-	Fatal                bool            // credentials rejected: no point in asking twice
+	Fatal                bool            // the credentials were rejected: no second probe is needed
 	Refused              bool            // it failed because of the credential
 	ID, Version          string
-	Holder               state.ClusterName // who holds this id already, "" for nobody else
+	Holder               state.ClusterName // the other remote that has this id already, or ""
 	IsHub                bool
 }
 
-// applyProbe takes note of a probe of this line.
-func (l *Connection) applyProbe(p Probed, failureThreshold, successThreshold int, now time.Time) {
-	l.refused = p.Refused
+// applyProbe records a probe of this connection.
+func (c *Connection) applyProbe(p Probed, failureThreshold, successThreshold int, now time.Time) {
+	c.refused = p.Refused
 	if !p.OK {
-		l.oks, l.Fails = 0, l.Fails+1
-		if l.Contact != ContactOK || p.Fatal || l.Fails >= failureThreshold {
-			l.lose(p.Failed, now)
+		c.oks, c.Fails = 0, c.Fails+1
+		if c.Contact != ContactOK || p.Fatal || c.Fails >= failureThreshold {
+			c.lose(p.Failed, now)
 		}
 		return
 	}
-	l.oks, l.Fails = l.oks+1, 0
-	l.id, l.holder, l.isHub, l.Version = p.ID, p.Holder, p.IsHub, p.Version
+	c.oks, c.Fails = c.oks+1, 0
+	c.id, c.holder, c.isHub, c.Version = p.ID, p.Holder, p.IsHub, p.Version
 	switch {
-	case l.Contact == contactNone:
-		l.Contact = ContactOK
-	case l.Contact == contactLost && l.oks >= l.proof(successThreshold):
-		l.Contact, l.backAt = ContactOK, now
+	case c.Contact == contactNone:
+		c.Contact = ContactOK
+	case c.Contact == contactLost && c.oks >= c.proof(successThreshold):
+		c.Contact, c.backAt = ContactOK, now
 	}
 }
 
-func (l *Connection) lose(why state.Condition, now time.Time) {
-	if l.Contact == ContactOK {
-		if l.backAt.IsZero() || now.Sub(l.backAt) > flapWindow {
-			l.flaps = 0
+// lose records the loss of contact, and whether it followed soon after an outage.
+func (c *Connection) lose(why state.Condition, now time.Time) {
+	if c.Contact == ContactOK {
+		if c.backAt.IsZero() || now.Sub(c.backAt) > flapWindow {
+			c.flaps = 0
 		} else {
-			l.flaps = min(l.flaps+1, maxFlaps)
+			c.flaps = min(c.flaps+1, maxFlaps)
 		}
 	}
-	l.Contact, l.lost = contactLost, why
+	c.Contact, c.lost = contactLost, why
 }
 
-// proof returns how many good probes in a row end an outage.
-func (l *Connection) proof(successThreshold int) int {
-	return max(successThreshold, min(1<<l.flaps, maxProof))
+// proof returns how many consecutive successful probes end an outage.
+func (c *Connection) proof(successThreshold int) int {
+	return max(successThreshold, min(1<<c.flaps, maxProof))
 }
 
-// Usable reports whether an app may run on this line.
-func (m *Machine) Usable(l *Connection) bool {
-	return l.Endpoint != "" && l.Contact == ContactOK && m.blocked(l) == nil
+// Usable reports whether an app may run on this connection.
+func (m *Machine) Usable(c *Connection) bool {
+	return c.Endpoint != "" && c.Contact == ContactOK && m.blocked(c) == nil
 }
 
-// blocked returns why the identity of the remote at the end of the line forbids an app, or nil.
-func (m *Machine) blocked(l *Connection) *state.Condition {
+// blocked returns why the identity of the remote behind the connection forbids an app, or nil.
+func (m *Machine) blocked(c *Connection) *state.Condition {
 	refuse := func(reason, format string, args ...any) *state.Condition {
 		return &state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case l.id == "":
+	case c.id == "":
 		return nil
-	case l.isHub:
-		return refuse(state.ReasonIsHub, "the credentials lead to the hub's own cluster; if that is meant, "+
+	case c.isHub:
+		return refuse(state.ReasonIsHub, "the credentials lead to the hub's own cluster; if that is intended, "+
 			"set the annotation clusterfx.dev/allow-hub=true, or start the hub with --allow-hub-as-remote")
-	case !m.Expects(l.id):
+	case !m.Expects(c.id):
 		return refuse(state.ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
-			"belongs to %s; mend the Secret, or accept the new cluster with the annotation "+
-			"clusterfx.dev/accept-id=%s", l.id, m.KnownID(), l.id)
-	case l.holder != "":
-		return refuse(state.ReasonDuplicate, "cluster %s is registered as %q already; delete one of the two", l.id, l.holder)
+			"belongs to %s; correct the Secret, or accept the new cluster with the annotation "+
+			"clusterfx.dev/accept-id=%s", c.id, m.KnownID(), c.id)
+	case c.holder != "":
+		return refuse(state.ReasonDuplicate, "cluster %s is already registered as %q; delete one of the two registrations", c.id, c.holder)
 	}
 	return nil
 }
 
-// Expects reports whether a remote with this id is the one that is meant. What is not expected has
-// no claim to the id.
+// Expects reports whether the remote may have this id. A remote with an id that is not expected does not claim the id.
 func (m *Machine) Expects(id string) bool {
 	known := m.KnownID()
 	return known == "" || known == id || m.want.Identity.Accepted == id
 }
 
-// KnownID returns which cluster the remote was before, or "".
+// KnownID returns the id that the remote had at its first contact, or "".
 func (m *Machine) KnownID() string {
 	if m.want.Identity.Known != "" {
 		return m.want.Identity.Known

@@ -4,34 +4,37 @@ package machine
 
 import "time"
 
-// Decide returns what to do now and records it as being done. It is called after facts changed
-// and when wakeAt has come.
+// Decide returns the actions that are due and records them as started. The registry calls it after each fact and at the
+// time that WakeAt returned.
 func (m *Machine) Decide(now time.Time) []Action {
 	var do actions
 	m.endApps(&do, now)
 	m.promote(&do, now)
-	m.endApps(&do, now) // what was promoted may have to end at once
-	m.moveLines(&do, now)
+	m.endApps(&do, now) // The promoted app may have to end at once.
+	m.moveConnections(&do, now)
 	m.beginApps(&do, now)
 	return do
 }
 
+// actions collects the actions of a decision.
 type actions []Action
 
+// add adds an action on a connection, or on the remote.
 func (do *actions) add(kind ActionKind) { *do = append(*do, Action{Kind: kind}) }
 
-func (do *actions) to(kind ActionKind, l *App) {
-	*do = append(*do, Action{Kind: kind, Epoch: l.Epoch, Endpoint: l.endpoint})
+// to adds an action on an app.
+func (do *actions) to(kind ActionKind, a *App) {
+	*do = append(*do, Action{Kind: kind, Epoch: a.Epoch, Endpoint: a.endpoint})
 }
 
-// endApps stops what runs and should not.
+// endApps stops the apps that must not run, and starts the cleanup steps of a removal.
 func (m *Machine) endApps(do *actions, now time.Time) {
 	if m.App.phase == phaseReady && m.want.Stop && m.mayClean(now) {
 		m.App.phase = phaseCleaning
 		do.to(Clean, &m.App)
 	}
 	if m.App.Runs() && m.appMustEnd(now) {
-		m.cleaned = m.cleaned || m.App.phase == phaseCleaning && m.want.Stop // there is no second try
+		m.cleaned = m.cleaned || m.App.phase == phaseCleaning && m.want.Stop // cleanup steps are not retried
 		m.App.phase = phaseStopping
 		do.to(Stop, &m.App)
 	}
@@ -41,8 +44,8 @@ func (m *Machine) endApps(do *actions, now time.Time) {
 	}
 }
 
-// appMustEnd reports whether the app must not run any more. One that works and is not the one that
-// is wanted is not meant: another one takes its place.
+// appMustEnd reports whether the running app must stop now. A ready app of another shape or on another endpoint does not
+// have to: it runs until the next app replaces it.
 func (m *Machine) appMustEnd(now time.Time) bool {
 	return m.want.Paused || m.App.ended || m.over(now) ||
 		!m.Usable(m.ConnectionTo(m.App.endpoint)) || m.replaces(m.ConnectionTo(m.App.endpoint)) ||
@@ -51,8 +54,9 @@ func (m *Machine) appMustEnd(now time.Time) bool {
 		m.App.phase == phaseCleaning && !m.want.Stop // its controllers have ended
 }
 
-// nextMustEnd reports whether the next app has nothing to wait for. A warm app that a later change has made
-// unfit takes the place of an app that can no longer keep it, and a third app is built beside it.
+// nextMustEnd reports whether the next app must stop because it cannot or need not replace the running app. If a later
+// change makes a warm app unfit while the controllers of the running app end, the warm app still replaces it, and a third
+// app is prepared then.
 func (m *Machine) nextMustEnd(now time.Time) bool {
 	isNeeded := m.next.phase == phaseWarm && m.App.phase != phaseReady
 	return m.want.Paused || m.next.ended || m.over(now) || !m.fits(&m.next) && !isNeeded ||
@@ -60,17 +64,16 @@ func (m *Machine) nextMustEnd(now time.Time) bool {
 		m.App.phase == phaseCleaning || m.App.phase == phaseReady && m.fits(&m.App)
 }
 
-// fits reports whether an app is what is wanted. An app whose controllers end is not.
-func (m *Machine) fits(l *App) bool {
-	return l.endpoint == m.want.Endpoint && l.shape == m.want.Shape && !l.yields()
+// fits reports whether an app has the desired endpoint and shape, and its controllers do not end.
+func (m *Machine) fits(a *App) bool {
+	return a.endpoint == m.want.Endpoint && a.shape == m.want.Shape && !a.yields()
 }
 
-// over reports whether the remote is not wanted, and nothing holds its end up any more.
+// over reports whether the remote is to be removed, and no cleanup steps delay the removal.
 func (m *Machine) over(now time.Time) bool { return m.want.Stop && !m.mayClean(now) }
 
-// mayClean reports whether a removal is worth to be put off, because cleanup steps may yet run: the
-// app works, or nothing is known to keep it from working in time. A remote that was never contacted has
-// nothing to be cleaned up.
+// mayClean reports whether to delay a removal because cleanup steps may still run: the app works, or no known failure
+// prevents it from working in time. A remote that was never contacted needs no cleanup.
 func (m *Machine) mayClean(now time.Time) bool {
 	if m.Connection.Contact == contactNone && m.KnownID() == "" {
 		return false
@@ -80,17 +83,17 @@ func (m *Machine) mayClean(now time.Time) bool {
 		!now.Before(m.want.CrashRecord.Until)
 }
 
-// noSteps reports whether it is known that there are no cleanup steps.
+// noSteps reports whether the desired app was built and has no cleanup steps.
 func (m *Machine) noSteps() bool {
 	return m.App.built && m.App.steps == 0 && m.App.shape == m.want.Shape
 }
 
-// works reports whether the app in place does its work, whatever has failed beside it.
+// works reports whether the running app works. A failure of the next app does not matter.
 func (m *Machine) works() bool {
 	return (m.App.Lent() && m.App.phase != phaseYielded || m.App.phase == phaseCleaning) && !m.App.ended
 }
 
-// promote puts the next app in place when the one before is out of the way.
+// promote replaces the running app with the next app, once the running app has yielded or has gone.
 func (m *Machine) promote(do *actions, now time.Time) {
 	switch {
 	case m.App.phase == phaseYielded && m.next.phase == phaseWarm:
@@ -110,7 +113,7 @@ func (m *Machine) promote(do *actions, now time.Time) {
 	}
 }
 
-// adopt puts the spare line in the place of the line.
+// adopt replaces the connection with the spare connection.
 func (m *Machine) adopt(do *actions) {
 	if m.Connection.Endpoint != "" {
 		do.add(Disconnect)
@@ -119,9 +122,9 @@ func (m *Machine) adopt(do *actions) {
 	do.add(Adopt)
 }
 
-// moveLines opens, closes and exchanges the connections that no app stands on. An app that works
-// keeps its line while the spare one leads to where it is wanted.
-func (m *Machine) moveLines(do *actions, now time.Time) {
+// moveConnections opens, closes and exchanges the connections that no app uses. A working app keeps its connection
+// while the spare connection leads to the desired endpoint.
+func (m *Machine) moveConnections(do *actions, now time.Time) {
 	target := m.want.Endpoint
 	if m.want.Paused || m.over(now) {
 		target = ""
@@ -133,7 +136,7 @@ func (m *Machine) moveLines(do *actions, now time.Time) {
 	switch {
 	case m.Connection.Endpoint == target:
 	case m.isFree(&m.Connection):
-		m.moveLine(do, target)
+		m.moveConnection(do, target)
 	case m.App.Lent() && m.Spare.Endpoint == "" && target != "":
 		m.Spare = Connection{Endpoint: target, Credential: m.want.Credential}
 		do.add(ConnectSpare)
@@ -144,13 +147,14 @@ func (m *Machine) moveLines(do *actions, now time.Time) {
 	}
 }
 
-// isFree reports whether no app stands on a line.
-func (m *Machine) isFree(l *Connection) bool {
-	return (m.App.phase == phaseNone || m.App.endpoint != l.Endpoint) &&
-		(m.next.phase == phaseNone || m.next.endpoint != l.Endpoint)
+// isFree reports whether no app uses a connection.
+func (m *Machine) isFree(c *Connection) bool {
+	return (m.App.phase == phaseNone || m.App.endpoint != c.Endpoint) &&
+		(m.next.phase == phaseNone || m.next.endpoint != c.Endpoint)
 }
 
-func (m *Machine) moveLine(do *actions, target string) {
+// moveConnection replaces the connection, which no app uses, with a connection to the target; an empty target closes it.
+func (m *Machine) moveConnection(do *actions, target string) {
 	if target != "" && m.Spare.Endpoint == target {
 		m.adopt(do)
 		return
@@ -165,17 +169,17 @@ func (m *Machine) moveLine(do *actions, target string) {
 	}
 }
 
-// beginApps starts an app, or the one that is to take its place, or lets it do so.
+// beginApps starts an app, prepares the next app, or tells the running app to yield to a warm next app.
 func (m *Machine) beginApps(do *actions, now time.Time) {
 	switch {
 	case m.App.phase == phaseNone && m.next.phase == phaseNone:
 		if m.Connection.Endpoint == m.want.Endpoint && m.mayStart(now) {
-			m.App = m.newLife()
+			m.App = m.newApp()
 			do.to(Start, &m.App)
 		}
 	case m.App.Lent() && m.next.phase == phaseNone:
 		if !m.fits(&m.App) && m.mayStart(now) {
-			m.next = m.newLife()
+			m.next = m.newApp()
 			do.to(Prepare, &m.next)
 		}
 	case m.App.phase == phaseReady && m.next.phase == phaseWarm:
@@ -184,27 +188,28 @@ func (m *Machine) beginApps(do *actions, now time.Time) {
 	}
 }
 
-func (m *Machine) newLife() App {
+// newApp returns a starting app of the desired shape, with a new epoch.
+func (m *Machine) newApp() App {
 	return App{phase: phaseStarting, Epoch: m.NextEpoch(), endpoint: m.want.Endpoint, shape: m.want.Shape}
 }
 
-// mayStart reports whether an app for what is wanted may start now.
+// mayStart reports whether an app of the desired shape may start now.
 func (m *Machine) mayStart(now time.Time) bool {
 	return m.mayStartLater(now) && !now.Before(m.startsAt())
 }
 
-// mayStartLater reports whether nothing but time keeps an app from starting.
+// mayStartLater reports whether an app may start as soon as startsAt has passed.
 func (m *Machine) mayStartLater(now time.Time) bool {
-	l := m.ConnectionTo(m.want.Endpoint)
-	return l != nil && m.Usable(l) && !m.replaces(l) && l.Surveyed(m.want.Questions) && !m.want.Paused && !m.over(now) && m.Zombies < MaxZombies
+	c := m.ConnectionTo(m.want.Endpoint)
+	return c != nil && m.Usable(c) && !m.replaces(c) && c.Preflighted(m.want.Questions) && !m.want.Paused && !m.over(now) && m.Zombies < MaxZombies
 }
 
-// MaxZombies is how many apps of one remote may be left behind before no other is started: each holds what
-// it held, and the next one would mostly end as they did.
+// MaxZombies is how many zombies one remote may have; with as many, no further app is started. Each zombie keeps its
+// memory and goroutines, and the next app would probably become a zombie, too.
 const MaxZombies = 3
 
-// startsAt returns the time before which no app is started: that of the next try after a failure,
-// or the end of a quarantine.
+// startsAt returns the time before which no app is started: the end of the backoff after a failure, or the end of a
+// quarantine.
 func (m *Machine) startsAt() time.Time {
 	if m.want.CrashRecord.Until.After(m.retryAt) {
 		return m.want.CrashRecord.Until
@@ -212,12 +217,12 @@ func (m *Machine) startsAt() time.Time {
 	return m.retryAt
 }
 
-// WakeAt returns when decide must be called again though no fact has changed; zero for never.
+// WakeAt returns when Decide must be called again without a new fact; zero for never.
 func (m *Machine) WakeAt(now time.Time) time.Time {
 	var at time.Time
 	waits := m.App.phase == phaseNone || m.App.Lent() && !m.fits(&m.App)
 	if waits && m.next.phase == phaseNone && m.mayStartLater(now) {
-		at = m.startsAt() // in the future, or decide had started the app
+		at = m.startsAt() // in the future, or Decide would have started the app
 	}
 	if t := &m.Trial; t.credential != "" && !t.underway && !t.Accepted && (at.IsZero() || t.retryAt.Before(at)) && t.retryAt.After(now) {
 		at = t.retryAt

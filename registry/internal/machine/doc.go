@@ -2,13 +2,13 @@
 
 /*
 Package machine is the state machine of one remote. It decides when a connection is opened, when an app starts, stops or
-is replaced by another app, and which credential a connection uses. Read this package first to understand what the
-registry does.
+is replaced by another app, and which credential a connection uses. Read this package first to understand the
+registry.
 
 A [Machine] is pure: it starts no goroutine, reads no clock and does no I/O, so that tests run thousands of histories in
 a second. Three things go in and two come out:
 
-  - [Machine.ApplyWant] takes the desired state, reduced to what decisions need.
+  - [Machine.ApplyWant] takes the part of the desired state that decisions need.
   - [Machine.Apply] takes a [Fact]: the result of a probe, or the end of an app. Facts are values.
   - [Machine.Decide] compares both and returns the actions that are due, which the registry then starts.
   - [Machine.WakeAt] is the time at which Decide must be called again without a new fact.

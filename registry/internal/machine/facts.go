@@ -9,14 +9,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Fact is one thing that the registry has learned about a remote: probeFact, trialFact or one of the types below.
-// Facts are values, so that a history of facts can be logged and replayed.
+// Fact is one thing that the registry has learned about a remote: Probed, Tried or a type of this file. Facts are
+// values, so that a history of facts can be logged and replayed.
 type Fact interface {
 	applyTo(m *Machine, now time.Time)
 }
 
-// Surveyed is the result of a preflight on the connection to an endpoint.
-type Surveyed struct {
+// PreflightDone is the result of a preflight on the connection to an endpoint.
+type PreflightDone struct {
 	Endpoint string
 	Result   *preflight.Result
 }
@@ -37,7 +37,7 @@ type AppBuilt struct {
 // AppReady means that an app has its initial objects.
 type AppReady struct{ Epoch int64 }
 
-// AppWaiting says what a starting app waits for.
+// AppWaiting describes the reason why an app has not started yet.
 type AppWaiting struct {
 	Epoch   int64
 	Waiting state.Condition
@@ -61,9 +61,9 @@ type AppGone struct{ Epoch int64 }
 // ZombiesChanged means that an app was left behind (1) or that a zombie has ended (-1).
 type ZombiesChanged struct{ By int }
 
-func (f Probed) applyTo(m *Machine, now time.Time) { m.applyProbe(f, now) }
-func (f Tried) applyTo(m *Machine, now time.Time)  { m.applyTrial(f, now) }
-func (f Surveyed) applyTo(m *Machine, _ time.Time) { m.applySurvey(f.Endpoint, f.Result) }
+func (f Probed) applyTo(m *Machine, now time.Time)      { m.applyProbe(f, now) }
+func (f Tried) applyTo(m *Machine, now time.Time)       { m.applyTrial(f, now) }
+func (f PreflightDone) applyTo(m *Machine, _ time.Time) { m.applyPreflight(f.Endpoint, f.Result) }
 func (f SwapFailed) applyTo(m *Machine, now time.Time) {
 	m.applySwapFailed(f.Endpoint, f.Before, f.Why, now)
 }

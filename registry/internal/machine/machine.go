@@ -9,24 +9,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Machine decides what happens to one remote. It is pure: facts come in through its apply
-// methods with the time at which they were learnt, decide compares them with what is wanted and
-// says what to do next. It starts no goroutine, reads no clock and does no I/O, so that
-// thousands of histories of it run in a second.
+// Machine is the state machine of one remote. It is pure: Apply records a fact with the time at which the registry
+// learned it, and Decide compares the facts with the desired state and returns the next actions. A Machine starts no
+// goroutine, reads no clock and does no I/O, so that tests run thousands of histories in a second.
 //
-// It is level-based itself: decide looks at facts only, never at the order in which they came.
+// The machine is level-based: Decide looks at the facts only, never at the order in which they arrived.
 //
-// There are two places for connections and two for apps, so that one can take the place of
-// another without a gap. The line is the connection in use; the spare one leads to a new endpoint
-// while the app still runs on the line. The app is the one that works and whose client is lent
-// out; next is the one that is to take its place and waits, with its caches filled, until the
-// controllers of the app have ended. The client of the app is lent out until next takes its place, even if
-// its controllers have ended and next fails.
+// There are two connections and two apps, so that a new connection or app can replace the old one without a gap.
+// Connection is in use; Spare leads to a new endpoint while the running app still uses Connection. App is the running
+// app, whose client is lent out; next is the next app, which waits with filled caches until the controllers of the
+// running app have ended. The client of the running app is lent out until the next app replaces it, even if the
+// controllers of the running app have ended and the next app fails.
 type Machine struct {
 	want Want
 
 	Connection, Spare Connection
-	knownID           string // learnt at first contact, when the owner knew none
+	knownID           string // learned at first contact, if the desired state has no id
 
 	App, next App
 	Zombies   int
@@ -35,116 +33,119 @@ type Machine struct {
 	Failure  *Failure
 	Failures int
 	retryAt  time.Time
-	misses   int // failures in a row that were the remote's, though it answers its probe
+	misses   int // consecutive failures because of the remote, although its probes succeed
 
-	cleaned bool  // the cleanup steps of a removal are over
-	Trial   trial // of the credential that is to take the place of the one in use
+	cleaned bool  // the cleanup steps of a removal have finished
+	Trial   trial // of the credential that may replace the credential in use
 
 	Jitter    func() float64 // in [0,1)
 	NextEpoch func() int64
 }
 
-// Want is the desired state, reduced to what decisions need.
+// Want is the part of the desired state that decisions need.
 type Want struct {
 	Stop, Paused         bool
-	RemoveBy             time.Time // until when a stop may be put off for cleanup steps; zero for not
+	RemoveBy             time.Time // until when cleanup steps may delay a stop; zero for no delay
 	Endpoint, Credential string
-	AcceptCredential     bool // though the remote refuses it
+	AcceptCredential     bool // use the credential although the remote refuses it
 	Shape                string
-	Questions            *preflight.Questions // that have to be answered before an app starts
+	Questions            *preflight.Questions // of the preflight that must finish before an app starts
 	Identity             state.Identity
 	FailureThreshold     int
 	SuccessThreshold     int
 	CrashRecord          state.CrashRecord
 }
 
-// App is what the machine knows of one app. It keeps its epoch's number when the app is gone.
+// App is the state of one app. It keeps the number of its epoch when the app has gone.
 type App struct {
 	phase    phase
 	Epoch    int64
-	endpoint string // the line that it runs on
-	shape    string // what it was built for
+	endpoint string // of the connection that it uses
+	shape    string // the desired shape when it was built
 	readyAt  time.Time
-	waiting  state.Condition // what a starting app waits for
-	ended    bool            // it ended by itself, and still has to be stopped
-	built    bool            // its graph was built, and has
-	steps    int             // this many cleanup steps
+	waiting  state.Condition // why a starting app waits
+	ended    bool            // it ended by itself, and must still be stopped
+	built    bool            // its graph was built
+	steps    int             // the number of its cleanup steps, once it is built
 }
 
+// phase is the phase in the life of an app.
 type phase int
 
 const (
 	phaseNone     phase = iota
-	phaseStarting       // being built, or its caches fill
-	phaseWarm           // ready to take the place of another one
+	phaseStarting       // it is being built, or its caches fill
+	phaseWarm           // ready to replace the running app
 	phaseReady
-	phaseYielding // its controllers end, to let another app take its place; its client is still lent out
-	phaseYielded  // its controllers have ended; its client is lent out until another app takes its place
-	phaseCleaning // its controllers have ended or do so; the modules' cleanup steps run
-	phaseStopping // fenced, on its way out
+	phaseYielding // its controllers end, so that the next app can replace it; its client is still lent out
+	phaseYielded  // its controllers have ended; its client is lent out until the next app replaces it
+	phaseCleaning // its controllers end or have ended; the modules' cleanup steps run
+	phaseStopping // fenced, and being stopped
 )
 
-// Runs reports whether the app can act.
-func (l *App) Runs() bool { return l.phase != phaseNone && l.phase != phaseStopping }
+// Runs reports whether the app exists and is not being stopped.
+func (a *App) Runs() bool { return a.phase != phaseNone && a.phase != phaseStopping }
 
 // Lent reports whether the app's client is lent out.
-func (l *App) Lent() bool { return l.phase == phaseReady || l.yields() }
+func (a *App) Lent() bool { return a.phase == phaseReady || a.yields() }
 
-// yields reports whether the app's controllers end or have ended, so that another app can take its place.
-func (l *App) yields() bool { return l.phase == phaseYielding || l.phase == phaseYielded }
+// yields reports whether the app's controllers end or have ended, so that the next app can replace it.
+func (a *App) yields() bool { return a.phase == phaseYielding || a.phase == phaseYielded }
 
 // Failure is why an app ended by itself.
 type Failure struct {
 	Module, Reason, Message string
-	OfRemote                bool // the remote could not be reached: nobody's failure but its own
+	OfRemote                bool // the app could not reach the remote; neither the app nor its modules caused the failure
 }
 
-// The actions that decide asks for.
+// Action is an action that Decide has decided on. The registry carries it out.
 type Action struct {
 	Kind     ActionKind
 	Epoch    int64  // of the actions on apps
-	Endpoint string // the line that the app runs on, or that the credential is for
+	Endpoint string // of the connection that the app uses, or that the credential is for
 
-	Credential string // of actSwap, actSwapSpare and actTry
+	Credential string // of Swap, SwapSpare and Try
 }
 
+// ActionKind is the kind of an Action.
 type ActionKind int
 
+// The actions on connections, credentials and apps.
 const (
-	Connect      ActionKind = iota + 1 // open the line
-	Disconnect                         // close the line
-	Swap                               // put a credential under the line
-	ConnectSpare                       // open the spare line
-	DropSpare                          // close the spare line
-	SwapSpare                          // put a credential under the spare line
+	Connect      ActionKind = iota + 1 // open the connection
+	Disconnect                         // close the connection
+	Swap                               // replace the credential of the connection
+	ConnectSpare                       // open the spare connection
+	DropSpare                          // close the spare connection
+	SwapSpare                          // replace the credential of the spare connection
 	Try                                // try a credential on a connection of its own
 	EndTrial                           // end the trial
-	Adopt                              // the spare line takes the place of the line, which is closed or none
+	Adopt                              // the spare connection becomes the connection, which is closed or was never open
 	Start                              // start an app; its runnables may work at once
-	Prepare                            // start an app whose runnables wait for actRelease
+	Prepare                            // start an app whose runnables wait for Release
 	Release                            // let an app's runnables work
-	Yield                              // end an app's runnables; its client is lent out as before
-	Retire                             // another app takes the place of an app, which only keeps its leases for a while
+	Yield                              // end an app's runnables; its client remains lent out
+	Retire                             // the next app replaces an app, which keeps only its leases for a while
 	Clean                              // end an app's runnables and run its cleanup steps
-	Stop                               // fence an app and take it down
+	Stop                               // fence and stop an app
 	Forget                             // nothing is left to do for this remote
 )
 
-// Backoff of failed apps: doubled from retryBase to retryMax, with 20 % jitter either way, and
-// forgotten after an app has been healthy for retryReset.
+// Backoff of failed apps: the delay doubles from RetryBase to RetryMax, with a jitter of 20 % in both directions, and
+// starts at RetryBase again after an app has been healthy for RetryReset.
 const (
 	RetryBase  = time.Second
 	RetryMax   = 2 * time.Minute
 	RetryReset = 10 * time.Minute
 )
 
-// Apply takes note of a fact.
+// Apply records a fact.
 func (m *Machine) Apply(f Fact, now time.Time) { f.applyTo(m, now) }
 
-// SetShape changes the shape of the desired app. The backoff of a failed app continues, unlike after applyWant.
+// SetShape changes the shape of the desired app. The backoff of a failed app continues, unlike after ApplyWant.
 func (m *Machine) SetShape(shape string) { m.want.Shape = shape }
 
-// ApplyWant takes in a new desired state. A change that may cure a failed app is tried at once.
+// ApplyWant replaces the desired state. A change that may fix a failed app ends its backoff.
 func (m *Machine) ApplyWant(w Want) {
 	if w.Endpoint != m.want.Endpoint || w.Credential != m.want.Credential || w.Shape != m.want.Shape {
 		m.Failures, m.misses, m.retryAt = 0, 0, time.Time{}
@@ -158,43 +159,43 @@ func (m *Machine) ApplyWant(w Want) {
 	m.want = w
 }
 
-// applyProbe takes note of a probe of one of the lines. A probe with a credential that has been replaced since
-// says nothing; neither does the refusal of one that is about to be replaced.
+// applyProbe records a probe of a connection. It ignores a probe with a credential that has been replaced, and the
+// refusal of a credential that is about to be replaced.
 func (m *Machine) applyProbe(p Probed, now time.Time) {
-	l := m.ConnectionTo(p.Endpoint)
-	if l == nil || p.Credential != l.Credential || p.Fatal && m.isUndecided(l, now) {
+	c := m.ConnectionTo(p.Endpoint)
+	if c == nil || p.Credential != c.Credential || p.Fatal && m.isUndecided(c, now) {
 		return
 	}
 	if !p.OK {
-		m.misses = 0 // it is the probe that says when to go on
+		m.misses = 0 // The next successful probe decides when the app starts again.
 	}
-	l.applyProbe(p, m.want.FailureThreshold, m.want.SuccessThreshold, now)
-	if l == &m.Connection && l.Contact == contactLost && m.Failure != nil && m.Failure.OfRemote {
-		m.retryAt = time.Time{} // its return says when; line.proof bounds how often
+	c.applyProbe(p, m.want.FailureThreshold, m.want.SuccessThreshold, now)
+	if c == &m.Connection && c.Contact == contactLost && m.Failure != nil && m.Failure.OfRemote {
+		m.retryAt = time.Time{} // The end of the outage decides when; Connection.proof limits how often.
 	}
-	if p.OK && m.blocked(l) == nil {
-		l.Good = l.Credential
+	if p.OK && m.blocked(c) == nil {
+		c.Good = c.Credential
 	}
 	if p.OK && m.knownID == "" && !p.IsHub && p.Holder == "" && m.Expects(p.ID) {
 		m.knownID = p.ID
 	}
 }
 
-// applySurvey takes note of what was found at an endpoint.
-func (m *Machine) applySurvey(endpoint string, f *preflight.Result) {
-	if l := m.ConnectionTo(endpoint); l != nil {
-		l.Found = f
+// applyPreflight records the result of a preflight on the connection to an endpoint.
+func (m *Machine) applyPreflight(endpoint string, f *preflight.Result) {
+	if c := m.ConnectionTo(endpoint); c != nil {
+		c.Found = f
 	}
 }
 
-// applyBuilt takes note of how many cleanup steps the modules have.
+// applyBuilt records how many cleanup steps the modules of an app have.
 func (m *Machine) applyBuilt(epoch int64, steps int) {
-	if l := m.lifeOf(epoch); l != nil {
-		l.built, l.steps = true, steps
+	if a := m.appOf(epoch); a != nil {
+		a.built, a.steps = true, steps
 	}
 }
 
-// applyReady takes note that an app has its initial objects.
+// applyReady records that an app has its initial objects.
 func (m *Machine) applyReady(epoch int64, now time.Time) {
 	switch {
 	case epoch == m.App.Epoch && m.App.phase == phaseStarting:
@@ -205,25 +206,26 @@ func (m *Machine) applyReady(epoch int64, now time.Time) {
 	}
 }
 
-// settled notes that the app in place works.
+// settled records that the running app is ready.
 func (m *Machine) settled(now time.Time) {
 	m.App.readyAt, m.App.waiting, m.Failure, m.misses = now, state.Condition{}, nil, 0
 }
 
+// applyWaiting records why a starting app waits.
 func (m *Machine) applyWaiting(epoch int64, f state.Condition) {
-	if l := m.lifeOf(epoch); l != nil && l.phase == phaseStarting {
-		l.waiting = f
+	if a := m.appOf(epoch); a != nil && a.phase == phaseStarting {
+		a.waiting = f
 	}
 }
 
-// applyEnded takes note that an app ended by itself. It still has to be stopped: it may hold
-// connections and goroutines.
+// applyEnded records that an app ended by itself, and sets the time of the next start. The app must still be stopped:
+// it may hold connections and goroutines.
 func (m *Machine) applyEnded(epoch int64, f Failure, now time.Time) {
-	l := m.lifeOf(epoch)
-	if l == nil || !l.Runs() || l.ended {
+	a := m.appOf(epoch)
+	if a == nil || !a.Runs() || a.ended {
 		return
 	}
-	if l.Lent() && now.Sub(l.readyAt) >= RetryReset {
+	if a.Lent() && now.Sub(a.readyAt) >= RetryReset {
 		m.Failures = 0
 	}
 	count := &m.Failures
@@ -233,33 +235,32 @@ func (m *Machine) applyEnded(epoch int64, f Failure, now time.Time) {
 	delay := min(RetryBase<<min(*count, 16), RetryMax)
 	*count++
 	m.retryAt = now.Add(time.Duration(float64(delay) * (0.8 + 0.4*m.Jitter())))
-	m.Failure, l.ended = &f, true
+	m.Failure, a.ended = &f, true
 }
 
-// applyYielded takes note that the controllers of an app have ended, so that the next one may take
-// its place.
+// applyYielded records that the controllers of an app have ended, so that the next app may replace it.
 func (m *Machine) applyYielded(epoch int64) {
 	if epoch == m.App.Epoch && m.App.phase == phaseYielding {
 		m.App.phase = phaseYielded
 	}
 }
 
-// applyCleaned takes note that the cleanup steps of a removal are over, one way or the other.
+// applyCleaned records that the cleanup steps of a removal have finished, with or without success.
 func (m *Machine) applyCleaned(epoch int64) {
 	if epoch == m.App.Epoch && m.App.phase == phaseCleaning {
 		m.cleaned = true
 	}
 }
 
-// applyGone takes note that a stopped app is out of the way.
+// applyGone records that a stopped app has ended or was left behind.
 func (m *Machine) applyGone(epoch int64) {
-	if l := m.lifeOf(epoch); l != nil && l.phase == phaseStopping {
-		l.phase = phaseNone
+	if a := m.appOf(epoch); a != nil && a.phase == phaseStopping {
+		a.phase = phaseNone
 	}
 }
 
-// lifeOf returns the app with that epoch, or nil for one of the past.
-func (m *Machine) lifeOf(epoch int64) *App {
+// appOf returns the app with an epoch, or nil if that app has gone.
+func (m *Machine) appOf(epoch int64) *App {
 	switch epoch {
 	case m.App.Epoch:
 		return &m.App
@@ -269,7 +270,7 @@ func (m *Machine) lifeOf(epoch int64) *App {
 	return nil
 }
 
-// ConnectionTo returns the line that leads to the endpoint, or nil.
+// ConnectionTo returns the connection that leads to an endpoint, or nil.
 func (m *Machine) ConnectionTo(endpoint string) *Connection {
 	switch {
 	case endpoint == "":

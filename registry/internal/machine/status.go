@@ -12,14 +12,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Status describes the machine's facts as a Status. Name, labels and the like, and Since, are the
-// actor's to fill in.
+// Status returns the status of the remote. The actor adds the fields that the machine does not know: the name, the
+// labels and other values of the desired state, and Since.
 func (m *Machine) Status(now time.Time) state.Status {
 	info := state.Status{
 		State:         m.state(now),
 		Reachable:     m.reachable(),
 		Identity:      m.identity(),
-		App:           m.appFacet(now),
+		App:           m.appCondition(now),
 		ID:            m.Connection.id,
 		Version:       m.Connection.Version,
 		Epoch:         m.App.Epoch,
@@ -32,6 +32,7 @@ func (m *Machine) Status(now time.Time) state.Status {
 	return info
 }
 
+// state returns the state of the remote.
 func (m *Machine) state(now time.Time) state.State {
 	switch {
 	case m.want.Stop:
@@ -52,20 +53,23 @@ func (m *Machine) state(now time.Time) state.State {
 	return state.StateStarting
 }
 
+// quarantined reports whether the app may not start because the hub crashed with it.
 func (m *Machine) quarantined(now time.Time) bool { return now.Before(m.want.CrashRecord.Until) }
 
+// reachable returns the condition Reachable.
 func (m *Machine) reachable() state.Condition {
 	switch {
 	case m.want.Paused:
 		return state.PausedCondition()
 	case m.Connection.Contact == ContactOK:
-		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonProbeSucceeded, Message: "the API server answers"}
+		return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonProbeSucceeded, Message: "the API server responds"}
 	case m.Connection.Contact == contactLost:
 		return m.Connection.lost
 	}
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the API server has not been contacted yet"}
 }
 
+// identity returns the condition of the identity of the remote.
 func (m *Machine) identity() state.Condition {
 	if blocked := m.blocked(&m.Connection); blocked != nil {
 		return *blocked
@@ -73,7 +77,7 @@ func (m *Machine) identity() state.Condition {
 	switch {
 	case m.Connection.Contact == ContactOK && m.Connection.id == "":
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonForbidden, Message: "the credentials may not read the " +
-			"Namespace kube-system, so a change of cluster goes unnoticed; allow get on it to mend that"}
+			"Namespace kube-system, so the hub cannot detect a change of cluster; allow get on that Namespace"}
 	case m.Connection.id == "":
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the API server has not been contacted yet"}
 	case m.want.Identity.Known == "":
@@ -82,7 +86,8 @@ func (m *Machine) identity() state.Condition {
 	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonSameCluster, Message: "this is cluster " + m.Connection.id}
 }
 
-func (m *Machine) appFacet(now time.Time) state.Condition {
+// appCondition returns the condition of the app.
+func (m *Machine) appCondition(now time.Time) state.Condition {
 	switch {
 	case m.want.Paused:
 		return state.PausedCondition()
@@ -96,7 +101,7 @@ func (m *Machine) appFacet(now time.Time) state.Condition {
 		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined, Message: m.quarantineMessage()}
 	case m.Failure != nil && m.Zombies >= MaxZombies:
 		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: state.Sanitize(m.Failure.Message + fmt.Sprintf(
-			"; %d apps have not ended, so no other one is started before one of them does: restart the hub", m.Zombies))}
+			"; %d apps have not ended, so no app is started before one of them ends: restart the hub", m.Zombies))}
 	case m.Failure != nil:
 		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: m.Failure.Message}
 	case m.App.phase == phaseStarting:
@@ -107,11 +112,11 @@ func (m *Machine) appFacet(now time.Time) state.Condition {
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the modules have not been started"}
 }
 
-// changing says how far the app is that is to take the place of the one that runs.
+// changing returns the progress of the next app while the running app stays in use.
 func (m *Machine) changing() state.Condition {
-	meanwhile := "; the app from before the last change stays in use until then"
+	meanwhile := "; the running app stays in use until then"
 	if m.App.phase == phaseYielded {
-		meanwhile = "; the controllers of the app before have ended, and its client is still lent out"
+		meanwhile = "; the controllers of the running app have ended, and its client is still lent out"
 	}
 	switch {
 	case m.Failure != nil:
@@ -128,6 +133,7 @@ func (m *Machine) changing() state.Condition {
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: text + meanwhile}
 }
 
+// quarantineMessage returns the message of a quarantine.
 func (m *Machine) quarantineMessage() string {
 	return fmt.Sprintf("the hub crashed %d times in a row while this app was being started, so it is not "+
 		"started before %s; look at the hub's last logs, and change the Cluster or its Secret to try again now",
@@ -137,12 +143,12 @@ func (m *Machine) quarantineMessage() string {
 // unfinished returns a message without its period, so that a clause can follow.
 func unfinished(message string) string { return strings.TrimSuffix(message, ".") }
 
-// newServer says why another endpoint is in use than the wanted one.
+// newServer returns why the desired endpoint is not in use.
 func (m *Machine) newServer() state.Condition {
 	if m.Spare.Contact != contactLost {
 		return state.Condition{}
 	}
 	why := m.Spare.lost
-	why.Message = state.Sanitize("the new server cannot be used: " + unfinished(why.Message) + "; the one before stays in use")
+	why.Message = state.Sanitize("the new server cannot be used: " + unfinished(why.Message) + "; the current server stays in use")
 	return why
 }

@@ -11,50 +11,52 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// What is in this file decides which credential a line uses. A credential that works is replaced by another one
-// only if the remote has accepted that one on a connection of its own, or if the operator demands it. On a line that
-// does not work the newest credential is used at once, and the last good one after the remote has refused the newest.
+// The functions of this file decide which credential a connection uses. A working credential is replaced only if the
+// remote has accepted the new credential on a separate connection, or if the operator demands the replacement. A
+// connection that does not work uses the newest credential at once, and the last good credential after the remote has
+// refused the newest.
 
-// trial is what the machine knows of a credential that is tried beside the one in use. The zero trial is none.
+// trial is the state of the trial of a credential while another credential is in use. The zero trial means that there
+// is no trial.
 type trial struct {
 	Endpoint, credential string
 
 	begun    time.Time // the first attempt; zero before it
 	underway bool
-	Attempts int // that have ended
+	Attempts int // finished attempts
 	retryAt  time.Time
 
 	Accepted bool
-	id       string            // of the remote that has accepted it
-	Found    *preflight.Result // with the permissions of the credential; nil if they are not known
+	id       string            // of the remote that accepted the credential
+	Found    *preflight.Result // with the permissions of the credential; nil if they are unknown
 	Chosen   bool              // the modules were selected for these permissions
 
-	refusals int             // in a row
+	refusals int             // consecutive
 	Why      state.Condition // why the last attempt failed
 }
 
 // Tried is the outcome of one attempt.
 type Tried struct {
 	Probed
-	Questions      *preflight.Questions // that lacking answers; nil if the permissions are not known
-	Missing map[string][]string  // by module
+	Questions *preflight.Questions // the questions behind Missing; nil if the permissions are unknown
+	Missing   map[string][]string  // by module
 }
 
 // undecidedFor is how long a credential that the remote refuses stays in use while its successor is tried for the
 // first time.
 const undecidedFor = 10 * time.Second
 
-// reportedRefusals is how many attempts in a row are refused before that is reported: an API server may learn of a
-// new credential a moment later than others. reportedAttempts is the same for attempts without a result.
+// reportedRefusals is how many consecutive refusals are reported: an API server may accept a new credential a moment
+// later than other API servers of the same remote. reportedAttempts is the same for attempts without a result.
 const (
 	reportedRefusals = 2
 	reportedAttempts = 3
 )
 
-// applyTrial takes note of an attempt.
+// applyTrial records the outcome of an attempt.
 func (m *Machine) applyTrial(f Tried, now time.Time) {
-	t, l := &m.Trial, m.ConnectionTo(f.Endpoint)
-	if l == nil || !t.underway || t.Endpoint != f.Endpoint || t.credential != f.Credential {
+	t, c := &m.Trial, m.ConnectionTo(f.Endpoint)
+	if c == nil || !t.underway || t.Endpoint != f.Endpoint || t.credential != f.Credential {
 		return
 	}
 	t.underway = false
@@ -63,8 +65,8 @@ func (m *Machine) applyTrial(f Tried, now time.Time) {
 		blocked := m.blocked(&Connection{id: f.ID, isHub: f.IsHub})
 		if blocked == nil {
 			t.Accepted, t.id = true, f.ID
-			if f.Questions != nil && l.Found != nil && l.Found.Questions == f.Questions {
-				t.Found = &preflight.Result{Questions: f.Questions, Served: l.Found.Served, Missing: f.Missing}
+			if f.Questions != nil && c.Found != nil && c.Found.Questions == f.Questions {
+				t.Found = &preflight.Result{Questions: f.Questions, Served: c.Found.Served, Missing: f.Missing}
 			}
 			return
 		}
@@ -79,67 +81,68 @@ func (m *Machine) applyTrial(f Tried, now time.Time) {
 	t.retryAt = now.Add(time.Duration(float64(delay) * (0.8 + 0.4*m.Jitter())))
 }
 
-// isUndecided reports whether a line waits for the first result of the trial of its next credential.
-func (m *Machine) isUndecided(l *Connection, now time.Time) bool {
-	if l.Endpoint != m.want.Endpoint || l.Credential == m.want.Credential {
+// isUndecided reports whether a connection waits for the first result of the trial of its next credential.
+func (m *Machine) isUndecided(c *Connection, now time.Time) bool {
+	if c.Endpoint != m.want.Endpoint || c.Credential == m.want.Credential {
 		return false
 	}
 	t := &m.Trial
 	return t.credential != m.want.Credential || t.Attempts == 0 && (t.begun.IsZero() || now.Sub(t.begun) < undecidedFor)
 }
 
-// candidate returns the credential that may take the place of the one that the line uses, or "".
-func (m *Machine) candidate(l *Connection, now time.Time) string {
+// candidate returns the credential that may replace the credential of the connection, or "".
+func (m *Machine) candidate(c *Connection, now time.Time) string {
 	switch {
-	case l == nil || m.want.Paused || m.over(now):
+	case c == nil || m.want.Paused || m.over(now):
 		return ""
-	case l.Credential != m.want.Credential:
+	case c.Credential != m.want.Credential:
 		return m.want.Credential
-	case l.Good != "" && l.Good != l.Credential && m.refuses(l):
-		return l.Good
+	case c.Good != "" && c.Good != c.Credential && m.refuses(c):
+		return c.Good
 	}
 	return ""
 }
 
-// refuses reports whether the remote at the end of a line does not work because of the credential.
-func (m *Machine) refuses(l *Connection) bool {
-	return l.Contact == contactLost && l.refused || l.Contact == ContactOK && m.blocked(l) != nil && l.holder == ""
+// refuses reports whether a connection cannot be used because of its credential.
+func (m *Machine) refuses(c *Connection) bool {
+	return c.Contact == contactLost && c.refused || c.Contact == ContactOK && m.blocked(c) != nil && c.holder == ""
 }
 
-// moveCredential begins and ends trials, and puts a credential in use.
+// moveCredential begins and ends trials, and replaces the credential of a connection.
 func (m *Machine) moveCredential(do *actions, now time.Time) {
-	l := m.ConnectionTo(m.want.Endpoint)
-	candidate := m.candidate(l, now)
+	c := m.ConnectionTo(m.want.Endpoint)
+	candidate := m.candidate(c, now)
 	if candidate == "" {
 		m.endTrial(do)
 		return
 	}
 	t := &m.Trial
-	if t.credential != candidate || t.Endpoint != l.Endpoint {
+	if t.credential != candidate || t.Endpoint != c.Endpoint {
 		m.endTrial(do)
-		*t = trial{Endpoint: l.Endpoint, credential: candidate}
+		*t = trial{Endpoint: c.Endpoint, credential: candidate}
 	}
 	switch {
-	case m.mayReplace(l, now):
-		m.put(do, l, now)
-	case m.replaces(l):
-		if m.isFree(l) {
-			*l = Connection{Endpoint: l.Endpoint, Credential: l.Credential}
-			m.put(do, l, now)
+	case m.mayReplace(c, now):
+		m.put(do, c, now)
+	case m.replaces(c):
+		if m.isFree(c) {
+			*c = Connection{Endpoint: c.Endpoint, Credential: c.Credential}
+			m.put(do, c, now)
 		}
 	case t.Accepted:
-		if l != &m.Connection || !t.Narrows(l) || !m.App.Lent() || t.Chosen && m.fits(&m.App) {
-			m.put(do, l, now)
+		if c != &m.Connection || !t.Narrows(c) || !m.App.Lent() || t.Chosen && m.fits(&m.App) {
+			m.put(do, c, now)
 		}
 	case !t.underway && !now.Before(t.retryAt):
 		t.underway = true
 		if t.begun.IsZero() {
 			t.begun = now
 		}
-		*do = append(*do, Action{Kind: Try, Endpoint: l.Endpoint, Credential: candidate})
+		*do = append(*do, Action{Kind: Try, Endpoint: c.Endpoint, Credential: candidate})
 	}
 }
 
+// endTrial ends the trial, if there is one.
 func (m *Machine) endTrial(do *actions) {
 	if m.Trial.underway {
 		do.add(EndTrial)
@@ -147,85 +150,85 @@ func (m *Machine) endTrial(do *actions) {
 	m.Trial = trial{}
 }
 
-// mayReplace reports whether the wanted credential is put in use untried, because nothing works on the line. One that
-// was just refused has to wait, so that the last good one gets its chance.
-func (m *Machine) mayReplace(l *Connection, now time.Time) bool {
+// mayReplace reports whether the connection may use the desired credential without a trial, because nothing works on
+// the connection. A credential that the remote has just refused must wait, so that the last good credential is tried.
+func (m *Machine) mayReplace(c *Connection, now time.Time) bool {
 	t := &m.Trial
-	if m.Usable(l) || t.credential != m.want.Credential || l.Contact == contactLost && l.oks > 0 {
+	if m.Usable(c) || t.credential != m.want.Credential || c.Contact == contactLost && c.oks > 0 {
 		return false
 	}
-	return l.Contact == contactLost && l.refused || t.refusals == 0 || !now.Before(t.retryAt)
+	return c.Contact == contactLost && c.refused || t.refusals == 0 || !now.Before(t.retryAt)
 }
 
-// replaces reports whether the app on a line has to end before the wanted credential is put in use: that leads to
-// another cluster, which the operator has accepted, or the operator demands the credential though the remote has not
-// accepted it.
-func (m *Machine) replaces(l *Connection) bool {
+// replaces reports whether the app on a connection must end before the connection uses the desired credential: the
+// credential leads to another cluster, which the operator has accepted, or the operator demands the credential
+// although the remote has not accepted it.
+func (m *Machine) replaces(c *Connection) bool {
 	t := &m.Trial
-	if l == nil || t.Endpoint != l.Endpoint || t.credential != m.want.Credential {
+	if c == nil || t.Endpoint != c.Endpoint || t.credential != m.want.Credential {
 		return false
 	}
 	if t.Accepted {
-		return t.id != "" && l.id != "" && t.id != l.id
+		return t.id != "" && c.id != "" && t.id != c.id
 	}
 	return m.want.AcceptCredential && t.Attempts > 0
 }
 
-// Narrows reports whether the credential on trial lacks permissions that the one in use has. Then the modules that
-// need them end first.
-func (t *trial) Narrows(l *Connection) bool {
-	if !t.Accepted || t.Found == nil || l.Found == nil || t.Found.Questions != l.Found.Questions {
+// Narrows reports whether the credential on trial lacks permissions that the credential in use has. The modules that
+// need these permissions end before the credential is replaced.
+func (t *trial) Narrows(c *Connection) bool {
+	if !t.Accepted || t.Found == nil || c.Found == nil || t.Found.Questions != c.Found.Questions {
 		return false
 	}
 	for module, missing := range t.Found.Missing {
-		if len(missing) > len(l.Found.Missing[module]) {
+		if len(missing) > len(c.Found.Missing[module]) {
 			return true
 		}
 	}
 	return false
 }
 
-// put puts the credential on trial in use.
-func (m *Machine) put(do *actions, l *Connection, now time.Time) {
+// put replaces the credential of the connection with the credential on trial.
+func (m *Machine) put(do *actions, c *Connection, now time.Time) {
 	t := m.Trial
-	refusal := l.lost
-	if blocked := m.blocked(l); l.Contact == ContactOK && blocked != nil {
+	refusal := c.lost
+	if blocked := m.blocked(c); c.Contact == ContactOK && blocked != nil {
 		refusal = *blocked
 	}
 	m.endTrial(do)
 	kind := Swap
-	if l == &m.Spare {
+	if c == &m.Spare {
 		kind = SwapSpare
 	}
-	*do = append(*do, Action{Kind: kind, Endpoint: l.Endpoint, Credential: t.credential})
-	l.Credential, l.refused = t.credential, false
-	if t.Accepted && t.Found != nil && l.Found != nil && t.Found.Questions == l.Found.Questions {
-		l.Found = t.Found
+	*do = append(*do, Action{Kind: kind, Endpoint: c.Endpoint, Credential: t.credential})
+	c.Credential, c.refused = t.credential, false
+	if t.Accepted && t.Found != nil && c.Found != nil && t.Found.Questions == c.Found.Questions {
+		c.Found = t.Found
 	}
 	if t.credential == m.want.Credential {
 		return
 	}
-	l.id, l.isHub = t.id, false // what the credential before has led to is not what this one leads to
+	c.id, c.isHub = t.id, false // The refused credential may have led to another cluster.
 	m.Trial = trial{
-		Endpoint: l.Endpoint, credential: m.want.Credential, begun: now, Attempts: 1, refusals: reportedRefusals,
+		Endpoint: c.Endpoint, credential: m.want.Credential, begun: now, Attempts: 1, refusals: reportedRefusals,
 		Why: refusal, retryAt: now.Add(RetryBase),
 	}
 }
 
-// applySwapFailed takes note that a credential could not be put in use, and that the line has the one before.
+// applySwapFailed records that a connection could not use a credential and uses the credential before again.
 func (m *Machine) applySwapFailed(endpoint, before string, why state.Condition, now time.Time) {
-	l := m.ConnectionTo(endpoint)
-	if l == nil || l.Credential == before {
+	c := m.ConnectionTo(endpoint)
+	if c == nil || c.Credential == before {
 		return
 	}
 	m.Trial = trial{
-		Endpoint: endpoint, credential: l.Credential, begun: now, Attempts: 1, refusals: reportedRefusals,
+		Endpoint: endpoint, credential: c.Credential, begun: now, Attempts: 1, refusals: reportedRefusals,
 		Why: why, retryAt: now.Add(RetryMax),
 	}
-	l.Credential = before
+	c.Credential = before
 }
 
-// newCredential says why the wanted credential is not in use, if that is worth to be said.
+// newCredential returns why the desired credential is not in use, if that should be reported.
 func (m *Machine) newCredential() state.Condition {
 	t := &m.Trial
 	switch {

@@ -195,7 +195,7 @@ func TestMachine_FewerPermissions(t *testing.T) {
 	m.want.Questions = q
 	m.Decide(epochZero)
 	m.applyProbe(good("E1"), epochZero)
-	m.applySurvey("E1", &preflight.Result{Questions: q})
+	m.applyPreflight("E1", &preflight.Result{Questions: q})
 	ready(t, m, epochZero)
 	m.want.Credential = "C2"
 	m.Decide(epochZero)

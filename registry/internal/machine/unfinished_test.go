@@ -16,11 +16,11 @@ func TestMachine_MessagesAreOneSentence(t *testing.T) {
 	t.Parallel()
 	_, message := kubeconfig.Classify(context.DeadlineExceeded)
 	m := &Machine{Spare: Connection{Contact: contactLost, lost: state.Condition{Message: message}}}
-	if got := m.newServer().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the one before stays in use") {
+	if got := m.newServer().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the current server stays in use") {
 		t.Errorf("a new server that is not used: %q", got)
 	}
 	m.Failure = &Failure{Message: message}
-	if got := m.changing().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the app from before the last change stays in use until then") {
+	if got := m.changing().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the running app stays in use until then") {
 		t.Errorf("an app that cannot take the place of another one: %q", got)
 	}
 }
