@@ -314,7 +314,7 @@ func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
 	if _, err := h.pass("a"); !errors.Is(err, errBroken) {
 		t.Errorf("error = %v", err)
 	}
-	if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.Contains(has.Message, "make provider broken") {
+	if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.Contains(has.Message, "create provider broken") {
 		t.Errorf("condition: %+v", has)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CRUD is a resource in parts: a state S is compared with another one, which makes changes C. It decides
-// in one half and acts in the other. NewCRUDResource puts it together.
+// CRUD is a resource in parts: it compares a current state S with a desired state S and computes changes C. The Planner
+// decides, and the Applier acts. NewCRUDResource combines the parts.
 type CRUD[O client.Object, S, C any] interface {
 	// Name names the resource, as Resource.Name.
 	Name() string
@@ -18,20 +18,19 @@ type CRUD[O client.Object, S, C any] interface {
 	Applier[O, C]
 }
 
-// Planner decides what is to be changed, and changes nothing.
+// Planner decides on the changes, and makes none.
 type Planner[O client.Object, S, C any] interface {
-	// GetCurrentState returns what there is.
+	// GetCurrentState returns the current state.
 	GetCurrentState(ctx context.Context, obj O) (S, error)
-	// GetDesiredState returns what there is to be. It follows from the object alone.
+	// GetDesiredState returns the desired state, which depends on the object only.
 	GetDesiredState(ctx context.Context, obj O) (S, error)
-	// NewUpdatePatch returns what to change so that current becomes desired. A nil Patch changes nothing.
+	// NewUpdatePatch returns the changes from current to desired. A nil Patch changes nothing.
 	NewUpdatePatch(ctx context.Context, obj O, current, desired S) (*Patch[C], error)
-	// NewDeletePatch returns what to change so that nothing of current is left.
+	// NewDeletePatch returns the changes that delete everything in current.
 	NewDeletePatch(ctx context.Context, obj O, current, desired S) (*Patch[C], error)
 }
 
-// Applier makes changes that were decided on, and decides nothing. A method is called only if its change
-// was set in the Patch.
+// Applier makes the changes that the Planner has decided on. A method is called only if its change is set in the Patch.
 type Applier[O client.Object, C any] interface {
 	ApplyCreateChange(ctx context.Context, obj O, change C) error
 	ApplyDeleteChange(ctx context.Context, obj O, change C) error
@@ -42,16 +41,16 @@ type Applier[O client.Object, C any] interface {
 type Order int
 
 const (
-	// CreateDeleteUpdate is the order that operatorkit has always had, and the zero value.
+	// CreateDeleteUpdate is the order of operatorkit, and the zero value.
 	CreateDeleteUpdate Order = iota
-	// CreateUpdateDelete deletes last, for what others must have stopped using before.
+	// CreateUpdateDelete deletes last, for objects that must no longer be in use when they are deleted.
 	CreateUpdateDelete
 )
 
-// NewCRUDResource returns a Resource that reads both states, has a Patch made of them, and applies the
-// changes in it, in this order. An error ends the resource. Before each of these steps it looks at the
-// Flow and the context, and goes no further if the resource or the reconciliation was canceled, or the context
-// has ended; so a Patch is applied only as far as nobody cancels. The error is ErrInvalidConfig.
+// NewCRUDResource returns a Resource that reads both states, computes a Patch from them, and applies its changes in this
+// order. An error ends the resource. Before each of these steps it checks the Flow and the context, and stops if the
+// resource or the reconciliation was canceled, or the context has ended; so a cancellation stops a Patch between two
+// changes. The error is ErrInvalidConfig.
 func NewCRUDResource[O client.Object, S, C any](ops CRUD[O, S, C], order Order) (Resource[O], error) {
 	switch {
 	case ops == nil:
@@ -80,7 +79,7 @@ func (r *crudResource[O, S, C]) EnsureDeleted(ctx context.Context, obj O) error 
 	return r.ensure(ctx, obj, OperationNewDeletePatch, r.ops.NewDeletePatch)
 }
 
-// ensure plans, and applies what was planned.
+// ensure computes the changes and applies them.
 func (r *crudResource[O, S, C]) ensure(
 	ctx context.Context, obj O, planning Operation, plan func(context.Context, O, S, S) (*Patch[C], error),
 ) error {
@@ -120,7 +119,7 @@ func (r *crudResource[O, S, C]) steps(ctx context.Context, obj O, steps ...step)
 		if flow.stopped() {
 			return nil
 		}
-		if err := ctx.Err(); err != nil { // Not every operation looks at it, and there may be nobody to act for any more.
+		if err := ctx.Err(); err != nil { // An operation may ignore the context, and the controller may have stopped.
 			return fmt.Errorf("%s: not started: %w", s.operation, err)
 		}
 		if err := r.run(ctx, Call[O]{r.Name(), s.operation, obj}, s.do); err != nil {
@@ -130,7 +129,7 @@ func (r *crudResource[O, S, C]) steps(ctx context.Context, obj O, steps ...step)
 	return nil
 }
 
-// changes returns the steps that apply what is set in the patch.
+// changes returns the steps that apply the changes in the patch.
 func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
 	steps := make([]step, 0, 3)
 	add := func(name Operation, change *C, apply func(context.Context, O, C) error) {
@@ -149,7 +148,7 @@ func (r *crudResource[O, S, C]) changes(obj O, patch *Patch[C]) []step {
 	return steps
 }
 
-// inFlow returns a context with a Flow, so that a resource can be canceled that is called by itself.
+// inFlow returns a context with a Flow, so that a resource can be canceled when it is called outside of a pass.
 func inFlow(ctx context.Context) context.Context {
 	if _, ok := ctx.Value(flowKey{}).(*Flow); ok {
 		return ctx

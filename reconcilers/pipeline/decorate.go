@@ -29,19 +29,19 @@ const (
 type Call[O client.Object] struct {
 	// Resource is the name of the resource.
 	Resource string
-	// Operation is what is called.
+	// Operation is the operation that is called.
 	Operation Operation
-	// Object is what the pass is for.
+	// Object is the object of the pass.
 	Object O
 }
 
-// Wrapper makes a call in its own way: next calls the operation. It may call next with another context, several times,
-// or not at all, and returns what the caller is to get. It is called by several goroutines for several objects.
+// Wrapper wraps a call: next calls the operation. A Wrapper may call next with another context, several times, or not at
+// all, and returns the error for the caller. Several goroutines call it for several objects.
 type Wrapper[O client.Object] func(ctx context.Context, c Call[O], next func(context.Context) error) error
 
 // WithWrapper returns resources whose operations are called through a wrapper: each of the seven operations of a CRUD
-// resource by itself, and of another resource EnsureCreated and EnsureDeleted. Order and names are the same, and the
-// resources that it was given do not change. What is wrapped last is called first. WithRetry and WithMetrics are
+// resource separately, and EnsureCreated and EnsureDeleted of any other resource. Order and names are the same, and the
+// given resources do not change. The wrapper that was added last is called first. WithRetry and WithMetrics are
 // wrappers. The error is ErrInvalidConfig if there is no wrapper.
 func WithWrapper[O client.Object](resources []Resource[O], w Wrapper[O]) ([]Resource[O], error) {
 	if w == nil {
@@ -55,7 +55,7 @@ func plainly[O client.Object](ctx context.Context, _ Call[O], next func(context.
 	return next(ctx)
 }
 
-// around returns a wrapper that has w make the calls of inner.
+// around returns a wrapper that calls inner through w.
 func (w Wrapper[O]) around(inner Wrapper[O]) Wrapper[O] {
 	return func(ctx context.Context, c Call[O], next func(context.Context) error) error {
 		return w(ctx, c, func(ctx context.Context) error { return inner(ctx, c, next) })

@@ -15,18 +15,19 @@ import (
 )
 
 const (
-	// adopted is when an object comes back that was given a finalizer, if a predicate of the controller
-	// drops the event of it.
+	// adopted is the delay until the next reconcile of an object that has got its finalizer, if a predicate of the
+	// controller drops the event of that change.
 	adopted = time.Second
-	// outdated is when an object comes back that had changed when its finalizers or status were to be.
+	// outdated is the delay until the next reconcile of an object whose finalizers or status could not be written because
+	// of a conflict.
 	outdated = 100 * time.Millisecond
-	// keptBase is when a deletion is run again for the first time that kept the finalizer, and keptMax the longest time
-	// after which it is, unless Options.Resync is shorter. In between it doubles.
+	// keptBase is the delay after the first deletion that keeps the finalizer, and keptMax the longest delay, unless
+	// Options.Resync is shorter. In between the delay doubles.
 	keptBase, keptMax = 100 * time.Millisecond, 5 * time.Minute
 )
 
-// adopt makes sure that no deletion is missed from here on, and ends the pass: nothing is created for an
-// object before. The change of the object begins the next one.
+// adopt adds the finalizer, so that no later deletion is missed, and ends the pass: nothing is created for an object
+// without the finalizer. The event of the change begins the next pass.
 func (r *Reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	with := append(slices.Clone(s.obj.GetFinalizers()), r.options.identity())
 	err := r.setFinalizers(ctx, s, with)
@@ -39,7 +40,7 @@ func (r *Reconciler[O]) adopt(ctx context.Context, s subject[O]) (reconcile.Resu
 	return r.conclude(ctx, s, pending())
 }
 
-// release lets an object go whose deletion has succeeded.
+// release removes the finalizer from an object whose deletion has succeeded.
 func (r *Reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	without := slices.DeleteFunc(slices.Clone(s.obj.GetFinalizers()), func(f string) bool {
 		return f == r.options.identity()
@@ -54,7 +55,7 @@ func (r *Reconciler[O]) release(ctx context.Context, s subject[O]) (reconcile.Re
 	return reconcile.Result{}, nil
 }
 
-// setFinalizers changes the finalizers of an object as it was read, and of no other.
+// setFinalizers changes the finalizers of an object, unless the object has changed since it was read.
 func (r *Reconciler[O]) setFinalizers(ctx context.Context, s subject[O], finalizers []string) error {
 	known := &metav1.ObjectMeta{
 		Namespace: s.key.Namespace, Name: s.key.Name, UID: s.uid, ResourceVersion: s.obj.GetResourceVersion(),

@@ -18,10 +18,11 @@ import (
 //	clusterfx_pipeline_operation_errors_total       counter, after each call that failed or panicked
 //	clusterfx_pipeline_operation_duration_seconds   histogram, after each call
 //
-// with the labels service, which is yours, resource and operation. Every operation of a CRUD resource is
-// measured by itself. The metrics are registered with reg, once however often it is called; in the app of
-// a remote that is registry.Remote's Metrics. Applied after WithRetry it measures a call with all its
-// tries, before it each try. It returns an error if reg refuses, and ErrInvalidConfig if it is nil.
+// with the labels service, which the caller chooses, resource and operation. Every operation of a CRUD resource is
+// measured separately. WithMetrics registers the metrics with reg, once however often it is called; in the app of a
+// remote, use the Metrics of registry.Remote. If it is applied after WithRetry it measures a call with all its tries, if
+// it is applied before WithRetry it measures each try. It returns an error if reg refuses the metrics, and
+// ErrInvalidConfig if reg is nil.
 func WithMetrics[O client.Object](
 	resources []Resource[O], reg prometheus.Registerer, service string,
 ) ([]Resource[O], error) {
@@ -66,7 +67,7 @@ func newMeasures(reg prometheus.Registerer) (m measures, err error) {
 	return m, err
 }
 
-// register registers a collector, or returns the one that is registered already.
+// register registers a collector, or returns the collector that is already registered.
 func register[T prometheus.Collector](reg prometheus.Registerer, collector T) (T, error) {
 	err := reg.Register(collector)
 	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {

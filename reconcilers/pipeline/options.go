@@ -16,16 +16,15 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 )
 
-// Prefix begins the name of the finalizer of a pipeline, which ends with Options.Name. The same name is
-// that of the field manager of all that the pipeline itself writes.
+// Prefix is the first part of the finalizer of a pipeline; Options.Name is the second part. The field manager of the
+// pipeline's own writes has the same name.
 const Prefix = "pipeline.clusterfx.dev/"
 
-// PausedAnnotation with the value "true" makes a pipeline leave an object alone: nothing runs, also if the
-// object is being deleted. So do the annotations of Cluster API and of operatorkit, and those in
-// Options.PauseAnnotations.
+// PausedAnnotation with the value "true" pauses the pipeline for an object: no resource runs, also if the object is
+// being deleted. The annotations of Cluster API and of operatorkit, and Options.PauseAnnotations, have the same effect.
 const PausedAnnotation = "clusterfx.dev/paused"
 
-// Options say what a pipeline is called and how it behaves. Only Name is needed.
+// Options name a pipeline and configure its behavior. Only Name is required.
 type Options[O client.Object] struct {
 	// Name names the pipeline: its finalizer, field manager, controller, and its value group. It is a DNS
 	// label, and no other pipeline for the same objects has it. It must not change as long as there
@@ -35,16 +34,17 @@ type Options[O client.Object] struct {
 	// Conditions returns the conditions in the status of an object. They are a list with the map key type,
 	// in a status that is a subresource. Default: nothing is written to the status of objects.
 	Conditions func(obj O) []metav1.Condition
-	// ConditionPrefix is put before Ready, Reconciling and Stalled, as in DNSReady, for a pipeline that
-	// is not the only one to report on its objects. What comes of it must be the type of a condition. Default: none.
+	// ConditionPrefix is a prefix for the types Ready, Reconciling and Stalled, as in DNSReady, for objects with several
+	// pipelines. The result must be a valid type of a condition. Default: none.
 	ConditionPrefix string
-	// Events records an event when the conditions change to a ReasonError, or to the reason for which an object that is
-	// being deleted keeps its finalizer, and without Conditions for each one. Default: that of the manager with AddTo and Module, else none.
+	// Events records an event when the conditions change to a ReasonError, or to the reason why an object that is being
+	// deleted keeps its finalizer. Without Conditions it records each of them. Default: the manager's recorder with AddTo
+	// and Module, else none.
 	Events events.EventRecorder
 
-	// Resync is the time after which an object is looked at again though nobody changed it, plus up to a
-	// tenth. It is also how long a canceled deletion waits. One that keeps the finalizer is run again after 100 ms, and
-	// twice as long each time, up to this and to 5 minutes. Default: 5 minutes.
+	// Resync is the time after which an unchanged object is reconciled again, plus up to a tenth. A canceled deletion
+	// waits for the same time. A deletion that keeps the finalizer is run again after 100 ms, and after twice the time
+	// with each further try, up to Resync and to 5 minutes. Default: 5 minutes.
 	Resync time.Duration
 	// ReverseOnDelete deletes in the opposite order. Default: the same order.
 	ReverseOnDelete bool

@@ -2,8 +2,8 @@
 
 package pipeline
 
-// Patch is what a Planner decides to change: up to one change of each kind. Whether a change was set
-// decides, not its value: a nil that was set is applied. The zero Patch changes nothing, as a nil one.
+// Patch contains the changes that a Planner has decided on: up to one change of each kind. A change is applied if it was
+// set, whatever its value: a nil that was set is applied. The zero Patch and a nil Patch change nothing.
 type Patch[C any] struct {
 	create, update, remove *C
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // Predicate returns a predicate for the events of the objects, which the controller of the reconciler needs; AddTo has
-// it. It drops the events of changes of the pipeline's own conditions: those of a pass would begin the next one. If
-// another writer changes these conditions, the next pass restores them: within Options.Resync, but after a terminal error
-// only when the object changes in another way, or the controller starts again.
+// it. It drops the events of changes of the pipeline's own conditions: otherwise the events of a pass would begin the
+// next pass. If another writer changes these conditions, the next pass restores them: within Options.Resync, but after a
+// terminal error only when the object changes in another way, or the controller starts again.
 func (r *Reconciler[O]) Predicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(O)
@@ -32,7 +32,7 @@ func (r *Reconciler[O]) Predicate() predicate.Predicate {
 	}}
 }
 
-// without returns the content of an object without what the pipeline reports, and whether that could be found out.
+// without returns the content of an object without the conditions of the pipeline, and whether the conversion succeeded.
 func (r *Reconciler[O]) without(obj O) (map[string]any, bool) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *Reconciler[O]) without(obj O) (map[string]any, bool) {
 	return content, true
 }
 
-// isOurs reports whether a condition is one of the pipeline's.
+// isOurs reports whether a condition belongs to the pipeline.
 func (r *Reconciler[O]) isOurs(condition any) bool {
 	fields, _ := condition.(map[string]any)
 	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {

@@ -23,13 +23,13 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// NewReconciler returns a reconciler that runs the pipeline for the objects that it is asked for, for a controller of
-// your own; AddTo makes one. The client reads the objects, normally from a cache, and writes their finalizers and status.
-// It contacts nobody. The error is ErrInvalidConfig.
+// NewReconciler returns a reconciler that runs the pipeline for each requested object, for a controller of your own;
+// AddTo creates a controller. The client reads the objects, normally from a cache, and writes their finalizers and
+// status. NewReconciler sends no requests. The error is ErrInvalidConfig.
 //
-// Of the options Concurrency, Timeout and Build are for AddTo. Your controller bounds the time of a reconcile, has
-// Reconciler.Predicate for the events of the objects, or each write of conditions begins another pass, and in an app
-// registry.Supervise around the reconciler. In a remote's app Cleanup belongs to it.
+// The options Concurrency, Timeout and Build are for AddTo. Your controller has to bound the time of a reconcile, to use
+// Reconciler.Predicate for the events of the objects, or each write of conditions begins another pass, and in an app to
+// wrap the reconciler with registry.Supervise. In a remote's app, add Cleanup as well.
 func NewReconciler[O client.Object](c client.Client, router *Router[O], o Options[O]) (*Reconciler[O], error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -50,7 +50,7 @@ func NewReconciler[O client.Object](c client.Client, router *Router[O], o Option
 	}, nil
 }
 
-// Reconciler runs a pipeline. It may be used by several goroutines, for one object by one at a time.
+// Reconciler runs a pipeline. Several goroutines may use it, but only one at a time for the same object.
 type Reconciler[O client.Object] struct {
 	client     client.Client
 	router     *Router[O]
@@ -62,7 +62,8 @@ type Reconciler[O client.Object] struct {
 	waiting    workqueue.TypedRateLimiter[types.NamespacedName] // deletions that keep the finalizer
 }
 
-// subject is an object as it was when its turn came. Resources may change or refresh the object itself.
+// subject is an object with its state at the beginning of the reconcile. Resources may change or refresh the object
+// itself.
 type subject[O client.Object] struct {
 	obj        O
 	key        client.ObjectKey
@@ -72,7 +73,7 @@ type subject[O client.Object] struct {
 	deleting   bool
 }
 
-// Reconcile runs one pass for an object, or finds out why it must not.
+// Reconcile runs one pass for an object, or reports why it must not run.
 func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := object.New[O]()
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil {
@@ -97,19 +98,19 @@ func (r *Reconciler[O]) Reconcile(ctx context.Context, req reconcile.Request) (r
 	return r.decide(ctx, s)
 }
 
-// forget drops what is known of a deletion that is over.
+// forget drops the state of a deletion that has ended.
 func (r *Reconciler[O]) forget(key types.NamespacedName) {
 	r.done.Forget(key)
 	r.waiting.Forget(key)
 	r.views.forget(key)
 }
 
-// decide finds the set, and what to do with it.
+// decide finds the set of an object, and the next step for the object.
 func (r *Reconciler[O]) decide(ctx context.Context, s subject[O]) (reconcile.Result, error) {
 	set, err := r.router.Route(s.obj)
 	switch {
 	case errors.Is(err, ErrNoResourceSet) && !s.ours:
-		return reconcile.Result{}, nil // It is somebody else's.
+		return reconcile.Result{}, nil // The object belongs to another controller.
 	case r.isPaused(s.obj):
 		return r.conclude(ctx, s, paused())
 	case r.done.Has(s.key, s.uid):
@@ -135,8 +136,8 @@ func (r *Reconciler[O]) update(ctx context.Context, s subject[O], set *Set[O]) (
 	return r.conclude(ctx, s, judge(p, err))
 }
 
-// delete runs a pass, and lets the object go if it succeeds. There is none after that one, also if removing
-// the finalizer fails.
+// delete runs a pass, and removes the finalizer if the pass succeeds. A successful pass is not repeated, also if the
+// removal of the finalizer fails.
 func (r *Reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (reconcile.Result, error) {
 	p, err := r.pass(ctx, s, set)
 	if err != nil || p.keeps() {
@@ -155,8 +156,8 @@ func (r *Reconciler[O]) delete(ctx context.Context, s subject[O], set *Set[O]) (
 	return r.release(ctx, s)
 }
 
-// pass runs the resources of a set. A panic goes on to whoever recovers; the object says on the way what
-// happened.
+// pass runs the resources of a set. A panic propagates to the caller after the pass has written it to the conditions of
+// the object.
 func (r *Reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*pass, error) {
 	ctx, flow := WithFlow(ctx)
 	returned := false
@@ -165,7 +166,7 @@ func (r *Reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*p
 			return
 		}
 		if err := r.report(ctx, s, panicked(flow.pass)); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Could not report a panic")
+			logr.FromContextOrDiscard(ctx).Error(err, "Failed to report a panic")
 		}
 	}()
 	err := r.runSet(ctx, s, set)
@@ -173,7 +174,7 @@ func (r *Reconciler[O]) pass(ctx context.Context, s subject[O], set *Set[O]) (*p
 	return flow.pass, err
 }
 
-// runSet prepares the context of a set's resources and goes through them.
+// runSet prepares the context of a set's resources and runs them.
 func (r *Reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) error {
 	ctx, err := set.init(ctx, s.obj)
 	if err != nil {
@@ -190,11 +191,11 @@ func (r *Reconciler[O]) runSet(ctx context.Context, s subject[O], set *Set[O]) e
 	return walk(ctx, s.obj, resources, Resource[O].EnsureDeleted)
 }
 
-// conclude reports a verdict and returns what it means for the queue.
+// conclude reports a verdict and returns the result for the queue.
 func (r *Reconciler[O]) conclude(ctx context.Context, s subject[O], v verdict) (reconcile.Result, error) {
 	err := r.report(ctx, s, v)
 	switch {
-	case err != nil && v.err != nil: // A terminal error that nobody was told of is not terminal.
+	case err != nil && v.err != nil: // A terminal error that could not be reported is not terminal.
 		return reconcile.Result{}, fmt.Errorf("%s; %w", v.err.Error(), err)
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: outdated}, nil

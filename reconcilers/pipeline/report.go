@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// maxMessage is what is left of a message in bytes; the API server takes 32 KiB.
+	// maxMessage is the size to which a message is cut, in bytes; the API server accepts 32 KiB.
 	maxMessage = 1024
-	// lastWords is how long a pass whose time was over may take to say so.
+	// lastWords bounds the time to report a pass whose deadline has passed.
 	lastWords = 5 * time.Second
 )
 
-// report writes the conditions of an object if the verdict changes them, and tells of the change. The error is
-// a conflict if the object is not what it was when the conditions were compared.
+// report writes the conditions of an object if the verdict changes them, and records an event about the change. The
+// error is a conflict if the object has changed since the conditions were compared.
 func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) error {
 	if apierrors.IsConflict(v.err) {
-		return nil // A resource knows an older state. That is over before anybody has read of it.
+		return nil // A resource has used an outdated state. The retry corrects that sooner than anyone can read a report.
 	}
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -37,7 +37,7 @@ func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()
 	case err != nil:
-		return nil // Whoever works on the object next reports.
+		return nil // The next pass of another process reports.
 	}
 	if r.options.Conditions == nil {
 		r.tell(s, v)
@@ -55,7 +55,7 @@ func (r *Reconciler[O]) report(ctx context.Context, s subject[O], v verdict) err
 	return nil
 }
 
-// tell records an event if an error has words for people, or if the object has to wait for its deletion.
+// tell records an event if the error is a ReasonError, or if the object has to wait for its deletion.
 func (r *Reconciler[O]) tell(s subject[O], v verdict) {
 	kind, action, note := corev1.EventTypeWarning, "Reconcile", ""
 	if told, ok := errors.AsType[*ReasonError](v.err); ok {
@@ -71,7 +71,7 @@ func (r *Reconciler[O]) tell(s subject[O], v verdict) {
 	}
 }
 
-// conditions returns those that are to be there.
+// conditions returns the wanted conditions of the pipeline.
 func (r *Reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Condition) []metav1.Condition {
 	ready := metav1.Condition{
 		Type: r.options.ConditionPrefix + conditionReady, Status: v.ready,
@@ -92,7 +92,7 @@ func (r *Reconciler[O]) conditions(s subject[O], v verdict, has []metav1.Conditi
 	return wanted
 }
 
-// areReported reports whether the wanted conditions are there, and no other one of ours.
+// areReported reports whether the object has the wanted conditions, and no further condition of the pipeline.
 func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 	for _, kind := range []string{conditionReady, conditionReconciling, conditionStalled} {
 		kind = r.options.ConditionPrefix + kind
@@ -104,8 +104,8 @@ func (r *Reconciler[O]) areReported(wanted, has []metav1.Condition) bool {
 	return true
 }
 
-// writeStatus makes the conditions those that we own. With the resourceVersion it is the object that was
-// looked at that is changed, and not another one of its name.
+// writeStatus applies the conditions of the pipeline. With the resourceVersion it changes the object that the pass has
+// read, and not another object of the same name.
 func (r *Reconciler[O]) writeStatus(ctx context.Context, s subject[O], conditions []metav1.Condition) error {
 	list := make([]any, len(conditions))
 	for i, c := range conditions {

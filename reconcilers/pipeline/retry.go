@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// WithRetry returns resources that try again, at once and within the pass, what fails. Every operation
-// of a CRUD resource is tried by itself; of another resource the whole of EnsureCreated or EnsureDeleted.
+// WithRetry returns resources that retry a failed operation within the pass. Every operation of a CRUD resource is
+// retried separately; of any other resource the whole of EnsureCreated or EnsureDeleted is retried.
 //
-// Each call has the whole of the backoff for itself: backoff.Steps tries, three of them one second apart
-// if Steps is zero. It is over at once when its context ends, or with a reconcile.TerminalError. It returns
-// the last error. Keep it to a few seconds, for what fails and is there again: the object's queue, which
-// comes after it, backs off for longer without keeping a worker.
+// Each call starts with a fresh backoff: backoff.Steps tries, or three tries one second apart if Steps is zero. The
+// retries end when the context ends, or with a reconcile.TerminalError. The last error is returned. Use a few seconds at
+// most, for short failures: the controller's queue, which retries after that, backs off for longer without occupying a
+// worker.
 func WithRetry[O client.Object](resources []Resource[O], backoff wait.Backoff) []Resource[O] {
 	if backoff.Steps == 0 {
 		backoff = wait.Backoff{Steps: 3, Duration: time.Second}
@@ -30,7 +30,7 @@ func WithRetry[O client.Object](resources []Resource[O], backoff wait.Backoff) [
 	})
 }
 
-// retry has a backoff of its own: Step changes it.
+// retry works on a copy of the backoff, because Step changes it.
 func retry(ctx context.Context, o Operation, do func(context.Context) error, backoff wait.Backoff) error {
 	for {
 		err := do(ctx)
@@ -46,7 +46,7 @@ func retry(ctx context.Context, o Operation, do func(context.Context) error, bac
 	}
 }
 
-// sleep waits, and returns why it ended early.
+// sleep waits for d, and returns the error of ctx if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

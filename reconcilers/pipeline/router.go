@@ -12,23 +12,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Set is a list of resources for some of the objects of a kind, for instance for those of one version.
+// Set is a list of resources for some of the objects of a kind, for example for the objects of one version.
 // An object belongs to a set if it has its Labels and its Handles agrees; at least one of them is needed.
 type Set[O client.Object] struct {
-	// Name names the set in errors and logs. It is needed, and no other set of a Router has it.
+	// Name names the set in errors and logs. It is required, and unique in a Router.
 	Name string
-	// Labels are those that an object must have. Sets that tell objects apart by the values of a label
-	// are known not to overlap; with Handles alone that comes out with the first object that both
-	// handle. Default: any object.
+	// Labels are the labels that an object must have. NewRouter knows that sets with different values of a label do not
+	// overlap; for sets with Handles only, the first object that both handle shows the overlap. Default: any object.
 	Labels map[string]string
-	// Handles reports whether the set is for the object. It is called for every object of the kind, looks
-	// at nothing but the object, and does not change it. Default: every object with the Labels.
+	// Handles reports whether the set is for the object. It is called for every object of the kind, depends on the object
+	// only, and does not change it. Default: every object with the Labels.
 	Handles func(obj O) bool
-	// Init is called at the beginning of each pass and returns the context for the resources, made of
-	// ctx, such as with a client for the object's tenant in it. An error ends the pass. It may use the
-	// Flow, but for CancelResource. Default: ctx.
+	// Init is called at the beginning of each pass and returns the context for the resources, derived from ctx, for
+	// example with a client for the object's tenant. An error ends the pass. Init may use the Flow, except for
+	// CancelResource. Default: ctx.
 	Init func(ctx context.Context, obj O) (context.Context, error)
-	// Resources run in this order. It needs one at least, and no two have one name.
+	// Resources run in this order. At least one is required, and their names are unique.
 	Resources []Resource[O]
 }
 
@@ -37,8 +36,8 @@ type Router[O client.Object] struct {
 	sets []Set[O]
 }
 
-// NewRouter returns a Router for the sets. The error is ErrInvalidConfig, or ErrAmbiguousResourceSet if
-// two sets have no Handles and labels that one object can have.
+// NewRouter returns a Router for the sets. The error is ErrInvalidConfig, or ErrAmbiguousResourceSet if two sets have no
+// Handles, and one object can have the labels of both.
 func NewRouter[O client.Object](sets ...Set[O]) (*Router[O], error) {
 	if len(sets) == 0 {
 		return nil, fmt.Errorf("%w: a router needs a set", ErrInvalidConfig)
@@ -63,7 +62,7 @@ func NewRouter[O client.Object](sets ...Set[O]) (*Router[O], error) {
 	return r, nil
 }
 
-// Route returns the set that the object belongs to. It asks every set. The error is ErrNoResourceSet, or
+// Route returns the set that the object belongs to. It checks every set. The error is ErrNoResourceSet, or
 // ErrExecutionFailed with ErrAmbiguousResourceSet, which names the sets.
 func (r *Router[O]) Route(obj O) (*Set[O], error) {
 	var found []*Set[O]
@@ -118,10 +117,10 @@ func (s *Set[O]) check() error {
 	return nil
 }
 
-// overlaps reports whether both sets are sure to handle some object.
+// overlaps reports whether there are objects that both sets certainly handle.
 func (s *Set[O]) overlaps(other *Set[O]) bool {
 	if s.Handles != nil || other.Handles != nil {
-		return false // Who knows.
+		return false // Functions cannot be compared.
 	}
 	for key, value := range s.Labels {
 		if theirs, ok := other.Labels[key]; ok && theirs != value {
@@ -131,7 +130,7 @@ func (s *Set[O]) overlaps(other *Set[O]) bool {
 	return true
 }
 
-// init calls Init, and makes sure that the pass goes on in the context that it returned.
+// init calls Init, and checks that the returned context belongs to the same pass.
 func (s *Set[O]) init(ctx context.Context, obj O) (context.Context, error) {
 	if s.Init == nil {
 		return ctx, nil
@@ -142,9 +141,9 @@ func (s *Set[O]) init(ctx context.Context, obj O) (context.Context, error) {
 	case err != nil:
 		return nil, fmt.Errorf("its Init: %w", err)
 	case prepared == nil || FlowFrom(prepared) != flow:
-		return nil, fmt.Errorf("%w: its Init must return a context made of the one it was given", ErrExecutionFailed)
+		return nil, fmt.Errorf("%w: its Init must return a context derived from the context that it was given", ErrExecutionFailed)
 	case flow.ResourceCanceled():
-		return nil, fmt.Errorf("%w: its Init canceled a resource, and there is none yet", ErrExecutionFailed)
+		return nil, fmt.Errorf("%w: its Init canceled a resource before any resource ran", ErrExecutionFailed)
 	}
 	return prepared, nil
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// Reasons of the conditions, besides those of a ReasonError.
+// Reasons of the conditions. A ReasonError adds its own reason.
 const (
-	// ReasonReady: all resources are as the object says.
+	// ReasonReady: all resources are as the object specifies.
 	ReasonReady = "Ready"
-	// ReasonPending: the object has got its finalizer, its first pass has not ended.
+	// ReasonPending: the object has got its finalizer, and its first pass has not ended.
 	ReasonPending = "Pending"
-	// ReasonPaused: an annotation says to leave the object alone.
+	// ReasonPaused: an annotation pauses the pipeline for the object.
 	ReasonPaused = "Paused"
-	// ReasonCanceled: a resource, or the rest of the pass, was left out. The message says which and why.
+	// ReasonCanceled: a resource, or the rest of the pass, was skipped. The message names the resource and the reason.
 	ReasonCanceled = "Canceled"
 	// ReasonFailed: a resource, or Set.Init, returned an error.
 	ReasonFailed = "Failed"
@@ -29,7 +29,7 @@ const (
 	ReasonPanicked = "Panicked"
 	// ReasonDeleting: the object is being deleted, and the pass kept the finalizer without an error.
 	ReasonDeleting = "Deleting"
-	// ReasonNoResourceSet: no set handles the object any more, which has the finalizer.
+	// ReasonNoResourceSet: the object has the finalizer, but no set handles it.
 	ReasonNoResourceSet = "NoResourceSet"
 	// ReasonAmbiguousRoute: several sets handle the object, and so none does.
 	ReasonAmbiguousRoute = "AmbiguousRoute"
@@ -42,18 +42,18 @@ const (
 	conditionStalled     = "Stalled"
 )
 
-// verdict is how things are with an object after its turn.
+// verdict is the result of a reconcile of an object.
 type verdict struct {
 	ready   metav1.ConditionStatus
-	also    string // the condition that is True besides, if any
+	also    string // the additional condition that is True, if any
 	reason  string
 	message string
 	err     error         // for the queue
-	after   time.Duration // when to look again; Options.Resync if zero
+	after   time.Duration // the time until the next reconcile; Options.Resync if zero
 	kept    bool          // the object is being deleted, and keeps the finalizer without an error
 }
 
-// judge says how a pass went that creates or updates.
+// judge returns the verdict on a pass that creates or updates.
 func judge(p *pass, err error) verdict {
 	switch {
 	case err != nil:
@@ -66,7 +66,7 @@ func judge(p *pass, err error) verdict {
 	return verdict{ready: metav1.ConditionTrue, reason: ReasonReady, message: "All resources are up to date"}
 }
 
-// judgeDeletion says how a pass went that deletes, and did not succeed.
+// judgeDeletion returns the verdict on a pass that deletes and did not succeed.
 func judgeDeletion(p *pass, err error) verdict {
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ func kept(message string) verdict {
 	return v
 }
 
-// failed is the verdict on an error. A terminal one waits for somebody to change something.
+// failed is the verdict on an error. After a terminal error the object waits for a change.
 func failed(err error) verdict {
 	v := reconciling(ReasonFailed, err.Error())
 	v.err = err
@@ -109,7 +109,7 @@ func unroutable(err error) verdict {
 	return v
 }
 
-// panicked is the verdict on a pass that panics just now.
+// panicked is the verdict on a pass that is panicking.
 func panicked(p *pass) verdict {
 	return reconciling(ReasonPanicked, p.place()+" panicked")
 }
