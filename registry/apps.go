@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -26,7 +27,7 @@ func (a *actor) start(act machine.Action, now time.Time, first func(*epoch)) {
 	}
 	number, redact := act.Epoch, a.registry.redactFor(l.Transport())
 	e := &epoch{
-		lifetime: lifetime{name: a.name, number: number, log: redacting(a.log.WithValues("epoch", number), redact)},
+		lifetime: lifetime{name: a.name, number: number, log: logsink.Redact(a.log.WithValues("epoch", number), redact)},
 		config:   a.applied, base: l.Transport(), heard: l.LastReceived(), info: a.describe(now), rank: a.rank(),
 		quote: quoter(redact), chosen: a.selection.run, offered: a.selection.offered, wanted: &a.latest, missed: a.surveyNow,
 	}

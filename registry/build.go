@@ -19,10 +19,13 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/clusterfx/clusterfx/registry/internal/decode"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/notes"
 )
 
 // connect makes everything that the graph provides. The first requests to the remote end with ctx, the context of the
@@ -39,7 +42,7 @@ func (e *epoch) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	mgr := decodingManager{inner}
+	mgr := decode.Manager{Manager: inner}
 	hub, err := e.hubClient()
 	if err != nil {
 		return fmt.Errorf("build the client for the hub: %w", err)
@@ -53,7 +56,7 @@ func (e *epoch) connect(ctx context.Context) error {
 		EventRecorder: &e.events, Logger: e.log, Quote: e.quote, Metrics: e.registerer,
 		HubClient: hub, HubCache: e.hubCache,
 	}
-	e.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
+	e.events.EventRecorder = notes.Distinct(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
 	return nil
 }
 
@@ -87,16 +90,16 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 // make the one that is lent out, and those that read from filtered caches.
 func (e *epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
-		e.lend = sync.OnceValues(func() (client.Client, error) { return newDecodingClient(client.New(config, o)) })
+		e.lend = sync.OnceValues(func() (client.Client, error) { return decode.NewClient(client.New(config, o)) })
 		ofModules := o
 		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
 		e.contained.ReadingClient = func(from client.Reader) (client.Client, error) {
-			return newDecodingClient(client.New(work, reading(from, ofModules)))
+			return decode.NewClient(client.New(work, reading(from, ofModules)))
 		}
 		e.lendReading = func(from client.Reader) (client.Client, error) {
-			return newDecodingClient(client.New(config, reading(from, o)))
+			return decode.NewClient(client.New(config, reading(from, o)))
 		}
-		return newDecodingClient(client.New(work, ofModules))
+		return decode.NewClient(client.New(work, ofModules))
 	}
 }
 
@@ -119,7 +122,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 	}
 	return ctrl.Options{
 		Scheme: e.scheme,
-		Logger: quietAtEnd(e.permission.Context, e.log, true).V(1), // what it says of itself is of no interest a thousand times
+		Logger: logsink.QuietAfter(e.permission.Context, e.log).V(1), // what it says of itself is of no interest a thousand times
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return e.mapper, nil
 		},
@@ -139,7 +142,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 			EnableWarmup:          &yes,  // tells when a controller has its objects; see warmer
 			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
 			ReconciliationTimeout: e.limits.ReconcileTimeout,
-			Logger:                quietAtEnd(e.permission.Context, e.log, true),
+			Logger:                logsink.QuietAfter(e.permission.Context, e.log),
 		},
 	}
 }

@@ -24,10 +24,13 @@ carries out what the machine decides. Each part imports only parts further down.
 	internal/transport   the chain between a client and an API server: deadline, rate limit, fence, limits of responses
 	internal/meter       how much memory a response takes when it is decoded
 	internal/startqueue  the order of starts and of first contacts
+	internal/decode      clients whose errors do not repeat the text of a response
+	internal/logsink     loggers that redact credentials, and that are quiet after the end of an app
 	internal/preflight   the questions of a preflight and their results, as values
 	internal/panics      panics as errors
 	state                the desired state and the status of a remote
 	kubeconfig           a Secret's bytes as validated credentials
+	notes                a recorder that makes one series of the events with the same note
 	liveness             heartbeats of controllers and actors
 
 A new token in a Secret takes this way: reconcilers/cluster reads the Secret and calls Ensure; the actor gets the new

@@ -10,29 +10,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// partTransport sends what a hub part asks of the hub's API server: with the module's name, and no longer than the
-// life of the part.
+// partTransport sends the requests of a hub part to the hub's API server, no longer than the life
+// of the part.
 type partTransport struct {
-	next   http.RoundTripper
-	fence  context.Context //nolint:containedctx // As that of a chain.
-	module string
+	next  http.RoundTripper
+	fence context.Context //nolint:containedctx // As that of a chain.
 
 	declared *rulebook
 }
 
-// moduleNameKey is the key under which the context of a request carries the module that sends it.
-type moduleNameKey struct{}
-
-// HubPartOf returns the module whose hub part sends the request that a context belongs to, or nothing. It is for
-// transports below that of the part.
-func HubPartOf(ctx context.Context) string {
-	name, _ := ctx.Value(moduleNameKey{}).(string)
-	return name
-}
-
 // RoundTrip sends the request, unless the part has ended.
 func (t *partTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), moduleNameKey{}, t.module))
+	ctx, cancel := context.WithCancelCause(r.Context())
 	unhook := context.AfterFunc(t.fence, func() { cancel(context.Cause(t.fence)) })
 	end := func() {
 		unhook()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/notes"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -92,7 +93,7 @@ func (l *partLife) connect() error {
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	l.events.EventRecorder = DistinctNotes(mgr.GetEventRecorder("clusterfx"), l.scheme)
+	l.events.EventRecorder = notes.Distinct(mgr.GetEventRecorder("clusterfx"), l.scheme)
 	l.values.Manager, l.values.Cluster, l.values.Config = mgr, mgr, l.contained.Config
 	l.parts = l.newValues(mgr)
 	return nil
@@ -105,7 +106,7 @@ func (l *partLife) config() *rest.Config {
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.replica, l.part.entry.name, l.number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &partTransport{
-			next: next, fence: l.ctx, module: l.part.entry.name, declared: l.rulebookFor(true, l.chosen...),
+			next: next, fence: l.ctx, declared: l.rulebookFor(true, l.chosen...),
 		}
 	})
 	return config

@@ -14,7 +14,9 @@ import (
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/notes"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -46,16 +48,16 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 	l.labels = append(labels, "epoch", strconv.FormatInt(l.number, 10))
 	l.ctx, l.cancel = context.WithCancelCause(pprof.WithLabels(env.root, pprof.Labels(l.labels...)))
 	l.permission = contain.NewGate(l.ctx)
-	l.log = quietAtEnd(l.permission.Context, l.log, false)
+	l.log = logsink.QuietAfter(l.permission.Context, l.log, ErrStopped, context.Canceled)
 	l.graph.log = l.log.WithName("fx")
 	l.hooks.log, l.hooks.timeout = l.log, env.limits.StopTimeout
 	l.tracker = newTracker(modules, changed)
 	l.contained = &contain.App{
 		Name: string(l.name), Number: l.number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
 		ReconcileTimeout: env.limits.ReconcileTimeout, Metrics: env.metrics, Tracer: env.tracer,
-		Quiet: func(log logr.Logger) logr.Logger { return quietAtEnd(l.permission.Context, log, true) },
+		Quiet: func(log logr.Logger) logr.Logger { return logsink.QuietAfter(l.permission.Context, log) },
 		Recorder: func(r crrecorder.EventRecorder, s *runtime.Scheme) crrecorder.EventRecorder {
-			return newDistinctNotes(r, s)
+			return notes.Distinct(r, s)
 		},
 		Fail: func(module string, err error) {
 			l.tracker.fail(&moduleError{module: module, reason: state.ReasonModuleFailed, err: err})

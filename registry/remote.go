@@ -25,8 +25,6 @@ const (
 	ManageCache = "manage-cache"
 	// APIReader reads the remote without a cache.
 	APIReader = "api-reader"
-	// ClusterNameTag is the remote's name as a plain string; ClusterName is the typed one.
-	ClusterNameTag = "cluster-name"
 )
 
 // Remote is everything that a remote module may ask for. Embed it into the module's own Params,

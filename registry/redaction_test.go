@@ -3,7 +3,6 @@
 package registry
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,32 +19,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// A logger of an app replaces credentials wherever a line has room for text, at every level.
-func TestRedacting(t *testing.T) {
-	t.Parallel()
-	const canary = "tOk9zQ7xWv4kJ2pL8mN3rT6y"
-	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canary})
-	var lines strings.Builder
-	inner := funcr.New(func(prefix, args string) { lines.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 1})
-	log := redacting(inner, func(text string) string { return kubeconfig.Redact(text, c) })
-	log.Info("a "+canary, "string", canary, "error", errors.New(canary), "bytes", []byte(canary), "strings", []string{canary}, "number", 7)
-	log.V(1).Info("debugging", "string", canary)
-	log.V(2).Info("not logged")
-	log.Error(errors.New("b "+canary), "c "+canary, "string", canary)
-	log.WithName("named").WithValues("with", canary).WithCallDepth(1).Info("d")
-	text := lines.String()
-	if strings.Contains(text, canary) || strings.Count(text, "[redacted]") != 10 || !strings.Contains(text, `"number"=7`) || strings.Count(text, "\n") != 4 {
-		t.Errorf("the log has\n%s", text)
-	}
-	plain := errors.New("plain")
-	if got := (&redactingSink{redact: func(text string) string { return text }}).error(plain); got != plain { //nolint:errorlint // the same one
-		t.Errorf("an error without a credential becomes %v", got)
-	}
-}
-
 // A registry without remotes knows the credential of the hub, also after it is rotated in its file, and for some time the one
 // before.
-func TestRedacting_Hub(t *testing.T) {
+func TestRedactingLogger_Hub(t *testing.T) {
 	t.Parallel()
 	tokens := []string{"tOk9zQ7xWv4kJ2pL8mN3rT6y", "qW8rT5yU2iO9pA4sD7fG1hJ3", "zX6cV1bN8mL4kJ7hG2fD5sA9"}
 	file := filepath.Join(t.TempDir(), "token")

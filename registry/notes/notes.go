@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package notes
 
 import (
 	"fmt"
@@ -18,26 +18,13 @@ import (
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// DistinctNotes returns a recorder that makes one series of the events which say the same about an object, and
-// another event of each other note. Remote.EventRecorder, HubPart.EventRecorder and the recorders of a module's
-// Manager are such recorders already.
-//
-// client-go makes a series of events about the same version of an object, whatever their notes are, and the series
-// keeps the note of the first event. So a change of the object would begin another event though nothing else is
-// said, and a note that changes would never be seen. The events of this recorder name no version of the object: in
-// its place, in regarding.resourceVersion, is a digest of the note.
-//
-// After ten notes of one kind, reason and action about one object within ten minutes all further ones are one
-// series, so that a note with a counter in it does not fill the API server.
-func DistinctNotes(recorder events.EventRecorder, scheme *runtime.Scheme) events.EventRecorder {
-	return newDistinctNotes(recorder, scheme)
-}
-
-func newDistinctNotes(recorder events.EventRecorder, scheme *runtime.Scheme) *distinctNotes {
-	if already, ok := recorder.(*distinctNotes); ok {
+// Distinct returns a recorder that makes one series of the events which say the same about an object, and another event
+// of each other note. A Recorder is returned as it is.
+func Distinct(recorder events.EventRecorder, scheme *runtime.Scheme) *Recorder {
+	if already, ok := recorder.(*Recorder); ok {
 		return already
 	}
-	return &distinctNotes{inner: recorder, scheme: scheme, topics: map[topic]memory{}, now: time.Now}
+	return &Recorder{inner: recorder, scheme: scheme, topics: map[topic]memory{}, now: time.Now}
 }
 
 const (
@@ -52,7 +39,8 @@ const (
 	combined = "(combined from similar events): "
 )
 
-type distinctNotes struct {
+// Recorder is a recorder of distinct notes.
+type Recorder struct {
 	inner  events.EventRecorder
 	scheme *runtime.Scheme
 	now    func() time.Time
@@ -79,10 +67,10 @@ type spoken struct {
 	last   time.Time
 }
 
-var _ crrecorder.EventRecorder = (*distinctNotes)(nil)
+var _ crrecorder.EventRecorder = (*Recorder)(nil)
 
 // Eventf records an event.
-func (d *distinctNotes) Eventf( //nolint:revive // argument-limit: client-go's interface.
+func (d *Recorder) Eventf( //nolint:revive // argument-limit: client-go's interface.
 	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
 ) {
 	about := topic{eventType: eventType, reason: reason, action: action}
@@ -91,7 +79,7 @@ func (d *distinctNotes) Eventf( //nolint:revive // argument-limit: client-go's i
 }
 
 // AnnotatedEventf records an event with annotations, if the inner recorder can.
-func (d *distinctNotes) AnnotatedEventf( //nolint:revive // argument-limit: client-go's interface.
+func (d *Recorder) AnnotatedEventf( //nolint:revive // argument-limit: client-go's interface.
 	regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any,
 ) {
 	inner, ok := d.inner.(events.AnnotatedEventRecorder)
@@ -106,7 +94,7 @@ func (d *distinctNotes) AnnotatedEventf( //nolint:revive // argument-limit: clie
 
 // distinguish returns the object and the note that an event is to have. What an object without a kind is recorded
 // as is left to the inner recorder.
-func (d *distinctNotes) distinguish(about topic, regarding, related runtime.Object, note string) (runtime.Object, string) {
+func (d *Recorder) distinguish(about topic, regarding, related runtime.Object, note string) (runtime.Object, string) {
 	note = fitNote(note)
 	to, err := reference.GetReference(d.scheme, regarding)
 	if err != nil {
@@ -125,7 +113,7 @@ func (d *distinctNotes) distinguish(about topic, regarding, related runtime.Obje
 }
 
 // mark returns what tells the events of a note from those of other notes about a topic, and the note to record.
-func (d *distinctNotes) mark(about topic, note string) (mark, text string) {
+func (d *Recorder) mark(about topic, note string) (mark, text string) {
 	if strings.HasPrefix(note, combined) { // another recorder of this kind is in front
 		return digestOf(combined), note
 	}
@@ -152,7 +140,7 @@ func (d *distinctNotes) mark(about topic, note string) (mark, text string) {
 
 // forget makes room for a topic: it forgets the topics of which no note counts any longer, and if there are none, the
 // topic that was silent for longest. The caller holds the lock.
-func (d *distinctNotes) forget(now time.Time) {
+func (d *Recorder) forget(now time.Time) {
 	var silent topic
 	since := now
 	for about, m := range d.topics {

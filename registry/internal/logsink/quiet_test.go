@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package logsink
 
 import (
 	"context"
@@ -15,18 +15,18 @@ import (
 
 // After the end of an app, errors that say no more than that are lines for debugging, and so are all errors of what runs
 // controllers. Other errors, and all of them before the end, stay errors.
-func TestQuietAtEnd(t *testing.T) {
+func TestQuietAfter(t *testing.T) {
 	t.Parallel()
-	other := errors.New("another error")
+	errStopped, other := errors.New("the app has stopped"), errors.New("another error")
 	for _, c := range []struct {
 		ended, all bool
 		err        error
 		quiet      bool
 	}{
-		{false, false, ErrStopped, false},
+		{false, false, errStopped, false},
 		{false, true, other, false},
 		{true, false, other, false},
-		{true, false, fmt.Errorf("write: %w", ErrStopped), true},
+		{true, false, fmt.Errorf("write: %w", errStopped), true},
 		{true, false, context.Canceled, true},
 		{true, true, other, true},
 		{true, true, nil, true},
@@ -35,10 +35,14 @@ func TestQuietAtEnd(t *testing.T) {
 		if c.ended {
 			stop()
 		}
+		causes := []error{errStopped, context.Canceled}
+		if c.all {
+			causes = nil
+		}
 		for verbosity := range 2 {
 			var lines []string
 			log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: verbosity})
-			quietAtEnd(end, log, c.all).WithName("x").WithValues("a", 1).Error(c.err, "It failed")
+			QuietAfter(end, log, causes...).WithName("x").WithValues("a", 1).Error(c.err, "It failed")
 			isError := slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(line, `"level"=1`) })
 			if want := !c.quiet || verbosity > 0; isError == c.quiet || (len(lines) == 1) != want {
 				t.Errorf("%+v with verbosity %d: %q", c, verbosity, lines)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package decode
 
 import (
 	"context"
@@ -16,8 +16,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// What a decoder says of a response reaches nobody, also if it is a Status, and if the caller's context has ended meanwhile.
-func TestDecoding(t *testing.T) {
+// The errors of a client do not repeat the text of a decoder, also if it is a Status, or if the context of the caller has ended
+// meanwhile.
+func TestCall(t *testing.T) {
 	t.Parallel()
 	spoken := errors.New("SPOKEN")
 	failure := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Message: "SPOKEN"}}
@@ -41,7 +42,7 @@ func TestDecoding(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			err := decoding(ctx, "get x", func(ctx context.Context) error {
+			err := Call(ctx, "get x", func(ctx context.Context) error {
 				for _, code := range c.codes {
 					transport.ExchangeOf(ctx).Answered(&http.Response{StatusCode: code})
 				}

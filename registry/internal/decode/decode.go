@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Call calls a function that sends a request and decodes the response. An error of the decoder gets a fixed text, and
+// so does a Status in a response that accepts the request.
+func Call(ctx context.Context, what string, call func(ctx context.Context) error) error {
+	ctx, x := transport.WithExchange(ctx)
+	err := call(ctx)
+	var panicked *panics.Error
+	switch {
+	case err == nil, !x.Arrived(), errors.As(err, &panicked):
+		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("decode the response to %s (%s): %w", what, kindOfError(err), context.Cause(ctx))
+	}
+	return fmt.Errorf("decode the response to %s (%s): %w", what, kindOfError(err), kubeconfig.ErrNotKubernetes)
+}
+
+// kindOfError names the type of the innermost error.
+func kindOfError(err error) string {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+// Manager is a manager whose APIReader quotes no response in its errors. The client that it is given is one of NewClient
+// already.
+type Manager struct{ ctrl.Manager }
+
+// GetAPIReader returns the reader.
+func (m Manager) GetAPIReader() client.Reader {
+	return reader{m.Manager.GetAPIReader()}
+}
+
+// reader is a reader whose errors quote no response.
+type reader struct{ inner client.Reader }
+
+// Get reads one object.
+func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return Call(ctx, naming("get", obj), func(ctx context.Context) error { return r.inner.Get(ctx, key, obj, opts...) })
+}
+
+// List reads objects.
+func (r reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return Call(ctx, naming("list", list), func(ctx context.Context) error { return r.inner.List(ctx, list, opts...) })
+}
+
+func naming(verb string, obj any) string { return fmt.Sprintf("%s %T", verb, obj) }
+
+// quietClient is a client whose errors quote no response.
+type quietClient struct {
+	client.Client
+	reader
+}
+
+var _ client.Client = quietClient{}
+
+// NewClient returns a client whose errors quote no response. It takes the results of client.New.
+func NewClient(inner client.Client, err error) (client.Client, error) {
+	if err != nil {
+		return nil, err
+	}
+	return quietClient{inner, reader{inner}}, nil
+}
+
+// Get reads one object.
+func (c quietClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return c.reader.Get(ctx, key, obj, opts...)
+}
+
+// List reads objects.
+func (c quietClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.reader.List(ctx, list, opts...)
+}
+
+// Apply applies a configuration.
+func (c quietClient) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	return Call(ctx, naming("apply", obj), func(ctx context.Context) error { return c.Client.Apply(ctx, obj, opts...) })
+}
+
+// Create creates an object.
+func (c quietClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	return Call(ctx, naming("create", obj), func(ctx context.Context) error { return c.Client.Create(ctx, obj, opts...) })
+}
+
+// Delete deletes an object.
+func (c quietClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	return Call(ctx, naming("delete", obj), func(ctx context.Context) error { return c.Client.Delete(ctx, obj, opts...) })
+}
+
+// Update updates an object.
+func (c quietClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	return Call(ctx, naming("update", obj), func(ctx context.Context) error { return c.Client.Update(ctx, obj, opts...) })
+}
+
+// Patch patches an object.
+func (c quietClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	return Call(ctx, naming("patch", obj), func(ctx context.Context) error { return c.Client.Patch(ctx, obj, patch, opts...) })
+}
+
+// DeleteAllOf deletes objects.
+func (c quietClient) DeleteAllOf(ctx context.Context, obj client.Object, opts ...client.DeleteAllOfOption) error {
+	return Call(ctx, naming("delete all", obj), func(ctx context.Context) error { return c.Client.DeleteAllOf(ctx, obj, opts...) })
+}
+
+// Status returns a client for the status.
+func (c quietClient) Status() client.SubResourceWriter { return c.SubResource("status") }
+
+// SubResource returns a client for a subresource.
+func (c quietClient) SubResource(name string) client.SubResourceClient {
+	return subResource{c.Client.SubResource(name), name}
+}
+
+// subResource is a client for a subresource whose errors quote no response.
+type subResource struct {
+	inner client.SubResourceClient
+	name  string
+}
+
+func (c subResource) naming(verb string, obj any) string {
+	return naming(verb, obj) + ", " + c.name
+}
+
+// Get reads the subresource.
+func (c subResource) Get(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceGetOption) error {
+	return Call(ctx, c.naming("get", obj), func(ctx context.Context) error { return c.inner.Get(ctx, obj, sub, opts...) })
+}
+
+// Create creates the subresource.
+func (c subResource) Create(ctx context.Context, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
+	return Call(ctx, c.naming("create", obj), func(ctx context.Context) error { return c.inner.Create(ctx, obj, sub, opts...) })
+}
+
+// Update updates the subresource.
+func (c subResource) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+	return Call(ctx, c.naming("update", obj), func(ctx context.Context) error { return c.inner.Update(ctx, obj, opts...) })
+}
+
+// Patch patches the subresource.
+func (c subResource) Patch(
+	ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+) error {
+	return Call(ctx, c.naming("patch", obj), func(ctx context.Context) error { return c.inner.Patch(ctx, obj, patch, opts...) })
+}
+
+// Apply applies a configuration of the subresource.
+func (c subResource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+	return Call(ctx, c.naming("apply", obj), func(ctx context.Context) error { return c.inner.Apply(ctx, obj, opts...) })
+}
