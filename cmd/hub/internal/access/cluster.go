@@ -133,8 +133,8 @@ func (c *Cluster) explain(err error) error {
 	return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, err)
 }
 
-// unknownKind reports whether an API server does not know Cluster objects. It answers so that the path is
-// not found, and not the object.
+// unknownKind reports whether an API server does not know Cluster objects. Its 404 response is about the path
+// then, and not about the object.
 func unknownKind(err error) bool {
 	var status apierrors.APIStatus
 	if meta.IsNoMatchError(err) {

@@ -121,8 +121,8 @@ type RemoteFlags struct {
 	Context, Kubeconfig string
 	// UserAgent is the user agent of clients.
 	UserAgent string
-	// FoundDev is called with the path of the kubeconfig if the remote is one of a running dev, which no flag names.
-	// Default: nothing is.
+	// FoundDev is called with the path of the kubeconfig if the remote belongs to a running dev, which no flag names.
+	// Default: no call.
 	FoundDev func(path string)
 }
 

@@ -20,7 +20,7 @@ func None(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes no arguments, and got %s; see %s --help for its flags", cmd.CommandPath(), list(args), cmd.CommandPath())
 }
 
-// Name checks the arguments of a command that takes one argument, which what describes in messages.
+// Name checks the arguments of a command that takes one argument, which the parameter what describes.
 func Name(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -50,7 +50,7 @@ func ExplainCommand(root *cobra.Command, args []string, err error) error {
 	return unknown(found, rest[0])
 }
 
-// unknown is the error about an argument that is not one of the commands below cmd.
+// unknown is the error about an argument that is no subcommand of cmd.
 func unknown(cmd *cobra.Command, name string) error {
 	meant := ";"
 	if names := suggestions(cmd, name); len(names) > 0 {

@@ -180,7 +180,7 @@ func (f *checkFlags) context(ctx context.Context) (diagnose.Report, error) {
 		return nil, err
 	}
 	t := diagnose.Target{
-		Cluster: remote, Policy: f.policy, Kind: "those of the context",
+		Cluster: remote, Policy: f.policy, Kind: "The credentials of the context",
 		Renewal: "log in again, or use a context with other credentials",
 		Endpoint: kubeconfig.Endpoint{
 			Server: entry.Server, TLSServerName: entry.TLSServerName, ProxyURL: entry.ProxyURL, Insecure: entry.InsecureSkipTLSVerify,

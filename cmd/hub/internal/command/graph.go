@@ -115,7 +115,7 @@ func (p Program) validateGraphs(t *output.Terminal) error {
 	return t.Print("the hub and its modules are complete: %s", strings.Join(names(p.Modules), ", "))
 }
 
-// graphOfHub returns the graph of the hub's App together with those of the hub parts of modules, which have Apps of
+// graphOfHub returns the graph of the hub's App together with the graphs of the hub parts of modules, which have Apps of
 // their own.
 func (p Program) graphOfHub() (*graph.Graph, error) {
 	parts, err := process.AppOptions(p.Modules)

@@ -73,7 +73,7 @@ func (s *session) introduce(remote *access.RemoteFlags) {
 	}
 }
 
-// bind adds the flags for the hub's cluster, below those of the command itself.
+// bind adds the flags for the hub's cluster, below the flags of the command itself.
 func (s *session) bind(set *pflag.FlagSet) { s.hub.Bind(set) }
 
 // end turns the error of a command into the exit status of the program.
@@ -148,7 +148,7 @@ func (p Program) completeModules(_ *cobra.Command, args []string, begun string) 
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFixed completes one of some words.
+// completeFixed completes a word of a fixed list.
 func completeFixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }

@@ -24,7 +24,7 @@ type Program struct {
 	// Hub prepares a hub that logs to log, with the configuration file if there is one. It is called once, before
 	// anything else in the process may log.
 	Hub func(log io.Writer, config string) (Hub, error)
-	// Modules are those of the hub.
+	// Modules are the modules of the hub.
 	Modules []registry.Module
 	// Grant gives an account of the hub's cluster the permissions that the hub needs there, as an administrator.
 	Grant func(ctx context.Context, admin client.Client, account rbacv1.Subject) error

@@ -78,7 +78,7 @@ func (o *options) validate(set *pflag.FlagSet) error {
 		}
 	case fleet.Kind:
 		if set.Changed("nodes") {
-			errs = append(errs, errors.New("--nodes is for simulated Nodes, and those of kind are real: leave it out"))
+			errs = append(errs, errors.New("--nodes is for simulated Nodes, and the Nodes of kind are real: leave it out"))
 		}
 		o.nodes = 0
 	default:

@@ -19,7 +19,7 @@ import (
 const (
 	// Default is the folder that dev uses, below the current one, unless a flag names another.
 	Default = ".hub"
-	// LockFile is the file in it that the process holds a lock on. The record has one of the same name.
+	// LockFile is the file in it that the process holds a lock on. The record has a file of the same name.
 	LockFile = "dev.lock"
 	// KubeconfigFile is the kubeconfig in it, with a context for each cluster. The record has a copy by the same name.
 	KubeconfigFile = "kubeconfig"

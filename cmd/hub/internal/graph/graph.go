@@ -220,7 +220,7 @@ func (g *Graph) Needed(kind string) []string {
 	return slices.Compact(all)
 }
 
-// Needing returns the constructors that need one of some types, whether or not they can do without it.
+// Needing returns the constructors that need at least one of the types, also as an optional parameter.
 func (g *Graph) Needing(types []string) []*Constructor {
 	var all []*Constructor
 	for _, c := range g.Constructors {
@@ -235,7 +235,7 @@ func needsOne(needs []Need, types []string) bool {
 	return slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(types, n.Type) })
 }
 
-// Invoking returns the module that invokes a function which needs one of some types, or nothing if there is none. The
+// Invoking returns the module that invokes a function that needs at least one of the types, or nothing if no module does. The
 // function is named as in a Problem.
 func (g *Graph) Invoking(function string, types []string) string {
 	for _, i := range g.Invokes {

@@ -9,7 +9,7 @@ import (
 
 // Problem is an error in a graph, as far as fx reports it.
 type Problem struct {
-	// Module is the one whose graph is wrong; empty if it is not one alone.
+	// Module is the module whose graph is wrong; empty if the problem is not in a single module.
 	Module string
 	// Types are the missing types.
 	Types []string

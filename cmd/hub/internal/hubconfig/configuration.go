@@ -66,7 +66,7 @@ type configurationFile struct {
 	file *lines.File
 	// flags are the names of the flags whose values come from the file, with whether the flags took the values.
 	flags map[string]bool
-	// problems are those of the file itself, and of the values of flags.
+	// problems are the errors in the file itself and in the values of flags.
 	problems []error
 }
 

@@ -53,5 +53,5 @@ func (c *connection) find() (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }
 
-// inPod reports whether the program runs in a Pod, where there may be another one of it.
+// inPod reports whether the program runs in a Pod, where there may be other replicas.
 func inPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }

@@ -33,8 +33,8 @@ a module rejects. All errors are reported together, each with its line (package 
 
 # Considerations
 
-The commands install, dev and config validate read the same file with the same checks, so that a file which one of them
-accepts is accepted by the hub. That is why this package is apart from the commands.
+The commands install, dev and config validate read the same file with the same checks, so that the hub accepts every
+file that they accept. That is why this package is apart from the commands.
 
 Packages below this one read no files and no environment variables, except for the variables of
 OpenTelemetry (OTEL_*), which the command run leaves to package tracing.

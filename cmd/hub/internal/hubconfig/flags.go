@@ -148,7 +148,7 @@ func (f *Flags) Complete(w io.Writer) (process.Options, error) {
 	return o, nil
 }
 
-// values are those of all flags, for /flagz.
+// values returns the values of all flags, for /flagz.
 func (f *Flags) values() map[string]string {
 	all := map[string]string{}
 	f.set.VisitAll(func(flag *pflag.Flag) { all[flag.Name] = flag.Value.String() })

@@ -99,7 +99,7 @@ func CheckPositive(flag string, value time.Duration) error {
 
 func checkReplica(name string) error {
 	if !replicaName.MatchString(name) {
-		return fmt.Errorf("--replica-name=%q: use letters, digits, '-', '_' and '.', and no other at the start and end than letters and digits", name)
+		return fmt.Errorf("--replica-name=%q: use letters, digits, '-', '_' and '.', and begin and end with a letter or a digit", name)
 	}
 	return nil
 }

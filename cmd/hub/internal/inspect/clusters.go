@@ -23,7 +23,7 @@ import (
 type Clusters struct {
 	// Hub is where they are.
 	Hub *access.Cluster
-	// Names are those of the Clusters. Default: all.
+	// Names are the names of the Clusters. Default: all.
 	Names []string
 	// Selector picks Clusters by their labels, as kubectl's -l does. Default: all.
 	Selector string
@@ -37,7 +37,7 @@ type Form struct {
 	Tables output.Tables
 }
 
-// ErrNone means that no Cluster was asked for that exists, though none was asked for by name.
+// ErrNone means that a request without names has found no Clusters.
 var ErrNone = errors.New("no Clusters found")
 
 const (

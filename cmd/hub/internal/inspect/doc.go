@@ -14,8 +14,8 @@ The tables of Clusters come from the API server, which makes them of the columns
 package does not know the columns, so that kubectl and the hub never differ, and the hub of one version shows
 the columns of another.
 
-All Clusters are asked for in one request. A thousand of them as a table are a quarter of a megabyte; pages
-would make columns of different widths. Whole objects are asked for only where something has to be read
-from them, which is for a selector of the status.
+The package requests all Clusters in one request. A thousand of them as a table are a quarter of a megabyte; pages
+would make columns of different widths. It requests whole objects only where it has to read
+their fields, which is for a selector of the status.
 */
 package inspect

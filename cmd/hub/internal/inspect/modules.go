@@ -31,7 +31,7 @@ type Modules struct {
 	Known map[string]string
 	// Namespace is the credentials namespace, where the hub reports on hub parts.
 	Namespace string
-	// Names are those of the modules. Default: all that this program has or that a Cluster names.
+	// Names are the names of the modules. Default: all that this program has or that a Cluster names.
 	Names []string
 }
 
@@ -122,7 +122,7 @@ func (m Modules) count(clusters []hubv1.Cluster, report *partreport.Report) map[
 	return all
 }
 
-// pick returns the modules that were asked for, sorted by name.
+// pick returns the requested modules, sorted by name.
 func (m Modules) pick(all map[string]*module) ([]*module, error) {
 	names, errs := m.Names, []error(nil)
 	if len(names) == 0 {

@@ -18,7 +18,7 @@ import (
 type Change struct {
 	// Hub is where they are.
 	Hub *access.Cluster
-	// Names are those of the Clusters. All of them have to exist.
+	// Names are the names of the Clusters. All of them have to exist.
 	Names []string
 	// Selector picks Clusters by their labels; All picks every one. They go without Names.
 	Selector string

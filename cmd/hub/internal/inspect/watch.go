@@ -121,7 +121,7 @@ func (c Clusters) watchFrom(ctx context.Context, version, accept string, show fu
 			Object json.RawMessage
 		}
 		if err := events.Decode(&event); err != nil {
-			return version, nil // However it ended, it is asked for again from where it was.
+			return version, nil // The caller starts the watch again at the last version.
 		}
 		if event.Type == watch.Error {
 			var status metav1.Status

@@ -44,7 +44,7 @@ func (o Options) configMap() ([]*unstructured.Unstructured, error) {
 	return []*unstructured.Unstructured{{Object: object}}, err
 }
 
-// mountConfig gives the Pods of a Deployment the configuration file and its hash. The argument is one of Options.arguments.
+// mountConfig gives the Pods of a Deployment the configuration file and its hash. Options.arguments adds the argument.
 func (o Options) mountConfig(deployment *unstructured.Unstructured, container map[string]any) error {
 	if o.Config == "" {
 		return nil

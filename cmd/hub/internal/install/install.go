@@ -27,7 +27,7 @@ type Options struct {
 	AppsNamespace string
 	// Config is the text of the hub's configuration file, which is installed in a ConfigMap. Default: the hub has no file.
 	Config string
-	// Rules are the rights that the hub needs in its own cluster. Default: those of the stock hub.
+	// Rules are the permissions that the hub needs in its own cluster. Default: the rules of the stock hub.
 	Rules *roles.Rules
 }
 
@@ -136,7 +136,7 @@ func (o Options) deploy(deployment *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(deployment.Object, containers, path...)
 }
 
-// arguments returns those of the hub that the options add to the manifests.
+// arguments returns the hub's arguments that the options add to the manifests.
 func (o Options) arguments() []any {
 	var args []any
 	if namespace := o.appsNamespace(); namespace != "" {

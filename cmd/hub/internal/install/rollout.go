@@ -36,7 +36,7 @@ type Rollout struct {
 	Progress func(text string)
 }
 
-// Wait returns when all Pods of the hub are those of the last change and ready, with their number. An error that matches
+// Wait returns when all Pods of the hub are ready and up to date with the last change, with their number. An error that matches
 // ErrNotRunning names for each Pod why it is not ready, and the remedy.
 func (r Rollout) Wait(ctx context.Context, c client.Client) (int, error) {
 	over := time.NewTimer(r.Timeout)
@@ -47,7 +47,7 @@ func (r Rollout) Wait(ctx context.Context, c client.Client) (int, error) {
 	for {
 		ready, problem, err := r.look(ctx, c)
 		if err != nil && ctx.Err() == nil && passes(err) {
-			problem, err = fmt.Sprintf("the API server does not answer as it should: %s", short(err.Error())), nil
+			problem, err = fmt.Sprintf("the API server does not respond as it should: %s", short(err.Error())), nil
 		}
 		if err != nil || problem == "" {
 			return ready, err

@@ -24,9 +24,9 @@ var ErrNotLeader = registry.ErrNotLeader
 type Options struct {
 	// Config is the connection to the hub's API server, without the gate.
 	Config *rest.Config
-	// Namespace and Name are those of the Lease object.
+	// Namespace and Name identify the Lease object.
 	Namespace, Name string
-	// Identity is this hub's, and no other one's. It stays the same from one term to the next, so
+	// Identity is this hub's, and unique among all hubs. It stays the same from one term to the next, so
 	// that a lease without a new holder is acquired again at once.
 	Identity string
 	// Duration is how long others wait after the last renewal that they saw, RenewDeadline how long
@@ -123,7 +123,7 @@ func (c *Candidacy) GiveBack(ctx context.Context) error {
 // Held returns a channel that is closed when this hub gets the lease.
 func (c *Candidacy) Held() <-chan struct{} { return c.held }
 
-// Lost returns a channel that is closed when this hub had the lease and has it no more, for whatever
+// Lost returns a channel that is closed when this hub has lost the lease, for any
 // reason.
 func (c *Candidacy) Lost() <-chan struct{} { return c.lost }
 

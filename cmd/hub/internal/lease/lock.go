@@ -126,7 +126,7 @@ func (l *watchedLock) giveBack(ctx context.Context) error {
 	}
 }
 
-// note gives up a connection that brought no answer.
+// note closes a connection that returned no response in time.
 func (l *watchedLock) note(err error) {
 	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		l.close()

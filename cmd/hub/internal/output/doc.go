@@ -19,7 +19,7 @@ Data is written to Out, everything else to Err, so that a pipe gets data only.
 
 # Considerations
 
-The printers of objects are those of k8s.io/cli-runtime, so that scripts get the same output as from kubectl.
+The printers of objects come from k8s.io/cli-runtime, so that scripts get the same output as from kubectl.
 Only the package printers is used: the flags of cli-runtime would add kustomize and the resource builder to the
 program, three megabytes that nothing here needs.
 

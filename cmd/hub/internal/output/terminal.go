@@ -92,7 +92,7 @@ func (m Mark) text(fancy bool) string {
 	return m.word
 }
 
-// ErrRefused means that a person was asked and did not say yes.
+// ErrRefused means that the user did not confirm the plan.
 var ErrRefused = errors.New("nothing was changed")
 
 // errNoTerminal means that there is no terminal for a question.

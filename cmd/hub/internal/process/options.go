@@ -20,8 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Options say how a hub runs. Config is required. The defaults are those of a hub inside a test;
-// the flags of the program have their own.
+// Options say how a hub runs. Config is required. The defaults suit a hub inside a test;
+// the flags of the program have their own defaults.
 type Options struct {
 	// Config is the connection to the hub's API server.
 	Config *rest.Config

@@ -67,7 +67,7 @@ func AppOptions(modules []registry.Module) (fx.Option, error) {
 	return parts(o, func() (ctrl.Manager, error) { return nil, errors.New("the App of a graph has no manager") }), nil
 }
 
-// HubPartOptions returns the parts of the App of a module's hub part, for tools that look at its graph. modules are those of
+// HubPartOptions returns the parts of the App of a module's hub part, for tools that read its graph. modules are the modules of
 // the hub.
 func HubPartOptions(modules []registry.Module, m registry.Module) fx.Option {
 	o := registry.Options{Modules: modules, HubParts: Options{}.hubParts(cluster.Settings{})}

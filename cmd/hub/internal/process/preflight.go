@@ -24,7 +24,7 @@ import (
 const preflightTimeout = 20 * time.Second
 
 // errSilent is the cause of a preflight that ran out of time.
-var errSilent = errors.New("the API server did not answer in time")
+var errSilent = errors.New("the API server did not respond in time")
 
 // preflight finds out whether a hub can work against this API server: it must know Cluster objects
 // and let the hub list them. It returns the id of the hub's own cluster, by which the registry

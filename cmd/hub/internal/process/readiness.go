@@ -40,8 +40,8 @@ func (r *readiness) check(*http.Request) error {
 	return nil
 }
 
-// notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub one of whose hub parts does
-// not run is ready. The message of a state is left out, since the port needs no authentication.
+// notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub is ready even if a hub part does
+// not run. The message of a state is left out, since the port needs no authentication.
 func notRunning(parts []registry.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {

@@ -100,7 +100,7 @@ func (g grant) await(ctx context.Context, namespace string, rules []rbacv1.Polic
 	return nil
 }
 
-// reviewOf asks whether the subject has a right.
+// reviewOf returns the review that asks whether the subject has a permission.
 func (g grant) reviewOf(right access.Right) authorizationv1.SubjectAccessReviewSpec {
 	own := right.Review()
 	spec := authorizationv1.SubjectAccessReviewSpec{

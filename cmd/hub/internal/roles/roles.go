@@ -22,7 +22,7 @@ type Hub struct {
 	// LeaseNamespace is the namespace of the Lease, empty for the credentials namespace.
 	LeaseNamespace string
 	Impersonate    bool
-	// AppsNamespace is the one whose ServiceAccounts the apps act as.
+	// AppsNamespace is the namespace whose ServiceAccounts the apps act as.
 	AppsNamespace string
 }
 

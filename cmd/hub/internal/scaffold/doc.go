@@ -21,7 +21,7 @@ templates. Nothing is written then.
 
 # Considerations
 
-The module does something small, with all that a module most often has: a reconciler, a configuration, rights and cleanup.
+The module does something small, with all that a module most often has: a reconciler, a configuration, permissions and cleanup.
 It is easier to remove an unneeded part than to find a missing one. A test compiles the files and runs their tests.
 */
 package scaffold

@@ -23,7 +23,7 @@ const Nowhere = "0"
 type Options struct {
 	// Metrics and Health are addresses as host:port, or Nowhere. Required.
 	Metrics, Health string
-	// Debug is the address of Pages. It must be one of loopback, or Nowhere. Default: Nowhere.
+	// Debug is the address of Pages. It must be a loopback address, or Nowhere. Default: Nowhere.
 	Debug string
 	// Pages are served at Debug, whatever the site. Required with Debug.
 	Pages http.Handler
@@ -40,7 +40,7 @@ type Ports struct {
 	shown                  atomic.Pointer[Site]
 }
 
-// server is one of the ports; without a listener it does nothing.
+// server serves a port; without a listener it does nothing.
 type server struct {
 	listener net.Listener
 	http     *http.Server
@@ -111,7 +111,7 @@ func (p *Ports) Show(s *Site) {
 	p.shown.Store(s)
 }
 
-// Close frees the addresses and cuts off who is being answered.
+// Close frees the addresses and cuts off the requests in progress.
 func (p *Ports) Close() {
 	p.metrics.close()
 	p.health.close()

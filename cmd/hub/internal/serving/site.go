@@ -64,7 +64,7 @@ func emptySite() *Site {
 	return s
 }
 
-// checks serves the checks that there are when it is asked.
+// checks serves the checks that exist at the time of the request.
 func (s *Site) checks(all map[string]healthz.Checker) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

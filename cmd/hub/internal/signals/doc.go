@@ -12,7 +12,7 @@ Package signals ends the program: the first SIGINT or SIGTERM ends a context, th
 
 # Considerations
 
-A hub that is asked to stop gives its lease back and lets its apps end, which takes seconds. Whoever presses Ctrl-C a
+A hub that receives a signal releases its lease and stops its apps, which takes seconds. A user who presses Ctrl-C a
 second time does not want to wait for that, so the process ends with the exit status that the signal has by default.
 The function of BeforeExit runs before that: it writes the rest of the log, which names the parts that the hub waited for. It must
 return soon.

@@ -25,13 +25,13 @@ limits of spans) is read and documented by OpenTelemetry's SDK.
 A collector must not slow a hub down. Spans go into a queue of a fixed length, and the
 exporter drops spans while the queue is full. The end of a hub waits for the last spans for StopTimeout at most.
 
-A collector that does not answer is said once, and once more when it is back, not with every batch.
+The hub logs once that a collector does not respond, and once that it responds again, not with every batch.
 
 Contexts are not sent along: there is no propagator, whatever OTEL_PROPAGATORS says, since the Pods of many
 clusters have that variable for other reasons than remotes. Package registry says why.
 
 The exporters are imported one by one. The package of OpenTelemetry that chooses among all that there are
-(autoexport) brings those of metrics and logs along, and a second Prometheus exporter: 1.3 MB of the binary
+(autoexport) includes the exporters of metrics and logs, and a second Prometheus exporter: 1.3 MB of the binary
 and nine modules for a switch of ten lines.
 
 Nothing here is global to the process: neither the provider nor the error handler of OpenTelemetry are set, so

@@ -38,7 +38,7 @@ func (r *reporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	return nil
 }
 
-// maxError bounds the text of an error in bytes; a collector may answer with a page.
+// maxError bounds the text of an error in bytes; the response of a collector may be a whole page.
 const maxError = 256
 
 func short(err error) string {
