@@ -219,7 +219,7 @@ memory for kinds that several hub parts watch.
 A value of Share belongs to one life of a hub part. The remote parts that need it leave their apps when that life ends, and
 return with the value of the next one.
 
-The table in functions_test.go lists every place that calls a function of a module, with its test.
+The table in calledfunctions_test.go lists every place that calls a function of a module, with its test.
 
 # What is not contained
 

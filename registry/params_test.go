@@ -14,7 +14,7 @@ func TestRemote_TagsAreTheConstants(t *testing.T) {
 	t.Parallel()
 	fields := reflect.TypeFor[registry.Remote]()
 	for field, want := range map[string]string{
-		"Hub": registry.ManageClient, "HubCache": registry.ManageCache, "Reader": registry.APIReader,
+		"HubClient": registry.ManageClient, "HubCache": registry.ManageCache, "APIReader": registry.APIReader,
 	} {
 		f, ok := fields.FieldByName(field)
 		if got := f.Tag.Get("name"); !ok || got != want {
