@@ -377,7 +377,7 @@ func (c *Cache) NoteWatcher(kind, module string) { c.budget.watchedBy(kind, modu
 // Held returns the amounts of the last measurement by kind.
 func (c *Cache) Held() map[string]Amount { return c.budget.byKind() }
 
-// Stale returns the stale informers, the longest blocked one of each kind.
+// Stale returns the stale informers, of each kind the informer that has been blocked the longest.
 func (c *Cache) Stale(now time.Time) []InformerStatus { return c.budget.stale(now) }
 
 // LagsFor returns the first informer of a module that is not synced or stale, and whether there is one: objects that

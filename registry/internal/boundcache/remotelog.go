@@ -44,8 +44,8 @@ func (s *remoteSink) Init(logr.RuntimeInfo) {}
 // Enabled reports whether lines of a level are logged.
 func (s *remoteSink) Enabled(level int) bool { return s.inner != nil && s.inner.Enabled(level) }
 
-// Info logs a line at the debugging level or above, unless the limit is exceeded: the status of the remote shows what
-// is wrong with it, and it is no failure of the hub.
+// Info logs a line at the debugging level or above, unless the limit is exceeded: the status of the remote shows the
+// fault, and it is no failure of the hub.
 func (s *remoteSink) Info(level int, msg string, values ...any) {
 	const debugging = 1
 	if level = max(level, debugging); s.Enabled(level) && s.limit.Allow() {

@@ -184,7 +184,7 @@ func (b *budget) lagsFor(module string, now time.Time) (InformerStatus, bool) {
 	return InformerStatus{}, false
 }
 
-// stale returns the stale informers, the longest blocked one of each kind.
+// stale returns the stale informers, of each kind the informer that has been blocked the longest.
 func (b *budget) stale(now time.Time) []InformerStatus {
 	kinds := map[string]InformerStatus{}
 	for _, one := range b.statuses(now) {

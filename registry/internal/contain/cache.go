@@ -122,7 +122,7 @@ type informer struct {
 	cache.Informer
 	guard    *Guard
 	handlers *Handlers
-	// by is the controller that has asked for the informer, or nil, and what is the type that it has asked for.
+	// by is the controller that requested the informer, or nil, and what names the type of the objects.
 	by   *Controller
 	what string
 }

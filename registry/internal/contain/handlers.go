@@ -10,7 +10,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Handlers are the event handlers of an app's informers. Check finds those that do not return.
+// Handlers are the event handlers of an app's informers. Check finds the handlers that do not return.
 type Handlers struct {
 	app *App
 

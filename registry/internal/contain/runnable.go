@@ -37,7 +37,7 @@ func (c *runnable) Start(ctx context.Context) error {
 	return c.guard.App.Gate.run(ctx, work)
 }
 
-// NeedLeaderElection returns the runnable's answer; the default of controller-runtime is true.
+// NeedLeaderElection returns the result of the runnable; the default of controller-runtime is true.
 func (c *runnable) NeedLeaderElection() bool {
 	if r, ok := c.Runnable.(manager.LeaderElectionRunnable); ok {
 		return r.NeedLeaderElection()
@@ -46,7 +46,7 @@ func (c *runnable) NeedLeaderElection() bool {
 }
 
 // run calls f. In profiles the goroutines that f starts have labels with the names of the module and its App, and
-// contexts derived from that of f lead CountPanic to the module.
+// contexts derived from the context of f lead CountPanic to the module.
 func (c *runnable) run(ctx context.Context, f func(context.Context) error) (err error) {
 	g, returned := c.guard, false
 	defer func() {

@@ -27,7 +27,7 @@ func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconc
 	if !ok {
 		return r
 	}
-	if _, already := r.(answerable); already {
+	if _, already := r.(supervisedReconciler); already {
 		return r
 	}
 	return &supervised[request]{inner: r, guard: m.guard}
@@ -39,8 +39,8 @@ type supervised[request comparable] struct {
 	breaker breaker
 }
 
-// answerable is implemented by supervised reconcilers of all types of requests.
-type answerable interface{ isSupervised() }
+// supervisedReconciler is implemented by supervised reconcilers of all types of requests.
+type supervisedReconciler interface{ isSupervised() }
 
 func (s *supervised[request]) isSupervised() {}
 
@@ -55,7 +55,7 @@ func hasSupervisor(controller manager.Runnable) bool {
 	if !ok || len(field.Index) != 1 || !field.IsExported() {
 		return true
 	}
-	_, supervised := v.FieldByIndex(field.Index).Interface().(answerable)
+	_, supervised := v.FieldByIndex(field.Index).Interface().(supervisedReconciler)
 	return supervised
 }
 

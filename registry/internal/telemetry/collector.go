@@ -38,7 +38,7 @@ func newVectors() vectors {
 			"How long apps took from their turn to start until every controller had its objects.",
 			.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)),
 		failures:  counter("app_failures_total", "Apps that failed, by the reason that ModulesReady has then.", ClusterLabel, "reason"),
-		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error for no answer.", ClusterLabel, "code"),
+		requests:  counter("remote_requests_total", "Requests of apps to their remote: 2xx to 5xx, or error without a response.", ClusterLabel, "code"),
 		throttled: counter("remote_throttle_seconds_total", "How long requests of apps waited for the rate limit of their remote.", ClusterLabel),
 		reconciles: counter("reconcile_total", "Calls of supervised reconcilers: success, requeue_after, error or panic.",
 			ClusterLabel, ModuleLabel, "result"),
@@ -130,7 +130,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 // series are the labels of a series about a kind of objects.
 type series struct{ cluster, kind string }
 
-// sum adds up what caches hold, and how many have a stale informer, by series. Several caches share a series if they belong to
+// sum adds up the content of caches, and how many caches have a stale informer, by series. Several caches share a series if they belong to
 // hub parts, if an app replaces another app of the same remote, or if all remotes share one series.
 func (m *Metrics) sum(caches []*cacheOf) (held map[series]Held, stale map[series]int64) {
 	held, stale = map[series]Held{}, map[series]int64{}

@@ -3,14 +3,14 @@
 /*
 Package telemetry has the metrics and the traces of the registry.
 
-Metrics are the registry's own metrics about its apps: counters and durations of probes, starts, requests and reconciles, and
-gauges of what the caches of apps hold. They belong to the registry and not to an app, because most panics end the app that
-they happen in, and because two apps of a remote may follow each other without a gap.
+Metrics are the registry's own metrics about its apps: counters and durations of probes, starts, requests and
+reconciles, and gauges of the content of the caches of apps. They belong to the registry and not to an app, because most
+panics end the app that they happen in, and because two apps of a remote may follow each other without a gap.
 
-A Tracer starts the spans of the registry and, with Requests, the spans of HTTP requests. A span names the remote and the
-resource, and never the host, the query or the name of an object.
+A Tracer starts the spans of the registry and, with Requests, the spans of HTTP requests. A span names the remote and
+the resource, and never the host, the query or the name of an object.
 
-The package knows neither apps nor the registry: names are strings, and what a cache holds is read through functions. The
+The package knows neither apps nor the registry: names are strings, and functions return the content of a cache. The
 metrics of the state of remotes are in the registry itself, which has the state.
 */
 package telemetry

@@ -21,7 +21,7 @@ import (
 //
 // It is not an otelhttp.Transport, because an otelhttp.Transport records the whole URL, with the host, the query and the names
 // of objects, and because its span of a watch lasts as long as the watch. It does not propagate the trace in a header either:
-// a remote that could choose trace ids or switch recording on would decide what the hub sends to its collector. To send the
+// a remote that could choose trace ids or switch recording on would control which spans the hub sends to its collector. To send the
 // trace to a trusted remote, use a middleware whose Transport injects the span of the context of the request.
 type requestTracer struct {
 	*Tracer

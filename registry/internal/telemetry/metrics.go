@@ -34,7 +34,7 @@ type Metrics struct {
 
 // Cache reports the content of the cache of an app.
 type Cache struct {
-	// Held returns what the cache holds, by kind.
+	// Held returns the content of the cache, by kind.
 	Held func() []Held
 	// Stale returns the kinds whose informers are stale.
 	Stale func() []string
