@@ -21,10 +21,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// actor owns one remote. Its goroutine is the only one that changes what is known of the remote
-// and what runs for it: it takes desired states and facts from its inbox, lets the machine
-// decide, and starts what was decided. It never waits for anything but its inbox and the clock,
-// so that a new desired state is acted upon at once whatever the remote does.
+// actor owns one remote. Only its goroutine changes the knowledge about the remote and the apps of the remote: it
+// takes desired states and facts from its inbox, lets the machine decide, and starts the actions. It waits for
+// nothing but its inbox and the clock, so that it handles a new desired state at once, independent of the remote.
 type actor struct {
 	registry *Registry
 	name     ClusterName
@@ -32,18 +31,18 @@ type actor struct {
 
 	mu       sync.Mutex // protects the inbox, the fields up to overtaken; held for no longer than an append
 	config   state.Desired
-	changed  bool // config is a new one
+	changed  bool // config is not applied yet
 	stop     bool
-	removeBy time.Time // until when cleanup steps may put the stop off
+	removeBy time.Time // until when cleanup steps may delay the stop
 	inbox    []func()
-	// overtaken is closed when a posted stop is taken back; nil while none is posted.
+	// overtaken is closed when a later desired state cancels a posted stop; nil while no stop is posted.
 	overtaken chan struct{}
 
-	wake    chan struct{} // capacity 1: the inbox has something
+	wake    chan struct{} // capacity 1: the inbox is not empty
 	current atomic.Pointer[snapshot]
-	latest  atomic.Pointer[state.Desired] // applied, for what runs
+	latest  atomic.Pointer[state.Desired] // applied, for the running apps
 	done    chan struct{}                 // closed when the actor has ended
-	// undone is what a removal would leave undone if it ended now; nil while nothing is removed.
+	// undone names the work that a removal would leave undone if it ended now; nil without a removal.
 	undone atomic.Pointer[AbandonedError]
 
 	// Everything below belongs to the actor's goroutine.
@@ -52,16 +51,16 @@ type actor struct {
 	wants   machine.Want // applied, reduced
 	choosing
 	link, spare *probe.Connection
-	credentials map[string]namedCredential // by fingerprint: those that the machine may name
+	credentials map[string]namedCredential // by fingerprint: the credentials that the machine may name
 	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
-	epochs      map[int64]*epoch           // those that the machine knows of
-	retired     []*epoch                   // those that only own leases
+	epochs      map[int64]*epoch           // the epochs that the machine knows
+	retired     []*epoch                   // replaced epochs that only own leases
 	modules     []state.ModuleStatus       // how the modules of the last epoch ended
 	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
-	owed        map[string]bool            // those of all apps so far that were not done yet
-	removal     *AbandonedError            // what a removal has left undone so far
-	beforeStop  Status                     // how the remote was when it was last told to stop
-	work        sync.WaitGroup             // goroutines that end soon after what they wait for
+	owed        map[string]bool            // the steps of all apps so far that were not done yet
+	removal     *AbandonedError            // the work that a removal has left undone so far
+	beforeStop  Status                     // the status before the last stop was posted
+	work        sync.WaitGroup             // goroutines that end soon after the event they wait for
 }
 
 func newActor(r *Registry, name ClusterName, config state.Desired) *actor {
@@ -99,7 +98,7 @@ func (a *actor) want(config state.Desired) {
 	a.signal()
 }
 
-// relabel posts labels and annotations, whatever else is wanted.
+// relabel posts labels and annotations, and keeps the rest of the desired state.
 func (a *actor) relabel(labels, annotations map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,9 +109,8 @@ func (a *actor) relabel(labels, annotations map[string]string) {
 	a.signal()
 }
 
-// wantStop posts that the remote is not wanted any more; cleanup steps may put that off until
-// removeBy, the zero time for not. The channel that it returns is closed if somebody wants the remote
-// again before it was forgotten.
+// wantStop posts a stop of the remote; cleanup steps may delay it until removeBy, the zero time for no delay. The
+// channel that it returns is closed if a desired state is posted before the remote is forgotten.
 func (a *actor) wantStop(removeBy time.Time) (overtaken <-chan struct{}) {
 	a.mu.Lock()
 	a.stop, a.removeBy = true, removeBy
@@ -184,7 +182,7 @@ func (a *actor) run() {
 	}
 }
 
-// step empties the inbox and acts upon it. It reports whether the actor's work is done.
+// step handles all entries of the inbox. It reports whether the actor's work is done.
 func (a *actor) step(now time.Time) (over bool) {
 	a.mu.Lock()
 	config, changed, stop, removeBy, inbox := a.config, a.changed, a.stop, a.removeBy, a.inbox
@@ -239,7 +237,7 @@ func (a *actor) wanted(c state.Desired) machine.Want {
 	}
 }
 
-// pace tells the probes of both lines how fast to go.
+// pace sets the rate of the probes of both connections.
 func (a *actor) pace(p state.Probe) {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
@@ -289,8 +287,7 @@ func (a *actor) perform(act machine.Action, now time.Time) {
 	}
 }
 
-// connect opens a connection to the wanted endpoint. It returns nil where none can be made, and posts
-// why.
+// connect opens a connection to the desired endpoint. If that fails it posts the reason and returns nil.
 func (a *actor) connect() *probe.Connection {
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.applied.Credential}
 	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
@@ -303,7 +300,7 @@ func (a *actor) connect() *probe.Connection {
 	return l
 }
 
-// linkTarget describes a connection to the wanted endpoint, with a credential.
+// linkTarget describes a connection to the desired endpoint, with a credential.
 func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) probe.Target {
 	return probe.Target{
 		Cluster:    string(a.name),
@@ -316,8 +313,7 @@ func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, r
 	}
 }
 
-// disconnect ends the probe of a connection at once, and the connection as soon as no lease is out
-// that may use it.
+// disconnect ends the probe of a connection at once, and the connection as soon as no open lease may use it.
 func (a *actor) disconnect(gone *probe.Connection) {
 	if gone == nil {
 		return
@@ -339,7 +335,7 @@ func (a *actor) credential() *string {
 	return &fingerprint
 }
 
-// rank says when this remote's turn comes where many want to begin.
+// rank is the priority of this remote in the queue of starts and first contacts.
 func (a *actor) rank() startqueue.Rank {
 	switch {
 	case a.applied.CrashRecord.Crashes > 0:
@@ -352,8 +348,8 @@ func (a *actor) rank() startqueue.Rank {
 	return startqueue.RankKnown
 }
 
-// takeProbe takes note of a probe, and claims the id that it found if the remote is the one that is
-// meant. It runs in the actor's goroutine, so that no claim outlives the actor.
+// takeProbe handles the result of a probe, and claims the id that it found if the remote is expected to have that id.
+// It runs in the actor's goroutine, so that no claim outlives the actor.
 func (a *actor) takeProbe(from *probe.Connection, p machine.Probed) {
 	if a.link != from && a.spare != from {
 		return
@@ -365,13 +361,13 @@ func (a *actor) takeProbe(from *probe.Connection, p machine.Probed) {
 	a.learn(p)
 }
 
-// swap puts a credential under the app that runs. A line that could not be opened is opened now.
+// swap replaces the credential of the running app. A connection that could not be opened before is opened now.
 func (a *actor) swap(l *probe.Connection, act machine.Action) *probe.Connection {
 	if l == nil {
 		return a.connect()
 	}
 	if err := l.Swap(a.credentials[act.Credential].Credential, act.Credential); err != nil {
-		a.log.Error(err, "Failed to use the new credential; the last good one stays in use")
+		a.log.Error(err, "Failed to use the new credential; the previous credential stays in use")
 		before, why := l.Credential(), facetOf(err)
 		a.post(machine.SwapFailed{Endpoint: act.Endpoint, Before: before, Why: why})
 		return l
@@ -380,7 +376,7 @@ func (a *actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 	return l
 }
 
-// reject treats credentials that no connection can be made of like a probe that they failed.
+// reject treats credentials with which no connection can be made like a probe that the remote refused.
 func (a *actor) reject(err error) {
 	a.post(machine.Probed{
 		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: *a.credential(),

@@ -16,10 +16,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// What is in this file is what an actor does with the apps of its remote. All of it that changes the
-// actor runs in the actor's goroutine; what waits runs in one that the actor owns, and posts a fact.
+// This file has the actions of an actor on the apps of its remote. Code that changes the actor runs in the actor's
+// goroutine; code that waits runs in a goroutine that the actor owns, and posts a fact.
 
-// start builds and runs an app on the line that act names. first is called with its epoch before that.
+// start builds and runs an app on the connection that act names. It calls first with the epoch before that.
 func (a *actor) start(act machine.Action, now time.Time, first func(*epoch)) {
 	l := a.link
 	if l == nil || l.Endpoint() != act.Endpoint {
@@ -72,8 +72,7 @@ func (a *actor) logFailure(failed machine.Failure, err error) {
 		"module", failed.Module, "reason", failed.Reason, "error", failed.Message)
 }
 
-// stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, when it
-// has had its time.
+// stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, after StopTimeout.
 func (a *actor) stopEpoch(number int64) {
 	e := a.epochs[number]
 	e.stop(ErrStopped)
@@ -86,7 +85,7 @@ func (a *actor) stopEpoch(number int64) {
 	})
 }
 
-// waitFor waits for an epoch that was stopped to end, and leaves it behind when it has had its time.
+// waitFor waits for the end of a stopped epoch, and leaves the epoch behind after StopTimeout.
 func (a *actor) waitFor(e *epoch) {
 	patience := time.NewTimer(a.registry.limits.StopTimeout)
 	defer patience.Stop()
@@ -99,7 +98,7 @@ func (a *actor) waitFor(e *epoch) {
 	}
 }
 
-// release lets go of an epoch, and with it of its caches.
+// release drops the actor's reference to an epoch, so that its caches can be freed.
 func (a *actor) release(e *epoch) {
 	if e.number == a.machine.App.Epoch {
 		a.modules = a.modulesIn(e)
@@ -107,7 +106,7 @@ func (a *actor) release(e *epoch) {
 	a.drop(e.number)
 }
 
-// drop forgets an epoch. What is known of the cleanup steps of the last one is kept for a removal.
+// drop forgets an epoch. The cleanup steps of the last epoch are kept for a removal.
 func (a *actor) drop(number int64) {
 	delete(a.epochs, number)
 	if number != a.machine.App.Epoch {
@@ -115,10 +114,10 @@ func (a *actor) drop(number int64) {
 	}
 }
 
-// leaseGrace is how long the leases of an app go on when another one has taken its place.
+// leaseGrace is how long the leases of an app continue after another app has replaced it.
 const leaseGrace = 10 * time.Second
 
-// yield ends the controllers of an epoch, so that those of the next one may begin.
+// yield ends the controllers of an epoch, so that the controllers of the next epoch may start.
 func (a *actor) yield(number int64) {
 	e := a.epochs[number]
 	a.work.Go(func() {
@@ -127,7 +126,7 @@ func (a *actor) yield(number int64) {
 	})
 }
 
-// retire lets the leases of an epoch go on for a while when another one has taken its place.
+// retire lets the leases of an epoch continue for leaseGrace after another epoch has replaced it.
 func (a *actor) retire(number int64) {
 	e := a.epochs[number]
 	a.retired = append(a.retired, e)
@@ -147,15 +146,14 @@ func (a *actor) retire(number int64) {
 	})
 }
 
-// endRetired ends the leases of apps whose place others have taken.
+// endRetired ends the leases of replaced apps.
 func (a *actor) endRetired() {
 	for _, e := range a.retired {
 		e.stop(ErrStopped)
 	}
 }
 
-// clean ends the controllers of an epoch and runs its cleanup steps until the time that was given to
-// the removal is over.
+// clean ends the controllers of an epoch and runs its cleanup steps until the deadline of the removal.
 func (a *actor) clean(number int64) {
 	e := a.epochs[number]
 	ctx, cancel := context.WithDeadline(e.ctx, a.wants.RemoveBy)
@@ -177,18 +175,18 @@ func (a *actor) clean(number int64) {
 	})
 }
 
-// outOfTime is why steps are not done that nothing but the time of the removal has kept from it.
+// outOfTime is the cause if steps are not done only because the time of the removal has ended.
 const outOfTime = "there was no time left"
 
-// owe notes cleanup steps that are to be done before the remote is gone. A module that does not run any more has
-// still done something there.
+// owe records the cleanup steps to do before the remote is removed. A module that no longer runs may have left
+// objects there, too.
 func (a *actor) owe(steps []string) {
 	for _, name := range steps {
 		a.owed[name] = true
 	}
 }
 
-// noteUndone notes what a removal has left undone so far.
+// noteUndone records the steps that a removal has not done so far.
 func (a *actor) noteUndone(stop bool) {
 	if !stop {
 		a.removal.Why = ""
@@ -196,12 +194,12 @@ func (a *actor) noteUndone(stop bool) {
 		return
 	}
 	left := a.left()
-	left.Zombie = true // Whoever reads it does not wait for the end of the app.
+	left.Zombie = true // Its reader does not wait for the end of the app.
 	a.undone.Store(&left)
 }
 
-// abandoned returns what a removal has left undone, or nil for nothing. It is called when the actor has
-// ended.
+// abandoned returns an error that names the work that a removal has left undone, or nil. It is called when the actor
+// has ended.
 func (a *actor) abandoned() error {
 	left := a.left()
 	left.Zombie = a.machine.Zombies > 0
@@ -211,8 +209,8 @@ func (a *actor) abandoned() error {
 	return &left
 }
 
-// left returns the cleanup steps that are not done, and why. An app that was never built in this process
-// counts as one that has the steps of all others.
+// left returns the cleanup steps that are not done, and the cause. An app that was never built in this process counts
+// as an app with the steps of all other apps.
 func (a *actor) left() AbandonedError {
 	left := *a.removal
 	var built bool

@@ -17,20 +17,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// choosing is what an actor knows of the modules of its remote. It belongs to the actor's goroutine.
+// choosing is the actor's selection of modules for its remote, and its history. It belongs to the actor's goroutine.
 type choosing struct {
-	questions *preflight.Questions // that have to be answered to choose; nil for none
+	questions *preflight.Questions // whose results are needed to choose; nil for none
 	selection selection
-	chosen    bool // selection is one, though perhaps of before
+	chosen    bool // selection is set, though perhaps outdated
 
 	asked  bool // the operator has changed something since the last choice
-	turns  int  // choices in a short time that came of the remote alone
+	turns  int  // choices in a short time that the remote alone caused
 	turned time.Time
 }
 
-// believes reports whether a choice that comes of the remote alone may take effect. The first does at once, and
-// each one soon after another has to wait for twice as long: every one costs an app, whose caches live on for
-// leaseGrace. An API server that says something else to every question must not have one each time.
+// believes reports whether a choice that the remote alone causes may take effect. The first choice does at once, and
+// each choice soon after another waits twice as long: every choice costs an app, and the caches of the old app stay
+// for leaseGrace. An API server that changes its responses all the time must not cause a new app each time.
 func (c *choosing) believes(now time.Time) bool {
 	if now.Sub(c.turned) > probe.PreflightCalm {
 		c.turns = 0
@@ -50,12 +50,12 @@ func operatorChanges(before, after *state.Desired) bool {
 		(before.Modules == nil) != (after.Modules == nil) || !slices.Equal(before.Namespaces, after.Namespaces)
 }
 
-// take notes a new desired state: what restarts nothing is seen at once by what runs, and what has to be
-// known of the remote may be something else than before.
+// take applies a new desired state: the running app sees at once the fields that restart nothing, and the questions
+// to the remote may change.
 func (a *actor) take(config state.Desired) {
 	bounds, err := a.registry.boundsFor(a.name, &config)
 	if err != nil {
-		a.log.Error(err, "A middleware failed; requests have the bounds that the others gave them")
+		a.log.Error(err, "A middleware failed; requests have the limits that the other middleware set")
 	}
 	config.Client = bounds
 	a.asked = a.asked || operatorChanges(&a.applied, &config)
@@ -67,21 +67,21 @@ func (a *actor) take(config state.Desired) {
 	a.wants = a.wanted(config)
 }
 
-// choose selects the modules anew if enough is known, and tells the machine.
+// choose selects the modules again if the results of the preflight suffice, and gives the selection to the machine.
 func (a *actor) choose(now time.Time) {
 	l := a.machine.ConnectionTo(a.wants.Endpoint)
 	if l == nil || l.Contact != machine.ContactOK || !l.Preflighted(a.questions) {
-		return // what was chosen before holds until then
+		return // the selection before stays until then
 	}
 	found, trial := l.Found, &a.machine.Trial
 	narrows := trial.Endpoint == l.Endpoint && trial.Narrows(l)
-	if narrows { // so that the modules which lack a permission end before the credential is in use
+	if narrows { // so that the modules that lack a permission end before the credential is in use
 		found = trial.Found
 	}
 	selected := choose(a.registry.modules, &a.applied, remoteFacts{l.Version, found, a.registry.offered()})
 	shape := selected.shape(&a.applied)
 	if shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
-		return // a later probe brings it here again
+		return // a later probe calls choose again
 	}
 	a.selection, a.chosen, trial.Chosen = selected, true, narrows
 	switch {
@@ -96,7 +96,7 @@ func (a *actor) choose(now time.Time) {
 	a.asked = false
 }
 
-// inquire lets the connections ask what has to be known.
+// inquire gives the questions of the preflight to the connections.
 func (a *actor) inquire() {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
@@ -114,7 +114,7 @@ func (a *actor) inquire() {
 	}
 }
 
-// surveyNow asks for a survey of the connection in use.
+// surveyNow starts a preflight on the connection in use.
 func (a *actor) surveyNow() {
 	a.do(func() {
 		if a.link != nil {
@@ -123,7 +123,7 @@ func (a *actor) surveyNow() {
 	})
 }
 
-// authorized says whether the credentials have the rights that the modules declare.
+// authorized returns the condition for whether the credentials have the permissions that the modules declare.
 func (a *actor) authorized() state.Condition {
 	switch {
 	case a.questions == nil || len(a.questions.Rules) == 0:
@@ -131,13 +131,13 @@ func (a *actor) authorized() state.Condition {
 	case a.applied.Paused:
 		return state.PausedCondition()
 	case !a.chosen || a.selection.authorized == state.Condition{}:
-		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the remote has not been asked yet"}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the permissions have not been checked yet"}
 	}
 	return a.selection.authorized
 }
 
-// moduleInfos returns the state of every module that is wanted, sorted by name: those of the app, those that
-// wait for the remote, and those that the next app will have.
+// moduleInfos returns the state of every selected module, sorted by name: the modules of the app, the modules that
+// wait for the remote, and the modules of the next app.
 func (a *actor) moduleInfos() []state.ModuleStatus {
 	var infos []state.ModuleStatus
 	others := state.ModuleStatus{State: state.ModuleStopped}
@@ -159,9 +159,9 @@ func (a *actor) moduleInfos() []state.ModuleStatus {
 	return infos
 }
 
-// modulesIn returns the states of the modules of an app. After a failure, one that has failed stays Failed with the
-// reason until it runs, so that what is tried every few seconds does not look well in between, and the others are
-// Stopped when the app is. An app that does not run has no controllers.
+// modulesIn returns the states of the modules of an app. After a failure, a failed module stays Failed with the
+// reason until it runs, so that a module that is started every few seconds does not look healthy in between, and the
+// other modules are Stopped when the app is. An app that does not run has no controllers.
 func (a *actor) modulesIn(e *epoch) []state.ModuleStatus {
 	infos := e.tracker.list()
 	for i := range infos {

@@ -26,12 +26,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// appOptions are the options of the fx App of one epoch: what the epoch provides, and every
-// module in a scope of its own, in which the logger, the manager and the lifecycle know that
-// they are used by that module.
+// appOptions are the options of the fx App of one epoch: the values that the epoch provides, and every module in a
+// scope of its own, in which the logger, the manager and the lifecycle know that the module uses them.
 //
-// fx builds the graph and calls the invokes; it does not run anything. The hooks are ours (see
-// hooks), and so is the order: hooks of the modules, then the manager.
+// fx builds the graph and calls the invokes; it runs nothing. The epoch runs the hooks (see hooks), and decides the
+// order: hooks of the modules, then the manager.
 func appOptions(e *epoch, modules []choice) []fx.Option {
 	options := []fx.Option{
 		fx.RecoverFromPanics(),
@@ -76,17 +75,17 @@ func inScopeOfPart(l *lifetime, module string, part *partLife) fx.Option {
 	)
 }
 
-// configFor returns what gives a module its configuration. That several overrides together make it invalid
-// comes out when the module asks for it.
+// configFor returns the option that provides a module's configuration. If several overrides together make it invalid,
+// the constructor that asks for it fails.
 func (all catalog) configFor(c choice) fx.Option {
 	known := all.find(c.name)
-	config, _ := known.options.Config.decode(known.layers(c.overrides)...) // it returns the error once more when asked
+	config, _ := known.options.Config.decode(known.layers(c.overrides)...) // the option returns the error again
 	return config
 }
 
-// AppOptions returns the options of the App of a remote with these modules, for tools that look at its graph
-// without a remote. What hub parts share is not among them. An App that is made of them cannot be built: its
-// values are empty.
+// AppOptions returns the options of the App of a remote with these modules, for tools that inspect its graph without
+// a remote. They do not include the values that hub parts share. An App cannot be built from them: its values are
+// empty.
 func AppOptions(modules ...Module) fx.Option {
 	e := &epoch{lifetime: lifetime{environment: &environment{}}}
 	choices := make([]choice, 0, len(modules))
@@ -97,7 +96,7 @@ func AppOptions(modules ...Module) fx.Option {
 	return fx.Options(appOptions(e, choices)...)
 }
 
-// validate checks the graph of every module alone, and that of all.
+// validate checks the graph of every module alone, and the graph of all modules together.
 func (all catalog) validate(shared []Shared) error {
 	var choices []choice
 	for _, one := range all {
@@ -107,12 +106,12 @@ func (all catalog) validate(shared []Shared) error {
 		choices = append(choices, choice{Module: one.Module})
 	}
 	if err := fx.ValidateApp(appOptions(all.unbuilt(shared), choices)...); err != nil {
-		return fmt.Errorf("the modules do not go together: %w", err)
+		return fmt.Errorf("the modules do not work together: %w", err)
 	}
 	return nil
 }
 
-// complete returns what is wrong with the graph of a module alone.
+// complete returns the errors in the graph of a module alone.
 func (all catalog) complete(m Module, shared []Shared) error {
 	return fx.ValidateApp(appOptions(all.unbuilt(shared), []choice{{Module: m}})...)
 }
@@ -137,11 +136,11 @@ func (l lifecycle) Append(h fx.Hook) {
 	l.hooks.add(hook{module: l.module, start: h.OnStart, stop: h.OnStop})
 }
 
-// buildGraph calls the constructors that the modules' invokes need, and the invokes. A failure or
-// panic in one comes back as an error that names the module.
+// buildGraph calls the constructors that the modules' invokes need, and the invokes. It returns a failure or panic as
+// an error that names the module.
 func (e *epoch) buildGraph() error { return e.buildApp(appOptions(e, e.chosen)) }
 
-// buildApp builds the App with these options. fx calls nothing else of it.
+// buildApp builds the App with these options. Its lifecycle is not run by fx.
 func (l *lifetime) buildApp(options []fx.Option) error {
 	err := fx.New(options...).Err()
 	if err == nil {
@@ -155,8 +154,8 @@ func (l *lifetime) buildApp(options []fx.Option) error {
 	return failed
 }
 
-// graphLog receives what fx does while it builds an app. It logs it for debugging, and keeps the
-// name of the first module that failed, which fx's error does not carry.
+// graphLog receives the events of fx while fx builds an app. It logs them for debugging, and keeps the name of the
+// first module that failed, which fx's error does not carry.
 type graphLog struct {
 	log logr.Logger
 
@@ -220,7 +219,7 @@ func failedModule(event fxevent.Event) string {
 	return name
 }
 
-// describe turns the error that ended an app into what is said about it.
+// describe returns the failure for the Status from the error that ended an app.
 func describe(err error) machine.Failure {
 	var failed *moduleError
 	if errors.As(err, &failed) {
@@ -238,10 +237,10 @@ func describe(err error) machine.Failure {
 	return machine.Failure{Reason: reason, Message: state.Sanitize(err.Error())}
 }
 
-// startHooks runs the modules' OnStart hooks, in time.
+// startHooks runs the modules' OnStart hooks within StartTimeout.
 func (e *epoch) startHooks() error {
 	ctx, cancel := context.WithTimeoutCause(e.ctx, e.limits.StartTimeout,
-		fmt.Errorf("the start timeout of %s is over", e.limits.StartTimeout))
+		fmt.Errorf("the start timeout of %s has ended", e.limits.StartTimeout))
 	defer cancel()
 	err := e.hooks.start(ctx)
 	var failed *moduleError

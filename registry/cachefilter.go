@@ -24,7 +24,7 @@ import (
 // Filters of two modules for one kind never conflict. Modules without a filter share an informer of all objects, as
 // they do without any filters; modules with the same selectors and namespaces, and without Transform, share another
 // one; and each other filter has its own. So a filter saves memory if no other module needs all objects of the kind.
-// What all informers hold counts towards Limits.
+// The objects of all informers count towards Limits.
 type CacheFilter struct {
 	// Object is an empty object of the kind. The filter holds for the kind read as a typed object, as an unstructured
 	// one and as metadata.
@@ -32,13 +32,14 @@ type CacheFilter struct {
 	// Labels and Fields select objects. The API server evaluates them; it accepts few fields. Default: all objects.
 	Labels labels.Selector
 	Fields fields.Selector
-	// Namespaces are those whose objects are selected. Where spec.namespaces of the Cluster limits the cache, too, the
-	// namespaces are those in both. They say nothing of a kind without namespaces. Default: all namespaces.
+	// Namespaces are the namespaces whose objects are selected. If spec.namespaces of the Cluster limits the cache,
+	// too, the namespaces are the intersection. They do not apply to a kind without namespaces. Default: all
+	// namespaces.
 	Namespaces []string
-	// Transform removes from an object what the module does not need, before the object is stored. It must not keep
-	// the object, must not block, and is called more than once for some objects. The object has the type that the module
-	// reads: a *metav1.PartialObjectMetadata for metadata. A panic fails the module. Default: objects are stored
-	// without managedFields, and otherwise whole.
+	// Transform removes from an object the fields that the module does not need, before the object is stored. It must
+	// not keep the object, must not block, and is called more than once for some objects. The object has the type
+	// that the module reads: a *metav1.PartialObjectMetadata for metadata. A panic fails the module. Default: objects
+	// are stored without managedFields, and otherwise whole.
 	Transform func(client.Object)
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// catalog is what a hub has of modules, each with what the operator has configured.
+// catalog is the list of the hub's modules, each with the operator's configuration.
 type catalog []entry
 
 // entry is a module of the hub with its configuration.
@@ -27,24 +27,24 @@ type entry struct {
 	scheme    *runtime.Scheme // the registry's, where there is one
 	base      json.RawMessage
 	overrides []override
-	shares    []Shared // what its hub part shares, without values
-	depends   []string // the modules whose hub parts share what its remote part needs
+	shares    []Shared // the types that its hub part shares, without values
+	depends   []string // the modules whose hub parts share values that its remote part needs
 }
 
-// override is a part of a configuration that goes on top for some remotes.
+// override is a part of a configuration that overrides the rest for some remotes.
 type override struct {
 	selector labels.Selector
 	config   json.RawMessage
 }
 
-// ModuleConfig is what the operator configures of one module.
+// ModuleConfig is the operator's configuration of one module.
 type ModuleConfig struct {
 	// Name is the module's.
 	Name string `json:"name"`
-	// Config goes on top of the module's defaults, as JSON: fields that are left out keep them.
+	// Config overrides the module's defaults, as JSON: fields that are left out keep their defaults.
 	Config json.RawMessage `json:"config,omitempty"`
-	// Overrides go on top of that in their order, each for the remotes whose Cluster has the labels that
-	// its Selector matches.
+	// Overrides override Config in their order, each for the remotes whose Cluster has the labels that its Selector
+	// matches.
 	Overrides []ConfigOverride `json:"overrides,omitempty"`
 }
 
@@ -54,9 +54,8 @@ type ConfigOverride struct {
 	Config   json.RawMessage      `json:"config"`
 }
 
-// newCatalog reports everything that is wrong with the modules and their configuration: names, selectors,
-// configurations, and every module's graph alone and together with the others. It builds nothing and
-// contacts nobody.
+// newCatalog checks the modules and their configuration and reports all errors: in names, selectors, configurations,
+// and every module's graph alone and together with the others. It builds nothing and sends no request.
 func newCatalog(o Options) (catalog, error) {
 	all := make(catalog, 0, len(o.Modules))
 	for _, m := range o.Modules {
@@ -103,7 +102,7 @@ func (all catalog) find(name string) *entry {
 	return &all[i]
 }
 
-// configure takes in what the operator has configured.
+// configure checks and stores the operator's configuration of the modules.
 func (all catalog) configure(configs []ModuleConfig) error {
 	var problems []error
 	seen := map[string]bool{}
@@ -131,21 +130,21 @@ func (all catalog) names() string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// ConfigError is one thing that is wrong with the configuration of a module. New returns all of them, joined.
+// ConfigError is one error in the configuration of a module. New returns all of them, joined.
 type ConfigError struct {
-	// Config is the index in Options.ModuleConfigs, and Override that in its Overrides, or -1 for none.
+	// Config is the index in Options.ModuleConfigs, and Override the index in its Overrides, or -1 for none.
 	Config, Override int
 	err              error
 }
 
-// Error names the module and what is wrong.
+// Error names the module and the mistake.
 func (e *ConfigError) Error() string { return e.err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the wrapped error.
 func (e *ConfigError) Unwrap() error { return e.err }
 
-// configure takes in the configuration of a module, the one at an index of Options.ModuleConfigs. It returns everything
-// that is wrong.
+// configure checks and stores the configuration of a module, which is at an index of Options.ModuleConfigs. It
+// returns all errors.
 func (e *entry) configure(index int, c ModuleConfig) (problems []error) {
 	report := func(override int, err error) {
 		problems = append(problems, &ConfigError{index, override, fmt.Errorf("module %q: %w", c.Name, err)})
@@ -159,7 +158,7 @@ func (e *entry) configure(index int, c ModuleConfig) (problems []error) {
 		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
 		switch {
 		case len(o.Selector.MatchLabels)+len(o.Selector.MatchExpressions) == 0:
-			report(i, fmt.Errorf("overrides[%d]: it has no selector; what holds for all remotes goes into config", i))
+			report(i, fmt.Errorf("overrides[%d]: it has no selector; move a configuration for all remotes to config", i))
 		case err != nil:
 			report(i, fmt.Errorf("overrides[%d]: %w", i, err))
 		}
@@ -171,7 +170,7 @@ func (e *entry) configure(index int, c ModuleConfig) (problems []error) {
 	return problems
 }
 
-// checkConfig reports what is wrong with a configuration of the module.
+// checkConfig reports the errors in a configuration of the module.
 func (e *entry) checkConfig(layers ...json.RawMessage) error {
 	if _, err := e.options.Config.decode(layers...); err != nil {
 		return err
@@ -179,8 +178,7 @@ func (e *entry) checkConfig(layers ...json.RawMessage) error {
 	return boundcache.CheckFilters(e.scheme, e.cacheFilters(layers))
 }
 
-// wants reports whether the operator wants the module for a remote. One that has a hub part only is no matter of
-// any remote.
+// wants reports whether the operator selects the module for a remote. Hub-only modules do not apply to remotes.
 func (e *entry) wants(c *state.Desired) bool {
 	return (e.options.Remote != nil || e.options.Hub == nil && e.options.ForHubParts == nil) && e.options.Select.wants(e.name, c)
 }
@@ -196,7 +194,7 @@ func (e *entry) overridesFor(of map[string]string) []int {
 	return apply
 }
 
-// layers returns the parts of the configuration for a choice of this module, the last of which wins.
+// layers returns the parts of the configuration for a choice of this module; later parts override earlier ones.
 func (e *entry) layers(overrides []int) []json.RawMessage {
 	all := []json.RawMessage{e.base}
 	for _, i := range overrides {

@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// CleanupStep undoes in a remote what a module has done there, when the remote is removed for good.
+// CleanupStep reverts the changes of a module in a remote when the remote is removed for good.
 // Provide steps with AsCleanup:
 //
 //	fx.Provide(registry.AsCleanup(func(remote client.Client) registry.CleanupStep {
 //		return registry.CleanupStep{Name: "inventory/configmap", Order: 10, Run: ...}
 //	}))
 //
-// Steps run one after the other, when all controllers of the app have ended, in the order of Order and
-// then of Name. A step that fails does not keep the next ones from running. There is no second try: a
-// remote may be gone for ever, and a removal must end. A step must not return before it is done, and
-// must return when its context ends, which is when its share of the removal's time is over.
+// Steps run one after the other, when all controllers of the app have ended, in the order of Order and then of Name.
+// A step that fails does not keep the next ones from running. There is no second try: a remote may be gone forever,
+// and a removal must end. A step must not return before it is done, and must return when its context ends, which is
+// at the end of its share of the removal's time.
 type CleanupStep struct {
-	// Name says what is cleaned up, for logs and events: the module's name, a slash and a word.
+	// Name identifies the step in logs and events: the module's name, a slash and a word.
 	Name string
-	// Order is the step's place: lower ones come first. Default 0.
+	// Order is the step's place: steps with a lower Order run first. Default 0.
 	Order int
-	// Run does it.
+	// Run does the work of the step.
 	Run func(ctx context.Context) error
 }
 
-// takeSteps is told the cleanup steps of all modules when the graph is built.
+// takeSteps receives the cleanup steps of all modules when the graph is built.
 func (e *epoch) takeSteps(steps []CleanupStep) {
 	e.steps = slices.SortedFunc(slices.Values(steps), func(a, b CleanupStep) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
@@ -48,8 +48,8 @@ func stepNames(steps []CleanupStep) []string {
 	return names
 }
 
-// clean ends what the modules do, runs the cleanup steps until ctx ends, and returns the names of those
-// that were not done. The app's clients still work. It never waits for longer than ctx.
+// clean ends the controllers of the modules, runs the cleanup steps until ctx ends, and returns the names of the
+// steps that were not done. The app's clients still work. It never waits longer than ctx.
 func (e *epoch) clean(ctx context.Context) (left []string) {
 	atMost := e.limits.StopTimeout / 2
 	if deadline, ok := ctx.Deadline(); ok {
@@ -65,7 +65,7 @@ func (e *epoch) clean(ctx context.Context) (left []string) {
 	return left
 }
 
-// cleanOne runs one step. It gets its share of the time that is left for it and those after it.
+// cleanOne runs one step, within its share of the time that is left for it and the steps after it.
 func (e *epoch) cleanOne(ctx context.Context, step CleanupStep, left int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("there was no time left: %w", context.Cause(ctx))

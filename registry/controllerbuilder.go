@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// ControllerManagedBy returns a builder for a controller of a module, in a remote part or in a hub part. It builds what
-// controller-runtime's builder builds, and the controller is supervised: see Supervise. manager is the Manager that the
-// module was given.
+// ControllerManagedBy returns a builder for a controller of a module, in a remote part or in a hub part. It builds a
+// controller like controller-runtime's builder, and the controller is supervised: see Supervise. manager is the
+// Manager that the module was given.
 //
 //	registry.ControllerManagedBy(p.Manager).For(&corev1.Pod{}).Complete(r)
 func ControllerManagedBy(manager ctrl.Manager) *ControllerBuilder[ctrl.Request] {

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// EachOptions say where Each calls its function, and how long it may take.
+// EachOptions select the remotes for which Each calls its function, and limit the calls.
 type EachOptions struct {
 	// Select picks remotes. Nil means all. See MatchLabels.
 	Select func(Status) bool
@@ -33,14 +33,14 @@ const (
 	defaultEachTimeout     = 30 * time.Second
 )
 
-// EachResult is what became of the call for one remote.
+// EachResult is the result of the call for one remote.
 type EachResult[T any] struct {
 	Cluster ClusterName
-	// Value is what the function returned, also beside an error.
+	// Value is the function's result, also when it returned an error, too.
 	Value T
-	// Err is the function's error as it is, or why it was not called or did not return: ErrNotReady for
-	// a remote that cannot be used now, context.DeadlineExceeded for one that took too long, a panic of
-	// the function.
+	// Err is the function's error as it is, or the reason why the function was not called or did not return:
+	// ErrNotReady for a remote that cannot be used now, context.DeadlineExceeded for a remote that took too long, a
+	// panic of the function.
 	Err error
 	// Duration is how long the call took. It is 0 for a remote that is not ready.
 	Duration time.Duration
@@ -54,11 +54,10 @@ func MatchLabels(selector labels.Selector) func(Status) bool {
 	return func(info Status) bool { return selector.Matches(labels.Set(info.Labels)) }
 }
 
-// Each calls f for every selected remote, some at a time, and returns what became of each, sorted by
-// name. That one remote fails or is slow changes nothing for the others: partial failure is in the
-// results, and not an error. f gets the remote's client as WithClient lends it, and a context that ends
-// with ctx, at the timeout, or when the remote is stopped. When ctx ends, remotes whose turn has not come
-// get its error.
+// Each calls f for every selected remote, some at a time, and returns the result of each call, sorted by name. A
+// remote that fails or is slow does not affect the calls for other remotes: partial failure is in the results, and
+// not an error. f gets the remote's client as WithClient lends it, and a context that ends with ctx, at the timeout,
+// or when the remote is stopped. When ctx ends, remotes for which f was not called yet get its error.
 //
 // Each returns when all calls have ended or are left behind. A call is left behind if it has not returned one
 // second after the end of its context: it keeps its goroutine until it returns, and can reach nothing once its
@@ -96,10 +95,10 @@ func Each[T any](
 	return results
 }
 
-// eachGrace is how long after the end of its context a call may return what it has.
+// eachGrace is how long after the end of its context a call may still return its result.
 const eachGrace = time.Second
 
-// call calls f and notes what became of it. It returns when f does, or soon after ctx has ended.
+// call calls f and records the result. It returns when f does, or soon after ctx has ended.
 func (r *EachResult[T]) call(ctx context.Context, f func(context.Context) (T, error)) {
 	type outcome struct {
 		value T

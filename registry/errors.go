@@ -21,14 +21,13 @@ var (
 	// ErrStopped is the cause of every context that ends because an app was stopped, and the
 	// error of every request that a stopped app still tries to send.
 	ErrStopped = errors.New("the app of this remote was stopped")
-	// ErrReplaced is the cause with which a lease's context ends when another app has taken the place
-	// of the one that lent its client, ten seconds after it did. It matches ErrStopped.
-	ErrReplaced = fmt.Errorf("another app has taken its place: %w", ErrStopped)
-	// ErrSuperseded is returned by Stop when an Ensure wants the remote again before it was
-	// forgotten.
-	ErrSuperseded = errors.New("the remote is wanted again")
-	// ErrNotLeader says that this hub may not write, because another one leads. A gate's errors match
-	// it (see Options.Gate), and so does what WithClient returns on a standby.
+	// ErrReplaced is the cause with which a lease's context ends ten seconds after another app has replaced the app
+	// that lent its client. It matches ErrStopped.
+	ErrReplaced = fmt.Errorf("another app has replaced it: %w", ErrStopped)
+	// ErrSuperseded is returned by Stop when Ensure registers the remote again before it was forgotten.
+	ErrSuperseded = errors.New("the remote was registered again")
+	// ErrNotLeader says that this hub may not write, because another hub leads. A gate's errors match it (see
+	// Options.Gate), and so does the error of WithClient on a standby.
 	ErrNotLeader = errors.New("this hub is not the leader")
 	// ErrClosed is returned once the registry has been shut down.
 	ErrClosed = errors.New("the registry is shut down")
@@ -38,11 +37,11 @@ var (
 type InvalidNameError struct {
 	// Name is the name.
 	Name ClusterName
-	// Why says what is wrong with it.
+	// Why is the reason why the name is invalid.
 	Why string
 }
 
-// Error quotes the name and says what is wrong with it.
+// Error quotes the name and says why it is invalid.
 func (e *InvalidNameError) Error() string {
 	return fmt.Sprintf("the name of a remote must be a DNS label, and %q is not one: %s", state.Sanitize(string(e.Name)), e.Why)
 }
@@ -52,7 +51,7 @@ func (e *InvalidNameError) Error() string {
 type NotReadyError struct {
 	// Name is the remote.
 	Name ClusterName
-	// State, Reason and Message are those of its Status at the time of the call.
+	// State, Reason and Message are copied from its Status at the time of the call.
 	State   state.State
 	Reason  string
 	Message string
@@ -73,20 +72,21 @@ func (e *NotReadyError) Error() string {
 // Is reports whether target is ErrNotReady.
 func (e *NotReadyError) Is(target error) bool { return target == ErrNotReady }
 
-// AbandonedError is returned by Remove when a removal has left something undone or behind.
+// AbandonedError is returned by Remove when cleanup steps were not done or the app has not ended.
 type AbandonedError struct {
 	// Name is the remote.
 	Name ClusterName
-	// Steps are the cleanup steps that were skipped, failed or cut short, as "module/step"; also those of
-	// modules that ran once and did not when the remote was removed.
+	// Steps are the cleanup steps that were skipped, failed or cut short, as "module/step"; also the steps of modules
+	// that ran earlier and did not run when the remote was removed.
 	Steps []string
-	// Why says what kept the steps from being done; empty where Steps is.
+	// Why is the cause that kept the steps from being done; empty if Steps is empty.
 	Why string
 	// Zombie says that the app has not ended in time. It can reach nothing.
 	Zombie bool
 }
 
-// Error says what was abandoned, and why. The cause is last, since it is the longest part.
+// Error names the steps and the app that were abandoned, and the cause. The cause is last, since it is the longest
+// part.
 func (e *AbandonedError) Error() string {
 	parts := []string{fmt.Sprintf("remote %s is removed", e.Name)}
 	if len(e.Steps) > 0 {
@@ -101,7 +101,7 @@ func (e *AbandonedError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// remoteError is a failure to start an app that is the remote's: it stopped answering meanwhile.
+// remoteError is a failure to start an app that the remote caused: it stopped responding meanwhile.
 type remoteError struct{ error }
 
 func (e *remoteError) Unwrap() error { return e.error }

@@ -2,14 +2,14 @@
 
 package registry
 
-// EventKind says what happened to a remote.
+// EventKind is the kind of a change of a remote.
 type EventKind string
 
 // Kinds of events.
 const (
 	// EventReady means that a new epoch lends out its client.
 	EventReady EventKind = "Ready"
-	// EventLost means that the epoch which was ready is not any more.
+	// EventLost means that the epoch that was ready no longer is.
 	EventLost EventKind = "Lost"
 	// EventStopped means that the registry has forgotten the remote.
 	EventStopped EventKind = "Stopped"

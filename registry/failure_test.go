@@ -328,7 +328,7 @@ func TestRegistry_ChecksModulesBeforeAnythingRuns(t *testing.T) {
 			[]registry.Module{
 				registry.NewModule("one", registry.ModuleOptions{Remote: fx.Provide(func() *unknown { return nil })}),
 				registry.NewModule("two", registry.ModuleOptions{Remote: fx.Provide(func() *unknown { return nil })}),
-			}, "do not go together",
+			}, "do not work together",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Params are what the hub's App must hold for FX.
+// Params are the values that FX needs from the hub's App.
 type Params struct {
 	fx.In
 
@@ -25,14 +25,14 @@ type Params struct {
 	// Shared are collected from every Share in the App, Middleware from every WithMiddleware and AsMiddleware.
 	Shared     []Shared     `group:"clusterfx-shared"`
 	Middleware []Middleware `group:"clusterfx-middleware"`
-	// Journal takes the place of Options.Journal.
+	// Journal replaces Options.Journal.
 	Journal Journal `optional:"true"`
 	// Lifecycle builds the hub parts of modules before the manager starts, and runs their hooks when it has ended.
 	Lifecycle fx.Lifecycle
-	// Shutdowner is what hub parts end the hub with.
+	// Shutdowner lets hub parts end the hub.
 	Shutdowner fx.Shutdowner
-	// Options carry what only the program knows (policy, limits, the hub's id). Hub, HubMapper,
-	// HubCache, Scheme, Log, Modules, Shared and Middleware are filled in from the rest.
+	// Options carry the settings that only the program knows (policy, limits, the hub's id). FX sets Hub, HubMapper,
+	// HubCache, Scheme, Log, Modules, Shared and Middleware from the other fields.
 	Options Options `optional:"true"`
 }
 
@@ -66,7 +66,7 @@ type Shared struct {
 	provide fx.Option
 }
 
-// sharedGroup is the fx value group that collects what is shared.
+// sharedGroup is the fx value group that collects the shared values.
 const sharedGroup = "clusterfx-shared"
 
 // Share hands a value of the hub's App to the apps of all remotes: it is built once, by the constructor that
@@ -78,10 +78,10 @@ const sharedGroup = "clusterfx-shared"
 //		Remote: fx.Invoke(Setup), // may ask for a *Pool
 //	}
 //
-// The value must be safe for use by many goroutines. It belongs to the hub part that shares it: its hooks run there, when
-// the hub ends after all apps have ended. While that hub part does not run, modules whose remote part needs the value
-// wait. Two hub parts that share the same T, and a T that an app has already, such as client.Client, are refused when
-// the hub starts.
+// The value must be safe for use by many goroutines. It belongs to the hub part that shares it: its hooks run there,
+// when the hub ends after all apps have ended. While that hub part does not run, modules whose remote part needs the
+// value wait. Two hub parts that share the same T, and a T that an app has already, such as client.Client, are an
+// error when the hub starts.
 func Share[T any]() fx.Option {
 	share := func(value T) Shared {
 		return Shared{kind: reflect.TypeFor[T](), provide: fx.Provide(func() T { return value })}
@@ -96,7 +96,7 @@ func Share[T any]() fx.Option {
 // String names the type.
 func (s Shared) String() string { return fmt.Sprintf("registry.Share[%s]", s.kind) }
 
-// shareOnce returns what provides every shared value, once for each type.
+// shareOnce returns an option that provides every shared value, once for each type.
 func shareOnce(all []Shared) fx.Option {
 	var options []fx.Option
 	seen := map[reflect.Type]bool{}
@@ -112,8 +112,8 @@ func shareOnce(all []Shared) fx.Option {
 // middlewareGroup is the fx value group that collects middleware.
 const middlewareGroup = "clusterfx-middleware"
 
-// WithMiddleware adds a middleware to the hub's App. It goes into the hub part of a module or into the options
-// of the hub; see AsMiddleware for one that needs something of the App.
+// WithMiddleware adds a middleware to the hub's App. It goes into the hub part of a module or into the options of the
+// hub; see AsMiddleware for a middleware that needs values of the App.
 func WithMiddleware(d Middleware) fx.Option {
 	return fx.Supply(fx.Annotate(d, fx.ResultTags(`group:"`+middlewareGroup+`"`)))
 }

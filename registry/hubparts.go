@@ -20,12 +20,12 @@ import (
 )
 
 // hubParts runs the hub parts of all modules, each by itself: in an App of its own, with a manager, a cache, clients
-// and a handle of the Registry of its own. What one of them lacks, and how it fails, is its own matter.
+// and a handle of the Registry of its own. A missing permission or a failure of one hub part does not affect the
+// others.
 //
-// The parts are built before the hub's manager starts, so that kinds which they add to the scheme are known to
-// everything that starts after that. They start with the manager, also on a standby; runnables that need leader
-// election wait until the hub leads. At the end their runnables stop first, and their hooks run when all apps have
-// ended.
+// The parts are built before the hub's manager starts, so that everything that starts later knows the kinds that they
+// add to the scheme. They start with the manager, also on a standby; runnables that need leader election wait until
+// the hub leads. At the end their runnables stop first, and their hooks run when all apps have ended.
 type hubParts struct {
 	*environment
 	registry   *Registry
@@ -98,8 +98,8 @@ func (h *hubParts) prepare() {
 	})
 }
 
-// addMiddleware applies the middleware of a hub part that is built. It stays in force when the
-// part ends, and while it is started again.
+// addMiddleware applies the middleware of a hub part that is built. The middleware stays in force when the part ends,
+// and while the part is started again.
 func (h *hubParts) addMiddleware(life *partLife) error {
 	if life.building.err != nil || len(life.middleware) == 0 {
 		return nil //nolint:nilerr // The state of the part has the error.
@@ -144,8 +144,8 @@ func (h *hubParts) Start(ctx context.Context) error {
 // NeedLeaderElection is false: parts run on a standby, too.
 func (h *hubParts) NeedLeaderElection() bool { return false }
 
-// leading returns a runnable that lets the parts work while this hub leads, and that ends when none of their
-// runnables works any more.
+// leading returns a runnable that lets the parts work while this hub leads, and that ends when all of their runnables
+// have ended.
 func (h *hubParts) leading() manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		close(h.elected)
@@ -160,7 +160,7 @@ func (h *hubParts) leading() manager.Runnable {
 }
 
 // timeOfHooks returns the context in which the hooks of a life that ends are run. When the hub ends, it waits until
-// that time has come.
+// the hub's App calls end.
 func (h *hubParts) timeOfHooks(hub context.Context) (context.Context, context.CancelFunc) {
 	if hub.Err() == nil {
 		return context.WithTimeout(context.WithoutCancel(hub), h.limits.StopTimeout/2)
@@ -171,8 +171,8 @@ func (h *hubParts) timeOfHooks(hub context.Context) (context.Context, context.Ca
 	return context.WithCancel(h.closing)
 }
 
-// end runs the hooks of the parts, and returns when everything of them has ended, or shortly before the deadline of
-// ctx with an error that names what has not.
+// end runs the hooks of the parts, and returns when all goroutines of the parts have ended, or shortly before the
+// deadline of ctx with an error that names the parts that have not ended.
 func (h *hubParts) end(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -185,7 +185,7 @@ func (h *hubParts) end(ctx context.Context) error {
 		close(h.closed)
 	}
 	h.mu.Unlock()
-	for _, p := range h.all { // those that were built and never ran
+	for _, p := range h.all { // lives that were built and never ran
 		if life := p.current(); life != nil && !life.begun.Load() {
 			life.stop(ErrStopped)
 		}
@@ -203,7 +203,7 @@ func (h *hubParts) end(ctx context.Context) error {
 	return fmt.Errorf("hub parts that have not ended in time: %s", strings.Join(h.left(), ", "))
 }
 
-// left names the parts of which something has not ended.
+// left names the parts that have not ended.
 func (h *hubParts) left() []string {
 	var names []string
 	for _, p := range h.all {

@@ -15,30 +15,29 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Middleware changes how the hub talks to some remotes: what their apps may ask of them, or what becomes of
-// each request. It applies to everything that reaches a remote by way of an app: the manager's client and
-// cache, every client that is made of its *rest.Config, and the clients that WithClient and WithCluster
-// lend out. Probes go without.
+// Middleware changes the requests to some remotes: it changes the limits of their apps, or wraps the transport of
+// each request. It applies to all requests that an app sends to its remote: by the manager's client and cache, by
+// every client that is made of its *rest.Config, and by the clients that WithClient and WithCluster lend out. It does
+// not apply to probes.
 type Middleware struct {
 	// Name names the middleware in errors. Required.
 	Name string
-	// Order is its place: those with lower ones see a request first; of those with the same, the first by
-	// name. Default 0.
+	// Order is its place: a middleware with a lower Order sees a request first; at the same Order the names decide.
+	// Default 0.
 	Order int
-	// Select picks remotes. It gets their Name, Labels and Annotations and nothing else, and is asked again
-	// when these change, so that a label can switch a middleware on and off. It must return at once: all that
-	// is done about the remote waits for it. Default: nil, all of them.
+	// Select picks remotes. It gets their Name, Labels and Annotations and nothing else, and is called again when
+	// these change, so that a label can switch a middleware on and off. It must return at once: the actor of the
+	// remote waits for it. Default: nil, all remotes.
 	Select func(Status) bool
-	// Client changes the bounds of the app's requests: it gets those of the Cluster, and what it returns
-	// counts. Other bounds make another app take the place of the one that runs. It must return at once, too.
-	// Default: nil.
+	// Client changes the limits of the app's requests: it gets the limits of the Cluster, and returns the limits to
+	// use. Changed limits replace the running app. It must return at once, too. Default: nil.
 	Client func(state.ClientLimits) state.ClientLimits
-	// Transport wraps what sends the requests of one app. What it returns is asked by many goroutines, must keep
-	// to http.RoundTripper's contract, and must return when the request's context ends. It has its place
-	// within the deadline and before the rate limit, so that it may send a request several times or not at
-	// all, and cannot get round the fence and the gate. The body of an answer is bounded for whoever reads what
-	// it returns; what it reads itself is not. Where it is not selected, requests pass it by; switching takes
-	// effect with the next request. Default: nil.
+	// Transport wraps the round-tripper of one app. Its result is used by many goroutines, must keep to
+	// http.RoundTripper's contract, and must return when the request's context ends. It has its place within the
+	// deadline and before the rate limit, so that it may send a request several times or not at all, and cannot
+	// bypass the fence and the gate. The body of the response that it returns is limited for its reader; a body that
+	// it reads itself is not. If it is not selected, requests bypass it; a change of the selection takes effect with
+	// the next request. Default: nil.
 	Transport func(cluster ClusterName, next http.RoundTripper) http.RoundTripper
 }
 
@@ -54,8 +53,8 @@ func (d *Middleware) selects(name ClusterName, c *state.Desired) (selected bool,
 	return selected, err
 }
 
-// inForce returns the middleware of the hub and of its hub parts, sorted. That of a hub part is added when the part is built;
-// the slice is replaced then and never changed.
+// inForce returns the middleware of the hub and of its hub parts, sorted. The middleware of a hub part is added when
+// the part is built; the slice is replaced then and never changed.
 func (env *environment) inForce() []Middleware {
 	if all := env.middleware.Load(); all != nil {
 		return *all
@@ -63,7 +62,7 @@ func (env *environment) inForce() []Middleware {
 	return nil
 }
 
-// boundsFor returns the bounds of an app's requests with the changes of the middleware.
+// boundsFor returns the limits of an app's requests with the changes of the middleware.
 func (env *environment) boundsFor(name ClusterName, c *state.Desired) (state.ClientLimits, error) {
 	bounds := c.Client
 	var failed []error
@@ -87,7 +86,7 @@ func (env *environment) boundsFor(name ClusterName, c *state.Desired) (state.Cli
 	return state.Desired{Client: bounds}.WithDefaults().Client, errors.Join(failed...)
 }
 
-// withMiddleware puts the middleware of an epoch around what sends its requests.
+// withMiddleware wraps the round-tripper of an epoch with its middleware.
 func (e *epoch) withMiddleware(send http.RoundTripper) http.RoundTripper {
 	middleware := e.inForce()
 	for i := len(middleware) - 1; i >= 0; i-- {
@@ -98,7 +97,7 @@ func (e *epoch) withMiddleware(send http.RoundTripper) http.RoundTripper {
 	return send
 }
 
-// middlewareTransport is a middleware in the way of an app's requests.
+// middlewareTransport is a middleware in the transport chain of an app.
 type middlewareTransport struct {
 	middleware *Middleware
 	epoch      *epoch
@@ -114,8 +113,8 @@ type selectedFor struct {
 	is     bool
 }
 
-// RoundTrip sends the request, by way of the middleware where it is selected. A middleware that panics has
-// failed the request, and nothing else: the goroutine may be one of client-go's.
+// RoundTrip sends the request, through the middleware if it is selected. A middleware that panics fails the request,
+// and nothing else: the goroutine may belong to client-go.
 func (d *middlewareTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	selected, err := d.isSelected()
 	if err == nil && !selected {
@@ -132,13 +131,13 @@ func (d *middlewareTransport) RoundTrip(r *http.Request) (response *http.Respons
 	case panicked != nil:
 		return transport.Refuse(r, d.failed(panicked))
 	case err == nil && response == nil:
-		return transport.Refuse(r, d.failed(errors.New("it returned neither an answer nor an error")))
+		return transport.Refuse(r, d.failed(errors.New("it returned neither a response nor an error")))
 	case err != nil:
 		if response != nil && response.Body != nil {
 			response.Body.Close()
 		}
 		return nil, err
-	case response.Body == nil: // as an answer has that was made by hand
+	case response.Body == nil: // as in a response that a middleware made itself
 		response.Body = http.NoBody
 	}
 	return response, err
@@ -148,7 +147,7 @@ func (d *middlewareTransport) failed(err error) error {
 	return &middlewareError{d.middleware.Name, err}
 }
 
-// middlewareError says that a middleware failed a request by being broken, and not the remote.
+// middlewareError says that a broken middleware, and not the remote, failed a request.
 type middlewareError struct {
 	name string
 	err  error
@@ -175,7 +174,8 @@ func (d *middlewareTransport) isSelected() (bool, error) {
 	return is, err
 }
 
-// transport returns the middleware's own, which is made once per app. Of two that are made at the same time one is used.
+// transport returns the middleware's round-tripper, which is made once per app. If two are made at the same time,
+// only one is used.
 func (d *middlewareTransport) transport() http.RoundTripper {
 	if made := d.made.Load(); made != nil {
 		return *made

@@ -19,19 +19,19 @@ type Module struct {
 	options ModuleOptions
 }
 
-// ModuleOptions say what a module consists of.
+// ModuleOptions are the parts of a module.
 type ModuleOptions struct {
 	// Description is one sentence for people who choose among modules.
 	Description string
 	// Remote goes into the app of every remote that runs the module. Its constructors and
 	// invokes may ask for everything that Remote lists, and for nothing of another module.
 	Remote fx.Option
-	// Hub goes into an App of its own in the hub, which runs once. Its constructors and invokes may ask for everything
-	// that HubPart lists, for what ForHubParts of any module provides, and for nothing else of another module. A module
-	// with nothing else is not shown for any remote.
+	// Hub goes into an App of its own in the hub, which runs once. Its constructors and invokes may ask for
+	// everything that HubPart lists, for the values that ForHubParts of any module provides, and for nothing else of
+	// another module. A module that has only a hub part is not shown for any remote.
 	Hub fx.Option
-	// ForHubParts are constructors that go into the hub part of every module: each one that asks for what they make gets
-	// a value of its own, made of its own manager and Registry. Default: none.
+	// ForHubParts are constructors that go into the hub part of every module: each hub part that asks for their
+	// result gets a value of its own, made of its own manager and Registry. Default: none.
 	ForHubParts fx.Option
 	// Select says for which remotes the module is meant. Default: all.
 	Select Selector
@@ -41,10 +41,10 @@ type ModuleOptions struct {
 	// CacheFilters say which objects the module needs from the caches of remotes, one filter for a kind. The
 	// configuration can add others, see ConfigOf. Default: all objects of each kind that the module reads.
 	CacheFilters []CacheFilter
-	// Rules are the rights that Remote needs in a remote, HubRules those that it needs in the hub. The hub
-	// prints the ClusterRoles that they make, and asks each remote whether its credentials have them: a
-	// module that lacks one waits, with the right's name, and the others run. Default: none, nothing is
-	// asked.
+	// Rules are the permissions that Remote needs in a remote, HubRules the permissions that it needs in the hub. The
+	// hub prints the ClusterRoles for them, and checks at each remote whether its credentials have them: a module
+	// that lacks a permission waits, its status names the permission, and the other modules run. Default: none, no
+	// check.
 	Rules, HubRules []rbacv1.PolicyRule
 	// HubNamespaces limits HubRules to these namespaces of the hub, which have to exist: the hub prints a
 	// Role for each in place of the ClusterRole. Rules on Clusters and on paths apply to the whole hub in any
@@ -56,17 +56,17 @@ type ModuleOptions struct {
 // modulesGroup is the fx value group that collects the modules of a hub.
 const modulesGroup = "clusterfx-modules"
 
-// AsCleanup marks a constructor of a CleanupStep as one whose result is a step of its app. It goes into
-// an fx.Provide in the remote part of a module. The constructor may ask for everything that Remote lists.
+// AsCleanup marks a constructor of a CleanupStep, so that its result becomes a step of the app. It goes into an
+// fx.Provide in the remote part of a module. The constructor may ask for everything that Remote lists.
 func AsCleanup(constructor any) any {
 	return fx.Annotate(constructor, fx.ResultTags(`group:"clusterfx-cleanup"`))
 }
 
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
 
-// NewModule returns a module. Its name stands in conditions, logs and metrics and in
-// spec.modules of Cluster objects: a DNS label of 2 to 32 characters. A bad name is reported
-// when the hub starts, with those of all modules.
+// NewModule returns a module. Its name, a DNS label of 2 to 32 characters, appears in conditions, logs and metrics
+// and in spec.modules of Cluster objects. A bad name is reported when the hub starts, together with all other bad
+// names.
 func NewModule(name string, o ModuleOptions) Module {
 	return Module{name: name, options: o}
 }
@@ -80,36 +80,36 @@ func (m Module) Description() string { return m.options.Description }
 // HasHubPart reports whether the module has a hub part.
 func (m Module) HasHubPart() bool { return m.options.Hub != nil }
 
-// Rules returns the rights that the module needs in a remote. They must not be written to.
+// Rules returns the permissions that the module needs in a remote. Callers must not change them.
 func (m Module) Rules() []rbacv1.PolicyRule { return m.options.Rules }
 
-// HubRules returns the rights that the module needs in the hub. They must not be written to.
+// HubRules returns the permissions that the module needs in the hub. Callers must not change them.
 func (m Module) HubRules() []rbacv1.PolicyRule { return m.options.HubRules }
 
-// HubNamespaces returns the namespaces of the hub that limit HubRules, none for no limit. They must not be
-// written to.
+// HubNamespaces returns the namespaces of the hub that limit HubRules, none for no limit. Callers must not change
+// them.
 func (m Module) HubNamespaces() []string { return m.options.HubNamespaces }
 
-// Option returns what adds the module to the hub's App: its membership in the group from which the registry takes
-// the modules of every remote, and the hub parts that it runs.
+// Option returns the option that adds the module to the hub's App: to the group of modules whose remote parts and hub
+// parts the registry runs.
 func (m Module) Option() fx.Option {
 	return fx.Supply(fx.Annotate(m, fx.ResultTags(`group:"`+modulesGroup+`"`)))
 }
 
-// ConfigType is the type of a module's configuration, with its defaults. Make one with ConfigOf. The zero
-// ConfigType is that of a module without a configuration.
+// ConfigType is the type of a module's configuration, with its defaults. Make one with ConfigOf. The zero ConfigType
+// means that the module has no configuration.
 type ConfigType struct {
-	// decode puts the layers on top of the defaults, checks the result and returns what provides it to the
+	// build puts the layers on top of the defaults, checks the result and returns an option that provides it to the
 	// module alone.
 	build func(layers []json.RawMessage) (fx.Option, error)
-	// hub returns what provides the configuration to the hub part of the module.
+	// hub returns an option that provides the configuration to the hub part of the module.
 	hub func(module string) fx.Option
 	// filters returns the cache filters of the configuration.
 	filters func(layers []json.RawMessage) []CacheFilter
 }
 
-// filtersOf returns the cache filters of a configuration, none for a module without one. An error is the business of
-// whoever asks for the configuration.
+// filtersOf returns the cache filters of a configuration, none for a module without one. It ignores an error of the
+// configuration, which build reports.
 func (c ConfigType) filtersOf(layers []json.RawMessage) []CacheFilter {
 	if c.filters == nil {
 		return nil
@@ -117,14 +117,14 @@ func (c ConfigType) filtersOf(layers []json.RawMessage) []CacheFilter {
 	return c.filters(layers)
 }
 
-// ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one
-// with the values that hold where the operator says nothing. What the operator says is decoded strictly: an
-// unknown field is an error. If T or *T has a method Validate() error, a configuration for which it fails
-// is refused, too; both happen when the hub starts. If T or *T has a method CacheFilters() []CacheFilter, the module has
-// these filters besides those of ModuleOptions.
+// ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one with the
+// values of the fields that the operator does not set. The operator's configuration is decoded strictly: an unknown
+// field is an error. If T or *T has a method Validate() error, a configuration for which it fails is refused, too;
+// the hub reports both when it starts. If T or *T has a method CacheFilters() []CacheFilter, the module has these
+// filters in addition to the filters of ModuleOptions.
 //
-// The remote part of the module may ask for a T: it is the one for its remote, with the overrides that
-// apply there. The hub part gets the one without overrides. The type is the module's own in either App: two
+// The remote part of the module may ask for a T: it gets the configuration for its remote, with the overrides that
+// apply there. The hub part gets the configuration without overrides. The type is the module's own in either App: two
 // modules may use the same type.
 func ConfigOf[T any](defaults func() T) ConfigType {
 	decode := func(layers []json.RawMessage) (T, error) { return decodeConfig(defaults(), layers) }
@@ -164,11 +164,11 @@ func (o hubOptions) configOf(module string) json.RawMessage {
 	return configs[i].Config
 }
 
-// errNoConfig says that somebody configures a module that has nothing to configure.
-var errNoConfig = errors.New("the module has no configuration; remove what is configured for it")
+// errNoConfig says that the operator configures a module that has no configuration.
+var errNoConfig = errors.New("the module has no configuration; remove its configuration from the hub")
 
-// decode returns what provides a configuration to the remote part of its module. It is nothing for a module
-// without one.
+// decode returns an option that provides a configuration to the remote part of its module. The option is empty for a
+// module without a configuration.
 func (c ConfigType) decode(layers ...json.RawMessage) (fx.Option, error) {
 	if c.build != nil {
 		return c.build(layers)
@@ -181,7 +181,7 @@ func (c ConfigType) decode(layers ...json.RawMessage) (fx.Option, error) {
 	return fx.Options(), nil
 }
 
-// hubOption returns what provides the configuration to the hub part of a module.
+// hubOption returns an option that provides the configuration to the hub part of a module.
 func (c ConfigType) hubOption(module string) fx.Option {
 	if c.hub == nil {
 		return fx.Options()

@@ -27,11 +27,10 @@ const (
 	APIReader = "api-reader"
 )
 
-// Remote is everything that a remote module may ask for. Embed it into the module's own Params,
-// or ask for single ones of its values by their type (and name). An unnamed value belongs to the
-// remote; what belongs to the hub is named.
+// Remote is everything that a remote module may ask for. Embed it into the module's own Params, or ask for single
+// values by their type (and name). An unnamed value belongs to the remote; a value that belongs to the hub is named.
 //
-// All of it ends with the epoch: a client kept longer answers ErrStopped.
+// All values end with the epoch: a client that is kept longer returns ErrStopped.
 type Remote struct {
 	fx.In
 
@@ -50,9 +49,8 @@ type Remote struct {
 	// WaitForCacheSync waits until the cache runs; ask an informer itself whether it has synced.
 	Cluster cluster.Cluster
 	Cache   cache.Cache
-	// Config makes further clients. Everything they send passes the same bounds and ends with
-	// the epoch. Its transport is ready made: code that wants to dial by itself, such as that of
-	// exec and port-forward, cannot use it.
+	// Config makes further clients. Their requests pass the same limits and end with the epoch. It contains a
+	// transport, so code that dials by itself, such as exec and port-forward, cannot use it.
 	Config     *rest.Config
 	Scheme     *runtime.Scheme
 	RESTMapper meta.RESTMapper
@@ -61,7 +59,7 @@ type Remote struct {
 	EventRecorder events.EventRecorder
 	// Logger carries the names of the cluster and of the module.
 	Logger logr.Logger
-	// Quote makes a text that the remote wrote fit for the status of an object that a user owns.
+	// Quote makes a text of the remote fit for the status of an object that a user owns.
 	Quote Quoter
 	// Metrics adds the label "cluster" to every collector, and unregisters them when the app
 	// ends.
@@ -74,7 +72,7 @@ type Remote struct {
 	HubCache client.Reader `name:"manage-cache"`
 }
 
-// values is what an app provides: Remote, seen from the other side.
+// values are the values that an app provides, one for each field of Remote.
 type values struct {
 	fx.Out
 

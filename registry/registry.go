@@ -32,14 +32,14 @@ import (
 // Registry runs one app per remote and lends out its client. All methods may be called from
 // any goroutine, also from inside a callback of WithClient or WithCluster.
 //
-// The hub part of a module gets a handle of its own: what it gives to the registry runs as the module's, and ends
-// with the hub part.
+// The hub part of a module gets a handle of its own: functions that it gives to the registry run as code of the
+// module, and end with the hub part.
 type Registry struct {
 	*core
 	by *contain.Guard // the hub part that this handle is for; nil for the hub itself
 }
 
-// core is what all handles of a registry share.
+// core is the state that all handles of a registry share.
 type core struct {
 	*environment
 	log       logr.Logger
@@ -52,52 +52,52 @@ type core struct {
 	overview  *overview
 	parts     *hubParts      // nil without FX
 	claims    *claims        // which remote represents which cluster
-	running   sync.WaitGroup // the actors, also those of remotes that are forgotten; added to while not closed
+	running   sync.WaitGroup // the actors, also of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor
 	closed bool
 }
 
-// Options say what a registry needs and how it behaves. Hub and Scheme are required.
+// Options configure a registry. Hub and Scheme are required.
 type Options struct {
 	// Hub is the connection to the hub's API server. Every app gets a client of its own made
 	// from it, with its own rate limit.
 	Hub *rest.Config
 	// HubMapper maps kinds of the hub. Required.
 	HubMapper meta.RESTMapper
-	// HubCache is what apps get as their manage-cache. Default: a reader whose every read fails.
+	// HubCache is the manage-cache of the apps. Default: a reader whose every read fails.
 	HubCache client.Reader
 	// HubID is the id of the hub's own cluster (the UID of its kube-system Namespace). A remote
 	// with this id is refused unless AllowHub is set. Default "": not checked.
 	HubID string
-	// Scheme is shared by all apps. The hub part of a module may add kinds to it, in an invoke; once the
-	// hub's manager has started it must not change any more. Required.
+	// Scheme is shared by all apps. The hub part of a module may add kinds to it, in an invoke; once the hub's
+	// manager has started it must no longer change. Required.
 	Scheme *runtime.Scheme
 	// Modules run in the apps.
 	Modules []Module
-	// ModuleConfigs are what the operator configures of them. Default: none.
+	// ModuleConfigs are the operator's configurations of the modules. Default: none.
 	ModuleConfigs []ModuleConfig
 	// Shared are values that go into every app. Default: none. See Share.
 	Shared []Shared
-	// Middleware changes how the hub talks to remotes. Default: none.
+	// Middleware changes the requests to remotes. Default: none.
 	Middleware []Middleware
-	// Policy is what the operator allows of credentials and addresses.
+	// Policy lists the credentials and addresses that the operator allows.
 	Policy kubeconfig.Policy
 	// Log is the parent of every app's logger. Default: discards.
 	Log logr.Logger
-	// Secrets is told the credentials of all remotes and that of the hub, so that loggers can replace them; what the
-	// registry, the apps and the hub parts log has them replaced. Default: one of the registry's own.
+	// Secrets receives the credentials of all remotes and of the hub, so that loggers can replace them; the loggers
+	// of the registry, the apps and the hub parts do. Default: a Redactor of the registry.
 	Secrets *kubeconfig.Redactor
-	// HubParts say what the hub parts of modules get from the program. They are for FX. Default: nothing.
+	// HubParts are the options of the program for the hub parts of modules. They are for FX. Default: nothing.
 	HubParts HubPartOptions
-	// Metrics is where the apps' collectors go. Default: a registry of its own.
+	// Metrics registers the collectors of the apps. Default: a registry of its own.
 	Metrics prometheus.Registerer
-	// AggregateMetrics counts all remotes together in the registry's own metrics, for fleets so large that
-	// a series of each is too much. What modules register keeps its label. Default: a series of each.
+	// AggregateMetrics counts all remotes together in the registry's own metrics, for fleets that are too large for a
+	// series of each remote. Metrics of modules keep the label. Default: a series of each remote.
 	AggregateMetrics bool
-	// Traces is where the spans of apps, probes, leases, reconciles and requests go. No header of a request
-	// carries them to a remote. Default: nowhere, at no cost.
+	// Traces receives the spans of apps, probes, leases, reconciles and requests. No header of a request carries them
+	// to a remote. Default: no spans, at no cost.
 	Traces trace.TracerProvider
 	// Replica names this process in user agents. Default "hub".
 	Replica string
@@ -105,23 +105,22 @@ type Options struct {
 	// for the remote. It keeps a hub from writing that is no longer the leader. Its errors should match ErrNotLeader.
 	// Gate must not block. Default: open.
 	Gate func(remote ClusterName) error
-	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see HubUser), so
-	// that the hub's RBAC limits what a remote can cause there. The hub needs permission to impersonate the
-	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not
-	// exist. Default: apps act as the hub itself.
+	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see HubUser), so that
+	// the hub's RBAC limits the effects of a remote there. The hub needs permission to impersonate the
+	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not exist.
+	// Default: apps act as the hub itself.
 	Impersonate bool
 	// AppsNamespace is the namespace of these ServiceAccounts, which holds nothing else. Required with
 	// Impersonate.
 	AppsNamespace string
 	// Root is the parent of every context of the registry, for its values, such as labels of profiles.
-	// When it ends, the registry does not: that is what Shutdown is for. Default: context.Background().
+	// Its end does not end the registry; call Shutdown for that. Default: context.Background().
 	Root context.Context //nolint:containedctx // It is an argument of New.
-	// Epochs counts the epochs of a process that has one registry after another. Default: one of the
-	// registry's own.
+	// Epochs counts the epochs of a process that has one registry after another. Default: a counter of the registry.
 	Epochs *atomic.Int64
 	// Journal records which apps are being started. Default: none.
 	Journal Journal
-	// Heartbeats watches the goroutine of each remote. Default: nothing does.
+	// Heartbeats watches the goroutine of each remote. Default: no watch.
 	Heartbeats *liveness.Monitor
 	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several
 	// names for one cluster. Both default to false.
@@ -130,7 +129,7 @@ type Options struct {
 	Limits Limits
 }
 
-// Limits bound how long an app may take for what, and how much it may hold.
+// Limits bound how long the steps of an app may take, and how much memory it may hold.
 type Limits struct {
 	// StartTimeout bounds the OnStart hooks of one app together. Default 30 s.
 	StartTimeout time.Duration
@@ -146,9 +145,9 @@ type Limits struct {
 	StaleAfter, StaleTolerance time.Duration
 	// Starts is how many apps may be built and synced at the same time. Default 64.
 	Starts int
-	// MaxObjects is how many objects the cache of one app may hold, of all kinds together, and
-	// MaxCacheBytes how much memory they may take up, by an estimate. An app that exceeds one of
-	// them ends with the reason OverBudget. Defaults 100 000 and 256 MiB.
+	// MaxObjects is how many objects the cache of one app may hold, of all kinds together, and MaxCacheBytes how much
+	// memory they may take up, by an estimate. An app that exceeds either limit ends with the reason OverBudget.
+	// Defaults 100 000 and 256 MiB.
 	MaxObjects, MaxCacheBytes int
 }
 
@@ -165,8 +164,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// New returns a registry without remotes. It checks the modules (their names, their configuration, and
-// that everything they ask for is provided) and contacts nobody. Call Shutdown when done.
+// New returns a registry without remotes. It checks the modules (their names, their configuration, and that
+// everything they ask for is provided) and sends no request. Call Shutdown when done.
 func New(o Options) (*Registry, error) {
 	if o.Hub == nil || o.HubMapper == nil || o.Scheme == nil {
 		return nil, errors.New("registry: Hub, HubMapper and Scheme are required")
@@ -205,17 +204,17 @@ func New(o Options) (*Registry, error) {
 	return r, nil
 }
 
-// Ensure posts the desired state of a remote and returns at once. It is idempotent: what differs
-// from the running state is changed, and nothing else is touched. The latest call wins. It returns an
-// *InvalidNameError for a name that is not a DNS label, and ErrClosed when the registry is shut down.
+// Ensure posts the desired state of a remote and returns at once. It is idempotent: the registry changes the parts of
+// the running state that differ, and nothing else. The latest call wins. It returns an *InvalidNameError for a name
+// that is not a DNS label, and ErrClosed when the registry is shut down.
 func (r *Registry) Ensure(name ClusterName, config state.Desired) error {
 	_, err := r.ensure(name, config, false)
 	return err
 }
 
-// Relabel posts the labels and annotations of a remote and nothing else, for an owner who has no good
-// credentials to post: they select what the remote runs, and how it is talked to. It returns at once, and
-// ErrNotFound for an unknown name.
+// Relabel posts the labels and annotations of a remote and nothing else, for an owner who has no good credentials to
+// post: they select the modules of the remote and its middleware. It returns at once, with ErrNotFound for an unknown
+// name.
 func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]string) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -254,9 +253,9 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 	return a, nil
 }
 
-// Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a name
-// that is known already, and an *InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with what the remote waits
-// for; the desired state stays.
+// Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a name that is known already,
+// and an *InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with the reason why the remote
+// is not ready; the desired state stays.
 func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Desired) error {
 	a, err := r.ensure(name, config, true)
 	if err != nil {
@@ -265,9 +264,8 @@ func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Des
 	return a.waitReady(ctx)
 }
 
-// WaitReady waits until the remote is Ready. It returns ErrNotFound for an unknown name, and
-// when the remote is stopped meanwhile; ctx's error, with what the remote waits for, when ctx
-// ends first.
+// WaitReady waits until the remote is Ready. It returns ErrNotFound for an unknown name, and when the remote is
+// stopped meanwhile; ctx's error, with the reason why the remote is not ready, when ctx ends first.
 func (r *Registry) WaitReady(ctx context.Context, name ClusterName) error {
 	a, err := r.actor(name)
 	if err != nil {
@@ -293,25 +291,23 @@ func (a *actor) waitReady(ctx context.Context) error {
 	}
 }
 
-// Stop stops a remote and forgets it. From the moment the stop is acted upon, which takes
-// microseconds whatever the remote does, no request of its app leaves the hub; then Stop waits
-// until the app has cleaned up, or ctx ends. It needs no credentials and no answer of the remote.
-// It returns ErrNotFound for an unknown name, ErrSuperseded if a later Ensure wants the remote again,
-// and ctx's error if the clean-up goes on without it.
+// Stop stops a remote and forgets it. Within microseconds, independent of the remote, the actor fences the app, and
+// no further request of the app leaves the hub; then Stop waits until the app has cleaned up, or ctx ends. It needs
+// no credentials and no response of the remote. It returns ErrNotFound for an unknown name, ErrSuperseded if a later
+// Ensure wants the remote again, and ctx's error if the clean-up continues after ctx has ended.
 func (r *Registry) Stop(ctx context.Context, name ClusterName) error {
 	_, err := r.finish(ctx, name, time.Time{})
 	return err
 }
 
-// Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see
-// CleanupStep), and then it is stopped as by Stop. The steps have until the deadline of ctx, less
-// StopTimeout for the stop, or half of the time where that is more; without a deadline they have
-// removeTimeout. An app that is starting is waited for as long. Where the remote cannot be used, the
-// steps are skipped at once.
+// Remove stops a remote for good: its controllers end, the modules' cleanup steps run (see CleanupStep), and then it
+// is stopped as by Stop. The steps have until the deadline of ctx, less StopTimeout for the stop, or half of the time
+// where that is more; without a deadline they have removeTimeout. Remove waits as long for an app that is starting.
+// If the remote cannot be used, the steps are skipped at once.
 //
-// It returns nil when everything was done, an *AbandonedError when the remote is gone and something
-// was left undone, and otherwise what Stop returns. At the deadline of ctx the error is that of ctx and
-// an *AbandonedError, which names the steps that are not done by then.
+// It returns nil when everything was done, an *AbandonedError when the remote is removed with an incomplete cleanup,
+// and otherwise the error of Stop. At the deadline of ctx the error wraps the error of ctx and an *AbandonedError,
+// which names the steps that are not done by then.
 func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	switch {
@@ -325,7 +321,7 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	return err
 }
 
-// removeTimeout is what cleanup steps get where nobody has set a deadline.
+// removeTimeout is the time for cleanup steps if the caller has set no deadline.
 const removeTimeout = 20 * time.Second
 
 func (r *Registry) removeBy(ctx context.Context) time.Time {
@@ -334,11 +330,11 @@ func (r *Registry) removeBy(ctx context.Context) time.Time {
 		return time.Now().Add(removeTimeout)
 	}
 	left := time.Until(deadline)
-	stop := r.limits.StopTimeout + time.Second // and for saying how it went
+	stop := r.limits.StopTimeout + time.Second // and for the report
 	return time.Now().Add(max(left/2, left-stop))
 }
 
-// finish makes a remote end and waits until it has ended. It returns the actor, also where ctx ends first.
+// finish orders the end of a remote and waits until it has ended. It returns the actor, also when ctx ends first.
 func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.Time) (*actor, error) {
 	a, err := r.actor(name)
 	if err != nil {
@@ -351,7 +347,7 @@ func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.T
 	case <-overtaken:
 		return nil, fmt.Errorf("stop %s: %w", name, ErrSuperseded)
 	case <-ctx.Done():
-		return a, fmt.Errorf("stop %s: the app is fenced, but its clean-up goes on: %w", name, context.Cause(ctx))
+		return a, fmt.Errorf("stop %s: the app is fenced, but its clean-up continues: %w", name, context.Cause(ctx))
 	}
 }
 
@@ -395,7 +391,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.running.Wait() // also for those that were stopped before, and still clean up
+		r.running.Wait() // also for actors that were stopped before, and still clean up
 		r.registerer.Unregister(r.overview)
 		r.end()
 		r.beating.Wait()
@@ -430,10 +426,9 @@ func (r *Registry) actor(name ClusterName) (*actor, error) {
 	return nil, fmt.Errorf("%s: %w", name, ErrNotFound)
 }
 
-// forget removes an actor that has nothing left to do, unless it was given something to do in
-// the meantime.
-// last is called before anybody else can use the name again, so that nothing that is said of a
-// successor is followed by what is said of the actor.
+// forget removes an actor that has ended its remote, unless a new desired state was posted in the meantime. It calls
+// last before another caller can use the name again, so that the last event of the actor comes before the first event
+// of its successor.
 func (r *Registry) forget(a *actor, last func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -448,7 +443,7 @@ func (r *Registry) forget(a *actor, last func()) bool {
 	return true
 }
 
-// isHub reports whether an id is that of the hub's cluster, where that is not allowed.
+// isHub reports whether an id belongs to the hub's cluster although Options.AllowHub is not set.
 func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
 
 // orDefault returns v, or otherwise if v is not positive.

@@ -14,29 +14,30 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// selection is which modules run in the app of a remote, and which are kept out of it and why.
+// selection lists the modules that run in the app of a remote, and the modules that wait, with the reasons.
 type selection struct {
 	run        []choice
 	waiting    []state.ModuleStatus // sorted by name
-	authorized state.Condition      // whether the remote grants what the wanted modules declare; zero if none declares anything
-	offered    offers               // what the hub parts shared at that moment
+	authorized state.Condition      // whether the declared permissions are granted; zero if none are declared
+	offered    offers               // the values that the hub parts shared at that moment
 }
 
 // choice is a module, as it is configured for one remote.
 type choice struct {
 	Module
 	overrides []int   // which of the operator's overrides apply, in their order
-	lives     []int64 // of the hub parts that share what it needs
+	lives     []int64 // of the hub parts that share values that it needs
 }
 
-// remoteFacts is what is known of a remote when its modules are selected.
+// remoteFacts are the facts about a remote from which its modules are selected.
 type remoteFacts struct {
 	version string
-	found   *preflight.Result // nil before the first survey
+	found   *preflight.Result // nil before the first preflight
 	offered offers            // by hub parts
 }
 
-// choose selects the modules for a remote from what is wanted and what was found. It is a pure function.
+// choose selects the modules for a remote from the desired state and the results of the preflight. It is a pure
+// function.
 func choose(all catalog, c *state.Desired, known remoteFacts) selection {
 	found, offered := known.found, known.offered
 	s := selection{offered: offered}
@@ -68,7 +69,7 @@ func choose(all catalog, c *state.Desired, known remoteFacts) selection {
 	return s
 }
 
-// obstacle says why a module that is wanted cannot run, or nothing.
+// obstacle returns why a selected module cannot run, or empty strings.
 func obstacle(m Module, version string, found *preflight.Result, missing []string) (reason, why string) {
 	if why := m.options.Select.fits(version); why != "" {
 		return state.ReasonVersionUnsupported, why
@@ -88,17 +89,17 @@ func obstacle(m Module, version string, found *preflight.Result, missing []strin
 func authorized(lacking []string, found *preflight.Result) state.Condition {
 	switch {
 	case len(lacking) > 0:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonRightsMissing, Message: state.Sanitize("the credentials lack rights: " + strings.Join(lacking, "; "))}
+		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonRightsMissing, Message: state.Sanitize("the credentials lack permissions: " + strings.Join(lacking, "; "))}
 	case found == nil:
-		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the remote has not been asked yet"}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the permissions have not been checked yet"}
 	case found.Unknown != "":
-		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: state.Sanitize("the remote does not say what the credentials may do: " + found.Unknown)}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: state.Sanitize("the remote does not report the permissions of the credentials: " + found.Unknown)}
 	}
-	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonAllowed, Message: "every right that a module declares is granted"}
+	return state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonAllowed, Message: "all permissions that the modules declare are granted"}
 }
 
-// shape names everything of a remote that only a new app can take up. Labels, annotations, the probe, the
-// identity and the credential are not part of it.
+// shape identifies the settings of a remote that only a new app can apply. Labels, annotations, the probe, the
+// identity and the credential are not among them.
 func (s selection) shape(c *state.Desired) string {
 	var modules []string
 	for _, one := range s.run {
@@ -108,7 +109,7 @@ func (s selection) shape(c *state.Desired) string {
 	return fmt.Sprintf("%s|%s|%v|%s", modules, namespaces, c.Client, c.Owner.UID)
 }
 
-// questionsFor returns what has to be known of a remote to choose its modules, or nil for nothing.
+// questionsFor returns the questions to a remote whose results are needed to choose its modules, or nil for none.
 func questionsFor(all catalog, c *state.Desired) *preflight.Questions {
 	q := &preflight.Questions{Namespaces: c.Namespaces}
 	for _, entry := range all {

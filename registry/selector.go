@@ -14,12 +14,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Selector says for which remotes a module is meant. The zero Selector means all of them.
+// Selector selects the remotes that run a module. The zero Selector selects all remotes.
 //
-// What the operator decides (labels, spec.modules) says whether a module is selected at all. What the
-// remote is like (its APIs, its version) says whether a selected module can run: one that cannot is
-// left out of the app and waits, and the others run. All of it is looked at again whenever it changes;
-// a change of what runs replaces the app, as a change of spec.modules does.
+// The operator's settings (labels, spec.modules) decide whether a module is selected at all. The properties of the
+// remote (its APIs, its version) decide whether a selected module can run: a module that cannot run is left out of
+// the app and waits, and the other modules run. The registry decides again whenever these change; a change of the
+// running modules replaces the app, as a change of spec.modules does.
 type Selector struct {
 	// Labels picks remotes by the labels of their Cluster. Default: nil, all. A Cluster whose
 	// spec.modules names the module has it whatever its labels are.
@@ -28,15 +28,15 @@ type Selector struct {
 	// false, a module is on.
 	OnRequest bool
 	// Requires are kinds that the remote has to serve: the module waits until it does, and is stopped
-	// when it does not any more. The hub looks every ten seconds at what is missing. Default: none.
+	// when it no longer does. The hub looks for a missing kind every ten seconds. Default: none.
 	Requires []schema.GroupVersionKind
-	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and
-	// BelowVersion the first one that it does not work with any more. Pre-releases and the builds of
-	// vendors count as the version that they are of. Default: "", any.
+	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and BelowVersion the
+	// first later version that it does not work with. Pre-releases and the builds of vendors count as the version
+	// that they are based on. Default: "", any.
 	MinVersion, BelowVersion string
 }
 
-// check reports what is wrong with a selector.
+// check reports an invalid selector.
 func (s Selector) check() error {
 	for _, bound := range []string{s.MinVersion, s.BelowVersion} {
 		if bound == "" {
@@ -48,7 +48,7 @@ func (s Selector) check() error {
 	}
 	if s.MinVersion != "" && s.BelowVersion != "" &&
 		!version.MustParseGeneric(s.MinVersion).LessThan(version.MustParseGeneric(s.BelowVersion)) {
-		return fmt.Errorf("its selector means Kubernetes %s, which is none", s.versions())
+		return fmt.Errorf("its selector matches no version of Kubernetes: %s", s.versions())
 	}
 	for _, kind := range s.Requires {
 		if kind.Version == "" || kind.Kind == "" {
@@ -58,8 +58,8 @@ func (s Selector) check() error {
 	return nil
 }
 
-// wants reports whether the operator wants a module for a remote: names are those of spec.modules, nil
-// for none.
+// wants reports whether the operator selects a module for a remote: the desired state c has the names of
+// spec.modules, nil if the field is not set.
 func (s Selector) wants(name string, c *state.Desired) bool {
 	if c.Modules != nil {
 		return slices.Contains(c.Modules, name)
@@ -74,7 +74,7 @@ func (s Selector) fits(found string) (why string) {
 	}
 	actual, err := version.ParseGeneric(found)
 	if err != nil {
-		return fmt.Sprintf("it is meant for Kubernetes %s, and the remote says that it runs %q", s.versions(), found)
+		return fmt.Sprintf("it is meant for Kubernetes %s, and the remote reports version %q", s.versions(), found)
 	}
 	tooOld := s.MinVersion != "" && actual.LessThan(version.MustParseGeneric(s.MinVersion))
 	tooNew := s.BelowVersion != "" && actual.AtLeast(version.MustParseGeneric(s.BelowVersion))
@@ -84,7 +84,7 @@ func (s Selector) fits(found string) (why string) {
 	return ""
 }
 
-// versions says which versions are meant, for people.
+// versions returns the bounds of the versions as text.
 func (s Selector) versions() string {
 	var bounds []string
 	if s.MinVersion != "" {

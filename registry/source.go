@@ -12,12 +12,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Source returns a source that adds to a controller's queue whatever toRequests makes of each
-// event. A controller that starts later begins with an event for every remote known then, as
-// Follow does.
+// Source returns a source that adds the requests of toRequests for each event to a controller's queue. A controller
+// that starts later begins with an event for every remote known then, as Follow does.
 //
 // It replaces polling: reconcilers on the hub that depend on a remote are called when it becomes
-// Ready, is lost, is forgotten, or changes in any other way. toRequests must not block. Of its panics, see Follow.
+// Ready, is lost, is forgotten, or changes in any other way. toRequests must not block. For its panics, see Follow.
 func Source[request comparable](r *Registry, toRequests func(Event) []request) source.TypedSource[request] {
 	return source.TypedFunc[request](func(
 		ctx context.Context, queue workqueue.TypedRateLimitingInterface[request],
@@ -31,8 +30,8 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 	})
 }
 
-// InitialRequest returns a source that adds one request when the controller starts, and nothing later. A controller
-// whose work exists also where none of its objects do, as in a remote that is empty, begins with it:
+// InitialRequest returns a source that adds one request when the controller starts, and nothing later. It is for a
+// controller that has work also when none of its objects exist, as in a remote that is empty:
 //
 //	WatchesRawSource(registry.InitialRequest(ctrl.Request{}))
 func InitialRequest[request comparable](first request) source.TypedSource[request] {
@@ -44,13 +43,13 @@ func InitialRequest[request comparable](first request) source.TypedSource[reques
 	})
 }
 
-// Follow calls f with what happens to remotes until ctx ends, first with an event for every remote that
-// is known now: EventReady for those that are, EventChanged for the others. It returns at once; f is
-// called in one goroutine, one event after the other. While f takes its time only the latest event of
-// each remote is kept, so f sees how things are, and not each step on the way.
+// Follow calls f with the events of remotes until ctx ends, first with an event for every remote that is known now:
+// EventReady for a Ready remote, EventChanged for any other. It returns at once; f is called in one goroutine, one
+// event after the other. While f takes its time only the latest event of each remote is kept, so f sees the latest
+// state, and not each step on the way.
 //
-// A panic of f ends the hub part that the Registry was given to, and nothing else. Where that is none, it is
-// logged, and f is called with the next event.
+// A panic of f ends the hub part that the Registry was given to, and nothing else. If the Registry is not that of a
+// hub part, the panic is logged, and f is called with the next event.
 func (r *Registry) Follow(ctx context.Context, f func(Event)) {
 	ctx, cancel := r.within(ctx)
 	mailbox := r.events.subscribe()
@@ -134,7 +133,7 @@ func (m *mailbox) put(e Event) {
 	}
 }
 
-// putFirst is put, unless something newer has come in already.
+// putFirst is put, unless the mailbox has a newer event already.
 func (m *mailbox) putFirst(e Event) {
 	m.mu.Lock()
 	_, newer := m.latest[e.Name]

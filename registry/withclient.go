@@ -18,14 +18,12 @@ import (
 // WithClient calls f with a client for the remote: reads come from the app's cache, writes go to
 // the remote. It returns f's error as it is.
 //
-// It never waits for the network before it calls f: where the remote cannot be used now it
-// returns a NotReadyError at once, and ErrNotFound for an unknown name, or ErrNotLeader where this hub is
-// a standby. From the call of Stop or Remove on it returns a NotReadyError, and ErrNotFound when the remote
-// is forgotten. No lock is held while f
-// runs, so that f may take its time and may call the registry. The context given to f ends with
-// ctx, and with cause ErrStopped when the app is stopped, which does not wait for f; a request
-// that f sends after that fails with ErrStopped. When another app takes the place of this one,
-// because the server or the selected modules changed, f has ten seconds more; the cause is
+// It never waits for the network before it calls f: if the remote cannot be used now it returns a NotReadyError at
+// once, and ErrNotFound for an unknown name, or ErrNotLeader if this hub is a standby. After a call of Stop or Remove
+// it returns a NotReadyError, and ErrNotFound when the remote is forgotten. No lock is held while f runs, so f may
+// take its time and may call the registry. The context given to f ends with ctx, and with cause ErrStopped when the
+// app is stopped, which does not wait for f; a request that f sends after that fails with ErrStopped. When another
+// app replaces this app, because the server or the selected modules changed, f has ten seconds more; the cause is
 // ErrReplaced then. f must not keep the client.
 //
 // Reading a kind that no module of the app watches makes the app watch it, as always with
@@ -69,7 +67,7 @@ func (r *Registry) WithCluster(
 	return f(ctx, lentCluster{Cluster: lent.values.Cluster, client: c, by: r.by})
 }
 
-// lendTo returns the client of leases: for a hub part with filters one that reads through them.
+// lendTo returns the client of leases: for a hub part with filters, a client that reads through them.
 func (e *epoch) lendTo(by *contain.Guard) (client.Client, error) {
 	all, ok := e.values.Cache.(*contain.Cache)
 	if by == nil || !ok || !all.HasFilters(by.Module) {
@@ -86,8 +84,8 @@ func (e *epoch) lendTo(by *contain.Guard) (client.Client, error) {
 	return known.(client.Client), nil
 }
 
-// lender returns the epoch that lends out its client, or a NotReadyError. There is none from the moment in
-// which a stop is posted, though the actor may not have acted upon it yet.
+// lender returns the epoch that lends out its client, or a NotReadyError. It returns an error as soon as a stop is
+// posted, although the actor may not have handled the stop yet.
 func (a *actor) lender() (*epoch, error) {
 	now := a.current.Load()
 	if a.wantsStop() {
@@ -112,15 +110,15 @@ func (r *Registry) unlessDeposed(name ClusterName, err error) error {
 	return err
 }
 
-// lentCluster is what a lease lends: the app's connection, with a client that goes on while the lease
-// does, though another app may have taken the place of this one.
+// lentCluster is the cluster.Cluster that a lease lends: the app's connection, with a client that works until the
+// lease ends, also when another app has replaced this app.
 type lentCluster struct {
 	cluster.Cluster
 	client client.Client
 	by     *contain.Guard // the hub part that has the lease; nil for the hub itself
 }
 
-// GetCache returns the app's cache, in which the code of a hub part is its module's.
+// GetCache returns the app's cache. Code that a hub part adds to it belongs to the module of the hub part.
 func (c lentCluster) GetCache() cache.Cache {
 	all, ok := c.Cluster.GetCache().(*contain.Cache)
 	if c.by == nil || !ok {

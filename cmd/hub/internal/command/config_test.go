@@ -124,7 +124,7 @@ bad.yaml:10: modules[0].confg: there is no such field; use config, name, overrid
 bad.yaml:13: module "quota": decode the configuration into command.configured: field "pods": use a value of type int64, not of type string
 bad.yaml:14: module "quota": decode the configuration into command.configured: field "name.first": use a value of type string, not of type number
 bad.yaml:15: module "quota": decode the configuration into command.configured: unknown field "pots"
-bad.yaml:17: module "quota": overrides[0]: it has no selector; what holds for all remotes goes into config
+bad.yaml:17: module "quota": overrides[0]: it has no selector; move a configuration for all remotes to config
 bad.yaml:20: module "quota": overrides[1]: decode the configuration into command.configured: field "pods": use a value of type int64, not of type array
 bad.yaml:21: module "quota": overrides[1]: decode the configuration into command.configured: unknown field "pots"
 bad.yaml:22: module "quota" is configured twice; remove one
