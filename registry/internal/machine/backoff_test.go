@@ -74,7 +74,7 @@ func TestMachine_Backoff(t *testing.T) {
 	}
 }
 
-// Of one remote at most three apps are left behind: no other one is started before one of them has ended.
+// A remote has at most three zombies: no app is started before one of them has ended.
 func TestMachine_Zombies(t *testing.T) {
 	t.Parallel()
 	m, now := newMachine(), epochZero

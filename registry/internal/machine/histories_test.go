@@ -41,7 +41,7 @@ type world struct {
 
 	trying   string          // endpoint and credential on trial, while an attempt is under way
 	accepted map[string]bool // endpoints with credentials that they have accepted in the last trial
-	moved    map[string]bool // those of accepted that lead to another cluster than the line does
+	moved    map[string]bool // those of accepted that lead to another cluster than the connection does
 	worked   map[string]bool // endpoints whose credential was good before the last decision
 
 	lent   int64          // the epoch whose client was lent out after the last step; zero for none
@@ -77,7 +77,7 @@ func newWorld(t *rapid.T) *world {
 // other app has taken its place.
 func (w *world) handOver(t *rapid.T) {
 	w.change(t)
-	for range 2 { // the line is probed, and then the app on it is ready
+	for range 2 { // the connection is probed, and then the app on it is ready
 		w.progress()
 		w.act(t)
 		w.check(t)
@@ -230,7 +230,7 @@ func (w *world) act(t *rapid.T) {
 	}
 }
 
-// mayTakeOver reports whether the heir can still take the place of the app that yields. Another change of the remote
+// mayTakeOver reports whether the heir can still replace the app that yields. Another change of the remote
 // does not prevent it: the app for that change is built beside the heir.
 func (w *world) mayTakeOver() bool {
 	l := w.m.ConnectionTo(w.m.next.endpoint)

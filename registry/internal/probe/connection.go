@@ -44,7 +44,7 @@ type Connection struct {
 	loops sync.WaitGroup // waits for the loop
 }
 
-// retryProbeEvery is the time between probes after a failed one.
+// retryProbeEvery is the time until the next probe after a failed probe.
 const retryProbeEvery = time.Second
 
 // Options are the dependencies that all Connections of a registry share.

@@ -28,7 +28,7 @@ func (c *Connection) reviewer() Reviewer {
 	return Reviewer{Post: func(ctx context.Context, path string, review client.Object) error { return c.post(ctx, path, review) }}
 }
 
-// Try probes the remote once with its identity, and checks which permissions the credential has.
+// Try probes the remote once, including its identity, and checks which permissions the credential has.
 func (c *Connection) Try(q *preflight.Questions) TrialOutcome {
 	ctx := c.ctx
 	release, err := c.shared.Contacts.Acquire(ctx, c.target.Rank)

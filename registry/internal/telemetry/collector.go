@@ -130,8 +130,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 // series are the labels of a series about a kind of objects.
 type series struct{ cluster, kind string }
 
-// sum adds up the content of caches, and how many caches have a stale informer, by series. Several caches share a series if they belong to
-// hub parts, if an app replaces another app of the same remote, or if all remotes share one series.
+// sum adds up the content of caches, and how many caches have a stale informer, by series. Several caches share a
+// series if they belong to hub parts, if an app replaces another app of the same remote, or if all remotes share one
+// series.
 func (m *Metrics) sum(caches []*cacheOf) (held map[series]Held, stale map[series]int64) {
 	held, stale = map[series]Held{}, map[series]int64{}
 	for _, c := range caches {
