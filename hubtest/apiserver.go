@@ -32,7 +32,7 @@ type machine struct {
 	admin     client.Client
 	objects   metadata.Interface
 	discovery *discovery.DiscoveryClient
-	fresh     contents // what it held before the first test
+	fresh     contents // the contents before the first test
 }
 
 // newMachine prepares an API server that has just been started for its role.
@@ -53,7 +53,7 @@ func newMachine(ctx context.Context, c *fleet.Cluster, r role) (*machine, error)
 
 func (m *machine) connect() error {
 	config := m.cluster.Config()
-	config.WarningHandler = rest.NoWarnings{} // It asks for kinds that nobody should use any more, too.
+	config.WarningHandler = rest.NoWarnings{} // It also lists deprecated kinds.
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(corev1.AddToScheme, apiextensionsv1.AddToScheme)
 	err := builder.AddToScheme(scheme)
@@ -68,7 +68,7 @@ func (m *machine) connect() error {
 	return errors.Join(append(errs[:], err)...)
 }
 
-// prepareForHub puts into the server what every hub needs there.
+// prepareForHub installs the CRDs and the namespace that every hub needs.
 func (m *machine) prepareForHub(ctx context.Context) error {
 	crds, err := readCRDs(config.CRDs)
 	if err != nil {
@@ -79,15 +79,14 @@ func (m *machine) prepareForHub(ctx context.Context) error {
 }
 
 const (
-	// cleanTimeout bounds what a server is given to become clean. One that needs more is worth less
-	// than a new one.
+	// cleanTimeout bounds the cleaning of a server. A new server costs less than a longer cleaning.
 	cleanTimeout = 10 * time.Second
-	// cleanPeriod is between two looks at a server that is not clean yet.
+	// cleanPeriod is the time between two checks of a server that is not clean yet.
 	cleanPeriod = 30 * time.Millisecond
 )
 
-// clean removes what a test has left, and returns nil when nothing but what the server started with is
-// there, as it was. Else the server is of no more use.
+// clean removes the objects that a test has left, and returns nil when the server contains exactly its first contents,
+// unchanged. After an error the server cannot be used again.
 func (m *machine) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, cleanTimeout, fmt.Errorf("it is not clean after %s", cleanTimeout))
 	defer cancel()
@@ -100,7 +99,7 @@ func (m *machine) clean(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: there is %s still", context.Cause(ctx), left)
 		case err != nil:
-			return fmt.Errorf("see what it holds: %w", err)
+			return fmt.Errorf("list its contents: %w", err)
 		}
 		if err := now.damage(m.fresh); err != nil {
 			return err

@@ -27,7 +27,7 @@ func requireBinaries(tb testing.TB) {
 
 const modulePath = "github.com/clusterfx/clusterfx"
 
-// howToBuild says how the programs are built from where the test is.
+// howToBuild returns instructions to build the programs, for the module of the test.
 func howToBuild(build *debug.BuildInfo) string {
 	version := "latest"
 	if build == nil || build.Main.Path == modulePath {

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// way leads to a server that a site has taken from the pool: through a proxy for the hub, and directly
-// for the test.
+// way is the connection to a server that a site has taken from the pool: through a proxy for the hub, and directly for
+// the test.
 type way struct {
 	name    string // for failures
 	machine *machine
@@ -49,14 +49,14 @@ func (w *way) config(account *fleet.Credential) *rest.Config {
 	return config
 }
 
-// close makes an end of everything that goes this way.
+// close closes all connections of the way, and refuses further requests.
 func (w *way) close() {
 	w.proxy.Close()
 	w.door.closed.Store(true)
 }
 
-// door lets the requests of a test through until the test has ended, so that what a goroutine of a test
-// still does then does not happen to the next one.
+// door forwards the requests of a test until the test has ended, so that a goroutine that outlives its test cannot
+// disturb the next test.
 type door struct {
 	http.RoundTripper
 	closed atomic.Bool

@@ -19,26 +19,26 @@ import (
 // contents are all objects of an API server.
 type contents map[objectKey]object
 
-// objectKey is where an object is.
+// objectKey identifies an object.
 type objectKey struct {
 	schema.GroupVersionResource
 	namespace, name string
 }
 
-// String returns what says to a human which object it is.
+// String returns a description of the object for people.
 func (k objectKey) String() string {
 	return strings.TrimPrefix(k.namespace+"/"+k.name, "/") + " of " + k.GroupResource().String()
 }
 
-// object is as much of an object as shows that somebody has changed it.
+// object is the part of an object that shows whether the object has been changed.
 type object struct {
 	uid        string
 	text       string // labels, annotations, finalizers, generation and managers
 	finalizers bool
-	own        bool // by the API server, about itself
+	own        bool // written by the API server itself
 }
 
-// apiServer is how an API server calls itself as the manager of a field.
+// apiServer is the field manager of the API server itself.
 const apiServer = "kube-apiserver"
 
 func newObject(o *metav1.PartialObjectMetadata) object {
@@ -55,7 +55,7 @@ func newObject(o *metav1.PartialObjectMetadata) object {
 	}
 }
 
-// parallel is how many requests are sent to a server at once to look at it or to clean it.
+// parallel is the number of concurrent requests to list or clean a server.
 const parallel = 8
 
 // contents returns the objects that are in the server now.
@@ -73,7 +73,7 @@ func (m *machine) contents(ctx context.Context) (contents, error) {
 			list, err := m.objects.Resource(resource).List(ctx, metav1.ListOptions{})
 			switch {
 			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-				return nil // Its CRD is on its way out.
+				return nil // Its CRD is being deleted.
 			case err != nil:
 				return fmt.Errorf("list %s: %w", resource.Resource, err)
 			}
@@ -89,11 +89,11 @@ func (m *machine) contents(ctx context.Context) (contents, error) {
 	return found, listing.Wait()
 }
 
-// resources returns the kinds of objects that a server holds. Events of both groups are the same ones.
+// resources returns the kinds of objects that a server holds. Both API groups of events contain the same events.
 func (m *machine) resources() ([]schema.GroupVersionResource, error) {
 	lists, err := m.discovery.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("ask for the kinds of objects: %w", err)
+		return nil, fmt.Errorf("discover the kinds of objects: %w", err)
 	}
 	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists)
 	all, err := discovery.GroupVersionResources(lists)
@@ -106,7 +106,7 @@ func (m *machine) resources() ([]schema.GroupVersionResource, error) {
 	return found, err
 }
 
-// added returns what is there and was not before, apart from what the server does for itself.
+// added returns the objects that did not exist before, except for objects that the server writes itself.
 func (c contents) added(before contents) contents {
 	found := contents{}
 	for key, o := range c {
@@ -131,7 +131,7 @@ func (c contents) String() string {
 	return strings.Join(names, ", ")
 }
 
-// damage returns an error if something that was there before is gone, or is not as it was.
+// damage returns an error if an object of before has been deleted or changed.
 func (c contents) damage(before contents) error {
 	for key, was := range before {
 		if key.Resource == "leases" && was.own || key.Resource == "events" {

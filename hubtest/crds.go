@@ -52,7 +52,7 @@ func readFile(tree fs.FS, name string) (found []*apiextensionsv1.CustomResourceD
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	const buffer = 4096 // It is for telling YAML from JSON.
+	const buffer = 4096 // The decoder uses it to distinguish YAML from JSON.
 	for decoder := yaml.NewYAMLOrJSONDecoder(file, buffer); ; {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		switch err := decoder.Decode(crd); {
@@ -67,7 +67,7 @@ func readFile(tree fs.FS, name string) (found []*apiextensionsv1.CustomResourceD
 }
 
 const (
-	// crdTimeout bounds how long a server may take to serve what a CRD defines.
+	// crdTimeout bounds the time until a server serves the kind of a CRD.
 	crdTimeout = 30 * time.Second
 	crdPeriod  = 20 * time.Millisecond
 )

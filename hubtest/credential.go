@@ -11,16 +11,16 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// mintFunc is a way in which a cluster gives somebody a credential.
+// mintFunc creates a credential for a user of a cluster.
 type mintFunc func(*fleet.Cluster, context.Context, fleet.User) (*fleet.Credential, error)
 
-// mint makes the credential of the remote that of another user than before.
+// mint replaces the credential of the remote with a credential for another user.
 func (r *Remote) mint(how mintFunc, lifetime time.Duration) {
 	r.tb.Helper()
 	r.state.credential = r.minted(how, lifetime)
 }
 
-// minted makes a credential for another user than before, with the permissions of the hub in remotes.
+// minted creates a credential for another user than before, with the permissions of the hub in remotes.
 func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential {
 	r.tb.Helper()
 	r.state.users++
@@ -28,14 +28,13 @@ func (r *Remote) minted(how mintFunc, lifetime time.Duration) *fleet.Credential 
 		Name: fmt.Sprintf("hubtest-%d", r.state.users), Rules: r.site.rules(), Lifetime: lifetime,
 	})
 	if err != nil {
-		r.tb.Fatalf("hubtest: make a credential for %s: %v", r.Name(), err)
+		r.tb.Fatalf("hubtest: create a credential for %s: %v", r.Name(), err)
 	}
 	return minted
 }
 
-// RotateToken puts the token of another user into the Secret, waits until the app uses it, and revokes
-// the credential that was there before. The app goes on; a test that wants to see that compares the
-// Epoch in the Status of Hub.Registry.
+// RotateToken puts the token of another user into the Secret, waits until the app uses it, and revokes the previous
+// credential. The app is not restarted; to check that, compare the Epoch in the Status of Hub.Registry.
 func (r *Remote) RotateToken() {
 	r.tb.Helper()
 	before := r.state.credential
@@ -46,9 +45,9 @@ func (r *Remote) RotateToken() {
 	}
 }
 
-// RevokeToken takes the hub's rights in the remote away and makes its token invalid. The API server
-// remembers for ten seconds that the token was good, so the hub is forbidden everything at first, and
-// unauthorized then. RotateToken ends it.
+// RevokeToken removes the hub's permissions in the remote and makes its token invalid. The API server caches the token
+// for ten seconds, so its responses to the hub are Forbidden at first, and Unauthorized later. RotateToken restores
+// access.
 func (r *Remote) RevokeToken() {
 	r.tb.Helper()
 	if err := r.state.credential.Revoke(r.tb.Context()); err != nil {
@@ -56,12 +55,12 @@ func (r *Remote) RevokeToken() {
 	}
 }
 
-// certificateLifetime is that of the first certificate that is to expire. Each later one lives for twice as long as the
-// one before, until the app gets one in time.
+// certificateLifetime is the lifetime of the first certificate that is to expire. Each further certificate lives for
+// twice as long, until the app gets a certificate in time.
 const certificateLifetime = 5 * time.Second
 
-// ExpireCertificate puts a client certificate into the Secret that is good for a few seconds, waits until
-// the app uses it, and returns when it has expired. RotateToken ends it.
+// ExpireCertificate puts a client certificate that is valid for a few seconds into the Secret, waits until the app uses
+// it, and returns when it has expired. RotateToken restores access.
 func (r *Remote) ExpireCertificate() {
 	r.tb.Helper()
 	before := r.Cluster().Status.Credentials.Fingerprint
@@ -80,7 +79,7 @@ func (r *Remote) ExpireCertificate() {
 	}
 }
 
-// use stores the credential and waits until the hub says that it uses another one than before.
+// use stores the credential and waits until the hub reports that it uses a new credential.
 func (r *Remote) use() {
 	r.tb.Helper()
 	before := r.Cluster().Status.Credentials.Fingerprint
@@ -88,8 +87,7 @@ func (r *Remote) use() {
 	r.wait("the use of new credentials", func(ctx context.Context) error { return r.usesOthers(ctx, before) })
 }
 
-// usesInTime waits until the hub uses other credentials than before, and returns false if the new ones have expired
-// first.
+// usesInTime waits until the hub uses new credentials, and returns false if the new credentials have expired first.
 func (r *Remote) usesInTime(before string) bool {
 	r.tb.Helper()
 	expired := false
@@ -106,7 +104,7 @@ func (r *Remote) usesInTime(before string) bool {
 func (r *Remote) usesOthers(ctx context.Context, before string) error {
 	c, err := r.get(ctx)
 	if err == nil && c.Status.Credentials.Fingerprint == before {
-		err = errors.New("the hub uses the old ones")
+		err = errors.New("the hub still uses the old credentials")
 	}
 	return err
 }

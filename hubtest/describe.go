@@ -26,7 +26,7 @@ func describe(scheme *runtime.Scheme, object client.Object) string {
 	return kind + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 }
 
-// quoted returns bytes as JSON has them.
+// quoted returns bytes as a JSON string, in base64.
 func quoted(data []byte) []byte {
 	text, _ := json.Marshal(data) // It never fails.
 	return text
@@ -35,7 +35,7 @@ func quoted(data []byte) []byte {
 // maxDump bounds an object in a failure, in bytes.
 const maxDump = 8 << 10
 
-// dump returns an object as YAML, without what nobody looks for.
+// dump returns an object as YAML, without its managed fields and other noise.
 func dump(object client.Object) string {
 	shown, _ := object.DeepCopyObject().(client.Object)
 	shown.SetManagedFields(nil)
@@ -49,7 +49,7 @@ func dump(object client.Object) string {
 	return string(text)
 }
 
-// explainTimeout bounds the look at the Clusters when a test has failed.
+// explainTimeout bounds the list of the Clusters after a failure.
 const explainTimeout = 5 * time.Second
 
 // explain returns an error with the state of all Clusters.

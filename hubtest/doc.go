@@ -6,44 +6,44 @@ on real API servers, with faults on demand.
 
 # Setup
 
-Tests need kube-apiserver and etcd. In this repository "make controlplane" builds them, once; in yours,
-the first test fails with the command that does. Nothing else is needed: no Docker, no TestMain.
+Tests need kube-apiserver and etcd. In this repository "make controlplane" builds them, once; in other modules, the
+first test fails with the command that builds them. Neither Docker nor a TestMain is required.
 
 	func TestPodcount(t *testing.T) {
 		hub := hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(podcount.Module))
 		...
 	}
 
-A TestMain with Main is worth having, because it looks for goroutines of the tests themselves, too:
+A TestMain with Main is recommended, because it also finds leaked goroutines of the tests themselves:
 
 	func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 
 # Usage
 
-New returns when every remote is Ready. The test then acts in the place of everybody else: it reads and
-writes as the administrator of the hub (Hub) and of each remote (Hub.Remote), past the faults.
+New returns when every remote is Ready. The test then plays the role of all other clients: it reads and writes as the
+administrator of the hub (Hub) and of each remote (Hub.Remote), and faults do not affect it.
 
 	Client, Create, Delete     on the API server itself
-	WaitFor, WaitGone          for an object, as the API server has it
-	WaitCached                 until the hub's cache, or that of a remote's app, has seen a write
+	WaitFor, WaitGone          for an object in the API server
+	WaitCached                 until the cache of the hub, or of a remote's app, contains a write
 	WaitReady, WaitNotReady,   for the Cluster of a remote
 	WaitCondition, WaitModule,
 	WaitModuleGone
 	WaitHubPart                for the hub part of a module
 	Eventually                 for anything else
-	Registry                   what hub reconcilers reach remotes with
+	Registry                   for access to remotes as hub reconcilers have it
 
-A wait that takes longer than Patience ends the test with the last thing it saw and the conditions of
-all Clusters. To see that something does not happen, let something happen after it and wait for that.
+A wait that takes longer than Patience ends the test with the last observed state and the conditions of all Clusters.
+To test that something does not happen, trigger a later event and wait for that event.
 
-Remotes come, change and go with NewRemote, AddRemote, Register, RegisterBySecret, Change and Deregister;
-the hub, with Stop, Start and Restart. What differs from the default is an Option; ModuleConfig configures a module as an
-operator does.
+NewRemote, AddRemote, Register, RegisterBySecret, Change and Deregister create, change and remove remotes; Stop, Start
+and Restart control the hub. Each setting that can differ from the default is an Option; ModuleConfig configures a
+module as an operator does.
 
-The hub's log is quiet: a test that fails shows its last 50 lines, and with Verbose each test all of them.
+The hub's log is quiet: a failed test shows its last 50 lines, and with Verbose every test shows all lines.
 
-A module's own kinds are installed with HubCRDs and RemoteCRDs. The hub knows their Go types if the
-module says so, in a test as in production:
+HubCRDs and RemoteCRDs install a module's own kinds. The hub knows their Go types if the module registers them, in a
+test as in production:
 
 	registry.ModuleOptions{Hub: fx.Invoke(widgetv1.AddToScheme), Remote: ...}
 
@@ -51,72 +51,71 @@ The order of the options in the hub part does not matter to pipeline.Module and 
 
 # Faults
 
-They are real. A TCP proxy (package e2e/fault) is between the hub and each API server; processes are
-killed; credentials are those of the API server.
+The faults are real. A TCP proxy (package e2e/fault) is between the hub and each API server; processes are killed; the
+API server issues and checks the credentials.
 
-	Blackhole, Refuse, Slow    the network; Mend ends it, Break takes any other fault. They work for the
+	Blackhole, Refuse, Slow    the network; Mend ends a fault, Break sets any other fault. They work for the
 	                           hub's own API server, too
-	Kill, Restart              the remote's API server (of a Hub, Restart is that of the hub)
+	Kill, Restart              the remote's API server (Hub.Restart restarts the hub)
 	RotateToken                the hub gets a new token, and the old one is revoked
 	RevokeToken                the hub's token is revoked
 	ExpireCertificate          the hub gets a client certificate, and it expires
 
-A part that is to reach a remote in a way of its own gets Remote.Kubeconfig, which leads through the same proxy.
+A part that connects to a remote itself gets Remote.Kubeconfig, which uses the same proxy.
 
-How soon the hub notices depends on the probe. That of Clusters registered here asks every second, so a
-remote that refuses is lost after 3 s, and a silent one after 6 (with the defaults of a Cluster, up to 6
-and 14); both are back after 1 s. An API server remembers for 10 s that a token was good. A remote that is
-lost again within a minute of its return has to answer more probes before it is Ready, so give each
-outage a test of its own, or time.
+The probe determines how soon the hub notices a fault. Clusters that hubtest registers are probed every second, so a
+remote that refuses connections is lost after 3 s, and a silent remote after 6 s (with the defaults of a Cluster, up
+to 6 s and 14 s); both are Ready again 1 s after the fault. An API server caches a token for 10 s. If a remote is lost
+again within a minute of its return, more successful probes are required before it is Ready, so use a separate test
+for each outage, or wait.
 
-# What is shared, and what it costs
+# Sharing and costs
 
-A hub has its API server for itself, since Clusters have no namespace, and so has each remote. When
-the test ends they are cleaned and lent to the next test: everything that the test has made is deleted,
-whatever finalizers it has, and all objects are listed once more. A server in which something is gone
-or changed that was there at first (a ClusterRole, a label of the namespace default), or which does
-not run, is ended.
+Each hub has its own API server, since Clusters have no namespace, and so has each remote. When the test ends, the
+servers are cleaned and lent to the next test: all objects of the test are deleted, whatever finalizers they have, and
+all objects are listed once more. A server whose original objects were deleted or changed (a ClusterRole, a label of
+the namespace default), or which does not run, is stopped and not used again.
 
-Measured on two cores with other work on them: the first New with two remotes, which starts three API
-servers, took 7 to 11 s, since each start needs two seconds of a processor. Every other one took 0.4 s,
-and 0.9 s with the end of the test and the cleaning. There are as many servers as tests have at once, of
-270 MB each; go test -parallel bounds that.
+Measured on two cores with other work on them: the first New with two remotes, which starts three API servers, took 7
+to 11 s, since each start needs two seconds of a processor. Each later New took 0.4 s, or 0.9 s with the end of the
+test and the cleaning. The number of servers, of 270 MB each, is the largest number that concurrent tests use; go test
+-parallel bounds it.
 
 The API servers have no controller manager: nothing is garbage-collected, and a namespace that is
 deleted stays until the end of the test.
 
 # Two hubs in one process
 
-Tests may be parallel. Hubs share with each other what is global to a process: controller-runtime's
-metrics, in which hubs add up; klog; and what New sets, once, as a hub's main does: utilruntime's
-ReallyCrash is false, and panics that libraries recover are counted against the module. A logger that
-the test has given to controller-runtime stays; else it gets none. The collectors of modules go to a
-registry of each hub's own.
+Tests may be parallel. Hubs share the global state of the process: controller-runtime's metrics, which contain the sum
+over all hubs; klog; and the settings that New makes once, as the main function of a hub does: utilruntime's
+ReallyCrash is false, and panics that libraries recover are counted against the module. If the test has set a logger
+for controller-runtime, New keeps it; otherwise controller-runtime logs nothing. The collectors of modules go to a
+separate registry for each hub.
 
 # Leaks
 
-When the test ends, no goroutine may be left that its hub has started, directly or not; those of other
-tests do not count. They are told apart by pprof labels, which goroutines inherit. Baseline finds those that
-are left while the hub runs, such as those of a remote that was deregistered.
+When the test ends, no goroutine may be left that its hub has started, directly or indirectly; goroutines of other
+tests do not count. pprof labels, which goroutines inherit, identify the hub. Baseline finds goroutines that leak
+while the hub runs, such as goroutines of a deregistered remote.
 
 # Considerations
 
-The hub is the real one, run by app.Run. It gets one module more, hubtest, which hands its registry to
-the test, runs nothing in remotes, and is in the status of no Cluster.
+The hub is the production hub, run by app.Run. It has one additional module, hubtest, which passes the registry to the
+test, runs nothing in remotes, and appears in the status of no Cluster.
 
 In remotes the hub has exactly the permissions that the modules declare, unless Rules gives it others. On its own API
-server it has all, unless DeclaredHubRights gives it the declared ones; one test of each hub part should use that.
+server it has all permissions, unless DeclaredHubRights restricts it to the declared permissions; one test of each hub
+part should use that option.
 
-The test fails if an API server refuses a request of a module for which its Rules or HubRules have no permission, even if
-the module then does what the test expects: an informer that may list and not watch lists again and again. A request that
-the module declares may be refused, as after RevokeToken. Requests of the test itself, such as those of WithClient, do not
-count.
+The test fails if an API server refuses a request of a module for which its Rules or HubRules have no permission, even
+if the module then does what the test expects: an informer that may list and not watch lists again and again. The
+refusal of a declared request does not fail the test, for example after RevokeToken. Requests of the test itself, for
+example in WithClient, do not count.
 
-Servers are not shared between tests that run at the same time. Namespaces would keep most tests apart,
-but not Clusters, CRDs, Nodes or faults, and a test that fails because of another one costs more than
-a second.
+Servers are not shared between tests that run at the same time. Namespaces would isolate most tests, but not Clusters,
+CRDs, Nodes or faults, and a test that fails because of another test costs more than a second.
 
-Methods end the test instead of returning errors, since a test could do nothing else with them. They
-take no context either: every wait ends with the test.
+Methods end the test instead of returning errors, since a test could not handle the errors in another way. They take
+no context either: every wait ends with the test.
 */
 package hubtest

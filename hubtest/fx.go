@@ -13,14 +13,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// parts are what the tests see of a hub that runs.
+// parts are the components of a running hub that tests use.
 type parts struct {
 	Registry *registry.Registry
 	Cache    client.Reader
 }
 
-// reporter is a module that sends what the hub consists of when its caches are filled: that is when a
-// manager starts its runnables. It is for no remote, so that no Cluster lists it.
+// reporter is a module that sends the components of the hub when its caches are filled: a manager starts its runnables
+// then. It selects no remote, so that no Cluster lists it.
 func reporter(up chan<- parts) registry.Module {
 	return registry.NewModule("hubtest", registry.ModuleOptions{
 		Description: "Shows the hub to its test.",

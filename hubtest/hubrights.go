@@ -13,10 +13,10 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// hubAccount is the name of the ServiceAccount that a hub with the declared permissions runs as.
+// hubAccount is the name of the ServiceAccount of a hub with the declared permissions.
 const hubAccount = "hubtest-hub"
 
-// restrict makes the account of the hub, with the roles that the program prints for the hub that is about to start.
+// restrict creates the account of the hub, with the roles that the program prints for the hub that is about to start.
 func (h *Hub) restrict() {
 	h.tb.Helper()
 	account, err := h.way.machine.cluster.MintToken(h.tb.Context(), fleet.User{Name: hubAccount})
@@ -26,7 +26,7 @@ func (h *Hub) restrict() {
 		})
 	}
 	if err != nil {
-		h.tb.Fatalf("hubtest: make the account of the hub: %v", err)
+		h.tb.Fatalf("hubtest: create the account of the hub: %v", err)
 	}
 	h.site.process.account = account
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A Hub is a hub that runs in this process, and its API server. It is made by New. A method that cannot
-// do what it is for ends the test, so methods are for the test's own goroutine; so are those of Remote.
+// A Hub is a hub that runs in this process, and its API server. New creates it. A method that fails ends the test, so
+// call the methods, and the methods of Remote, in the test's own goroutine.
 type Hub struct{ Server }
 
-// New starts a hub for a test, with the remotes that the options ask for, and returns when all of them
-// are Ready. When the test ends, the hub is stopped, goroutines of it that are left fail the test, and
-// the API servers are cleaned for the next test. What the test registers with Cleanup after New runs
-// before that.
+// New starts a hub for a test, with the remotes of the options, and returns when all of them are Ready. When the test
+// ends, New stops the hub, fails the test if goroutines of the hub are left, and cleans the API servers for the next
+// test. Functions that the test registers with Cleanup after New run before that.
 func New(tb testing.TB, opts ...Option) *Hub {
 	tb.Helper()
 	requireBinaries(tb)
@@ -56,34 +55,33 @@ func New(tb testing.TB, opts ...Option) *Hub {
 	return h
 }
 
-// With returns the same hub for another test, most often a subtest: failures and waits are then that
-// test's. The hub still ends with the test that New was given. Of subtests that run at the same time, one
-// may stop the hub, or change what a remote is.
+// With returns the same hub for another test, usually a subtest: failures and waits then belong to that test. The hub
+// still ends with the test that New was given. Only one of several concurrent subtests may stop the hub, or change a
+// remote.
 func (h *Hub) With(tb testing.TB) *Hub {
 	tb.Helper()
 	return &Hub{Server{tb: tb, site: h.site, way: h.way}}
 }
 
-// Remote returns the remote of that name, whether or not it is registered. It ends the test if there is
-// none.
+// Remote returns the remote of that name, whether or not it is registered. It ends the test if there is no such remote.
 func (h *Hub) Remote(name string) *Remote {
 	h.tb.Helper()
 	state := h.site.remote(name)
 	if state == nil {
-		h.tb.Fatalf("hubtest: there is no remote %s: ask for it with hubtest.Remotes, or make it with AddRemote", name)
+		h.tb.Fatalf("hubtest: there is no remote %s: request it with hubtest.Remotes, or create it with AddRemote", name)
 	}
 	return &Remote{Server: Server{tb: h.tb, site: h.site, way: state.way}, state: state}
 }
 
-// NewRemote makes a remote that the hub does not know yet, so that a test can put objects into it
-// before it calls Register. It starts an API server or takes one from the pool.
+// NewRemote creates a remote that the hub does not know yet, so that a test can put objects into it before it calls
+// Register. It starts an API server or takes a server from the pool.
 func (h *Hub) NewRemote(name string) *Remote {
 	h.tb.Helper()
 	return h.addWay(name, h.site.open(h.tb, remoteRole)[0])
 }
 
-// AddRemote is NewRemote followed by Register. It does not wait until the remote is Ready: not every
-// one will be.
+// AddRemote is NewRemote followed by Register. It does not wait until the remote is Ready: some remotes never become
+// Ready.
 func (h *Hub) AddRemote(name string, changes ...func(*hubv1.Cluster)) *Remote {
 	h.tb.Helper()
 	r := h.NewRemote(name)
@@ -91,26 +89,26 @@ func (h *Hub) AddRemote(name string, changes ...func(*hubv1.Cluster)) *Remote {
 	return r
 }
 
-// addWay gives a way to a remote its name.
+// addWay adds a remote with this connection.
 func (h *Hub) addWay(name string, w *way) *Remote {
 	h.tb.Helper()
 	w.name = "remote " + name
 	if !h.site.add(&remote{name: name, way: w}) {
-		h.tb.Fatalf("hubtest: there are two remotes %s: give one of them another name", name)
+		h.tb.Fatalf("hubtest: there are two remotes %s: use different names", name)
 	}
 	r := h.Remote(name)
 	r.prepare(h.site.options.remoteCRDs)
 	return r
 }
 
-// Registry returns the registry of the hub that runs. After a Restart it is another one.
+// Registry returns the registry of the running hub. After a Restart it returns a different registry.
 func (h *Hub) Registry() *registry.Registry {
 	h.tb.Helper()
 	return h.site.process.parts(h.tb).Registry
 }
 
-// Cache returns a reader of what the hub holds of its API server in memory, which is what reconcilers
-// on the hub read. After a Restart it is another one.
+// Cache returns a reader of the hub's cache, from which reconcilers on the hub read. After a Restart it returns a
+// different reader.
 func (h *Hub) Cache() client.Reader {
 	h.tb.Helper()
 	return h.site.process.parts(h.tb).Cache
@@ -122,8 +120,7 @@ func (h *Hub) Start() {
 	h.site.process.start(h.tb)
 }
 
-// Stop stops the hub in good order, as SIGTERM does, and returns when it has ended. The API servers go
-// on.
+// Stop stops the hub gracefully, as SIGTERM does, and returns when it has ended. The API servers continue to run.
 func (h *Hub) Stop() {
 	h.tb.Helper()
 	if err := h.site.process.stop(); err != nil {
@@ -131,8 +128,8 @@ func (h *Hub) Stop() {
 	}
 }
 
-// Restart is Stop and Start. The statuses of Clusters stay what the old hub wrote until the new one has
-// looked at them; WaitReady does not mistake the one for the other.
+// Restart is Stop and Start. The statuses of Clusters do not change until the new hub has reconciled them; WaitReady
+// waits for the new hub.
 func (h *Hub) Restart() {
 	h.tb.Helper()
 	h.Stop()

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// hubLabel is the pprof label of the goroutines of a hub and its apps: each goroutine has the labels of
-// the one that started it.
+// hubLabel is the pprof label of the goroutines of a hub and its apps: each goroutine inherits the labels of the
+// goroutine that started it.
 const hubLabel = "hubtest"
 
-// Goroutines that are no leaks of a module's.
+// Goroutines that are not leaks of a module.
 const (
-	// filteredWatch is left behind by controller-runtime's newGVKFixupWatcher when it is stopped while an
-	// event is on its way to nobody: one per hub that ends.
+	// filteredWatch is left behind by controller-runtime's newGVKFixupWatcher when it is stopped while it delivers an
+	// event without a receiver: one goroutine for each hub that ends.
 	filteredWatch = "k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"
-	// signalLoop is one for the whole process, from the first time that somebody wants to know of
-	// signals. fx does when a module ends the hub.
+	// signalLoop is one goroutine for the whole process, from the first registration for signals. fx registers when a
+	// module ends the hub.
 	signalLoop = "os/signal.loop"
 )
 
@@ -35,7 +35,7 @@ const (
 	leakPeriod  = 20 * time.Millisecond
 )
 
-// findLeaks returns the stacks of goroutines that a hub which has ended has left, and its apps.
+// findLeaks returns the stacks of goroutines that a stopped hub and its apps have left.
 func findLeaks(id string) []string {
 	ticker := time.NewTicker(leakPeriod)
 	defer ticker.Stop()
@@ -64,18 +64,18 @@ func stacks(label string) []string {
 	return found
 }
 
-// A Baseline is how many goroutines a hub has at a time, with those of its apps. Hub.Baseline takes it.
+// A Baseline is the number of goroutines of a hub and its apps at one time. Hub.Baseline takes it.
 type Baseline struct {
 	hub  *Hub
 	then goroutines
 }
 
-// goroutines are how many goroutines have each stack.
+// goroutines is the number of goroutines with each stack.
 type goroutines map[string]int
 
-// Baseline takes the number of the goroutines that the hub and its apps have when it is the same for half a second,
-// for a test of what is to leave none behind while the hub runs. A hub starts some of them when they are first needed,
-// so let it do once before what is then done again:
+// Baseline counts the goroutines of the hub and its apps when their number has not changed for half a second. It is for
+// tests that find goroutine leaks while the hub runs. A hub starts some goroutines when they are first needed, so run
+// the tested operation once before Baseline, and then again:
 //
 //	before := hub.Baseline()
 //	... register a remote, and deregister it ...
@@ -83,7 +83,7 @@ type goroutines map[string]int
 func (h *Hub) Baseline() *Baseline {
 	h.tb.Helper()
 	b := &Baseline{hub: h}
-	const calm = 25 // looks
+	const calm = 25 // equal counts in a row
 	same := 0
 	h.wait("a calm hub", func(context.Context) error {
 		now := h.goroutines()
@@ -99,8 +99,8 @@ func (h *Hub) Baseline() *Baseline {
 	return b
 }
 
-// Wait waits until the hub and its apps have no more goroutines than there were. If they keep more, the test ends with
-// the stacks of those.
+// Wait waits until the hub and its apps have no more goroutines than at the Baseline. If more stay, the test ends with
+// their stacks.
 func (b *Baseline) Wait() {
 	b.hub.tb.Helper()
 	b.hub.wait(fmt.Sprintf("the %d goroutines of before", b.then.sum()), func(context.Context) error {
@@ -122,7 +122,7 @@ func (h *Hub) goroutines() goroutines {
 	all := goroutines{}
 	for _, stack := range stacks(labelOf(h.site.process.id)) {
 		number, frames, _ := strings.Cut(stack, " @ ")
-		n, err := strconv.Atoi(number[strings.LastIndex(number, "\n")+1:]) // The first one is below the title of all.
+		n, err := strconv.Atoi(number[strings.LastIndex(number, "\n")+1:]) // The first number follows the title of the profile.
 		if err == nil {
 			all[frames] += n
 		}

@@ -34,7 +34,7 @@ func TestLeaks(t *testing.T) {
 	said := fails(t, func(tb *failing) {
 		hubtest.New(tb, hubtest.Remotes("forgotten"), hubtest.Modules(f.module()))
 	})
-	for _, want := range []string{"the hub has ended, and this goes on", "waitInHub", "waitInApp"} {
+	for _, want := range []string{"the hub has ended, but these goroutines are still running", "waitInHub", "waitInApp"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it lacks %q:\n%s", want, said)
 		}

@@ -11,22 +11,21 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// lastLines is how many lines of the hub's log a test shows that fails.
+// lastLines is the number of lines of the hub's log that a failed test shows.
 const lastLines = 50
 
-// log is the hub's log. It is quiet: its last lines become a part of the test's log when the test has failed, or each
-// one at once with the option Verbose. What an app that did not stop has to say after the end of the test is dropped:
-// testing would panic.
+// log is the hub's log. It is quiet: the test's log shows its last lines when the test has failed, or each line at once
+// with the option Verbose. Lines of an app that did not stop are dropped after the end of the test: testing would panic.
 type log struct {
 	verbose bool
 
 	mu   sync.Mutex // protects the fields below, and is held while a line is written
 	tb   testing.TB // nil when the test has ended
-	last []string   // that were not shown yet
+	last []string   // lines that were not shown yet
 	lost int        // lines before those
 }
 
-// newLog returns a log that ends after everything that is registered with Cleanup later.
+// newLog returns a log that ends after all functions that are registered with Cleanup later.
 func newLog(tb testing.TB, verbose bool) *log {
 	tb.Helper()
 	l := &log{tb: tb, verbose: verbose}
@@ -58,8 +57,8 @@ func (l *log) write(prefix, text string) {
 	}
 }
 
-// showIfFailed shows the last lines if the test has failed, and begins again with none. It is called before the hub is
-// stopped, so that what led to the failure is not pushed out by the end of the hub.
+// showIfFailed shows the last lines if the test has failed, and removes them. It is called before the hub is stopped, so
+// that the lines about the stop do not displace the lines about the failure.
 func (l *log) showIfFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

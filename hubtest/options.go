@@ -19,15 +19,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// An Option says what New starts. Options of one kind add up, except for Patience, whose last one wins.
+// An Option configures New. Options of one kind add up, except for Patience, whose last one wins.
 type Option func(*options)
 
-// options are what all options of New say together.
+// options are the combined options of New.
 type options struct {
 	remotes             []string
 	modules             []registry.Module
 	configs             []registry.ModuleConfig
-	problems            []error // with the options themselves
+	problems            []error // errors in the options themselves
 	hubCRDs, remoteCRDs []fs.FS
 	schemes             []func(*runtime.Scheme) error
 	clusters            []func(*hubv1.Cluster)
@@ -38,8 +38,8 @@ type options struct {
 	verbose             bool
 }
 
-// defaultPatience is long, because API servers share the machine with the tests of other packages. It
-// costs only tests that fail.
+// defaultPatience is long, because API servers share the machine with the tests of other packages. Only failed tests
+// wait for so long.
 const defaultPatience = 2 * time.Minute
 
 func newOptions(opts []Option) options {
@@ -51,24 +51,23 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// roles are those of the API servers that New needs.
+// roles are the roles of the API servers that New needs.
 func (o options) roles() []role {
 	return append([]role{hubRole}, slices.Repeat([]role{remoteRole}, len(o.remotes))...)
 }
 
-// Remotes asks for remotes of these names, which are those of their Clusters. Default: none.
+// Remotes requests remotes with these names, which are also the names of their Clusters. Default: none.
 func Remotes(names ...string) Option {
 	return func(o *options) { o.remotes = append(o.remotes, names...) }
 }
 
-// Modules are those that the hub is built with. Default: none.
+// Modules are the modules of the hub. Default: none.
 func Modules(modules ...registry.Module) Option {
 	return func(o *options) { o.modules = append(o.modules, modules...) }
 }
 
-// HubCRDs installs the CustomResourceDefinitions in all YAML files of these trees in the hub's API
-// server, before the hub starts. A tree is an embed.FS, or os.DirFS for a folder. Default: none but
-// the hub's own.
+// HubCRDs installs the CustomResourceDefinitions in all YAML files of these trees in the hub's API server, before the
+// hub starts. A tree is an embed.FS, or os.DirFS for a folder. Default: only the hub's own CRDs.
 func HubCRDs(trees ...fs.FS) Option {
 	return func(o *options) { o.hubCRDs = append(o.hubCRDs, trees...) }
 }
@@ -78,9 +77,9 @@ func RemoteCRDs(trees ...fs.FS) Option {
 	return func(o *options) { o.remoteCRDs = append(o.remoteCRDs, trees...) }
 }
 
-// Scheme lets the test's own clients know more kinds than those of Kubernetes, Cluster and
-// CustomResourceDefinition. The hub learns of kinds as it does in production, from its modules: with
-// Hub: fx.Invoke(widgetv1.AddToScheme) in their registry.ModuleOptions. Default: none.
+// Scheme adds kinds to the scheme of the test's own clients, which knows the kinds of Kubernetes, Cluster and
+// CustomResourceDefinition. The hub gets its kinds as in production, from its modules: with Hub:
+// fx.Invoke(widgetv1.AddToScheme) in their registry.ModuleOptions. Default: none.
 func Scheme(adders ...func(*runtime.Scheme) error) Option {
 	return func(o *options) { o.schemes = append(o.schemes, adders...) }
 }
@@ -91,7 +90,8 @@ func Clusters(changes ...func(*hubv1.Cluster)) Option {
 	return func(o *options) { o.clusters = append(o.clusters, changes...) }
 }
 
-// Rules are the permissions of the hub in every remote. Default: those that the modules declare, which "hub rbac" prints:
+// Rules are the permissions of the hub in every remote. Default: the permissions that the modules declare, which "hub
+// rbac" prints:
 //
 //	hubtest.Rules(registry.RemoteRules(podcount.Module)...)
 //
@@ -111,7 +111,7 @@ func DeclaredHubRights() Option {
 //
 //	hubtest.ModuleConfig("quota", "config: {pods: 50}")
 //
-// A text that such a file may not have fails the test. Default: modules have their defaults.
+// An invalid text fails the test. Default: the defaults of the modules.
 func ModuleConfig(module, text string) Option {
 	return func(o *options) {
 		one := registry.ModuleConfig{}
@@ -127,19 +127,19 @@ func ModuleConfig(module, text string) Option {
 	}
 }
 
-// HubOptions changes how the hub runs, for instance its limits. It is called before each start of the
-// hub. Default: a hub that is alone, with all rights on its API server unless
-// DeclaredHubRights says otherwise, and with remotes on loopback.
+// HubOptions changes how the hub runs, for instance its limits. It is called before each start of the hub. Default: a
+// single hub, with all permissions on its API server unless DeclaredHubRights restricts it, and with remotes on
+// loopback.
 func HubOptions(change func(*app.Options)) Option {
 	return func(o *options) { o.hub = append(o.hub, change) }
 }
 
-// Patience is how long each wait may take before it ends the test. Default: two minutes.
+// Patience bounds each wait; a longer wait ends the test. Default: two minutes.
 func Patience(d time.Duration) Option {
 	return func(o *options) { o.patience = d }
 }
 
-// Verbose shows each line of the hub's log as it comes. Default: the last 50 lines of a test that fails.
+// Verbose shows each line of the hub's log at once. Default: the last 50 lines of a failed test.
 func Verbose() Option {
 	return func(o *options) { o.verbose = true }
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// role says what an API server is for. Those of hubs have the CRD of Clusters.
+// role is the purpose of an API server. The servers of hubs have the CRD of Clusters.
 type role string
 
 const (
@@ -20,18 +20,17 @@ const (
 	remoteRole role = "remote"
 )
 
-// pool holds the API servers that no test has. The zero value is ready for use.
+// pool holds the API servers that no test uses. The zero value is ready for use.
 type pool struct {
 	mu       sync.Mutex // protects the fields below; held for operations on them only
 	idle     map[role][]*machine
 	started  int           // so far
 	starting int           // now
-	changed  chan struct{} // closed when somebody who waits should look again
+	changed  chan struct{} // closed when waiting callers should check again
 }
 
-// take returns a server that nobody else has and that is as if it were new. If there is none, it starts
-// one, or takes one that comes back before it is its turn to start one: servers that all start at once
-// take as long as if they had done so one after the other.
+// take returns a clean server that no other test uses. If there is none, it waits for its turn and starts a server,
+// unless another test gives a server back first: concurrent starts take as long as starts one after the other.
 func (p *pool) take(ctx context.Context, f *fleet.Fleet, r role) (*machine, error) {
 	for {
 		m, name, wait := p.look(r)
@@ -50,7 +49,7 @@ func (p *pool) take(ctx context.Context, f *fleet.Fleet, r role) (*machine, erro
 	}
 }
 
-// look returns a server, or the name of one to start, or what to wait for.
+// look returns a server, or the name of a server to start, or a channel to wait for.
 func (p *pool) look(r role) (m *machine, name string, wait <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +81,7 @@ func start(ctx context.Context, f *fleet.Fleet, name string, r role) (*machine, 
 	return m, nil
 }
 
-// endStart lets the next one start a server.
+// endStart permits the next start of a server.
 func (p *pool) endStart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +89,7 @@ func (p *pool) endStart() {
 	p.tellLocked()
 }
 
-// giveBack cleans a server for the next test. It ends one that cannot be cleaned, and returns why.
+// giveBack cleans a server for the next test. If the server cannot be cleaned, giveBack stops it and returns the error.
 func (p *pool) giveBack(ctx context.Context, m *machine) error {
 	if err := m.clean(ctx); err != nil {
 		m.http.CloseIdleConnections()
@@ -106,7 +105,7 @@ func (p *pool) giveBack(ctx context.Context, m *machine) error {
 	return nil
 }
 
-// tellLocked makes those who wait look again.
+// tellLocked makes the waiting callers check again.
 func (p *pool) tellLocked() {
 	if p.changed != nil {
 		close(p.changed)

@@ -20,38 +20,38 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// process is the hub's: what would be a process of its own in production. It is started and stopped
-// any number of times, by one goroutine at a time.
+// process represents the hub's process: in production the hub is a process of its own. It can be started and stopped any
+// number of times, by one goroutine at a time.
 type process struct {
 	site *site
-	id   string // the value of the label that its goroutines have
+	id   string // the value of the label of its goroutines
 	log  *log
-	// account is what the hub runs as, nil for the administrator. It is set before the first start.
+	// account is the account of the hub, nil for the administrator. It is set before the first start.
 	account *fleet.Credential
-	// undeclared are what modules lacked because they do not declare it, in the hubs that were stopped.
+	// undeclared are the permissions that modules lacked because they do not declare them, in the stopped hubs.
 	undeclared []registry.UndeclaredAccess
 
 	mu  sync.Mutex // protects now
 	now *run       // nil unless the hub runs
 }
 
-// run is the hub from one start to its stop.
+// run is the hub between a start and the next stop.
 type run struct {
 	cancel context.CancelFunc
-	up     chan parts    // gets what the hub consists of when its caches are filled
+	up     chan parts    // receives the components of the hub when its caches are filled
 	done   chan struct{} // closed when the hub has ended
 	err    error         // read it only after done
 	parts  parts
 }
 
-// stopTimeout is how long a hub may take to stop: longer than it allows itself.
+// stopTimeout bounds the stop of a hub. It is longer than the hub's own timeout.
 const stopTimeout = 40 * time.Second
 
 func newProcess(s *site) *process {
 	return &process{site: s, id: shared.nextID(), log: newLog(s.tb, s.options.verbose)}
 }
 
-// options are those of a hub with remotes on this machine.
+// options are the options of a hub with remotes on this machine.
 func (p *process) options(r *run) app.Options {
 	o := app.Options{Config: p.site.hub.config(p.account), Log: p.log.logger(), Modules: p.site.options.modules}
 	o.Registry.Replica = "hubtest"
@@ -91,7 +91,7 @@ func (p *process) start(tb testing.TB) {
 	}
 }
 
-// stop stops the hub, if it runs, and returns what it ended with.
+// stop stops the hub, if it runs, and returns its error.
 func (p *process) stop() error {
 	r := p.current()
 	if r == nil {
@@ -112,7 +112,7 @@ func (p *process) stop() error {
 	}
 }
 
-// noteRunning notes what the modules of the hub that runs have lacked so far.
+// noteRunning records the permissions that the modules of the running hub have lacked so far.
 func (p *process) noteRunning() {
 	if now, err := p.running(); err == nil && now.Registry != nil {
 		p.note(now.Registry.Undeclared())
@@ -128,7 +128,7 @@ func (p *process) note(found []registry.UndeclaredAccess) {
 	}
 }
 
-// running returns what the hub that runs consists of.
+// running returns the components of the running hub.
 func (p *process) running() (parts, error) {
 	if r := p.current(); r != nil {
 		return r.parts, nil
@@ -136,7 +136,7 @@ func (p *process) running() (parts, error) {
 	return parts{}, errors.New("the hub does not run: start it with Hub.Start")
 }
 
-// parts is running for those who have started the hub.
+// parts is running for callers that have started the hub: an error ends the test.
 func (p *process) parts(tb testing.TB) parts {
 	tb.Helper()
 	now, err := p.running()
@@ -146,12 +146,12 @@ func (p *process) parts(tb testing.TB) parts {
 	return now
 }
 
-// credentialsNamespace returns where the hub reads Secrets.
+// credentialsNamespace returns the namespace in which the hub reads Secrets.
 func (p *process) credentialsNamespace() string {
 	return cmp.Or(p.options(&run{}).CredentialsNamespace, hubv1.DefaultNamespace)
 }
 
-// failure returns why the hub has ended that should go on, or nil.
+// failure returns the reason why the hub has ended unexpectedly, or nil.
 func (p *process) failure() error {
 	r := p.current()
 	if r == nil {

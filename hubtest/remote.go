@@ -27,13 +27,13 @@ type Remote struct {
 	state *remote
 }
 
-// remote is what is known of a remote, whoever asks.
+// remote is the state of a remote that all Remote values for it share.
 type remote struct {
 	name       string
 	way        *way
 	users      int               // minted so far
-	credential *fleet.Credential // the last one that was stored
-	bySecret   bool              // the hub has made the Cluster, or will
+	credential *fleet.Credential // the last stored credential
+	bySecret   bool              // the hub creates the Cluster from the Secret
 }
 
 // Name returns the name of the remote and of its Cluster.
@@ -61,9 +61,9 @@ func (r *Remote) Register(changes ...func(*hubv1.Cluster)) {
 	}
 }
 
-// Deregister deletes the Cluster, waits until the hub has let go of it, which includes the modules'
-// cleanup steps, and deletes the Secret; a Secret that has registered the remote by itself is deleted first, or it
-// would do so again. The remote can be registered again.
+// Deregister deletes the Cluster, waits until the hub has removed it, which includes the modules' cleanup steps, and
+// deletes the Secret; a Secret that registers the remote is deleted first, because it would register the remote again.
+// The remote can be registered again.
 func (r *Remote) Deregister() {
 	r.tb.Helper()
 	hub := &Server{tb: r.tb, site: r.site, way: r.site.hub}
@@ -103,9 +103,8 @@ func (r *Remote) Change(change func(*hubv1.Cluster)) {
 	}
 }
 
-// WaitReady waits until the Cluster is Ready as it is specified now, and the app of the hub that runs
-// now lends out its client. A Cluster whose module waits for an API or a right can be Ready; see
-// WaitModule.
+// WaitReady waits until the Cluster is Ready in its current generation, and the app in the running hub lends out its
+// client. A Cluster whose module waits for an API or a permission can be Ready; see WaitModule.
 func (r *Remote) WaitReady() {
 	r.tb.Helper()
 	r.wait("a Ready Cluster", func(ctx context.Context) error {
@@ -129,8 +128,8 @@ func (r *Remote) WaitNotReady(reason string) {
 	})
 }
 
-// WaitCondition waits until a condition of the Cluster, which is about the Cluster as it is specified
-// now, has a status and a reason. An empty reason stands for any.
+// WaitCondition waits until a condition of the Cluster, observed in its current generation, has a status and a reason.
+// An empty reason matches all.
 func (r *Remote) WaitCondition(condition string, status metav1.ConditionStatus, reason string) {
 	r.tb.Helper()
 	r.wait(fmt.Sprintf("%s=%s/%s", condition, status, reason), func(ctx context.Context) error {
@@ -138,7 +137,7 @@ func (r *Remote) WaitCondition(condition string, status metav1.ConditionStatus, 
 	})
 }
 
-// WaitModule waits until a module is in a state, as the status of the Cluster has it.
+// WaitModule waits until a module is in a state, according to the status of the Cluster.
 func (r *Remote) WaitModule(name string, state hubv1.ModuleState) {
 	r.tb.Helper()
 	r.wait(fmt.Sprintf("module %s to be %s", name, state), func(ctx context.Context) error {
@@ -155,8 +154,8 @@ func (r *Remote) WaitModule(name string, state hubv1.ModuleState) {
 	})
 }
 
-// WaitModuleGone waits until a module is neither wanted for the remote nor runs there: it is not in the status of the
-// Cluster as it is specified now.
+// WaitModuleGone waits until a module is neither wanted for the remote nor runs there: the status of the Cluster for its
+// current generation does not list it.
 func (r *Remote) WaitModuleGone(name string) {
 	r.tb.Helper()
 	r.wait(fmt.Sprintf("module %s to be gone", name), func(ctx context.Context) error {
@@ -176,7 +175,7 @@ func (r *Remote) WaitModuleGone(name string) {
 	})
 }
 
-// check returns nil if a condition is as it should be.
+// check returns nil if a condition has the wanted status and reason.
 func (r *Remote) check(ctx context.Context, condition string, status metav1.ConditionStatus, reason string) error {
 	c, err := r.get(ctx)
 	if err != nil {
@@ -194,7 +193,7 @@ func (r *Remote) check(ctx context.Context, condition string, status metav1.Cond
 	return nil
 }
 
-// withApp calls f with what the app of the remote has of it.
+// withApp calls f with the cluster.Cluster of the remote's app.
 func (r *Remote) withApp(ctx context.Context, f func(context.Context, cluster.Cluster) error) error {
 	parts, err := r.site.process.running()
 	if err != nil {
@@ -215,7 +214,7 @@ func (r *Remote) secretMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: r.Name(), Namespace: r.site.process.credentialsNamespace()}
 }
 
-// store puts the credential into the Secret, with the way through the proxy.
+// store puts the credential into the Secret, with the address of the proxy.
 func (r *Remote) store() {
 	r.tb.Helper()
 	secret := r.secret(r.state.credential)
@@ -228,7 +227,7 @@ func (r *Remote) store() {
 	}
 }
 
-// Kill ends the remote's API server without notice, as a loss of power does. Its data stay for Restart.
+// Kill ends the remote's API server without notice, as a loss of power does. Its data remain for Restart.
 func (r *Remote) Kill() {
 	r.tb.Helper()
 	if err := r.way.machine.cluster.Kill(); err != nil {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// remove deletes objects whatever they are: finalizers are taken away, nothing gets time to end, and
-// namespaces are finalized, since there is no controller manager that would. A namespace stays until
-// nothing is in it: without it, the finalizers of what it holds could not be taken away any more.
+// remove deletes objects of any kind: it removes finalizers, grants no grace period, and finalizes namespaces, since
+// there is no controller manager. A namespace stays until it is empty: without it, the finalizers of the objects in it
+// could no longer be removed.
 func (m *machine) remove(ctx context.Context, objects contents) error {
 	removing, ctx := errgroup.WithContext(ctx)
 	removing.SetLimit(parallel)
@@ -25,7 +25,7 @@ func (m *machine) remove(ctx context.Context, objects contents) error {
 		removing.Go(func() error {
 			err := m.removeOne(ctx, key, o)
 			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil // The next look tells.
+				return nil // The next check shows the result.
 			}
 			return err
 		})
@@ -48,7 +48,7 @@ func (c contents) inside(namespace string) bool {
 
 func (m *machine) removeOne(ctx context.Context, key objectKey, o object) error {
 	objects := m.objects.Resource(key.GroupVersionResource).Namespace(key.namespace)
-	if o.finalizers && key.Resource != "customresourcedefinitions" { // Theirs removes the objects.
+	if o.finalizers && key.Resource != "customresourcedefinitions" { // The finalizer of a CRD removes the objects of its kind.
 		_, err := objects.Patch(ctx, key.name, types.MergePatchType,
 			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		if err != nil {

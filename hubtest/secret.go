@@ -14,8 +14,8 @@ import (
 )
 
 // RegisterBySecret stores a kubeconfig with a token in a Secret with the label clusterfx.dev/cluster, changed by
-// changes, of which the hub makes the Cluster. What a Cluster has from its Secret is in annotations of the Secret, such
-// as clusterfx.dev/cluster-labels; the Clusters option does not apply. It does not wait; see WaitReady.
+// changes, from which the hub creates the Cluster. The annotations of the Secret, such as clusterfx.dev/cluster-labels,
+// configure the Cluster; the Clusters option does not apply. It does not wait; see WaitReady.
 func (r *Remote) RegisterBySecret(changes ...func(*corev1.Secret)) {
 	r.tb.Helper()
 	if r.state.credential == nil {
@@ -32,15 +32,15 @@ func (r *Remote) RegisterBySecret(changes ...func(*corev1.Secret)) {
 	r.state.bySecret = true
 }
 
-// Kubeconfig returns a kubeconfig of the remote that leads through the proxy with its faults, with a token that no
-// other kubeconfig has and the rights of the hub: for a part under test that is to reach the remote in a way of its
-// own, or for a Secret that the test writes.
+// Kubeconfig returns a kubeconfig of the remote that connects through the proxy with its faults. It has a token of its
+// own and the permissions of the hub. It is for a part under test that connects to the remote itself, or for a Secret
+// that the test writes.
 func (r *Remote) Kubeconfig() []byte {
 	r.tb.Helper()
 	return r.throughProxy(r.minted((*fleet.Cluster).MintToken, 0))
 }
 
-// throughProxy returns the kubeconfig of a credential, with the way through the proxy.
+// throughProxy returns the kubeconfig of a credential, with the address of the proxy.
 func (r *Remote) throughProxy(credential *fleet.Credential) []byte {
 	r.tb.Helper()
 	kubeconfig, err := r.way.proxy.Kubeconfig(credential.Kubeconfig())
@@ -56,7 +56,7 @@ func (r *Remote) secret(credential *fleet.Credential) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: r.secretMeta(), Data: map[string][]byte{"kubeconfig": r.throughProxy(credential)}}
 }
 
-// replace puts another credential into the Secret, which stays what it is otherwise.
+// replace puts another credential into the Secret, which does not change otherwise.
 func (r *Remote) replace(secret *corev1.Secret) error {
 	data := fmt.Appendf(nil, `{"data":{"kubeconfig":%s}}`, quoted(secret.Data["kubeconfig"]))
 	return r.hub().Patch(r.tb.Context(), secret, client.RawPatch(types.MergePatchType, data))

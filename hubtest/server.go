@@ -15,21 +15,21 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// A Server is the API server of a Hub or a Remote, which embed it: how the test reads and writes there
-// as its administrator, and how the network between it and the hub is broken. The test itself has a way
-// of its own, which is never broken.
+// A Server is the API server of a Hub or a Remote, which embed it: the test reads and writes there as its administrator,
+// and sets faults in the network between the server and the hub. The test itself has a separate connection without
+// faults.
 type Server struct {
 	tb   testing.TB
 	site *site
 	way  *way
 }
 
-// Client returns an administrator's client without a cache: what it reads is what is there. It ends
-// with the test that New was given.
+// Client returns an administrator's client without a cache: it reads the current state. It ends with the test that New
+// was given.
 func (s *Server) Client() client.WithWatch { return s.way.direct }
 
-// Config returns an administrator's configuration for clients of other kinds, another copy each time.
-// Their connections are the test's to close.
+// Config returns a copy of an administrator's configuration, for other kinds of clients. The test has to close their
+// connections.
 func (s *Server) Config() *rest.Config { return s.way.machine.cluster.Config() }
 
 // Create creates objects.
@@ -42,8 +42,7 @@ func (s *Server) Create(objects ...client.Object) {
 	}
 }
 
-// Delete deletes objects; those that are gone already are as good as deleted. It does not wait for
-// finalizers; see WaitGone.
+// Delete deletes objects; it ignores objects that do not exist. It does not wait for finalizers; see WaitGone.
 func (s *Server) Delete(objects ...client.Object) {
 	s.tb.Helper()
 	for _, o := range objects {
@@ -54,7 +53,7 @@ func (s *Server) Delete(objects ...client.Object) {
 	}
 }
 
-// InstallCRDs creates CustomResourceDefinitions and returns when the server serves what they define.
+// InstallCRDs creates CustomResourceDefinitions and returns when the server serves their kinds.
 func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) {
 	s.tb.Helper()
 	if err := installCRDs(s.tb.Context(), s.Client(), crds); err != nil {
@@ -62,7 +61,7 @@ func (s *Server) InstallCRDs(crds ...*apiextensionsv1.CustomResourceDefinition) 
 	}
 }
 
-// prepare installs what the options of New name.
+// prepare installs the CRDs of the options of New.
 func (s *Server) prepare(trees []fs.FS) {
 	s.tb.Helper()
 	for _, tree := range trees {
@@ -74,17 +73,17 @@ func (s *Server) prepare(trees []fs.FS) {
 	}
 }
 
-// Break puts a fault between the hub and the server until the next one, or until Mend. The package
-// e2e/fault has many; the methods below set those that tests need most.
+// Break puts a fault between the hub and the server until the next fault, or until Mend. The package e2e/fault has many
+// faults; the methods below set the most common faults.
 func (s *Server) Break(f fault.Fault) {
 	s.tb.Helper()
 	if err := s.way.proxy.Set(f); err != nil {
-		s.tb.Fatalf("hubtest: break the way to %s: %v", s.way.name, err)
+		s.tb.Fatalf("hubtest: break the connection to %s: %v", s.way.name, err)
 	}
 }
 
-// Blackhole loses everything between the hub and the server: connections stay and are silent, new ones
-// do not come about.
+// Blackhole drops all data between the hub and the server: connections stay open and are silent, and new connections are
+// not established.
 func (s *Server) Blackhole() {
 	s.tb.Helper()
 	s.Break(fault.Blackhole())
@@ -97,20 +96,19 @@ func (s *Server) Refuse() {
 	s.Break(fault.Refuse())
 }
 
-// Slow makes everything between the hub and the server arrive later by d, in both directions: an answer
-// takes twice as long.
+// Slow delays all data between the hub and the server by d, in both directions: a response takes twice as long.
 func (s *Server) Slow(d time.Duration) {
 	s.tb.Helper()
 	s.Break(fault.Delay(d, 0))
 }
 
-// Mend ends what Break and its like began.
+// Mend ends the fault of Break, Blackhole, Refuse or Slow.
 func (s *Server) Mend() {
 	s.tb.Helper()
 	s.Break(fault.Pass())
 }
 
-// context returns one for a wait.
+// context returns a context for a wait.
 func (s *Server) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.tb.Context(), s.site.options.patience)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// suite is what the tests of a binary share.
+// suite is the state that the tests of a binary share.
 type suite struct {
 	prepared sync.Once
 	ids      atomic.Int64
@@ -26,8 +26,8 @@ type suite struct {
 
 var shared suite //nolint:gochecknoglobals // API servers are worth sharing; see the package comment
 
-// prepare does to the process what app.Main does: a panic in a goroutine of client-go's does not end it,
-// and is counted against the module whose code it was. A logger that was set before stays.
+// prepare configures the process as app.Main does: a panic in a goroutine of client-go does not end the process, and is
+// counted against the module whose code panicked. A logger that was set before stays.
 func (s *suite) prepare() {
 	s.prepared.Do(func() {
 		utilruntime.ReallyCrash = false
@@ -38,7 +38,7 @@ func (s *suite) prepare() {
 
 func (s *suite) nextID() string { return strconv.FormatInt(s.ids.Add(1), 10) }
 
-// fleet returns the fleet of the binary's API servers. It ends with the process at the latest.
+// fleet returns the fleet of the binary's API servers. It ends with the process, or before.
 func (s *suite) fleet(tb testing.TB) *fleet.Fleet {
 	tb.Helper()
 	return fleettest.Shared(tb)

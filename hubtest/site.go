@@ -19,10 +19,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// site is what New has made: a hub, its remotes, and the ways to their API servers. It belongs to the
-// test that New was given, and ends with it.
+// site is a hub that New has started, its remotes, and the connections to their API servers. It belongs to the test that
+// New was given, and ends with it.
 type site struct {
-	reported int // how many undeclared permissions the test was failed for
+	reported int // the number of undeclared permissions that have failed the test
 	tb       testing.TB
 	options  options
 	scheme   *runtime.Scheme
@@ -47,7 +47,7 @@ func newSite(tb testing.TB, opts []Option) *site {
 	return s
 }
 
-// context returns one for what belongs to the site and must also be possible when the test has ended.
+// context returns a context for work of the site that must also be possible after the end of the test.
 func (s *site) context() context.Context { return context.WithoutCancel(s.tb.Context()) }
 
 // rules are the permissions of the hub in remotes.
@@ -58,7 +58,7 @@ func (s *site) rules() []rbacv1.PolicyRule {
 	return registry.RemoteRules(s.process.options(&run{}).Modules...)
 }
 
-// open takes a server of each role from the pool, or starts it, and opens a way to it.
+// open takes a server of each role from the pool, or starts it, and connects to it.
 func (s *site) open(tb testing.TB, roles ...role) []*way {
 	tb.Helper()
 	fleet := shared.fleet(tb)
@@ -87,7 +87,7 @@ func (s *site) open(tb testing.TB, roles ...role) []*way {
 	return ways
 }
 
-// add makes a remote known, and reports whether its name was free.
+// add adds a remote, and reports whether its name was free.
 func (s *site) add(r *remote) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,8 @@ func (s *site) remote(name string) *remote {
 	return s.remotes[name]
 }
 
-// failUndeclared fails the test for each permission that a module lacked because it does not declare it, once.
+// failUndeclared fails the test, once for each permission that a module lacked because it does not declare the
+// permission.
 func (s *site) failUndeclared() {
 	s.tb.Helper()
 	for _, u := range s.process.undeclared[s.reported:] {
@@ -113,7 +114,7 @@ func (s *site) failUndeclared() {
 	s.reported = len(s.process.undeclared)
 }
 
-// end stops the hub, closes the ways, looks for what is left, and gives the servers back.
+// end stops the hub, closes the connections, checks for leaks, and gives the servers back.
 func (s *site) end() {
 	s.tb.Helper()
 	s.process.noteRunning()
@@ -130,7 +131,7 @@ func (s *site) end() {
 	}
 	s.failUndeclared()
 	if left := findLeaks(s.process.id); len(left) > 0 {
-		s.tb.Errorf("hubtest: the hub has ended, and this goes on:\n%s", strings.Join(left, "\n\n"))
+		s.tb.Errorf("hubtest: the hub has ended, but these goroutines are still running:\n%s", strings.Join(left, "\n\n"))
 	}
 	var cleaning sync.WaitGroup
 	for _, w := range ways {

@@ -10,13 +10,12 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// Main runs the tests of a package, stops the API servers, looks for goroutines that are left, also
-// those of the tests themselves, and returns what to exit with:
+// Main runs the tests of a package, stops the API servers, checks for leaked goroutines, including goroutines of the
+// tests themselves, and returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
 //
-// A package can do without. Its API servers end with the process then, and only the goroutines of hubs
-// are looked for.
+// Main is optional. Without it the API servers end with the process, and only the goroutines of hubs are checked.
 func Main(m *testing.M, options ...goleak.Option) int {
 	shared.prepare()
 	return fleettest.Main(m, fleettest.NoLeaks(append(options, goleak.IgnoreTopFunction(filteredWatch))...))

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// pollPeriod is between two looks at what a test waits for.
+// pollPeriod is the time between two checks of a wait.
 const pollPeriod = 20 * time.Millisecond
 
 // Eventually calls check until it returns nil. If that takes longer than Patience, the test ends with
@@ -25,13 +25,13 @@ func (s *Server) Eventually(check func() error) {
 	s.wait("", func(context.Context) error { return check() })
 }
 
-// WaitFor reads an object, live, until check returns nil, which looks at what is then in the object:
+// WaitFor reads an object, live, until check returns nil. check inspects the object:
 //
 //	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "greeting"}}
 //	hub.WaitFor(cm, func() error { return equal(cm.Data["text"], "hello") })
 //
-// An object that is not there is waited for. If it takes longer than Patience, the test ends with the
-// last error and with the object as it was last.
+// If the object does not exist, WaitFor waits for it. If the wait takes longer than Patience, the test ends with the
+// last error and with the last state of the object.
 func (s *Server) WaitFor(object client.Object, check func() error) {
 	s.tb.Helper()
 	what := describe(s.site.scheme, object)
@@ -46,7 +46,7 @@ func (s *Server) WaitFor(object client.Object, check func() error) {
 	})
 }
 
-// WaitGone waits until an object is not there any more.
+// WaitGone waits until an object no longer exists.
 func (s *Server) WaitGone(object client.Object) {
 	s.tb.Helper()
 	s.wait("the end of "+describe(s.site.scheme, object), func(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (s *Server) wait(what string, check func(context.Context) error) {
 			return
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // and not that the time was over
+			last = err // rather than the error of the deadline
 		}
 		if failure := s.site.process.failure(); failure != nil {
 			s.tb.Fatalf("hubtest: the hub has ended: %v", failure)
@@ -90,7 +90,7 @@ func (s *Server) wait(what string, check func(context.Context) error) {
 	}
 }
 
-// waited says for what, and how long.
+// waited describes the wait and its duration.
 func (s *Server) waited(ctx context.Context, what string) string {
 	if what != "" {
 		what = " for " + what + " in " + s.way.name
@@ -101,7 +101,7 @@ func (s *Server) waited(ctx context.Context, what string) string {
 	return fmt.Sprintf("waited %s%s", s.site.options.patience, what)
 }
 
-// read reads an object anew: nothing of what it was stays in it.
+// read reads an object again and replaces all its fields.
 func read(ctx context.Context, c client.Reader, object client.Object) error {
 	now := fresh(object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), now); err != nil {
@@ -118,7 +118,7 @@ func fresh(object client.Object) client.Object {
 	return now
 }
 
-// isSeen returns nil if a cache has an object as it is in want, or later.
+// isSeen returns nil if a cache has the version of an object in want, or a later version.
 func isSeen(ctx context.Context, cache client.Reader, want client.Object) error {
 	have := fresh(want)
 	err := cache.Get(ctx, client.ObjectKeyFromObject(want), have)
@@ -135,9 +135,9 @@ func isSeen(ctx context.Context, cache client.Reader, want client.Object) error 
 	return err
 }
 
-// WaitCached waits until the hub's cache has an object in the version that it is in here, or in a later
-// one: what reconcilers on the hub decide then, they decide knowing it. The object is one that was just
-// created, read or written. A kind that the hub does not hold in memory yet, it holds from then on.
+// WaitCached waits until the hub's cache has this version of an object, or a later version: afterwards reconcilers on
+// the hub decide with this version. The test has just created, read or written the object. If the hub does not cache the
+// kind yet, it does so afterwards.
 func (h *Hub) WaitCached(object client.Object) {
 	h.tb.Helper()
 	h.wait("the cached "+describe(h.site.scheme, object), func(ctx context.Context) error {
