@@ -184,15 +184,6 @@ func (e *epoch) hubTransportFor() http.RoundTripper {
 	)
 }
 
-// HubUser returns who the app of a remote is at the hub's API server where Options.Impersonate is set: the
-// ServiceAccount in Options.AppsNamespace that has the remote's name.
-func HubUser(appsNamespace string, remote ClusterName) string {
-	return "system:serviceaccount:" + appsNamespace + ":" + string(remote)
-}
-
-// HubGroup returns the group of these ServiceAccounts.
-func HubGroup(appsNamespace string) string { return "system:serviceaccounts:" + appsNamespace }
-
 // userAgent names the app to both API servers, so that their audit logs tell epochs apart.
 func (e *epoch) userAgent() string {
 	return fmt.Sprintf("clusterfx/%s/%s/%d", e.replica, e.name, e.number)

@@ -11,8 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // checkRules reports a rule that grants nothing.
@@ -53,22 +51,6 @@ func RemoteRules(modules ...Module) []rbacv1.PolicyRule {
 	return rules
 }
 
-// SelectModules returns the modules that a remote with these labels and names runs in its app: those that the names choose,
-// or, without names, those whose Selector the labels match. What the remote is like is not considered.
-func SelectModules(modules []Module, labels map[string]string, names []string) []Module {
-	config := &state.Desired{Labels: labels}
-	if len(names) > 0 {
-		config.Modules = names
-	}
-	var selected []Module
-	for _, m := range modules {
-		if e := (entry{Module: m}); e.wants(config) {
-			selected = append(selected, m)
-		}
-	}
-	return selected
-}
-
 // NamespacedRules are rules that apply to one namespace, or to the whole cluster if Namespace is empty.
 type NamespacedRules struct {
 	Namespace string
@@ -99,6 +81,15 @@ func HubRules(modules ...Module) []NamespacedRules {
 	}
 	return all
 }
+
+// HubUser returns who the app of a remote is at the hub's API server where Options.Impersonate is set: the
+// ServiceAccount in Options.AppsNamespace that has the remote's name.
+func HubUser(appsNamespace string, remote ClusterName) string {
+	return "system:serviceaccount:" + appsNamespace + ":" + string(remote)
+}
+
+// HubGroup returns the group of these ServiceAccounts.
+func HubGroup(appsNamespace string) string { return "system:serviceaccounts:" + appsNamespace }
 
 // The kind of ours that has no namespace.
 const (

@@ -126,3 +126,19 @@ func questionsFor(all catalog, c *state.Desired) *preflight.Questions {
 	}
 	return q
 }
+
+// SelectModules returns the modules that a remote with these labels and names runs in its app: those that the names choose,
+// or, without names, those whose Selector the labels match. What the remote is like is not considered.
+func SelectModules(modules []Module, labels map[string]string, names []string) []Module {
+	config := &state.Desired{Labels: labels}
+	if len(names) > 0 {
+		config.Modules = names
+	}
+	var selected []Module
+	for _, m := range modules {
+		if e := (entry{Module: m}); e.wants(config) {
+			selected = append(selected, m)
+		}
+	}
+	return selected
+}
