@@ -26,35 +26,34 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// errManagerEnded says that a manager returned though nobody had stopped it.
+// errManagerEnded says that a manager returned although it was not stopped.
 var errManagerEnded = errors.New("the manager ended")
 
-// epoch is one life of one remote's app, and the owner of everything that can act in it: its
-// context, its transports, its fx App, its manager, its rate limits. It is run once and thrown
-// away.
+// epoch is one life of one remote's app, and the owner of everything that can act in it: its context, its transports,
+// its fx App, its manager, its rate limits. It runs once.
 //
-// Its context is also its fence: every request of every client that the app was given looks at it
-// right before it is sent. Once it has ended nothing leaves the hub any more, though goroutines of
-// the app may still run. What modules write with has a fence of its own inside of it, which closes
-// earlier when another epoch takes this one's place and this one's leases go on for a while.
+// Its context is also its fence: every client of the app checks it right before sending a request. Once it has ended
+// no request leaves the hub, although goroutines of the app may still run. The clients with which modules write have
+// a second, inner fence, which closes earlier when another epoch replaces this epoch, whose leases continue for
+// leaseGrace.
 type epoch struct {
 	lifetime
 	config  state.Desired
 	base    http.RoundTripper // the connection to the remote
-	heard   *atomic.Int64     // when a list on it last brought something, in nanoseconds
+	heard   *atomic.Int64     // when a list on it last returned data, in nanoseconds
 	rank    startqueue.Rank
 	info    Status
 	quote   Quoter
 	chosen  []choice                       // the modules
-	offered offers                         // what hub parts shared when they were chosen
-	wanted  *atomic.Pointer[state.Desired] // the latest one, which may differ from config in what restarts nothing
-	built   func(steps []string)           // is told the cleanup steps when the graph was built
-	missed  func()                         // is told that the remote does not serve a kind that is watched
+	offered offers                         // the values that hub parts shared when the modules were chosen
+	wanted  *atomic.Pointer[state.Desired] // the latest; fields that restart nothing may differ from config
+	built   func(steps []string)           // called with the cleanup steps when the graph was built
+	missed  func()                         // called if the remote does not serve a watched kind
 
 	work    context.Context //nolint:containedctx // The modules' fence.
 	endWork context.CancelCauseFunc
-	lend    func() (client.Client, error) // the client of leases, made when first asked for
-	// lendReading makes a client of leases that reads from another cache, and lent are those by module.
+	lend    func() (client.Client, error) // the client of leases, made at its first use
+	// lendReading makes a client of leases that reads from another cache, and lent has these clients by module.
 	lendReading func(client.Reader) (client.Client, error)
 	lent        sync.Map
 	steps       []CleanupStep
@@ -64,12 +63,12 @@ type epoch struct {
 	intake     *meter.Limiter
 	traffic    *transport.Traffic
 	cache      atomic.Pointer[boundcache.Cache] // nil until it is made
-	values     values                           // what the fx App provides
+	values     values                           // the values that the fx App provides
 
 	events   lateRecorder
 	building *running      // the graph; nil until it was begun
 	manager  *running      // nil until it was started
-	done     chan struct{} // closed when nothing of the epoch runs any more
+	done     chan struct{} // closed when all goroutines of the epoch have ended
 
 	leftBehind atomic.Bool // it is a zombie, or was one
 }
@@ -102,8 +101,8 @@ func start(f func() error) *running {
 	return r
 }
 
-// newEpoch completes an epoch of which name, number, config, base, rank, info and log are set. changed
-// is called when the app has come further or a module has failed.
+// newEpoch completes an epoch of which name, number, config, base, rank, info and log are set. It calls changed when
+// the app has made progress or a module has failed.
 func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.config = e.config.WithDefaults()
 	e.begin(env, []string{telemetry.ClusterLabel, string(e.name)}, e.chosen, changed)
@@ -112,33 +111,33 @@ func newEpoch(env *environment, e *epoch, changed func()) *epoch {
 	e.intake = meter.NewLimiter(env.shapes, int64(env.limits.MaxCacheBytes))
 	e.traffic = env.metrics.Traffic(string(e.name))
 	e.registerer = newAppMetrics(env.registerer, e.name)
-	// Not when the app has ended: the next one may start before that, and registers the same.
+	// Not when the app has ended: the next app may start before that, and registers the same collectors.
 	context.AfterFunc(e.ctx, e.registerer.end)
 	return e
 }
 
-// release lets what the modules do in this epoch begin.
+// release starts the controllers of the modules in this epoch, and the registration of their collectors.
 func (e *epoch) release() {
 	e.registerer.release(e.log)
 	e.permission.Open()
 }
 
-// yield ends what the modules do in this epoch, so that those of the next one may begin: nothing that
-// they try to write is sent any more. It returns when their runnables have ended, or after a time. What
-// is lent out goes on until stop.
+// yield ends the controllers of the modules in this epoch, so that the controllers of the next epoch may start: no
+// further write of a module is sent. It returns when their runnables have ended, or after a time. Leases continue
+// until stop.
 func (e *epoch) yield(atMost time.Duration) {
 	e.endWork(ErrReplaced)
 	e.permission.Close(atMost)
 	e.registerer.end()
 }
 
-// run builds and runs the app until it fails or is stopped, cleans up and returns. ready is
-// called when the app is ready, ended if it ends by itself.
+// run builds and runs the app until it fails or is stopped, cleans up and returns. It calls ready when the app is
+// ready, and ended if the app fails.
 func (e *epoch) run(ready func(), ended func(error)) {
 	defer close(e.done)
-	defer e.hooks.end() // also those that were given up
+	defer e.hooks.end() // also hooks that have timed out
 	defer e.cleanUp()
-	pprof.SetGoroutineLabels(e.ctx) // and those of all goroutines that come of this one; see goroutines
+	pprof.SetGoroutineLabels(e.ctx) // and of all goroutines that this goroutine starts; see goroutines
 	var record record
 	defer record.close()
 	err := panics.Catch(func() error { return e.startTraced(&record) })
@@ -187,7 +186,8 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 	began := time.Now()
 	end := e.journal.begin(e.ctx, e.name, e.log)
 	if e.rank == startqueue.RankSuspect {
-		// Alone until it has proven itself: a crash of the hub is blamed on all whose entry is open.
+		// It starts alone until it has proven itself: after a crash of the hub every app with an open entry is a
+		// suspect.
 		r.open(func() { end(); release() })
 	} else {
 		defer release()
@@ -213,8 +213,7 @@ func (e *epoch) start(ctx context.Context, r *record) error {
 	return nil
 }
 
-// waitForGraph builds the graph, and gives up waiting for it when a constructor does not return in
-// time.
+// waitForGraph builds the graph, and stops waiting for it when a constructor does not return in time.
 func (e *epoch) waitForGraph() error {
 	e.building = start(e.buildGraph)
 	return e.awaitBuilding()
@@ -265,9 +264,9 @@ func (e *epoch) waitUntilSynced(ctx context.Context, mgr ctrl.Manager) error {
 	}
 }
 
-// cleanUp ends what run has started, and returns when all of it has ended. It gives the manager
-// half of the stop timeout before it runs the hooks, which have the other half. Where something
-// hangs for longer, the epoch is left behind as a zombie by its owner; it stays fenced.
+// cleanUp ends the manager and runs the OnStop hooks, and returns when all goroutines of the epoch have ended. It
+// gives the manager half of the stop timeout before it runs the hooks, which have the other half. If a goroutine
+// hangs for longer, the actor leaves the epoch behind as a zombie; it stays fenced.
 func (e *epoch) cleanUp() {
 	e.stop(ErrStopped)
 	_, span := e.tracer.Start(e.ctx, "app.stop", string(e.name), telemetry.EpochKey.Int64(e.number))

@@ -15,17 +15,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// hooks are the lifecycle hooks of one app's modules. They replace fx's own lifecycle, which
-// cannot be used for an App inside an App: a start that times out never runs the stop hooks of
-// what had started, a Stop with an expired context runs nothing and cannot be repeated, and a
-// panic in a hook ends the process (uber-go/fx#1035; fx v1.24, internal/lifecycle). Each module
-// gets an fx.Lifecycle that appends here (see lifecycle), so that a failing hook is known to be
-// its module's.
+// hooks are the lifecycle hooks of one app's modules. They replace fx's own lifecycle, which cannot be used for an
+// App inside an App: a start that times out never runs the stop hooks of the started hooks, a Stop with an expired
+// context runs nothing and cannot be repeated, and a panic in a hook ends the process (uber-go/fx#1035; fx v1.24,
+// internal/lifecycle). Each module gets an fx.Lifecycle that appends here (see lifecycle), so that the module of a
+// failed hook is known.
 type hooks struct {
 	log     logr.Logger
-	timeout time.Duration // of one OnStop hook that is run late
+	timeout time.Duration // of an OnStop hook that is run late
 
-	running sync.WaitGroup // hooks, also those that nobody waits for any more
+	running sync.WaitGroup // hooks, also hooks that have timed out
 
 	mu      sync.Mutex // protects the fields; not held while a hook runs
 	list    []hook
@@ -33,7 +32,7 @@ type hooks struct {
 	ended   bool
 }
 
-// hook is what a module wants done at the start and the end of its app. Either may be nil.
+// hook is a pair of functions that a module runs at the start and the end of its app. Either may be nil.
 type hook struct {
 	module      string
 	start, stop func(context.Context) error
@@ -45,9 +44,8 @@ func (h *hooks) add(one hook) {
 	h.list = append(h.list, one)
 }
 
-// start runs the OnStart hooks in the order of their appending until one fails or ctx ends. It
-// never waits for longer than ctx; a hook that outlives it and then succeeds after all is
-// stopped at once.
+// start runs the OnStart hooks in the order of their appending until one fails or ctx ends. It never waits longer
+// than ctx; a hook that returns without an error after the end of ctx is stopped at once.
 func (h *hooks) start(ctx context.Context) error {
 	for {
 		one, ok := h.next()
@@ -72,9 +70,8 @@ func (h *hooks) next() (hook, bool) {
 	return h.list[h.started], true
 }
 
-// stop runs the OnStop hooks of everything that started, last first. All of them run, whatever
-// the others do; each may take an equal share of what is left until the deadline of ctx. It
-// returns the errors of all.
+// stop runs the OnStop hooks of all started hooks, last first. All of them run, also after a failure; each may take
+// an equal share of the time left until the deadline of ctx. It returns the errors of all.
 func (h *hooks) stop(ctx context.Context) error {
 	h.mu.Lock()
 	left := h.list[:h.started]
@@ -102,7 +99,7 @@ func (h *hooks) hold() bool {
 	return true
 }
 
-// end returns when nothing of this runs any more.
+// end returns when all hooks have returned.
 func (h *hooks) end() {
 	h.mu.Lock()
 	h.ended = true
@@ -119,8 +116,7 @@ func shareOf(ctx context.Context, n int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(deadline)/time.Duration(n))
 }
 
-// run calls f and returns when it does, or when ctx ends. If f returns nil only after that, late
-// is called.
+// run calls f and returns when it does, or when ctx ends. If f returns nil after the end of ctx, run calls late.
 func (h *hooks) run(ctx context.Context, f func(context.Context) error, late func()) error {
 	if f == nil {
 		return nil
@@ -144,6 +140,6 @@ func (h *hooks) stopLate(ctx context.Context, one hook) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
 	if err := h.run(ctx, one.stop, nil); err != nil {
-		h.log.Error(err, "Could not stop what had started too late", "module", one.module)
+		h.log.Error(err, "Failed to stop a hook that started too late", "module", one.module)
 	}
 }

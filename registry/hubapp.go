@@ -26,17 +26,17 @@ import (
 )
 
 // HubPart is everything that the hub part of a module may ask for, beside fx.Shutdowner, which ends the hub. Embed it
-// into the module's own Params, or ask for single ones of its values by their type (and name). An unnamed value
-// belongs to the cluster that the App runs against, which is the hub's.
+// into the module's own Params, or ask for single values by their type (and name). An unnamed value belongs to the
+// cluster that the App runs against, which is the hub's.
 //
-// All of it is the module's own and ends with this life of its hub part.
+// All values belong to the module and end with this life of its hub part.
 type HubPart struct {
 	fx.In
 
-	// Registry is the way to the remotes.
+	// Registry gives access to the remotes.
 	Registry *Registry
-	// Manager runs the module's controllers and other runnables. Those that need leader election wait until this hub
-	// leads.
+	// Manager runs the module's controllers and other runnables. Runnables that need leader election wait until this
+	// hub leads.
 	Manager ctrl.Manager
 	// Client reads from the part's cache, and APIReader from the hub's API server.
 	Client    client.Client
@@ -46,7 +46,7 @@ type HubPart struct {
 	Cache   cache.Cache
 	// Config makes further clients.
 	Config *rest.Config
-	// Scheme may be added to in an invoke. Kinds that are added when the hub starts are known to all apps.
+	// Scheme accepts further kinds in an invoke. All apps know the kinds that are added when the hub starts.
 	Scheme     *runtime.Scheme
 	RESTMapper meta.RESTMapper
 	// EventRecorder records events in the hub.
@@ -55,23 +55,24 @@ type HubPart struct {
 	Logger logr.Logger
 	// Metrics unregisters every collector when the hub part ends.
 	Metrics prometheus.Registerer
-	// Traces is where spans go.
+	// Traces receives the spans.
 	Traces trace.TracerProvider
-	// Options are those of the registry.
+	// Options are the options of the registry.
 	Options Options
 }
 
-// HubPartOptions say what the hub parts of modules get from the program.
+// HubPartOptions are the values and options that hub parts of modules get from the program.
 type HubPartOptions struct {
-	// Provide goes into the App of every hub part, beside what HubPart lists. Default: none.
+	// Provide goes into the App of every hub part, in addition to the values that HubPart lists. Default: none.
 	Provide fx.Option
-	// Manager returns the options of a part's manager, of which Cache and Client count. Default: controller-runtime's.
+	// Manager returns the options of a part's manager, of which Cache and Client are used. Default:
+	// controller-runtime's.
 	Manager func() ctrl.Options
 	// Changed is called after a change of the state of a hub part. It must return at once. Default: nil.
 	Changed func()
 }
 
-// partValues is what the App of a hub part provides: HubPart, seen from the other side.
+// partValues are the values that the App of a hub part provides, one for each field of HubPart.
 type partValues struct {
 	fx.Out
 
@@ -104,8 +105,8 @@ func (l *partLife) newValues(mgr ctrl.Manager) partValues {
 	}
 }
 
-// hubPartOptions are the options of the App of a hub part: what the life provides, and the module in a scope that
-// knows that all that is used there is used by the module.
+// hubPartOptions are the options of the App of a hub part: the values that the life provides, and the module in a
+// scope whose logger, manager and lifecycle know that the module uses them.
 func hubPartOptions(l *partLife) []fx.Option {
 	parts, e := l.part.parts, l.part.entry
 	scope := []fx.Option{inScopeOfPart(&l.lifetime, e.name, l), e.options.Config.hubOption(e.name)}
@@ -130,7 +131,7 @@ func hubPartOptions(l *partLife) []fx.Option {
 		fx.Invoke(func(given partGiven) { l.shared, l.middleware = given.Shared, given.Middleware }))
 }
 
-// partGiven is what a hub part gives to the apps of the remotes.
+// partGiven has the values that a hub part gives to the apps of the remotes.
 type partGiven struct {
 	fx.In
 
@@ -138,10 +139,11 @@ type partGiven struct {
 	Middleware []Middleware `group:"clusterfx-middleware"`
 }
 
-// errDeclared ends an App that is only asked what it shares.
-var errDeclared = errors.New("it is known what the module shares")
+// errDeclared ends an App that is built only to find the types that it shares.
+var errDeclared = errors.New("the types that the module shares are known")
 
-// declaredBy returns what the hub part of a module shares, without its values. It calls no function of the module.
+// declaredBy returns the types that the hub part of a module shares, without values. It calls no function of the
+// module.
 func declaredBy(m Module) ([]Shared, error) {
 	if m.options.Hub == nil {
 		return nil, nil
@@ -164,8 +166,8 @@ type declarations struct {
 	Declared []Shared `group:"clusterfx-shared-types"`
 }
 
-// HubPartApp returns the options of the App of a module's hub part, for tools that look at its graph. Of o it
-// takes Modules, ModuleConfigs and HubParts. An App that is made of them cannot be built: its values are empty.
+// HubPartApp returns the options of the App of a module's hub part, for tools that inspect its graph. Of o it uses
+// Modules, ModuleConfigs and HubParts. An App cannot be built from them: its values are empty.
 func HubPartApp(o Options, m Module) fx.Option {
 	env := &environment{}
 	for _, one := range o.Modules {
@@ -195,8 +197,8 @@ func (h *hubParts) validate() error {
 	return errors.Join(problems...)
 }
 
-// attach lets the parts begin and end with the App of the hub: they are built before its manager starts, and their
-// hooks run when it has ended.
+// attach ties the parts to the lifecycle of the hub's App: they are built before its manager starts, and their hooks
+// run when it has ended.
 func (h *hubParts) attach(l fx.Lifecycle) {
 	l.Append(fx.Hook{
 		OnStart: func(context.Context) error {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// noCache stands in for the hub's cache where there is none.
+// noCache replaces the hub's cache in a registry without Options.HubCache.
 type noCache struct{}
 
 var errNoCache = errors.New("this registry was made without Options.HubCache; use the manage-client")

@@ -14,7 +14,7 @@ import (
 // of the part.
 type partTransport struct {
 	next  http.RoundTripper
-	fence context.Context //nolint:containedctx // As that of a chain.
+	fence context.Context //nolint:containedctx // As in a transport chain.
 
 	declared *rulebook
 }
@@ -44,7 +44,7 @@ func (t *partTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper returns the transport below, as client-go likes to know.
+// WrappedRoundTripper returns the transport below, for client-go.
 func (t *partTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // fencedBody ends the context of its request when it is closed.

@@ -13,11 +13,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Heartbeats of hub parts. They are shown as the state of the part, and are no reason to give up the lease.
+// Heartbeats of hub parts. They show in the state of the part, and are no reason to give up the lease.
 
-// WatchProgress returns what makes the queue of a controller of a hub part, as inner does, and watches its progress.
-// heartbeat is a request that is never made otherwise; the reconciler does not see it. Controllers of ctrl.Request need no
-// call. For a manager that is not that of a hub part, it returns inner.
+// WatchProgress returns a function that makes the queue of a controller of a hub part, as inner does, and watches its
+// progress. heartbeat is a request that no source makes; the reconciler does not see it. Controllers of ctrl.Request
+// need no call. For a manager that does not belong to a hub part, it returns inner.
 func WatchProgress[request comparable](
 	manager ctrl.Manager, controller string, heartbeat request, inner liveness.NewQueue[request],
 ) liveness.NewQueue[request] {
@@ -32,7 +32,7 @@ func WatchProgress[request comparable](
 	return liveness.Wrap(of.part.hearts, of.part.subject(controller), heartbeat, inner)
 }
 
-// controllerAdded notes that the module has added a controller.
+// controllerAdded records a controller that the module has added.
 func (l *partLife) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
 	known := l.tracker.controllerAdded(module, r, supervised)
 	l.watchProgress(r, known.Name)
@@ -50,7 +50,7 @@ func (l *partLife) subject(controller string) liveness.Subject {
 	return liveness.Subject{Module: l.part.entry.name, Controller: controller}
 }
 
-// stuck returns which controllers of the part make no progress, as its state says it; empty for none.
+// stuck returns the message of the part's state that names the controllers without progress; empty for none.
 func (p *hubPart) stuck() string {
 	var names []string
 	for _, one := range p.parts.hearts.Missed() {

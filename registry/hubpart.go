@@ -23,32 +23,32 @@ type HubPartStatus struct {
 	Module string
 	// State is ModuleStarting, ModuleWaiting, ModuleRunning, ModuleDegraded, ModuleFailed or ModuleStopped.
 	State string
-	// Reason and Message say why, when it does not run as it should.
+	// Reason and Message say why the hub part does not run or is degraded.
 	Reason, Message string
 	// Since is when State or Reason last changed.
 	Since time.Time
-	// Restarts counts failures in a row. A failure after ten minutes of health is the first one again.
+	// Restarts counts failures in a row. A failure after ten minutes of health starts the count again.
 	Restarts int
 	// Zombies counts earlier lives that have not ended within the stop timeout. They are fenced.
 	Zombies int
-	// Controllers are those that the module has added to its manager, in that order.
+	// Controllers are the controllers that the module has added to its manager, in that order.
 	Controllers []state.ControllerStatus
 }
 
 // ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
 const ModuleDegraded = "Degraded"
 
-// hubPart runs the hub part of one module for one term of the hub: it builds it, starts it, and starts it again
-// when it fails. Nothing that it does is waited for by another hub part or by the hub.
+// hubPart runs the hub part of one module for one term of the hub: it builds it, starts it, and starts it again when
+// it fails. Neither the hub nor another hub part waits for it.
 type hubPart struct {
 	parts *hubParts
 	entry *entry
 	log   logr.Logger
 
 	mu      sync.Mutex    // protects the fields; held for a few instructions
-	over    HubPartStatus // what the supervisor has to say; its State is empty for nothing
-	now     HubPartStatus // as it was said last
-	lacking []string      // rights that are declared and not granted
+	over    HubPartStatus // the state that the supervisor sets; its State is empty for none
+	now     HubPartStatus // the last published state
+	lacking []string      // permissions that are declared and not granted
 	life    *partLife     // the current one; nil before the first
 	zombies int
 }
@@ -77,7 +77,7 @@ func (p *hubPart) current() *partLife {
 	return p.life
 }
 
-// say notes what the supervisor has to say of the part; the empty state, nothing.
+// say sets the state of the part on behalf of the supervisor; the empty state clears it.
 func (p *hubPart) say(condition, reason, message string) {
 	p.mu.Lock()
 	p.over = HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)}
@@ -85,8 +85,8 @@ func (p *hubPart) say(condition, reason, message string) {
 	p.changed()
 }
 
-// changed looks what the state of the part is, and logs it if it is another one than before. It is called after
-// everything that may change it.
+// changed computes the state of the part, and logs it if it has changed. It is called after every event that may
+// change the state.
 func (p *hubPart) changed() {
 	p.mu.Lock()
 	life := p.life
@@ -118,11 +118,12 @@ func (p *hubPart) changed() {
 	}
 }
 
-// stateOf returns the state of the part from what is found in its life. The caller holds the lock.
+// stateOf returns the state of the part from the state of its life. The caller holds the lock.
 func (p *hubPart) stateOf(found state.ModuleStatus) state.ModuleStatus {
 	over := state.ModuleStatus{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message}
 	switch {
-	// One that has failed stays so until it runs: what is tried every few seconds must not look well in between.
+	// A failed part stays Failed until it runs: a part that is started every few seconds must not look healthy in
+	// between.
 	case over.State == state.ModuleFailed && found.State != state.ModuleStarting && found.State != state.ModuleRunning:
 		return found
 	case over.State != "":
@@ -160,7 +161,7 @@ func (p *hubPart) next() *partLife {
 	return life
 }
 
-// failed takes note of the failure of a life.
+// failed records the failure of a life.
 func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 	f := describe(err)
 	var ofModule *moduleError
@@ -184,7 +185,7 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 	p.say(state.ModuleFailed, f.Reason, f.Message)
 }
 
-// waitFor waits for a life that has failed to end, and leaves it behind when it has had its time.
+// waitFor waits for the end of a failed life, and leaves the life behind after StopTimeout.
 func (p *hubPart) waitFor(life *partLife) {
 	patience := time.NewTimer(p.parts.limits.StopTimeout)
 	defer patience.Stop()
@@ -207,7 +208,7 @@ func (p *hubPart) leaveBehind(n int) {
 	p.zombies += n
 }
 
-// pause waits until the part may be tried again, and reports false if ctx ended before that.
+// pause waits until the part may be started again, and reports false if ctx ended before that.
 func (p *hubPart) pause(ctx context.Context) bool {
 	p.mu.Lock()
 	delay := min(machine.RetryBase<<min(p.now.Restarts-1, 16), machine.RetryMax)

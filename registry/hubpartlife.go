@@ -24,28 +24,28 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// partLife is one life of a hub part: what an epoch is for the app of a remote, with the hub in the place of the
-// remote. Its App has a manager, a cache and clients of its own, so that what it does is known to be the module's,
-// and ends when it does.
+// partLife is one life of a hub part: an epoch like that of a remote's app, with the hub in place of the remote. Its
+// App has a manager, a cache and clients of its own, so that their work is known to be the module's, and ends with
+// the life.
 type partLife struct {
 	*epoch
 	part     *hubPart
-	scheme   *runtime.Scheme // a copy of the hub's, which invokes may add kinds to
+	scheme   *runtime.Scheme // a copy of the hub's, to which invokes may add kinds
 	registry *Registry       // the module's handle
-	parts    partValues      // what the App provides
+	parts    partValues      // the values that the App provides
 
 	shared     []Shared // set when the App is built
 	middleware []Middleware
 
-	halted context.Context //nolint:containedctx // Ends when the manager is to end.
+	halted context.Context //nolint:containedctx // Ends when the manager has to end.
 	halt   context.CancelFunc
 	denied chan struct{} // capacity 1: a watch was forbidden
-	quiet  chan struct{} // closed when no runnable works any more
+	quiet  chan struct{} // closed when all runnables have ended
 	begun  atomic.Bool   // it is run
-	ready  bool          // it ran; for whoever runs the life
+	ready  bool          // it ran; used only by the goroutine that runs the life
 }
 
-// newPartLife returns a life that has not begun.
+// newPartLife returns a life that has not started.
 func newPartLife(p *hubPart) *partLife {
 	env := p.parts.environment
 	number := env.epochs.Add(1)
@@ -67,13 +67,13 @@ func newPartLife(p *hubPart) *partLife {
 	return l
 }
 
-// noLimit is the budget of a hub part's cache. The hub's API server is not a stranger's.
+// noLimit is the budget of a hub part's cache. The hub's API server is trusted.
 const noLimit = 1 << 62
 
 // answering returns the guard of the module.
 func (l *partLife) answering() *contain.Guard { return l.guard(l.part.entry.name, l.log) }
 
-// start begins to build the App, if that has not begun.
+// start starts to build the App, unless that has started.
 func (l *partLife) start() {
 	if l.building == nil {
 		l.building = start(func() error {
@@ -86,7 +86,7 @@ func (l *partLife) start() {
 	}
 }
 
-// connect makes what the App provides. It contacts nobody.
+// connect makes the values that the App provides. It sends no request.
 func (l *partLife) connect() error {
 	l.contained.Config = l.config()
 	mgr, err := ctrl.NewManager(l.contained.Config, l.managerOptions())
@@ -129,7 +129,7 @@ func (l *partLife) managerOptions() ctrl.Options {
 	}
 	o.Metrics = metricsserver.Options{BindAddress: "0"}
 	o.HealthProbeBindAddress, o.PprofBindAddress = "0", "0"
-	o.GracefulShutdownTimeout = &forever // patience is the part's
+	o.GracefulShutdownTimeout = &forever // the part limits the wait
 	o.Controller = ctrlconfig.Controller{
 		SkipNameValidation:    &yes,
 		EnableWarmup:          &yes,
@@ -140,7 +140,7 @@ func (l *partLife) managerOptions() ctrl.Options {
 	return o
 }
 
-// stale returns what is wrong with an informer of the part that is Stale, or nothing. The nil life has none.
+// stale returns the message of a Stale informer of the part, or nothing. The nil life has none.
 func (l *partLife) stale() string {
 	if l == nil || l.cache.Load() == nil {
 		return ""
@@ -152,8 +152,8 @@ func (l *partLife) stale() string {
 	return state.Sanitize(stale[0].Message())
 }
 
-// run runs the life until it fails or ctx ends, and returns why. It does not wait for what it has started: done is
-// closed when all of that has ended.
+// run runs the life until it fails or ctx ends, and returns the cause. It does not wait for the goroutines that it
+// has started: done is closed when all of them have ended.
 func (l *partLife) run(ctx context.Context) error {
 	err := l.runUntil(ctx)
 	l.part.parts.running.Go(func() { l.cleanUp(ctx) })
@@ -207,8 +207,8 @@ func (l *partLife) runUntil(ctx context.Context) error {
 	}
 }
 
-// cleanUp ends what the life has started, and returns when all of it has ended. At the end of the hub the hooks wait
-// for the apps of the remotes, which may use what they close.
+// cleanUp ends the manager and runs the hooks of the life, and returns when all goroutines have ended. At the end of
+// the hub the hooks wait for the apps of the remotes, which may use values that the hooks close.
 func (l *partLife) cleanUp(hub context.Context) {
 	defer close(l.done)
 	defer l.hooks.end()

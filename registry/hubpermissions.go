@@ -18,10 +18,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// rightsTimeout bounds one look at the hub's rights.
+// rightsTimeout bounds one check of the hub's permissions.
 const rightsTimeout = 20 * time.Second
 
-// newReviewer returns what asks the hub's API server what the hub may do. A standby may ask, too.
+// newReviewer returns a reviewer that asks the hub's API server for the hub's permissions. A standby may ask, too.
 func (p *hubPart) newReviewer() (*probe.Reviewer, error) {
 	scheme := runtime.NewScheme()
 	if err := authorizationv1.AddToScheme(scheme); err != nil {
@@ -34,8 +34,8 @@ func (p *hubPart) newReviewer() (*probe.Reviewer, error) {
 	return &probe.Reviewer{Post: func(ctx context.Context, _ string, review client.Object) error { return hub.Create(ctx, review) }}, nil
 }
 
-// lacks returns the rights in the hub that the module declares and the hub does not have, named as an operator would
-// ask for them.
+// lacks returns the permissions in the hub that the module declares and the hub does not have, named as an operator
+// would ask for them.
 func (l *partLife) lacks() ([]string, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, rightsTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (l *partLife) lacks() ([]string, error) {
 	return probe.Abbreviate(lacking), nil
 }
 
-// awaitRights returns when the hub has every right that the module declares.
+// awaitRights returns when the hub has every permission that the module declares.
 func (l *partLife) awaitRights() error {
 	if len(l.part.entry.HubRules()) == 0 {
 		return nil
@@ -84,7 +84,8 @@ func (l *partLife) awaitRights() error {
 	}
 }
 
-// watchRights shows rights that are taken away while the part runs. The part goes on with what it may do.
+// watchRights reports permissions that are revoked while the part runs. The part continues with the remaining
+// permissions.
 func (l *partLife) watchRights() {
 	if len(l.part.entry.HubRules()) == 0 {
 		return
@@ -93,7 +94,7 @@ func (l *partLife) watchRights() {
 	for l.pause(pause) {
 		missing, err := l.lacks()
 		if err != nil {
-			continue // it is not known, then
+			continue // the permissions are unknown then
 		}
 		pause = probe.PreflightInterval
 		if len(missing) > 0 {
@@ -110,7 +111,7 @@ func (l *partLife) pause(d time.Duration) bool {
 	select {
 	case <-timer.C:
 	case <-l.denied:
-		select { // for a watch that is forbidden again and again
+		select { // for a watch that is forbidden repeatedly
 		case <-time.After(probe.PreflightMinPause):
 		case <-l.halted.Done():
 		}
@@ -119,7 +120,7 @@ func (l *partLife) pause(d time.Duration) bool {
 	return l.halted.Err() == nil
 }
 
-// askAgain has the rights looked at soon.
+// askAgain starts the next check of the permissions soon.
 func (l *partLife) askAgain() {
 	select {
 	case l.denied <- struct{}{}:
@@ -127,7 +128,7 @@ func (l *partLife) askAgain() {
 	}
 }
 
-// granted notes that the part waits for no right any more.
+// granted records that the part no longer waits for a permission.
 func (p *hubPart) granted() {
 	p.mu.Lock()
 	if p.over.Reason == state.ReasonRightsMissing || p.over.Reason == state.ReasonPending {
@@ -137,7 +138,7 @@ func (p *hubPart) granted() {
 	p.lack(nil)
 }
 
-// lack notes which rights are missing.
+// lack records the missing permissions.
 func (p *hubPart) lack(missing []string) {
 	p.mu.Lock()
 	same := slices.Equal(p.lacking, missing)

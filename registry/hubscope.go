@@ -15,10 +15,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// What is in this file keeps what a hub part gives to others in its scope: to the registry, and to the servers of the
-// hub.
+// This file limits the functions that a hub part gives to the registry and to the servers of the hub to the life of
+// the hub part.
 
-// within returns a context that ends with the life of the hub part, too, that has this handle.
+// within returns a context that also ends with the life of the hub part that has this handle.
 func (r *Registry) within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if r.by == nil {
@@ -51,8 +51,8 @@ func (r *Registry) contained(what string, f func(Event)) func(Event) {
 	}
 }
 
-// site is what hub parts have added to the servers of the hub. The hub has one entry for each, whose part may be
-// started again: the entry then leads to what the new life has added.
+// site has the checks and handlers that hub parts have added to the servers of the hub. The servers have one entry
+// for each; when the hub part is started again, the entry leads to the check or handler of the new life.
 type site struct {
 	mu       sync.Mutex // protects the fields
 	checks   map[string]*slot[healthz.Checker]
@@ -61,12 +61,12 @@ type site struct {
 
 // slot is an entry of the hub's servers.
 type slot[T any] struct {
-	life  *partLife // whose it is
+	life  *partLife // that has added the value
 	name  string
 	value T
 }
 
-// put puts a value into a slot. add makes the entry of the hub's servers for a new slot, which is free again if that
+// put puts a value into a slot. add makes the entry of the hub's servers for a new slot; put removes the slot if add
 // fails.
 func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() error) error {
 	s.mu.Lock()
@@ -92,7 +92,7 @@ func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() err
 	return err
 }
 
-// at returns what is in a slot, and whether its life has not ended.
+// at returns the slot of a name, and whether its life has not ended.
 func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool)
 	return one, one.life.ctx.Err() == nil
 }
 
-// addCheck adds a check to the hub's. That of a life that has ended has nothing to say.
+// addCheck adds a check to the checks of the hub. The check of a life that has ended succeeds.
 func (l *partLife) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
 	s, key := &l.part.parts.site, page+"/"+name
 	return put(s, &s.checks, slot[healthz.Checker]{l, key, check}, func() error {
@@ -120,17 +120,17 @@ type partManager struct {
 	part *partLife
 }
 
-// AddHealthzCheck adds a check to the hub's.
+// AddHealthzCheck adds a check to the checks of the hub.
 func (m *partManager) AddHealthzCheck(name string, check healthz.Checker) error {
 	return m.part.addCheck("healthz", name, check, m.part.part.parts.manager.AddHealthzCheck)
 }
 
-// AddReadyzCheck adds a check to the hub's.
+// AddReadyzCheck adds a check to the checks of the hub.
 func (m *partManager) AddReadyzCheck(name string, check healthz.Checker) error {
 	return m.part.addCheck("readyz", name, check, m.part.part.parts.manager.AddReadyzCheck)
 }
 
-// AddMetricsServerExtraHandler adds a handler to the hub's. net/http contains its panics.
+// AddMetricsServerExtraHandler adds a handler to the hub's metrics server. net/http contains its panics.
 func (m *partManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
 	parts := m.part.part.parts
 	return put(&parts.site, &parts.site.handlers, slot[http.Handler]{m.part, path, handler}, func() error {
@@ -138,7 +138,7 @@ func (m *partManager) AddMetricsServerExtraHandler(path string, handler http.Han
 	})
 }
 
-// handler serves what is in a slot.
+// handler serves the handler in a slot.
 func (s *site) handler(path string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		one, lives := at(s, &s.handlers, path)

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// tracker knows how far the modules of one app have come.
+// tracker records the progress of the modules of one app.
 type tracker struct {
 	changed func() // called without the lock after every change
 
@@ -26,15 +26,15 @@ type tracker struct {
 	modules map[string]*progress
 	started bool                        // the manager runs
 	synced  chan struct{}               // closed once it runs and every controller has its initial objects
-	blocks  map[string]boundcache.Block // by type, what is in the way of its objects
+	blocks  map[string]boundcache.Block // by type, why its objects cannot be listed
 	broken  chan struct{}               // closed when the app has to end because of cause
-	cause   error                       // set before broken is closed, and not again
+	cause   error                       // set once, before broken is closed
 }
 
 type progress struct {
 	pending     int // controllers that wait for their initial objects
 	controllers []*contain.Controller
-	reported    bool // the names of the controllers without supervision were asked for
+	reported    bool // the names of the unsupervised controllers were taken
 	failed      *moduleError
 }
 
@@ -52,7 +52,7 @@ func newTracker(modules []choice, changed func()) *tracker {
 	return t
 }
 
-// update changes the facts under the lock, and tells if that completed the app.
+// update changes the facts under the lock, closes synced if that completed the app, and calls changed.
 func (t *tracker) update(change func()) {
 	t.mu.Lock()
 	change()
@@ -71,7 +71,7 @@ func (t *tracker) update(change func()) {
 	t.changed()
 }
 
-// controllerAdded takes note of a controller, and returns what it has to be told of.
+// controllerAdded records a controller, and returns its record, in which the wrappers note its progress.
 func (t *tracker) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
 	w := &contain.Controller{Supervised: supervised}
 	t.update(func() {
@@ -116,8 +116,7 @@ func (t *tracker) moduleFailed(err *moduleError) {
 	})
 }
 
-// fail ends the app: somebody found out, in a goroutine that is not the app's to return from, that it
-// cannot go on. The first failure counts.
+// fail ends the app after a failure in a goroutine whose error the manager does not return. The first failure counts.
 func (t *tracker) fail(err *moduleError) {
 	t.moduleFailed(err)
 	t.mu.Lock()
@@ -137,7 +136,7 @@ func (t *tracker) isBroken() bool {
 	}
 }
 
-// controllerRefused takes back controllerAdded.
+// controllerRefused reverts controllerAdded.
 func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 	t.update(func() {
 		p := t.modules[module]
@@ -146,8 +145,8 @@ func (t *tracker) controllerRefused(module string, w *contain.Controller) {
 	})
 }
 
-// timedOut returns an error that names the modules which have waited too long for their initial
-// objects, or nil if all that any of them waits for is an API that the remote does not serve.
+// timedOut returns an error that names a module that has waited too long for its initial objects, or nil if the
+// modules wait only for APIs that the remote does not serve.
 func (t *tracker) timedOut(after time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +155,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
 		if t.modules[name].pending > 0 {
-			why := "the initial objects of a controller did not come within " + after.String() + t.modules[name].awaited()
+			why := "a controller did not get its initial objects within " + after.String() + t.modules[name].awaited()
 			if len(t.blocks) > 0 {
 				why += ": " + t.worstFor(t.modules[name]).Message
 			}
@@ -186,7 +185,7 @@ func (t *tracker) allMissing() bool {
 	return true
 }
 
-// blocked notes why the objects of a type cannot be had; the zero block, that they can.
+// blocked records why the objects of a type cannot be listed; the zero block means that they can.
 func (t *tracker) blocked(what string, why boundcache.Block) {
 	t.mu.Lock()
 	same := t.blocks[what] == why
@@ -203,8 +202,8 @@ func (t *tracker) blocked(what string, why boundcache.Block) {
 	})
 }
 
-// waiting says what a starting app waits for; it is empty unless something is known to be in the
-// way.
+// waiting returns the condition of a starting app that waits for objects which it cannot list; it is empty without
+// such a block.
 func (t *tracker) waiting() state.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -225,11 +224,11 @@ func (t *tracker) waiting() state.Condition {
 	return state.Condition{Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: state.Sanitize(worst.Message)}
 }
 
-// worst returns what an operator should look at first of all that is in the way. The caller holds the lock.
+// worst returns the block of the app that an operator should fix first. The caller holds the lock.
 func (t *tracker) worst() boundcache.Block { return worstOf(t.blocks) }
 
-// worstOf returns what an operator should look at first: something forbidden, then what is wrong in
-// another way, then what is merely missing.
+// worstOf returns the block that an operator should fix first: a denied request, then another error, then a missing
+// kind.
 func worstOf(blocks map[string]boundcache.Block) boundcache.Block {
 	var worst boundcache.Block
 	for _, what := range slices.Sorted(maps.Keys(blocks)) {
@@ -248,8 +247,8 @@ func reasonFor(b boundcache.Block) string {
 	return state.ReasonWaiting
 }
 
-// worstFor returns what is in the way of a module that waits: of a kind that one of its controllers watches, or, if
-// that is not known, of any.
+// worstFor returns the block of a waiting module: of a kind that one of its controllers watches, or, if that is not
+// known, of any kind.
 func (t *tracker) worstFor(p *progress) boundcache.Block {
 	own := map[string]boundcache.Block{}
 	for _, w := range p.controllers {

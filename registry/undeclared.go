@@ -23,13 +23,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// What is in this file finds the permissions that a module uses and does not declare. To grant them in one remote would
-// fix that remote only: every other remote gets what the module declares.
+// This file finds the permissions that a module uses and does not declare. To grant them in one remote would fix that
+// remote only: every other remote grants the permissions that the module declares.
 
 // UndeclaredAccess is a permission that a module needs for a request which an API server has refused, and does not declare.
 type UndeclaredAccess struct {
-	// Module is the name of the module. If it is not known which module of an app has sent the request, it is the names
-	// of all that may have, joined by "or".
+	// Module is the name of the module. If the module that has sent the request is unknown, it has the names of all
+	// possible modules, joined by "or".
 	Module string
 	// Right is the permission, such as "watch namespaces".
 	Right string
@@ -37,7 +37,7 @@ type UndeclaredAccess struct {
 	InHub bool
 }
 
-// String returns the problem with what to do about it.
+// String returns the problem and its fix.
 func (u UndeclaredAccess) String() string {
 	rules, command := "Rules", "hub register"
 	if u.InHub {
@@ -80,7 +80,7 @@ func (s *undeclaredSet) list() []UndeclaredAccess {
 	})
 }
 
-// rulebook compares the requests of an App that one side refuses with what its modules declare.
+// rulebook compares the refused requests of an App to the remote or to the hub with the rules that its modules declare.
 type rulebook struct {
 	modules catalog
 	found   *undeclaredSet
@@ -90,8 +90,8 @@ type rulebook struct {
 	senders []string
 }
 
-// rulebookFor returns the rulebook for requests to one side. senders are the modules that may send one which carries no
-// module.
+// rulebookFor returns the rulebook for requests to the remote or to the hub. senders are the modules that may send a
+// request which carries no module.
 func (l *lifetime) rulebookFor(inHub bool, senders ...choice) *rulebook {
 	b := &rulebook{modules: l.modules, found: &l.undeclared, log: l.log, inHub: inHub}
 	for _, one := range senders {
@@ -100,8 +100,8 @@ func (l *lifetime) rulebookFor(inHub bool, senders ...choice) *rulebook {
 	return b
 }
 
-// judge takes note of a response. If the request was refused for lack of a permission that the modules do not declare, the
-// informer that has sent it explains the refusal with that.
+// judge inspects a response. If the request was refused for lack of a permission that the modules do not declare,
+// judge adds this explanation to the informer that has sent the request.
 func (b *rulebook) judge(r *http.Request, status int) {
 	if b == nil || status != http.StatusForbidden {
 		return
@@ -131,7 +131,7 @@ func (b *rulebook) judge(r *http.Request, status int) {
 	}
 }
 
-// explanationOf returns why an informer was refused; empty if the modules declare what they need.
+// explanationOf returns why a request of an informer was refused; empty if the modules declare the permission.
 func explanationOf(found []UndeclaredAccess) string {
 	if len(found) == 0 {
 		return ""
@@ -139,7 +139,7 @@ func explanationOf(found []UndeclaredAccess) string {
 	return found[0].String()
 }
 
-// lackedBy returns the permission that each of some modules lacks, one of which has sent a request.
+// lackedBy returns the permission for a request that all its possible senders lack.
 func (b *rulebook) lackedBy(used use, senders ...string) []UndeclaredAccess {
 	right := ""
 	for _, name := range senders {
@@ -157,15 +157,15 @@ func (b *rulebook) lackedBy(used use, senders ...string) []UndeclaredAccess {
 	return []UndeclaredAccess{{Module: strings.Join(senders, " or "), Right: right, InHub: b.inHub}}
 }
 
-// use is what a request needs: some verbs on one resource.
+// use is the access that a request needs: some verbs on one resource.
 type use struct {
 	verbs                      []string
 	group, resource, namespace string
 	name                       string // of the object; empty for a collection
 }
 
-// useOf returns what a request needs. It reports false for a request that is about no resource: whoever is authenticated may
-// ask what an API server serves.
+// useOf returns the access that a request needs. It reports false for a request without a resource: every
+// authenticated user may discover the APIs of a server.
 func useOf(r *http.Request) (use, bool) {
 	info := requestinfo.Of(r.URL.Path)
 	if info.Resource == "" {
@@ -213,7 +213,7 @@ func verbsOf(r *http.Request, info requestinfo.Info) []string {
 	return []string{"list"}
 }
 
-// undeclaredBy returns the permission that a module lacks in what it declares for one side, or nothing.
+// undeclaredBy returns the permission that the module's rules for the remote or the hub lack, or nothing.
 func (u use) undeclaredBy(m Module, inHub bool) string {
 	declared, place := RemoteRules(m), ""
 	if inHub {
