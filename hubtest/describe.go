@@ -35,7 +35,7 @@ func quoted(data []byte) []byte {
 // maxDump bounds an object in a failure, in bytes.
 const maxDump = 8 << 10
 
-// dump returns an object as YAML, without its managed fields and other noise.
+// dump returns an object as YAML, without its managed fields, and cuts it to maxDump.
 func dump(object client.Object) string {
 	shown, _ := object.DeepCopyObject().(client.Object)
 	shown.SetManagedFields(nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// JournalName is the name of the ConfigMap, in the credentials namespace, in which the hub keeps on
-// record which apps are being started, and which ones it has crashed with.
+// JournalName is the name of the ConfigMap, in the credentials namespace, in which the hub
+// records which apps are being started, and with which apps it has crashed.
 const JournalName = "clusterfx-starting"
 
 // Journal records which apps are being started, and with which apps the hub has crashed.

@@ -13,7 +13,7 @@ Reconciling and Stalled (ready.go). The first condition on the way to Ready that
 
 # Ownership
 
-The conditions and fields that Of sets are those that the hub applies with its field manager. Ours returns them from a
+The hub applies the conditions and fields that Of sets with its field manager. Ours returns them from a
 status that was read, so that it can be compared with the result of Of; ApplyConfiguration returns them in the form of
 server-side apply. status.inventory and conditions of other types belong to other writers.
 */

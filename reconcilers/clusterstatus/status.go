@@ -35,7 +35,7 @@ func Of(cluster *hubv1.Cluster, found Credentials, info registry.Status) hubv1.C
 		ObservedGeneration: cluster.Generation,
 		ID:                 cmp.Or(cluster.Annotations[hubv1.AnnotationID], info.ID),
 		Server:             cut(info.Server, hubv1.MaxServerLength),
-		Version:            cmp.Or(info.Version, before.Version), // that of the last contact
+		Version:            cmp.Or(info.Version, before.Version), // the version at the last contact
 		Credentials:        found.Reported,
 		Modules:            modulesOf(info.Modules),
 	}
@@ -99,7 +99,7 @@ func runs(c state.ControllerStatus) int {
 	return 0
 }
 
-// Ours returns the part of a status that Of is responsible for, in the same form.
+// Ours returns the part of a status for which Of is responsible, in the same form.
 func Ours(status hubv1.ClusterStatus) hubv1.ClusterStatus {
 	all := status.Conditions
 	status.Inventory, status.Conditions = hubv1.InventoryStatus{}, nil
