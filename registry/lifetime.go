@@ -48,14 +48,14 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 	l.labels = append(labels, "epoch", strconv.FormatInt(l.number, 10))
 	l.ctx, l.cancel = context.WithCancelCause(pprof.WithLabels(env.root, pprof.Labels(l.labels...)))
 	l.permission = contain.NewGate(l.ctx)
-	l.log = logsink.QuietAfter(l.permission.Context, l.log, ErrStopped, context.Canceled)
+	l.log = logsink.QuietAfter(l.permission.Ended, l.log, ErrStopped, context.Canceled)
 	l.graph.log = l.log.WithName("fx")
 	l.hooks.log, l.hooks.timeout = l.log, env.limits.StopTimeout
 	l.tracker = newTracker(modules, changed)
 	l.contained = &contain.App{
 		Name: string(l.name), Number: l.number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
 		ReconcileTimeout: env.limits.ReconcileTimeout, Metrics: env.metrics, Tracer: env.tracer,
-		Quiet: func(log logr.Logger) logr.Logger { return logsink.QuietAfter(l.permission.Context, log) },
+		Quiet: func(log logr.Logger) logr.Logger { return logsink.QuietAfter(l.permission.Ended, log) },
 		Recorder: func(r crrecorder.EventRecorder, s *runtime.Scheme) crrecorder.EventRecorder {
 			return notes.Distinct(r, s)
 		},

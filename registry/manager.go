@@ -122,7 +122,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 	}
 	return ctrl.Options{
 		Scheme: e.scheme,
-		Logger: logsink.QuietAfter(e.permission.Context, e.log).V(1), // what it says of itself is of no interest a thousand times
+		Logger: logsink.QuietAfter(e.permission.Ended, e.log).V(1), // what it says of itself is of no interest a thousand times
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return e.mapper, nil
 		},
@@ -142,7 +142,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 			EnableWarmup:          &yes,  // tells when a controller has its objects; see warmer
 			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
 			ReconciliationTimeout: e.limits.ReconcileTimeout,
-			Logger:                logsink.QuietAfter(e.permission.Context, e.log),
+			Logger:                logsink.QuietAfter(e.permission.Ended, e.log),
 		},
 	}
 }

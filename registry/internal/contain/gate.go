@@ -16,6 +16,7 @@ type Gate struct {
 	Open    func()
 	Context context.Context //nolint:containedctx // ends when runnables must end
 	end     context.CancelFunc
+	epoch   context.Context //nolint:containedctx // the epoch's, which ends before Context does
 
 	mu     sync.Mutex // protects the fields below
 	active int
@@ -24,11 +25,15 @@ type Gate struct {
 
 // NewGate returns a closed gate of an epoch that ends with ctx.
 func NewGate(ctx context.Context) *Gate {
-	p := &Gate{granted: make(chan struct{})}
+	p := &Gate{granted: make(chan struct{}), epoch: ctx}
 	p.Open = sync.OnceFunc(func() { close(p.granted) })
 	p.Context, p.end = context.WithCancel(ctx)
 	return p
 }
+
+// Ended reports whether the gate has closed or the epoch has ended. The end of an epoch reaches the contexts derived from
+// it one after the other, and may end a request before Context; Ended reports true from the first one on.
+func (p *Gate) Ended() bool { return p.epoch.Err() != nil || p.Context.Err() != nil }
 
 // run calls work after the gate has opened, with a context that ends when the gate closes. Work that ends after that
 // has not failed, whatever it returns.

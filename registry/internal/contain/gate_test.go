@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestPermission(t *testing.T) {
+func TestGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := NewGate(t.Context())
@@ -67,4 +67,29 @@ func TestPermission_Impatience(t *testing.T) {
 		}
 		close(hang)
 	})
+}
+
+// ending is a context that has ended while the contexts derived from it have not noticed yet.
+type ending struct{ context.Context }
+
+func (ending) Err() error { return context.Canceled }
+
+// A request that the end of an epoch cuts off can fail before the context of the gate ends. It counts as ended then.
+func TestGate_EndedWithTheEpoch(t *testing.T) {
+	t.Parallel()
+	epoch, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	g := NewGate(epoch)
+	if g.Ended() {
+		t.Error("a gate has ended before its epoch")
+	}
+	g.epoch = ending{epoch}
+	if !g.Ended() || g.Context.Err() != nil {
+		t.Errorf("Ended = %t and the context says %v, want true and nil", g.Ended(), g.Context.Err())
+	}
+	g = NewGate(epoch)
+	g.Close(0)
+	if !g.Ended() {
+		t.Error("a closed gate has not ended")
+	}
 }

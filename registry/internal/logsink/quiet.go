@@ -3,35 +3,34 @@
 package logsink
 
 import (
-	"context"
 	"errors"
 	"slices"
 
 	"github.com/go-logr/logr"
 )
 
-// QuietAfter returns a logger for code that runs until a context ends. The end of an app is ordinary: remotes become
+// QuietAfter returns a logger for code that runs until ended reports true. The end of an app is ordinary: remotes become
 // unreachable, and configurations change. The code that ends with the app reports the end as errors, by the dozen: requests
 // that were refused at the fence, caches that did not sync. QuietAfter logs these errors as lines for debugging. causes
-// are the errors that the end of the context leads to; without causes every error after the end is such an error, as is so
+// are the errors that the end leads to; without causes every error after the end is such an error, as is so
 // for the manager and for controllers.
-func QuietAfter(end context.Context, log logr.Logger, causes ...error) logr.Logger {
+func QuietAfter(ended func() bool, log logr.Logger, causes ...error) logr.Logger {
 	if log.GetSink() == nil {
 		return log
 	}
-	return log.WithSink(&quietSink{LogSink: log.GetSink(), end: end, causes: causes})
+	return log.WithSink(&quietSink{LogSink: log.GetSink(), ended: ended, causes: causes})
 }
 
 type quietSink struct {
 	logr.LogSink
-	end    context.Context //nolint:containedctx // The end of what the log is about.
+	ended  func() bool
 	causes []error
 }
 
 // Error logs an error, or a line for debugging.
 func (s *quietSink) Error(err error, msg string, values ...any) {
 	const debugging = 1
-	if s.end.Err() == nil || !s.isQuiet(err) {
+	if !s.ended() || !s.isQuiet(err) {
 		s.LogSink.Error(err, msg, values...)
 		return
 	}
@@ -50,10 +49,10 @@ func (s *quietSink) isQuiet(err error) bool {
 
 // WithValues returns a sink with these values.
 func (s *quietSink) WithValues(values ...any) logr.LogSink {
-	return &quietSink{LogSink: s.LogSink.WithValues(values...), end: s.end, causes: s.causes}
+	return &quietSink{LogSink: s.LogSink.WithValues(values...), ended: s.ended, causes: s.causes}
 }
 
 // WithName returns a sink with this name.
 func (s *quietSink) WithName(name string) logr.LogSink {
-	return &quietSink{LogSink: s.LogSink.WithName(name), end: s.end, causes: s.causes}
+	return &quietSink{LogSink: s.LogSink.WithName(name), ended: s.ended, causes: s.causes}
 }

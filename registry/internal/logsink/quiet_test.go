@@ -42,7 +42,7 @@ func TestQuietAfter(t *testing.T) {
 		for verbosity := range 2 {
 			var lines []string
 			log := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: verbosity})
-			QuietAfter(end, log, causes...).WithName("x").WithValues("a", 1).Error(c.err, "It failed")
+			QuietAfter(func() bool { return end.Err() != nil }, log, causes...).WithName("x").WithValues("a", 1).Error(c.err, "It failed")
 			isError := slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(line, `"level"=1`) })
 			if want := !c.quiet || verbosity > 0; isError == c.quiet || (len(lines) == 1) != want {
 				t.Errorf("%+v with verbosity %d: %q", c, verbosity, lines)
