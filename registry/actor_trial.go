@@ -16,13 +16,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// namedCredential is a credential with what its author calls it.
+// namedCredential is a credential with the name that its author gave it.
 type namedCredential struct {
 	kubeconfig.Credential
 	name string
 }
 
-// keepCredentials forgets the credentials that no line has, and that are not wanted.
+// keepCredentials forgets the credentials that neither a connection nor the desired state has.
 func (a *actor) keepCredentials() {
 	m := &a.machine
 	wanted := map[string]namedCredential{
@@ -83,7 +83,7 @@ func (a *actor) endTrial() {
 	}
 }
 
-// takeTrial takes note of a trial. The id of the remote is not claimed before the credential is in use.
+// takeTrial handles the result of a trial. The id of the remote is not claimed before the credential is in use.
 func (a *actor) takeTrial(f machine.Tried) {
 	f.IsHub = f.ID != "" && a.registry.isHub(f.ID) && !a.applied.AllowHub
 	a.learn(f)
@@ -97,7 +97,7 @@ func facetOf(err error) state.Condition {
 	return state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// factOf returns what the machine has to know of a probe. Who holds the id is not known yet.
+// factOf returns the machine's fact for a probe. The holder of the id is not known yet.
 func factOf(p probe.Outcome) machine.Probed {
 	f := machine.Probed{
 		Endpoint: p.Endpoint, Credential: p.Credential, OK: p.OK, Refused: p.Refused, Fatal: p.Reason == state.ReasonUnauthorized,

@@ -15,10 +15,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// unnamed is what a controller is called that has no name.
+// unnamed is the name of a controller without a name.
 const unnamed = "controller"
 
-// controllerInfo says how far a controller is. blocks are what is known to be in the way of kinds.
+// controllerInfo returns the status of a controller. blocks are the known blocks of kinds.
 func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) state.ControllerStatus {
 	begun, synced := w.Progress()
 	if synced {
@@ -48,7 +48,7 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	return one
 }
 
-// uniqueName returns the name of a controller as nobody else in the module has it.
+// uniqueName returns a name for a controller that no other controller of the module has.
 func uniqueName(r manager.Runnable, others []*contain.Controller) string {
 	base := nameOf(r)
 	name := base
@@ -58,8 +58,8 @@ func uniqueName(r manager.Runnable, others []*contain.Controller) string {
 	return name
 }
 
-// nameOf returns the name of a controller. controller-runtime keeps it in a field of a type that nobody can
-// name, and has no method for it.
+// nameOf returns the name of a controller. controller-runtime keeps it in a field of an unexported type, and has no
+// method for it.
 func nameOf(r manager.Runnable) string {
 	v := reflect.Indirect(reflect.ValueOf(r))
 	if v.Kind() != reflect.Struct {

@@ -24,9 +24,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// environment is what all epochs of a registry share.
+// environment has the values that all epochs of a registry share.
 type environment struct {
-	root          context.Context //nolint:containedctx // What everything of the registry lives in; it ends after Shutdown.
+	root          context.Context //nolint:containedctx // The parent of all contexts; it ends after Shutdown.
 	end           context.CancelFunc
 	hub           *rest.Config
 	secrets       *kubeconfig.Redactor
@@ -40,7 +40,7 @@ type environment struct {
 	shapes        *meter.Schemas
 	modules       catalog
 	shared        []Shared
-	offers        atomic.Pointer[offers]       // what the hub parts of modules share now
+	offers        atomic.Pointer[offers]       // the values that the hub parts of modules share now
 	middleware    atomic.Pointer[[]Middleware] // sorted; see inForce
 	registerer    prometheus.Registerer
 	metrics       *telemetry.Metrics
@@ -56,7 +56,7 @@ type environment struct {
 	contacts *startqueue.Queue // of first probes
 	pulse    *liveness.Pulse
 	beat     func()         // makes sure that the pulse beats
-	beating  sync.WaitGroup // the pulse, if it is the registry's own
+	beating  sync.WaitGroup // the pulse, if the registry owns it
 	hearts   *liveness.Monitor
 	epochs   *atomic.Int64 // started so far, of all remotes
 }
@@ -99,7 +99,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 	return env
 }
 
-// linkOptions returns what the links share.
+// linkOptions returns the options that all connections share.
 func (e *environment) linkOptions() probe.Options {
 	return probe.Options{
 		Contacts: e.contacts, Tracer: e.tracer, Metrics: e.metrics,
@@ -107,7 +107,7 @@ func (e *environment) linkOptions() probe.Options {
 	}
 }
 
-// usePulse takes the pulse of the monitor, or else one of the registry's own, which beats from the first connection to
+// usePulse uses the pulse of the monitor, or else a pulse of the registry, which beats from the first connection to
 // the end of the root.
 func (e *environment) usePulse(hearts *liveness.Monitor) {
 	e.hearts, e.pulse, e.beat = hearts, hearts.Pulse(), func() {}
@@ -117,9 +117,9 @@ func (e *environment) usePulse(hearts *liveness.Monitor) {
 	}
 }
 
-// Turns of what many remotes do at once. A start keeps its turn while the app is built and its
-// initial objects come. A first contact keeps it while an API server that is well would answer;
-// those that do not answer pass the turn on.
+// Limits of starts and first contacts. A start keeps its slot while the app is built and receives its initial
+// objects. A first contact keeps its slot as long as a healthy API server needs to respond; then the next remote gets
+// the slot.
 const (
 	startTurn   = 5 * time.Second
 	contacts    = 64

@@ -31,7 +31,7 @@ type partLife struct {
 	*epoch
 	part     *hubPart
 	scheme   *runtime.Scheme // a copy of the hub's, to which invokes may add kinds
-	registry *Registry       // the module's handle
+	registry *Registry       // the handle of the module
 	parts    partValues      // the values that the App provides
 
 	shared     []Shared // set when the App is built

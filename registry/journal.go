@@ -10,22 +10,22 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Journal keeps on record, where a crash of the hub does not reach, which apps are being started.
-// What a module does to the whole process cannot be contained; but the next process can read who
-// was being started when the last one died, and be careful with those (see Suspicion).
+// Journal records which apps are being started, in a place that survives a crash of the hub. Damage of a module to
+// the whole process cannot be contained; but the next process can read which apps were being started when the last
+// process died, and start these with care (see state.CrashRecord).
 //
-// A journal is no guard: an app whose Begin fails is started all the same.
+// A journal prevents no start: an app whose Begin fails is started anyway.
 type Journal interface {
-	// Begin notes that the app of name is about to start. It returns when the note would survive a
-	// crash, and with an error when that cannot be had before ctx ends. The journal logs its failures
-	// for operators; the registry logs the error of each app for debugging only.
+	// Begin notes that the app of name is about to start. It returns when the note would survive a crash, or with an
+	// error if the note was not written before ctx ended. The journal logs its failures for operators; the registry
+	// logs the error of each app for debugging only.
 	Begin(ctx context.Context, name ClusterName) error
 	// End notes that the app has proven itself, or has ended in good order. It does not block.
 	End(name ClusterName)
 }
 
-// journal tells a Journal of apps by their names: two epochs of one name, of which one takes the
-// place of the other, are one entry.
+// journal keeps one entry of a Journal for each name: two epochs of one name, of which one replaces the other, share
+// an entry.
 type journal struct {
 	inner Journal
 
@@ -58,9 +58,9 @@ func (j *journal) begin(ctx context.Context, name ClusterName, log logr.Logger) 
 // journalPatience is how long a start waits for its entry in the journal.
 const journalPatience = 3 * time.Second
 
-// How long an app must have been ready for a crash of the hub not to be blamed on it, and how long it
-// must have run while it waits for its initial objects. A remote that never sends them would otherwise
-// be blamed for whatever ends the hub from outside.
+// An app is no suspect after a crash of the hub if it was ready for provenAfter, or if it ran for provenUnreadyAfter
+// while it waited for its initial objects. Otherwise a remote that never sends them would be a suspect whenever the
+// hub is ended from outside.
 const (
 	provenAfter        = 3 * time.Second
 	provenUnreadyAfter = 30 * time.Second
@@ -72,7 +72,7 @@ func (j *journal) end(name ClusterName) {
 	j.open[name]--
 	if j.open[name] == 0 {
 		delete(j.open, name)
-		j.inner.End(name) // under the lock, which it does not keep: a later entry must not be closed
+		j.inner.End(name) // under the lock, and it does not block: a later entry must not be closed
 	}
 }
 
@@ -84,7 +84,7 @@ type record struct {
 
 func (r *record) open(end func()) { r.end = end }
 
-// closeAfter closes the entry after a time, and not when an earlier call said.
+// closeAfter closes the entry after a time, which replaces the time of an earlier call.
 func (r *record) closeAfter(d time.Duration) {
 	if r.timer != nil {
 		r.timer.Stop()

@@ -20,10 +20,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// lifetime is what the life of every App has whose modules are contained: that of a remote's app, which is
-// an epoch, and that of a hub part.
+// lifetime has the common fields of the lives of Apps whose modules are contained: of a remote's app, which is an
+// epoch, and of a hub part.
 //
-// Its context is its fence: a client that the modules have looks at it right before it sends a request.
+// Its context is its fence: the clients of the modules check it right before they send a request.
 type lifetime struct {
 	*environment
 	name   ClusterName // the remote's; empty for a hub part
@@ -34,15 +34,15 @@ type lifetime struct {
 	ctx        context.Context //nolint:containedctx // See above.
 	cancel     context.CancelCauseFunc
 	permission *contain.Gate
-	contained  *contain.App // what contains its modules
+	contained  *contain.App // contains the panics of its modules
 
 	graph   graphLog
 	tracker *tracker
 	hooks   hooks
 }
 
-// begin completes a life of which name, number and log are set. labels are those of its goroutines in profiles,
-// besides its number. changed is called when the App has come further or a module has failed.
+// begin completes a life of which name, number and log are set. labels are the labels of its goroutines in profiles,
+// in addition to its number. begin calls changed when the App has made progress or a module has failed.
 func (l *lifetime) begin(env *environment, labels []string, modules []choice, changed func()) {
 	l.environment = env
 	l.labels = append(labels, "epoch", strconv.FormatInt(l.number, 10))
@@ -75,12 +75,12 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 	}
 }
 
-// guard returns what answers for the code of a module.
+// guard returns the guard that contains the code of a module.
 func (l *lifetime) guard(module string, log logr.Logger) *contain.Guard {
 	return contain.NewGuard(l.contained, module, log)
 }
 
-// moduleFailed takes note that a module has failed, with an error that it returned or a panic.
+// moduleFailed records that a module has failed, with an error that it returned or a panic.
 func (l *lifetime) moduleFailed(failed *moduleError) {
 	var ours *panics.Error
 	var ofGraph dig.PanicError
@@ -90,6 +90,6 @@ func (l *lifetime) moduleFailed(failed *moduleError) {
 	l.tracker.moduleFailed(failed)
 }
 
-// stop fences the life: from now on no request leaves it, its contexts have ended, and whoever runs it cleans
-// up. It returns at once and may be called any number of times.
+// stop fences the life: from now on it sends no request, its contexts have ended, and the goroutine that runs it
+// cleans up. It returns at once and may be called any number of times.
 func (l *lifetime) stop(cause error) { l.cancel(cause) }

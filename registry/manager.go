@@ -68,7 +68,7 @@ func (e *epoch) gateOfRemote() func() error {
 	return func() error { return e.gate(e.name) }
 }
 
-// configFor returns the configuration of clients whose requests a fence ends. All of an app share one
+// configFor returns the configuration of clients whose requests a fence ends. All clients of an app share one
 // limiter.
 func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared *rulebook) *rest.Config {
 	c := &transport.Chain{
@@ -86,8 +86,8 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared
 	return config
 }
 
-// newClients makes the client that the modules get, which writes with their fence, and keeps how to
-// make the one that is lent out, and those that read from filtered caches.
+// newClients makes the client of the modules, which writes with their fence, and keeps functions that make the client
+// of leases, and clients that read from filtered caches.
 func (e *epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
 		e.lend = sync.OnceValues(func() (client.Client, error) { return decode.NewClient(client.New(config, o)) })
@@ -122,7 +122,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 	}
 	return ctrl.Options{
 		Scheme: e.scheme,
-		Logger: logsink.QuietAfter(e.permission.Ended, e.log).V(1), // what it says of itself is of no interest a thousand times
+		Logger: logsink.QuietAfter(e.permission.Ended, e.log).V(1), // the same messages of each remote's manager are for debugging only
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return e.mapper, nil
 		},
@@ -132,14 +132,14 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		PprofBindAddress:       "0",
-		// A manager that gives up waiting for its runnables returns while they run: then nobody
-		// would know that they do. Patience is the actor's.
+		// A manager that stops waiting for its runnables returns while they run, and the actor could not see that
+		// they do. The actor limits the wait.
 		GracefulShutdownTimeout: &forever,
 		Controller: ctrlconfig.Controller{
-			// Names are unique in the process and never given back; every remote runs the same
-			// modules (controller-runtime#2994).
+			// Names are unique in the process and never released; every remote runs the same modules
+			// (controller-runtime#2994).
 			SkipNameValidation:    &yes,
-			EnableWarmup:          &yes,  // tells when a controller has its objects; see warmer
+			EnableWarmup:          &yes,  // shows when a controller has its objects; see warmer
 			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
 			ReconciliationTimeout: e.limits.ReconcileTimeout,
 			Logger:                logsink.QuietAfter(e.permission.Ended, e.log),
@@ -177,8 +177,8 @@ func (e *epoch) hubTransportFor() http.RoundTripper {
 	if e.appsNamespace == "" {
 		return e.hubTransport
 	}
-	// Without groups in the request the API server adds those of the ServiceAccount. To name groups would
-	// take permission to impersonate groups.
+	// Without groups in the request the API server adds the groups of the ServiceAccount. A request with groups would
+	// need permission to impersonate groups.
 	return clienttransport.NewImpersonatingRoundTripper(
 		clienttransport.ImpersonationConfig{UserName: HubUser(e.appsNamespace, e.name)}, e.hubTransport,
 	)

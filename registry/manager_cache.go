@@ -100,7 +100,8 @@ func (e *epoch) addFilters(c *boundcache.Cache) error {
 	return nil
 }
 
-// filtersFor returns the filters of a module in an app. A module that does not run there has those of its hub part.
+// filtersFor returns the filters of a module in an app. A module that does not run there has the filters of its hub
+// part.
 func (e *epoch) filtersFor(m *entry) []boundcache.Filter {
 	var overrides []int
 	if i := slices.IndexFunc(e.chosen, func(c choice) bool { return c.name == m.name }); i >= 0 {

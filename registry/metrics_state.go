@@ -11,8 +11,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// overview is the metrics that follow from the snapshots of the remotes when somebody asks. So the series of
-// a remote that has left are gone by themselves.
+// overview collects the metrics that follow from the snapshots of the remotes at each scrape. So the series of a
+// removed remote disappear by themselves.
 type overview struct {
 	registry  *Registry
 	aggregate bool
@@ -43,7 +43,7 @@ func newOverview(r *Registry, aggregate bool) *overview {
 	}
 }
 
-// register makes the overview a metric. It takes the place of that of a registry which is gone.
+// register registers the overview. It replaces the overview of a registry that was shut down.
 func (o *overview) register(at prometheus.Registerer) error {
 	err := at.Register(o)
 	var registered prometheus.AlreadyRegisteredError
@@ -54,7 +54,7 @@ func (o *overview) register(at prometheus.Registerer) error {
 	return err
 }
 
-// states are all that a remote may be in; those that none is in are 0.
+// states are all states of a remote; a state without remotes is 0.
 func states() []state.State {
 	return []state.State{state.StatePending, state.StateStarting, state.StateReady, state.StateUnreachable, state.StateFailed, state.StatePaused, state.StateStopping}
 }

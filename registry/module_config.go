@@ -12,8 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// decodeConfig decodes the layers of a configuration on top of its defaults, and validates the result. The error joins
-// everything that is wrong. A configuration with a value of another type is not validated.
+// decodeConfig decodes the layers of a configuration on top of its defaults, and validates the result. The error
+// joins all problems. A configuration with a value of another type is not validated.
 func decodeConfig[T any](config T, layers []json.RawMessage) (T, error) {
 	var problems []error
 	typed := true
@@ -38,8 +38,8 @@ func decodeConfig[T any](config T, layers []json.RawMessage) (T, error) {
 	return config, errors.Join(problems...)
 }
 
-// decodeStrictly decodes JSON on top of what is there, and returns the fields that are unknown. A list takes the place of
-// the one before: encoding/json would leave the fields of its elements that the new ones do not have.
+// decodeStrictly decodes JSON on top of the present value, and returns the unknown fields. A list replaces the list
+// before: encoding/json would keep the fields of its elements that the new elements do not have.
 func decodeStrictly(layer []byte, into any) (unknown []error, err error) {
 	var tree any
 	if err := json.Unmarshal(layer, &tree); err != nil {
@@ -55,7 +55,7 @@ func decodeStrictly(layer []byte, into any) (unknown []error, err error) {
 	return kjson.UnmarshalStrict(layer, into)
 }
 
-// withoutLists puts null, which empties a slice, in the place of every list.
+// withoutLists replaces every list by null, which empties a slice.
 func withoutLists(tree any) any {
 	switch tree := tree.(type) {
 	case []any:
@@ -107,13 +107,13 @@ func joined(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { // no errors.As: what is below a wrapped error belongs to it
+	if many, ok := err.(interface{ Unwrap() []error }); ok { // no errors.As: errors below a wrapped error belong to it
 		return many.Unwrap()
 	}
 	return []error{err}
 }
 
-// without returns the problems but for those of before, by their texts: what a layer inherits is reported once.
+// without returns the problems that are not in before, by their texts: an inherited problem is reported once.
 func without(problems, before []error) []error {
 	before = slices.Clone(before)
 	return slices.DeleteFunc(slices.Clone(problems), func(problem error) bool {

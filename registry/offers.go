@@ -12,16 +12,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// offers is what the hub parts of modules share at some moment, by module. It is replaced, never changed.
+// offers are the values that the hub parts of modules share at some moment, by module. The map is replaced, never
+// changed.
 type offers map[string]offer
 
-// offer is what the hub part of one module shares.
+// offer has the values that the hub part of one module shares.
 type offer struct {
-	life   int64 // which has made the values
+	life   int64 // that has made the values
 	shared []Shared
 }
 
-// values returns all that is shared.
+// values returns all shared values.
 func (o offers) values() []Shared {
 	var all []Shared
 	for _, module := range slices.Sorted(maps.Keys(o)) {
@@ -30,7 +31,7 @@ func (o offers) values() []Shared {
 	return all
 }
 
-// obstacle says why a module cannot run that depends on the hub parts of others, or nothing.
+// obstacle returns why a module that depends on the hub parts of others cannot run, or empty strings.
 func (o offers) obstacle(depends []string) (reason, why string) {
 	for _, module := range depends {
 		if _, runs := o[module]; !runs {
@@ -50,7 +51,7 @@ func (o offers) lives(depends []string) []int64 {
 	return all
 }
 
-// offered returns what hub parts share now.
+// offered returns the values that hub parts share now.
 func (env *environment) offered() offers {
 	if now := env.offers.Load(); now != nil {
 		return *now
@@ -58,8 +59,8 @@ func (env *environment) offered() offers {
 	return nil
 }
 
-// offer notes what the hub part of a module shares, or that it shares nothing any more, and has every remote choose
-// its modules anew.
+// offer records the values that the hub part of a module shares, or nil if it no longer shares any, and makes every
+// actor choose its modules again.
 func (r *Registry) offer(module string, o *offer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +78,7 @@ func (r *Registry) offer(module string, o *offer) {
 	}
 }
 
-// publish makes known what a life shares.
+// publish offers the values that a life shares to the apps.
 func (p *hubPart) publish(l *partLife) {
 	p.mu.Lock()
 	p.over = HubPartStatus{}
@@ -87,7 +88,7 @@ func (p *hubPart) publish(l *partLife) {
 	}
 }
 
-// unpublish takes back what a life shares.
+// unpublish withdraws the values that a life shares.
 func (p *hubPart) unpublish(l *partLife) {
 	if l.ready && len(p.entry.shares) > 0 {
 		p.parts.registry.offer(p.entry.name, nil)
@@ -101,7 +102,7 @@ func (all catalog) shareOnce() error {
 	for _, e := range all {
 		for _, s := range e.shares {
 			if other, taken := by[s.String()]; taken {
-				first, second := min(other, e.name), max(other, e.name) // Their order in the group is none.
+				first, second := min(other, e.name), max(other, e.name) // The group has no order.
 				problems = append(problems, fmt.Errorf("modules %q and %q both have a %s in their hub part; leave it to one of them, "+
 					"the remote part of any module may ask for the value", first, second, s))
 			}
@@ -111,8 +112,8 @@ func (all catalog) shareOnce() error {
 	return errors.Join(problems...)
 }
 
-// depend finds out which modules depend on what the hub parts of others share: those whose graph lacks something
-// without it. A module depends on its own hub part if that shares anything.
+// depend finds the modules that depend on values which the hub parts of others share: modules whose graph is
+// incomplete without the values. A module depends on its own hub part if that shares anything.
 func (all catalog) depend(static []Shared) {
 	for i := range all {
 		for _, other := range all {
@@ -126,7 +127,8 @@ func (all catalog) depend(static []Shared) {
 	}
 }
 
-// lacks reports whether the remote part of a module is not complete without what the hub part of another one shares.
+// lacks reports whether the remote part of a module is incomplete without the values that the hub part of another
+// module shares.
 func (all catalog) lacks(m Module, without string, static []Shared) bool {
 	rest := slices.Clone(all)
 	if e := rest.find(without); e != nil {
@@ -135,5 +137,5 @@ func (all catalog) lacks(m Module, without string, static []Shared) bool {
 	return rest.complete(m, static) != nil
 }
 
-// lackOf names rights that are not granted.
+// lackOf returns a message that names permissions which are not granted.
 func lackOf(rights []string) string { return "the hub lacks: " + strings.Join(rights, ", ") }

@@ -24,7 +24,7 @@ func checkRules(rules []rbacv1.PolicyRule) error {
 	return nil
 }
 
-// checkNamespaces reports a name that no namespace can have.
+// checkNamespaces reports an invalid name of a namespace.
 func checkNamespaces(names []string) error {
 	for _, name := range names {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
@@ -34,15 +34,15 @@ func checkNamespaces(names []string) error {
 	return nil
 }
 
-// RemoteRules returns the rights that the hub's user needs in a remote for some modules: what they declare,
-// and what the registry does there by itself. Everything else that it does (asking for health, version, APIs
-// and its own rights) Kubernetes allows to whoever is authenticated, by the roles system:discovery,
-// system:public-info-viewer and system:basic-user.
+// RemoteRules returns the permissions that the hub's user needs in a remote for some modules: the permissions that
+// they declare, and those of the registry itself. Kubernetes grants the rest (reading health, version, APIs and its
+// own permissions) to every authenticated user, by the roles system:discovery, system:public-info-viewer and
+// system:basic-user.
 func RemoteRules(modules ...Module) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
-		// Which cluster this is.
+		// The id of the cluster.
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}},
-		// What the modules record with Remote.EventRecorder.
+		// The events that the modules record with Remote.EventRecorder.
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 	for _, m := range modules {
@@ -57,8 +57,8 @@ type NamespacedRules struct {
 	Rules     []rbacv1.PolicyRule
 }
 
-// HubRules returns the permissions that modules need in the hub: those for the whole cluster, if there are any, and
-// then those for each of their HubNamespaces, sorted by name.
+// HubRules returns the permissions that modules need in the hub: first the rules for the whole cluster, if there are
+// any, then the rules for each of their HubNamespaces, sorted by name.
 func HubRules(modules ...Module) []NamespacedRules {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	for _, m := range modules {
@@ -91,7 +91,7 @@ func HubUser(appsNamespace string, remote ClusterName) string {
 // HubGroup returns the group of these ServiceAccounts.
 func HubGroup(appsNamespace string) string { return "system:serviceaccounts:" + appsNamespace }
 
-// The kind of ours that has no namespace.
+// The cluster-scoped resource of this API group.
 const (
 	clustersGroup    = "clusterfx.dev"
 	clustersResource = "clusters"

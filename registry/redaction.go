@@ -33,21 +33,22 @@ func quoter(redact func(text string) string) Quoter {
 	return func(text string) string { return kubeconfig.Quote(text, redact) }
 }
 
-// hubCredential is the credential of the hub in its own cluster. That of a Pod is rotated in a file, so the Redactor reads
-// it again while texts are redacted.
+// hubCredential is the credential of the hub in its own cluster. The credential of a Pod is rotated in a file, so the
+// Redactor reads it again while texts are redacted.
 type hubCredential struct {
 	config  *rest.Config
 	secrets *kubeconfig.Redactor
 
-	mu    sync.Mutex // protects what follows
+	mu    sync.Mutex // protects the fields below
 	known kubeconfig.Credential
 	read  time.Time
 }
 
-// hubCredentialAge is how old it may be. client-go sends a new token up to a minute after the file has it.
+// hubCredentialAge is how old the known credential may be. client-go sends a new token up to a minute after the file
+// has it.
 const hubCredentialAge = 5 * time.Second
 
-// follow has the Redactor know the credential from now on.
+// follow gives the credential, now and after each change, to the Redactor.
 func (h *hubCredential) follow() {
 	h.secrets.Refresh(func() { h.get() })
 	h.get()
@@ -58,13 +59,13 @@ func (h *hubCredential) get() kubeconfig.Credential {
 	defer h.mu.Unlock()
 	if now := time.Now(); h.read.IsZero() || now.Sub(h.read) > hubCredentialAge {
 		h.known, h.read = kubeconfig.CredentialOf(h.config), now
-		h.secrets.Set("", h.known) // which is the name of no remote
+		h.secrets.Set("", h.known) // no remote has the empty name
 	}
 	return h.known
 }
 
-// redactFor returns a function that replaces the credentials of the hub, and that with which requests are sent on a
-// connection.
+// redactFor returns a function that replaces the credentials of the hub, and the credential with which requests are
+// sent on a connection.
 func (env *environment) redactFor(t *kubeconfig.Transport) func(string) string {
 	return func(text string) string { return kubeconfig.Redact(t.Redact(text), env.hubCredential.get()) }
 }

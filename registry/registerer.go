@@ -18,7 +18,7 @@ type appMetrics struct {
 
 	mu         sync.Mutex // protects the fields
 	collectors []prometheus.Collector
-	held       bool // another app of the same remote has its collectors registered yet
+	held       bool // another app of the same remote still has its collectors registered
 	ended      bool
 }
 
@@ -55,8 +55,8 @@ func (m *appMetrics) MustRegister(cs ...prometheus.Collector) {
 	}
 }
 
-// hold puts registering off until release: two apps of a remote, of which one takes the place of the
-// other, have the same collectors.
+// hold delays registrations until release: two apps of a remote, of which one replaces the other, have the same
+// collectors.
 func (m *appMetrics) hold() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

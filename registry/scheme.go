@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// copyScheme returns a scheme with the kinds of another one, to which more may be added while the other one is read.
-// It has no defaults and no conversions of its own: no client uses any.
+// copyScheme returns a scheme with the kinds of another scheme. Kinds may be added to the copy while the other scheme
+// is read. It has no defaults and no conversions: no client uses any.
 func copyScheme(from *runtime.Scheme) *runtime.Scheme {
 	to := runtime.NewScheme()
 	addKinds(to, from)
 	return to
 }
 
-// addKinds adds the kinds to a scheme that it does not know. It panics where it knows a kind as another type.
+// addKinds adds the kinds that a scheme does not have. It panics if the scheme has a kind with another type.
 func addKinds(to, from *runtime.Scheme) {
 	if from == nil {
 		return
@@ -42,7 +42,7 @@ func addKinds(to, from *runtime.Scheme) {
 	}
 }
 
-// isMeta reports whether a type is one that every group has.
+// isMeta reports whether every group has a type.
 func isMeta(kind reflect.Type) bool {
 	return kind.PkgPath() == reflect.TypeFor[metav1.Status]().PkgPath()
 }

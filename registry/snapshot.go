@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// snapshot is what others see of an actor. It is replaced, never changed.
+// snapshot is the state of an actor for other goroutines. It is replaced, never changed.
 type snapshot struct {
 	info    Status
 	epoch   *epoch                   // lends out its clients; nil unless Ready
@@ -23,7 +23,7 @@ type snapshot struct {
 	changed chan struct{}            // closed when this snapshot has been replaced
 }
 
-// describe returns the Status of the machine's facts, with what only the actor knows.
+// describe returns the Status of the machine, with the fields that only the actor knows.
 func (a *actor) describe(now time.Time) Status {
 	info := a.machine.Status(now)
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
@@ -39,7 +39,7 @@ func (a *actor) describe(now time.Time) Status {
 	return info
 }
 
-// redactor returns a function that replaces the credentials in use for the remote, and those of the hub.
+// redactor returns a function that replaces the credentials in use for the remote, and the credentials of the hub.
 func (a *actor) redactor() func(string) string {
 	wanted, env := a.applied.Credential, a.registry.environment
 	redact := func(text string) string { return kubeconfig.Redact(text, wanted, env.hubCredential.get()) }
@@ -52,8 +52,8 @@ func (a *actor) redactor() func(string) string {
 	return redact
 }
 
-// noteUnknownModules says of each module that is asked for and not in this hub that it waits. The
-// others work, so the remote stays in its state.
+// noteUnknownModules adds each module that spec.modules names and this hub does not have as waiting. The other
+// modules work, so the remote stays in its state.
 func (a *actor) noteUnknownModules(info *Status) {
 	unknown := a.registry.modules.unknown(a.applied.Modules)
 	if len(unknown) == 0 {
@@ -73,7 +73,7 @@ func (a *actor) noteUnknownModules(info *Status) {
 	}
 }
 
-// publish replaces the snapshot if anything in it has changed, and tells the subscribers.
+// publish replaces the snapshot if anything in it has changed, and publishes an event to the subscribers.
 func (a *actor) publish(now time.Time, over bool) {
 	before := a.current.Load()
 	info := a.describe(now)

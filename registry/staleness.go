@@ -14,8 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// noteStale says of an app that runs which of its informers are Stale. The modules go on with what the informers
-// hold, and leases go on, so the remote stays in its state.
+// noteStale adds the Stale informers of a running app to its Status. The modules and the leases continue with the
+// cached objects, so the remote stays in its state.
 func (a *actor) noteStale(info *Status, now time.Time) {
 	e := a.epochs[a.machine.App.Epoch]
 	if e == nil || !a.machine.App.Lent() || e.cache.Load() == nil {
@@ -49,7 +49,7 @@ func staleFacet(stale []boundcache.InformerStatus, now time.Time, l Limits) stat
 		f.Message = "module " + strconv.Quote(first.Modules[0]) + ": " + f.Message
 	}
 	if n := len(stale) - 1; n > 0 {
-		f.Message += fmt.Sprintf(" The same holds for %d other kinds.", n)
+		f.Message += fmt.Sprintf(" The same applies to %d other kinds.", n)
 	}
 	f.Message = state.Sanitize(f.Message)
 	return f

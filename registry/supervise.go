@@ -9,14 +9,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
-// Supervise returns a reconciler that does what r does and answers for it:
+// Supervise returns a reconciler that calls r and contains its failures:
 //
 //   - A panic fails the request, which is tried again with backoff, and is counted. A controller that
-//     does nothing but panic fails its module: ten panics in a row within a minute, if they are those
-//     of at least three requests or if the controller has not done anything else since the app began.
+//     only panics fails its module: ten panics in a row within a minute, if they are of at least three
+//     requests or if the controller has only panicked since the app started.
 //   - A call that does not return within twice its timeout fails its module. Its goroutine stays
 //     behind with the app, which is fenced; the next app starts without it.
-//   - A request that it asks for again comes back after a tenth of a second at the earliest.
+//   - A request that r requeues is called again after at least a tenth of a second.
 //
 // manager is the Manager that the module was given, and the app's name for the module. With any other
 // manager, as in a test of the reconciler alone, Supervise returns r.
@@ -26,8 +26,8 @@ import (
 //
 //	mcbuilder.ControllerManagedBy(m).For(&corev1.Pod{}).Complete(registry.Supervise(m.GetLocalManager(), r))
 //
-// A controller without supervision is safe for others, too: a panic is recovered, and the context of a call ends
-// at its timeout. Only the hub does not notice that the controller does not work, so the start of the app logs the name
+// A controller without supervision is safe for others, too: a panic is recovered, and the context of a call ends at
+// its timeout. But the hub does not notice that the controller does not work, so the start of the app logs the name
 // of the controller.
 func Supervise[request comparable](manager ctrl.Manager, r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	return contain.Supervise(manager, r)

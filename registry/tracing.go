@@ -38,7 +38,7 @@ func endWith(span trace.Span, err error) {
 	span.End()
 }
 
-// reasonOf returns the reason of any error of an app. Reasons are those of conditions.
+// reasonOf returns the reason of any error of an app. Reasons are the reasons of conditions.
 func reasonOf(err error) string {
 	var ofModule *moduleError
 	var ofRemote *remoteError
