@@ -53,7 +53,7 @@ func TestGate(t *testing.T) {
 }
 
 // Work that does not end is not waited for longer than asked.
-func TestPermission_Impatience(t *testing.T) {
+func TestGate_Impatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, hang := NewGate(t.Context()), make(chan struct{})
