@@ -54,7 +54,7 @@ The order of the options in the hub part does not matter to pipeline.Module and 
 The faults are real. A TCP proxy (package e2e/fault) is between the hub and each API server; processes are killed; the
 API server issues and checks the credentials.
 
-	Blackhole, Refuse, Slow    the network; Mend ends a fault, Break sets any other fault. They work for the
+	Blackhole, Refuse, Slow    the network; Repair ends a fault, Break sets any other fault. They work for the
 	                           hub's own API server, too
 	Kill, Restart              the remote's API server (Hub.Restart restarts the hub)
 	RotateToken                the hub gets a new token, and the old one is revoked

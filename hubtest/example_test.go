@@ -24,7 +24,7 @@ func Example() {
 		a.WaitNotReady(hubv1.ReasonTimedOut)
 		a.Delete(configMap("shout"))
 		a.Create(shout("is anybody there?"))
-		a.Mend()
+		a.Repair()
 		hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "is anybody there?") })
 	}
 }

@@ -22,9 +22,9 @@ func TestRemote_Faults(t *testing.T) {
 		reason string
 		end    func(*hubtest.Remote)
 	}{
-		"Blackhole":         {(*hubtest.Remote).Blackhole, hubv1.ReasonTimedOut, (*hubtest.Remote).Mend},
-		"Refuse":            {(*hubtest.Remote).Refuse, hubv1.ReasonUnreachable, (*hubtest.Remote).Mend},
-		"Break":             {func(r *hubtest.Remote) { r.Break(fault.Hold()) }, hubv1.ReasonTimedOut, (*hubtest.Remote).Mend},
+		"Blackhole":         {(*hubtest.Remote).Blackhole, hubv1.ReasonTimedOut, (*hubtest.Remote).Repair},
+		"Refuse":            {(*hubtest.Remote).Refuse, hubv1.ReasonUnreachable, (*hubtest.Remote).Repair},
+		"Break":             {func(r *hubtest.Remote) { r.Break(fault.Hold()) }, hubv1.ReasonTimedOut, (*hubtest.Remote).Repair},
 		"Kill":              {(*hubtest.Remote).Kill, hubv1.ReasonUnreachable, (*hubtest.Remote).Restart},
 		"RevokeToken":       {(*hubtest.Remote).RevokeToken, hubv1.ReasonUnauthorized, (*hubtest.Remote).RotateToken},
 		"ExpireCertificate": {(*hubtest.Remote).ExpireCertificate, hubv1.ReasonExpired, (*hubtest.Remote).RotateToken},
@@ -58,7 +58,7 @@ func TestRemote_Slow(t *testing.T) {
 		t.Errorf("an answer took %s: %v", time.Since(began), err)
 	}
 	expectEcho(t, hub, edge, "slow")
-	edge.Mend()
+	edge.Repair()
 	hub.Eventually(func() error { return within(late, func() error { return ask(t.Context(), hub, edge) }) })
 	if now := epoch(t, hub, edge); now != before {
 		t.Errorf("a slow remote got another app: epoch %d, before %d", now, before)

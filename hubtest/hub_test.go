@@ -110,7 +110,7 @@ func TestHub_Faults(t *testing.T) {
 	if err := hub.Client().Get(t.Context(), client.ObjectKeyFromObject(heard), heard); !apierrors.IsNotFound(err) {
 		t.Errorf("the module has written to a hub that it cannot reach: %v", err)
 	}
-	hub.Mend()
+	hub.Repair()
 	hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "unheard") })
 }
 

@@ -69,7 +69,7 @@ func TestRemote_Kubeconfig(t *testing.T) {
 	if err := read(); err == nil {
 		t.Error("it leads past the faults")
 	}
-	edge.Mend()
+	edge.Repair()
 	edge.RotateToken() // which revokes the hub's
 	if err := read(); err != nil {
 		t.Error(err)

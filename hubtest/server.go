@@ -73,7 +73,7 @@ func (s *Server) prepare(trees []fs.FS) {
 	}
 }
 
-// Break puts a fault between the hub and the server until the next fault, or until Mend. The package e2e/fault has many
+// Break puts a fault between the hub and the server until the next fault, or until Repair. The package e2e/fault has many
 // faults; the methods below set the most common faults.
 func (s *Server) Break(f fault.Fault) {
 	s.tb.Helper()
@@ -102,8 +102,8 @@ func (s *Server) Slow(d time.Duration) {
 	s.Break(fault.Delay(d, 0))
 }
 
-// Mend ends the fault of Break, Blackhole, Refuse or Slow.
-func (s *Server) Mend() {
+// Repair ends the fault of Break, Blackhole, Refuse or Slow.
+func (s *Server) Repair() {
 	s.tb.Helper()
 	s.Break(fault.Pass())
 }

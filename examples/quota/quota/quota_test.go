@@ -59,7 +59,7 @@ func TestQuota_Outage(t *testing.T) {
 	a.Blackhole()
 	a.WaitNotReady(hubv1.ReasonTimedOut)
 	a.Create(namespace("shop"))
-	a.Mend()
+	a.Repair()
 	a.WaitFor(quotaIn("shop"), func() error { return nil })
 }
 
@@ -100,7 +100,7 @@ func TestQuota_NameTaken(t *testing.T) {
 	theirs.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("5")}
 	a.Blackhole() // The module sees the Namespace with the ResourceQuota.
 	a.Create(namespace("shop"), theirs)
-	a.Mend()
+	a.Repair()
 	a.Create(namespace("zoo")) // It comes after shop.
 	a.WaitFor(quotaIn("zoo"), func() error { return nil })
 	a.Deregister()
