@@ -70,7 +70,7 @@ func TestGate_Impatience(t *testing.T) {
 }
 
 // ending is a context that has ended while the contexts derived from it have not noticed yet.
-type ending struct{ context.Context }
+type ending struct{ context.Context } //nolint:containedctx // It is a context itself.
 
 func (ending) Err() error { return context.Canceled }
 
