@@ -124,6 +124,6 @@ by all of them together.
 	F74  e2e/regression TestLeases_CallbacksThatNeverReturn; reconcilers/cluster TestCluster_DeletionOfWhatHangs
 	F75  e2e/regression TestLeases_CallbacksThatCallTheRegistry
 	F76  e2e/regression TestLeaks_RemotesThatEndInEveryWay; registry TestRegistry_Cycles
-	F77  "server that moves to and fro"; registry TestRegistry_EndpointThatMovesToAndFro, TestMachine_Histories
+	F77  "server that moves to and fro"; registry TestRegistry_EndpointThatMovesToAndFro; registry/internal/machine TestMachine_Histories
 */
 package faults
