@@ -145,7 +145,7 @@ func TestAncestor_NamespacedRightsCannotListClusters(t *testing.T) {
 	// A hub that lacks the right says so, and does not run.
 	h.options.Config = configOf(unique("nobody"))
 	err := app.Run(t.Context(), h.options)
-	if err == nil || !strings.Contains(err.Error(), "denies the hub what it needs") {
+	if err == nil || !strings.Contains(err.Error(), "denies the hub its permissions") {
 		t.Errorf("a hub that may not list Clusters: %v", err)
 	}
 	// What it needs beyond namespaces is about Clusters.

@@ -80,7 +80,7 @@ func explain(ctx context.Context, config *rest.Config, err error) error {
 		return fmt.Errorf("the hub's cluster at %s does not know Cluster objects: %s: %w", config.Host, project.InstallCRD, err)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the hub's cluster at %s denies the hub its permissions: check its credentials, "+
-			"and grant it the rights that \"hub rbac --in hub\" prints: %w", config.Host, err)
+			"and grant the permissions that \"hub rbac --in hub\" prints: %w", config.Host, err)
 	case context.Cause(ctx) != nil:
 		err = context.Cause(ctx)
 	}
