@@ -211,9 +211,8 @@ func (p *hubPart) leaveBehind(n int) {
 // pause waits until the part may be started again, and reports false if ctx ended before that.
 func (p *hubPart) pause(ctx context.Context) bool {
 	p.mu.Lock()
-	delay := min(machine.RetryBase<<min(p.now.Restarts-1, 16), machine.RetryMax)
+	delay := machine.Backoff(p.now.Restarts-1, rand.Float64())
 	p.mu.Unlock()
-	delay = time.Duration(float64(delay) * (0.8 + 0.4*rand.Float64()))
 	for {
 		again := time.NewTimer(delay)
 		select {

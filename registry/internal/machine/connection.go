@@ -3,10 +3,7 @@
 package machine
 
 import (
-	"fmt"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -102,44 +99,4 @@ func (c *Connection) lose(why state.Condition, now time.Time) {
 // proof returns how many consecutive successful probes end an outage.
 func (c *Connection) proof(successThreshold int) int {
 	return max(successThreshold, min(1<<c.flaps, maxProof))
-}
-
-// Usable reports whether an app may run on this connection.
-func (m *Machine) Usable(c *Connection) bool {
-	return c.Endpoint != "" && c.Contact == ContactOK && m.blocked(c) == nil
-}
-
-// blocked returns why the identity of the remote behind the connection forbids an app, or nil.
-func (m *Machine) blocked(c *Connection) *state.Condition {
-	refuse := func(reason, format string, args ...any) *state.Condition {
-		return &state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case c.id == "":
-		return nil
-	case c.isHub:
-		return refuse(state.ReasonIsHub, "the credentials lead to the hub's own cluster; if that is intended, "+
-			"set the annotation clusterfx.dev/allow-hub=true, or start the hub with --allow-hub-as-remote")
-	case !m.Expects(c.id):
-		return refuse(state.ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
-			"belongs to %s; correct the Secret, or accept the new cluster with the annotation "+
-			"clusterfx.dev/accept-id=%s", c.id, m.KnownID(), c.id)
-	case c.holder != "":
-		return refuse(state.ReasonDuplicate, "cluster %s is already registered as %q; delete one of the two registrations", c.id, c.holder)
-	}
-	return nil
-}
-
-// Expects reports whether the remote may have this id. A remote with an id that is not expected does not claim the id.
-func (m *Machine) Expects(id string) bool {
-	known := m.KnownID()
-	return known == "" || known == id || m.want.Identity.Accepted == id
-}
-
-// KnownID returns the id that the remote had at its first contact, or "".
-func (m *Machine) KnownID() string {
-	if m.want.Identity.Known != "" {
-		return m.want.Identity.Known
-	}
-	return m.knownID
 }

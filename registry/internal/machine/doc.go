@@ -17,7 +17,8 @@ a second. Three things go in and two come out:
 The machine is level-based: Decide looks at the known facts only, never at the order in which they arrived. A lost or
 repeated fact can delay a decision; it cannot lead to another decision.
 
-The files: machine.go has the state and how facts change it, decide.go the decisions, connection.go the result of probes
-and whether an app may run on a connection, trial.go which credential a connection uses, status.go the description.
+The files: machine.go has the state and how facts change it, decide.go the decisions, backoff.go the time between restarts,
+connection.go the results of probes, identity.go which cluster a remote may be, trial.go which credential a connection uses,
+status.go the description.
 */
 package machine

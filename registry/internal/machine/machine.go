@@ -131,14 +131,6 @@ const (
 	Forget                             // nothing is left to do for this remote
 )
 
-// Backoff of failed apps: the delay doubles from RetryBase to RetryMax, with a jitter of 20 % in both directions, and
-// starts at RetryBase again after an app has been healthy for RetryReset.
-const (
-	RetryBase  = time.Second
-	RetryMax   = 2 * time.Minute
-	RetryReset = 10 * time.Minute
-)
-
 // Apply records a fact.
 func (m *Machine) Apply(f Fact, now time.Time) { f.applyTo(m, now) }
 
@@ -232,9 +224,9 @@ func (m *Machine) applyEnded(epoch int64, f Failure, now time.Time) {
 	if f.OfRemote {
 		count = &m.misses
 	}
-	delay := min(RetryBase<<min(*count, 16), RetryMax)
+	delay := Backoff(*count, m.Jitter())
 	*count++
-	m.retryAt = now.Add(time.Duration(float64(delay) * (0.8 + 0.4*m.Jitter())))
+	m.retryAt = now.Add(delay)
 	m.Failure, a.ended = &f, true
 }
 

@@ -77,8 +77,7 @@ func (m *Machine) applyTrial(f Tried, now time.Time) {
 	if !f.Refused {
 		t.refusals = 0
 	}
-	delay := min(RetryBase<<min(t.Attempts-1, 16), RetryMax)
-	t.retryAt = now.Add(time.Duration(float64(delay) * (0.8 + 0.4*m.Jitter())))
+	t.retryAt = now.Add(Backoff(t.Attempts-1, m.Jitter()))
 }
 
 // isUndecided reports whether a connection waits for the first result of the trial of its next credential.
