@@ -210,6 +210,7 @@ func TestSweep_AfterACrash(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	o := named(places["in a Lease"])
+	o.Name = name + "-crash" // The tests share an API server, and each Host sweeps the Leases of its name.
 	var sold shop
 	for name, change := range map[string]func(*Tunnel){"gone": func(*Tunnel) {}, "kept": isForeign} {
 		var p process
