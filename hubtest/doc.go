@@ -73,7 +73,7 @@ for each outage, or wait.
 
 Each hub has its own API server, since Clusters have no namespace, and so has each remote. When the test ends, the
 servers are cleaned and lent to the next test: all objects of the test are deleted, whatever finalizers they have, and
-all objects are listed once more. A server whose original objects were deleted or changed (a ClusterRole, a label of
+all objects are listed again. A server whose original objects were deleted or changed (a ClusterRole, a label of
 the namespace default), or which does not run, is stopped and not used again.
 
 Measured on two cores with other work on them: the first New with two remotes, which starts three API servers, took 7

@@ -15,17 +15,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
-	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -57,111 +51,6 @@ type core struct {
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor
 	closed bool
-}
-
-// Options configure a registry. Hub and Scheme are required.
-type Options struct {
-	// Hub is the connection to the hub's API server. Every app gets a client of its own made
-	// from it, with its own rate limit.
-	Hub *rest.Config
-	// HubMapper maps kinds of the hub. Required.
-	HubMapper meta.RESTMapper
-	// HubCache is the manage-cache of the apps. Default: a reader whose every read fails.
-	HubCache client.Reader
-	// HubID is the id of the hub's own cluster (the UID of its kube-system Namespace). A remote
-	// with this id is refused unless AllowHub is set. Default "": not checked.
-	HubID string
-	// Scheme is shared by all apps. The hub part of a module may add kinds to it, in an invoke; once the hub's
-	// manager has started it must no longer change. Required.
-	Scheme *runtime.Scheme
-	// Modules run in the apps.
-	Modules []Module
-	// ModuleConfigs are the operator's configurations of the modules. Default: none.
-	ModuleConfigs []ModuleConfig
-	// Shared are values that go into every app. Default: none. See Share.
-	Shared []Shared
-	// Middleware changes the requests to remotes. Default: none.
-	Middleware []Middleware
-	// Policy lists the credentials and addresses that the operator allows.
-	Policy kubeconfig.Policy
-	// Log is the parent of every app's logger. Default: discards.
-	Log logr.Logger
-	// Secrets receives the credentials of all remotes and of the hub, so that loggers can replace them; the loggers
-	// of the registry, the apps and the hub parts do. Default: a Redactor of the registry.
-	Secrets *kubeconfig.Redactor
-	// HubParts are the options of the program for the hub parts of modules. They are for FX. Default: nothing.
-	HubParts HubPartOptions
-	// Metrics registers the collectors of the apps. Default: a registry of its own.
-	Metrics prometheus.Registerer
-	// AggregateMetrics counts all remotes together in the registry's own metrics, for fleets that are too large for a
-	// series of each remote. Metrics of modules keep the label. Default: a series of each remote.
-	AggregateMetrics bool
-	// Traces receives the spans of apps, probes, leases, reconciles and requests. No header of a request carries them
-	// to a remote. Default: no spans, at no cost.
-	Traces trace.TracerProvider
-	// Replica names this process in user agents. Default "hub".
-	Replica string
-	// Gate refuses each mutating request of the app of a remote, and of leases of its client, while it returns an error
-	// for the remote. It keeps a hub from writing that is no longer the leader. Its errors should match ErrNotLeader.
-	// Gate must not block. Default: open.
-	Gate func(remote ClusterName) error
-	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see HubUser), so that
-	// the hub's RBAC limits the effects of a remote there. The hub needs permission to impersonate the
-	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not exist.
-	// Default: apps act as the hub itself.
-	Impersonate bool
-	// AppsNamespace is the namespace of these ServiceAccounts, which holds nothing else. Required with
-	// Impersonate.
-	AppsNamespace string
-	// Root is the parent of every context of the registry, for its values, such as labels of profiles.
-	// Its end does not end the registry; call Shutdown for that. Default: context.Background().
-	Root context.Context //nolint:containedctx // It is an argument of New.
-	// Epochs counts the epochs of a process that has one registry after another. Default: a counter of the registry.
-	Epochs *atomic.Int64
-	// Journal records which apps are being started. Default: none.
-	Journal Journal
-	// Heartbeats watches the goroutine of each remote. Default: no watch.
-	Heartbeats *liveness.Monitor
-	// AllowHub permits that a remote is the hub's own cluster. AllowDuplicates permits several
-	// names for one cluster. Both default to false.
-	AllowHub, AllowDuplicates bool
-	// Limits bound how long things may take. Zero fields take the defaults.
-	Limits Limits
-}
-
-// Limits bound how long the steps of an app may take, and how much memory it may hold.
-type Limits struct {
-	// StartTimeout bounds the OnStart hooks of one app together. Default 30 s.
-	StartTimeout time.Duration
-	// SyncTimeout bounds how long a controller may wait for its initial objects. Default 10 min.
-	SyncTimeout time.Duration
-	// StopTimeout is how long an app may take to end once it is fenced; after that it is left
-	// behind as a zombie. Default 10 s.
-	StopTimeout time.Duration
-	// ReconcileTimeout bounds one call of a Reconcile. Default 5 min.
-	ReconcileTimeout time.Duration
-	// StaleAfter is for how long an informer of an app may be unable to list and watch before the app is Stale, and
-	// StaleTolerance for how long the app is Stale before that counts as a failure. Defaults 30 s and 2 min.
-	StaleAfter, StaleTolerance time.Duration
-	// Starts is how many apps may be built and synced at the same time. Default 64.
-	Starts int
-	// MaxObjects is how many objects the cache of one app may hold, of all kinds together, and MaxCacheBytes how much
-	// memory they may take up, by an estimate. An app that exceeds either limit ends with the reason OverBudget.
-	// Defaults 100 000 and 256 MiB.
-	MaxObjects, MaxCacheBytes int
-}
-
-func (l Limits) withDefaults() Limits {
-	l.StartTimeout = orDefault(l.StartTimeout, 30*time.Second)
-	l.SyncTimeout = orDefault(l.SyncTimeout, 10*time.Minute)
-	l.StopTimeout = orDefault(l.StopTimeout, 10*time.Second)
-	l.ReconcileTimeout = orDefault(l.ReconcileTimeout, 5*time.Minute)
-	l.StaleAfter = orDefault(l.StaleAfter, 30*time.Second)
-	l.StaleTolerance = orDefault(l.StaleTolerance, 2*time.Minute)
-	l.Starts = orDefault(l.Starts, 64)
-	l.MaxObjects = orDefault(l.MaxObjects, 100_000)
-	l.MaxCacheBytes = orDefault(l.MaxCacheBytes, 256<<20)
-	return l
 }
 
 // New returns a registry without remotes. It checks the modules (their names, their configuration, and that
@@ -445,11 +334,3 @@ func (r *Registry) forget(a *actor, last func()) bool {
 
 // isHub reports whether an id belongs to the hub's cluster although Options.AllowHub is not set.
 func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
-
-// orDefault returns v, or otherwise if v is not positive.
-func orDefault[T int | time.Duration](v, otherwise T) T {
-	if v > 0 {
-		return v
-	}
-	return otherwise
-}

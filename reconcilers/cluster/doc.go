@@ -38,7 +38,7 @@ trigger the next reconcile. A bad Secret is not retried, since it is watched.
 
 A Secret that changes continuously is read at its first change and then every two seconds, so that the
 last change takes effect after a bounded number of reads. When a remote rejects its credentials, the
-Secret is read once more immediately, since the watch may not have delivered newer credentials yet.
+Secret is read again immediately, since the watch may not have delivered newer credentials yet.
 
 A hub that starts reconciles the Clusters with a recorded identity first, and new Clusters after them.
 

@@ -197,7 +197,7 @@ func TestEndOf(t *testing.T) {
 	}{
 		"there was nothing to do":            {nil, eventDeregistered, "", false},
 		"all was done":                       {ended(nil), eventDeregistered, "", false},
-		"somebody else was faster":           {ended(registry.ErrNotFound), eventDeregistered, "", false},
+		"removed by another caller":          {ended(registry.ErrNotFound), eventDeregistered, "", false},
 		"something was left undone":          {ended(fmt.Errorf("x: %w", left)), eventAbandoned, "tidy/everything", false},
 		"the time was over before all was":   {ended(fmt.Errorf("%w: %w", context.DeadlineExceeded, left)), eventAbandoned, "tidy/everything", false},
 		"the time was over":                  {ended(fmt.Errorf("x: %w", context.DeadlineExceeded)), eventAbandoned, "fenced", false},

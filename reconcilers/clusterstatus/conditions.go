@@ -135,7 +135,7 @@ func (s steps) ready() state.Condition {
 }
 
 // crashLoop is the number of failures in a row after which an app is assumed to need a change before it runs. The hub
-// retries it all the same.
+// continues to retry it.
 const crashLoop = 5
 
 // isHopeless reports whether an app has failed that often, or is quarantined.

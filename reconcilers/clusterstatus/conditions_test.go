@@ -82,14 +82,14 @@ func TestConditionsOf(t *testing.T) {
 			found: refused(hubv1.ReasonKeyNotFound, "none"),
 			want:  "Ready=False/KeyNotFound Reconciling=True/ProgressingWithRetry",
 		},
-		"a bad Secret waits for somebody, also where an app runs": {
+		"a bad Secret waits for a person, also where an app runs": {
 			found: refused(hubv1.ReasonInvalidKubeconfig, "bad"), info: allWell,
 			want: "Ready=False/InvalidKubeconfig Stalled=True/InvalidKubeconfig", also: "ModulesReady=True/Running",
 		},
 		"credentials that were expired when they came stop nothing": {
 			found: expired, info: with("before", allWell), want: "Ready=True/Ready", also: "CredentialsValid=False/Expired",
 		},
-		"credentials that expire in use wait for somebody": {
+		"credentials that expire in use wait for a person": {
 			found: expired, info: with("new", allWell), want: "Ready=False/Expired Stalled=True/Expired",
 		},
 		"the last good credentials are tried again": {
@@ -109,7 +109,7 @@ func TestConditionsOf(t *testing.T) {
 			want: "Ready=False/AddressNotAllowed Stalled=True/AddressNotAllowed",
 			also: "CredentialsValid=False/AddressNotAllowed Reachable=Unknown/Pending",
 		},
-		"another cluster waits for somebody": {
+		"another cluster waits for a person": {
 			found: good, info: identity(metav1.ConditionFalse, hubv1.ReasonIdentityChanged),
 			want: "Ready=False/IdentityChanged Stalled=True/IdentityChanged",
 		},
@@ -125,7 +125,7 @@ func TestConditionsOf(t *testing.T) {
 			found: good, info: app(metav1.ConditionFalse, hubv1.ReasonModuleFailed),
 			want: "Ready=False/ModuleFailed Reconciling=True/ProgressingWithRetry",
 		},
-		"a module that has failed five times in a row waits for somebody": {
+		"a module that has failed five times in a row waits for a person": {
 			found: good, info: but(app(metav1.ConditionFalse, hubv1.ReasonModuleFailed), func(i *registry.Status) { i.Restarts = crashLoop }),
 			want: "Ready=False/ModuleFailed Stalled=True/ModuleFailed",
 		},
@@ -138,11 +138,11 @@ func TestConditionsOf(t *testing.T) {
 			}),
 			want: "Ready=False/TimedOut Reconciling=True/ProgressingWithRetry", also: "ModulesReady=False/ModuleFailed",
 		},
-		"what crashes the hub waits for somebody": {
+		"what crashes the hub waits for a person": {
 			found: good, info: app(metav1.ConditionFalse, hubv1.ReasonQuarantined),
 			want: "Ready=False/Quarantined Stalled=True/Quarantined",
 		},
-		"credentials that cannot be taken into use wait for somebody": {
+		"credentials that cannot be taken into use wait for a person": {
 			found: refused(hubv1.ReasonInvalidKubeconfig, "no"), info: allWell,
 			want: "Ready=False/InvalidKubeconfig Stalled=True/InvalidKubeconfig", also: "ModulesReady=True/Running",
 		},

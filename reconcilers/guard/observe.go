@@ -52,7 +52,7 @@ func (o *observations) forget(key lockKey) {
 }
 
 // sweep drops observations that were not used for long after the lock expired: the object has been deleted, or the lock
-// was released. If sweep drops an observation too early, a process waits for the TTL once more.
+// was released. If sweep drops an observation too early, a process waits for the TTL again.
 func (o *observations) sweep(now time.Time) {
 	if o.seen == nil {
 		o.seen = map[lockKey]observation{}
