@@ -28,7 +28,8 @@ type process struct {
 	log  *log
 	// account is the account of the hub, nil for the administrator. It is set before the first start.
 	account *fleet.Credential
-	// undeclared are the permissions that modules lacked because they do not declare them, in the stopped hubs.
+	// undeclared are the permissions that modules lacked because they do not declare them, in all hubs of the
+	// test so far.
 	undeclared []registry.UndeclaredAccess
 
 	mu  sync.Mutex // protects now

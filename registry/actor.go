@@ -368,7 +368,7 @@ func (a *actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 	}
 	if err := l.Swap(a.credentials[act.Credential].Credential, act.Credential); err != nil {
 		a.log.Error(err, "Failed to use the new credential; the previous credential stays in use")
-		before, why := l.Credential(), facetOf(err)
+		before, why := l.Credential(), conditionOf(err)
 		a.post(machine.SwapFailed{Endpoint: act.Endpoint, Before: before, Why: why})
 		return l
 	}
@@ -380,6 +380,6 @@ func (a *actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 func (a *actor) reject(err error) {
 	a.post(machine.Probed{
 		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: *a.credential(),
-		Failed: facetOf(err), Fatal: true, Refused: true,
+		Failed: conditionOf(err), Fatal: true, Refused: true,
 	})
 }

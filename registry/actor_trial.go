@@ -52,7 +52,7 @@ func (a *actor) try(act machine.Action) {
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.credentials[act.Credential].Credential}
 	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
 	if err != nil {
-		fact.Refused, fact.Failed = true, facetOf(err)
+		fact.Refused, fact.Failed = true, conditionOf(err)
 		a.post(fact)
 		return
 	}
@@ -92,7 +92,7 @@ func (a *actor) takeTrial(f machine.Tried) {
 	}
 }
 
-func facetOf(err error) state.Condition {
+func conditionOf(err error) state.Condition {
 	reason, message := kubeconfig.Classify(err)
 	return state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }

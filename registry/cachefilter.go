@@ -19,7 +19,7 @@ import (
 //
 // A filter applies to the module that declares it, wherever the module reads from the cache of a remote: with Client,
 // Cache and Manager of Remote, and in its hub part with WithClient, WithCluster and registry/watch. An object that the
-// filter leaves out does not exist there: Get returns NotFound. Reader of Remote reads all objects.
+// filter leaves out does not exist there: Get returns NotFound. APIReader of Remote reads all objects.
 //
 // Filters of two modules for one kind never conflict. Modules without a filter share an informer of all objects, as
 // they do without any filters; modules with the same selectors and namespaces, and without Transform, share another

@@ -21,10 +21,10 @@ carries out what the machine decides. Each part imports only parts further down.
 	internal/boundcache  the cache of an app: its budget, its filters, informers that cannot list or watch
 	internal/restmapper  discovery, and the REST mappings that remotes share
 	internal/telemetry   metrics and spans
+	internal/decode      clients whose errors do not repeat the text of a response
 	internal/transport   the chain between a client and an API server: deadline, rate limit, fence, limits of responses
 	internal/meter       how much memory a response takes when it is decoded
 	internal/startqueue  the order of starts and of first contacts
-	internal/decode      clients whose errors do not repeat the text of a response
 	internal/logsink     loggers that redact credentials, and that are quiet after the end of an app
 	internal/preflight   the questions of a preflight and their results, as values
 	internal/panics      panics as errors

@@ -137,7 +137,7 @@ func (e *epoch) run(ready func(), ended func(error)) {
 	defer close(e.done)
 	defer e.hooks.end() // also hooks that have timed out
 	defer e.cleanUp()
-	pprof.SetGoroutineLabels(e.ctx) // and of all goroutines that this goroutine starts; see goroutines
+	pprof.SetGoroutineLabels(e.ctx) // and of all goroutines that this goroutine starts; see contain.App.Goroutines
 	var record record
 	defer record.close()
 	err := panics.Catch(func() error { return e.startTraced(&record) })

@@ -139,7 +139,7 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 			// Names are unique in the process and never released; every remote runs the same modules
 			// (controller-runtime#2994).
 			SkipNameValidation:    &yes,
-			EnableWarmup:          &yes,  // shows when a controller has its objects; see warmer
+			EnableWarmup:          &yes,  // shows when a controller has its objects; see contain.Manager.Add
 			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
 			ReconciliationTimeout: e.limits.ReconcileTimeout,
 			Logger:                logsink.QuietAfter(e.permission.Ended, e.log),

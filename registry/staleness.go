@@ -34,12 +34,12 @@ func (a *actor) noteStale(info *Status, now time.Time) {
 	if info.App.Status != metav1.ConditionTrue {
 		return
 	}
-	info.App = staleFacet(stale, now, e.limits)
+	info.App = staleCondition(stale, now, e.limits)
 	info.Reason, info.Message = info.Summary()
 }
 
-// staleFacet describes an app with Stale informers.
-func staleFacet(stale []boundcache.InformerStatus, now time.Time, l Limits) state.Condition {
+// staleCondition describes an app with Stale informers.
+func staleCondition(stale []boundcache.InformerStatus, now time.Time, l Limits) state.Condition {
 	first := slices.MinFunc(stale, func(x, y boundcache.InformerStatus) int { return x.Since.Compare(y.Since) })
 	f := state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonStale, Message: first.Message()}
 	if now.Sub(first.Since) >= l.StaleAfter+l.StaleTolerance {

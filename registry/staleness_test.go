@@ -21,7 +21,7 @@ func TestStaleFacet(t *testing.T) {
 		150 * time.Second: "False",
 		time.Hour:         "False",
 	} {
-		f := staleFacet([]boundcache.InformerStatus{one}, since.Add(after), limits)
+		f := staleCondition([]boundcache.InformerStatus{one}, since.Add(after), limits)
 		const message = `module "counter": the cached objects of Widget.example.dev are stale: ` +
 			`they cannot be listed and watched since 2026-01-01T00:00:00Z. Why.`
 		if string(f.Status) != status || f.Reason != state.ReasonStale || f.Message != message {

@@ -169,7 +169,7 @@ func (r *chain[O]) release(ctx context.Context, obj O, controllers []*Controller
 // checkAbandoned returns an error if no provider is left to clean up for an object. The object has the finalizer, so a
 // provider has worked on it; a factory may have been removed with its module, or its Handles function may have changed.
 func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Controller[O]) error {
-	const help = "restore the module, or clean up by hand and remove the finalizer  "
+	const help = "restore the module, or clean up by hand and remove the finalizer "
 	if len(controllers) == 0 {
 		return fmt.Errorf("%w: %s%s", errNoProvider, help, r.host.options.identity())
 	}

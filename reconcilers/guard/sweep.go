@@ -39,7 +39,7 @@ const (
 )
 
 // errEndless is the error for a list of Leases that does not end.
-var errEndless = errors.New("the list of Leases does not end; look for the client that creates Leases with the label  " + hostLabel)
+var errEndless = errors.New("the list of Leases does not end; look for the client that creates Leases with the label " + hostLabel)
 
 // Sweep deletes the Leases of deleted objects, unless they are held. A Lease is left when a process ends between the
 // removal of the last finalizer and the deletion of the Lease, or when an object had no finalizer. AddTo and Module

@@ -143,7 +143,8 @@ func (m *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, secret 
 	return nil
 }
 
-// deregister deletes a Cluster whose Secret no longer asks for it, DeregisterAfter that was first seen.
+// deregister deletes a Cluster whose Secret no longer asks for it, once Settings.DeregisterAfter has passed since
+// that was first seen.
 func (m *reconciler) deregister(ctx context.Context, pair pair, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	since, noted := missingSince(cluster)
 	if !noted {

@@ -4,7 +4,8 @@
 Package state holds the desired state of a remote and its status: [Desired] goes into the registry with Ensure, and
 [Status] comes back from it. They correspond to the spec and the status of a Kubernetes object.
 
-The package is a leaf that all parts of the registry share: its state machine compares a Desired with the facts and makes
+The package imports only kubeconfig. Package registry, its state machine and package watch share it: the state machine
+compares a Desired with the facts and makes
 a Status of them. The package does not know the Cluster API: reconcilers/cluster translates a Cluster and its Secret to a
 Desired, and a Status to the conditions of the Cluster. The reasons have the same names on both sides, which a test of
 reconcilers/cluster checks.

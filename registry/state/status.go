@@ -135,7 +135,8 @@ type Status struct {
 	Reason, Message string
 	Since           time.Time
 
-	// Reachable, Identity and App are the conditions; the first one that is not True decides the State.
+	// Reachable, Identity and App are the conditions; the first one that is not as it should be decides the State. An
+	// Identity that is Unknown does not count.
 	Reachable, Identity, App Condition
 
 	// Authorized is whether the credentials have the permissions that the modules declare. It is zero if no module

@@ -27,7 +27,8 @@ func Run(ctx context.Context, o Options) error { return process.Run(ctx, o.proce
 func GrantHub(ctx context.Context, admin client.Client, o Options, account rbacv1.Subject) error {
 	roles := roles.Hub{
 		Namespace: cmp.Or(o.CredentialsNamespace, hubv1.DefaultNamespace), Lease: cmp.Or(o.Election.ID, roles.Lease),
-		Impersonate: o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
+		LeaseNamespace: o.Election.Namespace,
+		Impersonate:    o.Registry.Impersonate, AppsNamespace: o.Registry.AppsNamespace,
 	}
 	return roles.Grant(ctx, admin, o.Modules, account)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules"
@@ -250,6 +252,20 @@ func TestRBAC_LeaseNamespace(t *testing.T) {
 				t.Errorf("%q: no permission for events in %s", flag, namespace)
 			}
 		}
+	}
+}
+
+// GrantHub grants the Lease in the namespace of the election.
+func TestGrantHub_LeaseNamespace(t *testing.T) {
+	h := newHub(t)
+	o := app.Options{Config: h.cluster.Config(), Election: app.Election{Enabled: true, Namespace: "grant-elections"}}
+	account := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "grant-elections"}
+	h.must(app.GrantHub(t.Context(), h, o, account))
+	var roles rbacv1.RoleList
+	h.must(h.List(t.Context(), &roles, client.InNamespace("grant-elections")))
+	hasLease := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }
+	if !slices.ContainsFunc(roles.Items, func(r rbacv1.Role) bool { return slices.ContainsFunc(r.Rules, hasLease) }) {
+		t.Errorf("no Role in the namespace of the election has the Lease: %v", roles.Items)
 	}
 }
 

@@ -27,8 +27,7 @@ import (
 // arrived is only an upper bound. When the sum reaches the limit, the budget measures all stores again. An app far
 // below its limit thus pays a few additions per object.
 type budget struct {
-	options              Options
-	maxObjects, maxBytes int64
+	options Options
 
 	objects, bytes                         atomic.Int64 // upper bounds of the objects in the stores
 	measureAboveObjects, measureAboveBytes atomic.Int64 // measure again above these
@@ -56,13 +55,12 @@ const (
 
 func newBudget(o Options) *budget {
 	b := &budget{
-		options:    o,
-		maxObjects: o.Limits.MaxObjects, maxBytes: o.Limits.MaxBytes,
+		options:  o,
 		watchers: map[string][]string{},
 		ended:    make(chan struct{}),
 	}
-	b.measureAboveObjects.Store(b.maxObjects)
-	b.measureAboveBytes.Store(b.maxBytes)
+	b.measureAboveObjects.Store(b.options.Limits.MaxObjects)
+	b.measureAboveBytes.Store(b.options.Limits.MaxBytes)
 	b.timer = time.AfterFunc(refreshEvery, b.refresh)
 	b.timer.Stop()
 	b.staleTimer = time.AfterFunc(refreshEvery, b.checkStale)
@@ -131,7 +129,9 @@ func (b *budget) spend(objects, bytes int64) {
 }
 
 // isLarge reports whether the app has received so much that the size of each of its objects is estimated.
-func (b *budget) isLarge() bool { return b.options.Meter.Taken.Load() > b.maxBytes/meter.Growth }
+func (b *budget) isLarge() bool {
+	return b.options.Meter.Taken.Load() > b.options.Limits.MaxBytes/meter.Growth
+}
 
 // remeasure replaces the upper bounds by the measured amount, and returns an error if that is too much.
 func (b *budget) remeasure() error {
@@ -143,8 +143,8 @@ func (b *budget) remeasure() error {
 	sum := b.measure()
 	b.objects.Store(sum.Objects)
 	b.bytes.Store(sum.Bytes)
-	b.measureAboveObjects.Store(max(b.maxObjects, sum.Objects+b.maxObjects/100))
-	b.measureAboveBytes.Store(max(b.maxBytes, sum.Bytes+b.maxBytes/100))
+	b.measureAboveObjects.Store(max(b.options.Limits.MaxObjects, sum.Objects+b.options.Limits.MaxObjects/100))
+	b.measureAboveBytes.Store(max(b.options.Limits.MaxBytes, sum.Bytes+b.options.Limits.MaxBytes/100))
 	b.remeasureSoon()
 	return b.exceeded(sum)
 }
@@ -164,11 +164,11 @@ func (b *budget) remeasureSoon() {
 // exceeded returns an error if an amount is over the budget.
 func (b *budget) exceeded(sum Amount) error {
 	switch {
-	case sum.Objects > b.maxObjects:
-		return b.overBudget(fmt.Sprintf("%d objects", b.maxObjects), "--max-objects-per-cluster",
+	case sum.Objects > b.options.Limits.MaxObjects:
+		return b.overBudget(fmt.Sprintf("%d objects", b.options.Limits.MaxObjects), "--max-objects-per-cluster",
 			func(t Amount) int64 { return t.Objects })
-	case sum.Bytes > b.maxBytes:
-		return b.overBudget(fmt.Sprintf("%d MiB", b.maxBytes>>20), "--max-cache-bytes-per-cluster",
+	case sum.Bytes > b.options.Limits.MaxBytes:
+		return b.overBudget(fmt.Sprintf("%d MiB", b.options.Limits.MaxBytes>>20), "--max-cache-bytes-per-cluster",
 			func(t Amount) int64 { return t.Bytes })
 	}
 	return nil
@@ -177,14 +177,14 @@ func (b *budget) exceeded(sum Amount) error {
 // Amount is a number of objects and their estimated size.
 type Amount struct{ Objects, Bytes int64 }
 
-// Plus returns the sum of two amounts.
-func (t Amount) Plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
+// plus returns the sum of two amounts.
+func (t Amount) plus(u Amount) Amount { return Amount{t.Objects + u.Objects, t.Bytes + u.Bytes} }
 
 // measure adds up the objects of all informers.
 func (b *budget) measure() Amount {
 	var sum Amount
 	for _, s := range b.inUse() {
-		sum = sum.Plus(s.measure())
+		sum = sum.plus(s.measure())
 	}
 	return sum
 }
@@ -204,7 +204,7 @@ func (b *budget) byKind() map[string]Amount {
 	kinds := map[string]Amount{}
 	for _, s := range b.informers {
 		if last := s.measured.Load(); last != nil {
-			kinds[s.kind] = kinds[s.kind].Plus(*last)
+			kinds[s.kind] = kinds[s.kind].plus(*last)
 		}
 	}
 	return kinds
@@ -213,6 +213,9 @@ func (b *budget) byKind() map[string]Amount {
 // overBudget returns the error for an exceeded limit, with advice. Its text stays the same as long as the problem does.
 func (b *budget) overBudget(limit, flag string, amount func(Amount) int64) error {
 	kinds := b.byKind()
+	if len(kinds) == 0 { // the informer of the list has stopped in the meantime
+		return &OverBudgetError{text: fmt.Sprintf("the cache would hold more than %s; raise %s of the hub", limit, flag)}
+	}
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(kinds)), func(x, y string) int {
 		return cmp.Compare(amount(kinds[x]), amount(kinds[y]))
 	})

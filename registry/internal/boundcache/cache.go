@@ -145,8 +145,10 @@ func newCacheOf(filtered string, config *rest.Config, o cache.Options, b *budget
 		c.watchFailed(r.TypeDescription(), err)
 	}
 	var err error
-	c.Cache, err = cache.New(config, o)
-	return c, err
+	if c.Cache, err = cache.New(config, o); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Start runs the cache until ctx ends.

@@ -9,8 +9,8 @@ they arrive, page by page and before they are stored (budget.go, pagination.go),
 and end (freshness.go). A module that declares a Filter reads from a cache of its own beside the others, within the same
 budget.
 
-The package knows neither apps nor modules: it gets values and functions in Options, and reports a Block, a stale informer or
-an exceeded budget with a call. It imports the chain of round-trippers, which reports the silence of a watch to an Informer.
+The package does not know apps, and knows modules by their names only: it gets values and functions in Options, and
+reports a Block, a stale informer or an exceeded budget with a call. It imports the chain of round-trippers, which reports the silence of a watch to an Informer.
 It does not contain panics of the code that it calls, except those of transforms and decoders; the app wraps the Cache for
 that.
 

@@ -92,9 +92,9 @@ func (i *Informer) count(obj any, fresh bool) (objects, bytes int64) {
 	before := i.arrived()
 	one := Amount{1, i.sizeOf(obj)}
 	if fresh {
-		i.fresh = i.fresh.Plus(one)
+		i.fresh = i.fresh.plus(one)
 	} else {
-		i.bare = i.bare.Plus(one)
+		i.bare = i.bare.plus(one)
 	}
 	now := i.arrived()
 	return now.Objects - before.Objects, now.Bytes - before.Bytes
@@ -115,13 +115,13 @@ func (i *Informer) sizeOf(obj any) int64 {
 		return i.sample.Bytes / i.sample.Objects
 	}
 	weight := meter.Sizeof(obj)
-	i.sample = i.sample.Plus(Amount{1, weight})
+	i.sample = i.sample.plus(Amount{1, weight})
 	return weight
 }
 
 // arrived returns the amount that has arrived since the beginning of the last list. The caller holds the lock.
 func (i *Informer) arrived() Amount {
-	sum := i.fresh.Plus(i.bare)
+	sum := i.fresh.plus(i.bare)
 	if i.streaming {
 		return Amount{max(i.fresh.Objects, sum.Objects/2), max(i.fresh.Bytes, sum.Bytes/2)}
 	}

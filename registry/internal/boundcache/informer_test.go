@@ -4,6 +4,7 @@ package boundcache
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,7 +55,7 @@ func TestStock_WeighsWhatALiarSends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := meter.NewLimiter(nil, keep)
-			s := &Informer{budget: &budget{options: Options{Meter: in}, maxBytes: keep}, streaming: c.streaming}
+			s := &Informer{budget: &budget{options: Options{Meter: in, Limits: Limits{MaxBytes: keep}}}, streaming: c.streaming}
 			var noticed, real int64
 			c.send(func(one *corev1.ConfigMap) {
 				in.Taken.Add(meter.Sizeof(one)) // as the meters do before it is decoded
@@ -142,5 +143,16 @@ func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Optio
 			Refresh: 5 * time.Minute,
 		},
 		Blocked: func(string, Block) {}, Missed: func() {}, Stale: func() {}, Arrived: func() {}, Fail: func(error) {},
+	}
+}
+
+// The informer of a list may stop while a page of the list is counted. The error names no kind then.
+func TestBudget_OverWithoutInformers(t *testing.T) {
+	t.Parallel()
+	b := newBudget(Options{Context: t.Context()})
+	var over *OverBudgetError
+	err := b.overBudget("1 MiB", "--max-cache-bytes-per-cluster", func(a Amount) int64 { return a.Bytes })
+	if !errors.As(err, &over) || over.Module != "" || !strings.Contains(over.Error(), "--max-cache-bytes-per-cluster") {
+		t.Errorf("overBudget = %v, want an OverBudgetError with the flag", err)
 	}
 }

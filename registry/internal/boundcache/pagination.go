@@ -39,7 +39,7 @@ func (i *Informer) addPage(page runtime.Object, more bool) error {
 		i.pagination = pagination{}
 	}
 	i.pagination.count++
-	i.pagination.Amount = i.pagination.Plus(sum)
+	i.pagination.Amount = i.pagination.plus(sum)
 	now := i.pagination
 	i.mu.Unlock()
 	if now.count > maxPages {

@@ -10,10 +10,7 @@ import (
 )
 
 // Machine is the state machine of one remote. It is pure: Apply records a fact with the time at which the registry
-// learned it, and Decide compares the facts with the desired state and returns the next actions. A Machine starts no
-// goroutine, reads no clock and does no I/O, so that tests run thousands of histories in a second.
-//
-// The machine is level-based: Decide looks at the facts only, never at the order in which they arrived.
+// learned it, and Decide compares the facts with the desired state and returns the next actions.
 //
 // There are two connections and two apps, so that a new connection or app can replace the old one without a gap.
 // Connection is in use; Spare leads to a new endpoint while the running app still uses Connection. App is the running

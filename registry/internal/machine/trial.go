@@ -222,7 +222,7 @@ func (m *Machine) applySwapFailed(endpoint, before string, why state.Condition, 
 	}
 	m.Trial = trial{
 		Endpoint: endpoint, credential: c.Credential, begun: now, Attempts: 1, refusals: reportedRefusals,
-		Why: why, retryAt: now.Add(RetryMax),
+		Why: why, retryAt: now.Add(retryMax),
 	}
 	c.Credential = before
 }

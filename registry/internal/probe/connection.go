@@ -86,7 +86,8 @@ type Outcome struct {
 	ID, Version          string
 }
 
-// New returns a Connection that sends no request yet. The Connection ends with ctx, or when it is closed.
+// New returns a Connection that sends no request yet. The Connection ends with ctx, or when it is closed after Start.
+// The caller of New closes the transport of a Connection that is used for Try only.
 func New(ctx context.Context, o Options, t Target) *Connection {
 	c := &Connection{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
 	c.pace.Store(&t.Pace)
@@ -137,7 +138,7 @@ func (c *Connection) SetPace(p Pace, urgent bool) {
 func (c *Connection) Cancel() { c.cancel() }
 
 // Close ends the probe and the preflight, and closes every TCP connection. It waits for both to return, which they do
-// as soon as their requests are canceled.
+// as soon as their requests are canceled. The Connection must have been started.
 func (c *Connection) Close() {
 	c.cancel()
 	<-c.done

@@ -15,7 +15,7 @@ The package reports outcomes and decides nothing: the state machine decides whic
 failure that is due to the hub itself is not reported at first: a hub that is short of CPU time, file descriptors or
 ports must not take its remotes for unreachable.
 
-Start with Connection and its method run. A Reviewer works with any client, so that the hub parts of modules use it for the
+Start with New and Connection.Start. A Reviewer works with any client, so that the hub parts of modules use it for the
 hub's own permissions.
 */
 package probe

@@ -30,7 +30,7 @@ const (
 )
 
 var (
-	errRedirect = errors.New("the API server responded with a redirect, which the hub refuses:  " +
+	errRedirect = errors.New("the API server responded with a redirect, which the hub refuses: " +
 		"it would send the credentials elsewhere; put the final address into the kubeconfig")
 	errUpgrade = fmt.Errorf("the API server switched to another protocol without a request for it: %w",
 		kubeconfig.ErrNotKubernetes)

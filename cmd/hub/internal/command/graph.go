@@ -139,8 +139,8 @@ func (p Program) graphOfHub() (*graph.Graph, error) {
 	return g, nil
 }
 
-// explainGraph names the missing types, the functions that need them, and the remedy. A graph names functions that need it
-// and have no name in the error.
+// explainGraph names the missing types, the functions that need them, and the remedy. The graph, if there is one, names the
+// functions that the error does not name.
 func explainGraph(err error, g *graph.Graph) string {
 	problem, known := graph.ProblemOf(err)
 	if !known {

@@ -30,6 +30,6 @@
 // Nothing is sampled. zap's production preset drops lines of equal text above a rate, and a
 // thousand clusters that become ready in one second are a thousand lines of equal text.
 //
-// Kubernetes objects among the values are shortened to their name: a log must not have the content of a
-// Secret in a log because a call site passed the whole object.
+// Kubernetes objects among the values are shortened to their name: a log must not contain the content of
+// a Secret because a call site passed the whole object.
 package logging

@@ -20,37 +20,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Options say how a hub runs. Config is required. The defaults suit a hub inside a test;
-// the flags of the program have their own defaults.
+// Options are the options of a hub, which app.Options documents, and those of the program.
 type Options struct {
-	// Config is the connection to the hub's API server.
-	Config *rest.Config
-	// Modules run in the hub and in the apps of its remotes. Default: none.
-	Modules []registry.Module
-	// Log is the parent of every logger. Default: discards.
-	Log logr.Logger
-	// CredentialsNamespace is the one namespace in which the hub reads Secrets. Default:
-	// clusterfx-system.
+	Config               *rest.Config
+	Modules              []registry.Module
+	Log                  logr.Logger
 	CredentialsNamespace string
-	// Concurrency is how many Clusters are reconciled at the same time. Default: 50.
-	Concurrency int
-	// RemoveWithin is how long the modules' cleanup steps and the end of an app may take when a Cluster
-	// is deleted. Default: 25 s.
-	RemoveWithin time.Duration
-	// MetricsAddress is where metrics are served, as host:port. Default: nowhere.
-	MetricsAddress string
-	// HealthAddress is where /healthz and /readyz are served, as host:port. Default: nowhere.
-	HealthAddress string
-	// DebugAddress is where profiles, /statusz and /flagz are served, as host:port of loopback. Default: nowhere.
-	DebugAddress string
-	// Traces is where spans go. Default: nowhere.
-	Traces trace.TracerProvider
-	// Election lets several hubs stand by for each other. Default: a hub that is alone.
-	Election Election
-	// Registry carries the operator's settings for remotes: Policy, Limits, Replica, AllowHub,
-	// AllowDuplicates, Impersonate, AppsNamespace (default: CredentialsNamespace with -apps), ModuleConfigs, and where
-	// Metrics go. The hub fills in the rest. Default: see there.
-	Registry registry.Options
+	Concurrency          int
+	RemoveWithin         time.Duration
+	MetricsAddress       string
+	HealthAddress        string
+	DebugAddress         string
+	Traces               trace.TracerProvider
+	Election             Election
+	Registry             registry.Options
 
 	// Heartbeat is the time between heartbeats. Default: see package liveness.
 	Heartbeat time.Duration
@@ -62,15 +45,10 @@ type Options struct {
 	Flags func() map[string]string
 }
 
-// Election configures leader election between hubs.
+// Election configures leader election between hubs, as app.Election documents.
 type Election struct {
-	// Enabled makes the hub wait for the lease before it works. Default: false.
-	Enabled bool
-	// Namespace and ID name the Lease. Defaults: the credentials namespace, and clusterfx-hub.
-	Namespace, ID string
-	// LeaseDuration is how long another hub waits after the last sign of life, RenewDeadline how
-	// long this one works without having given one, and RetryPeriod the time between tries.
-	// Defaults: 15 s, 10 s and 2 s.
+	Enabled                                   bool
+	Namespace, ID                             string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 

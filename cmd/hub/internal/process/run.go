@@ -16,10 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 )
 
-// Run runs a hub until ctx ends, which is a success, or until the hub cannot continue, which is an
-// error: its manager failed, a module asked for the end with fx.Shutdowner, or, after it lost its
-// lease, a part of it did not stop in time. It returns when everything that the hub started has
-// ended, or has had its time to.
+// Run runs a hub, as app.Run documents.
 func Run(ctx context.Context, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {

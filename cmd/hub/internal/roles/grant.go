@@ -49,7 +49,7 @@ type grant struct {
 	to    rbacv1.Subject
 }
 
-// make creates an object that hubRoles returns, binds it if it is a role, and waits until it applies.
+// make creates an object that Hub.Roles returns, binds it if it is a role, and waits until it applies.
 func (g grant) make(ctx context.Context, object client.Object) error {
 	meta := metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Name: meta.Name}

@@ -15,9 +15,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Hub says for which hub roles are.
+// Hub describes the hub that the roles are for.
 type Hub struct {
-	// Namespace is the credentials namespace, and lease the name of the hub's Lease in it.
+	// Namespace is the credentials namespace, and Lease the name of the hub's Lease in it.
 	Namespace, Lease string
 	// LeaseNamespace is the namespace of the Lease, empty for the credentials namespace.
 	LeaseNamespace string

@@ -63,7 +63,7 @@ func (o PagesOptions) page(name string, write func(io.Writer)) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-PagesOptions", "nosniff")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		_, _ = fmt.Fprintf(w, header, o.Component, name)
 		write(w)
 	})

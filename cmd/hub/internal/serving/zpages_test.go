@@ -119,3 +119,20 @@ func TestHandler_Refuses(t *testing.T) {
 		})
 	}
 }
+
+// A browser must not guess another type for a page than text/plain.
+func TestHandler_NoSniff(t *testing.T) {
+	t.Parallel()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, newServer(t)+"/flagz", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got := response.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("X-Content-Type-Options is %q, want nosniff", got)
+	}
+}
