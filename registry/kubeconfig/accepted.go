@@ -19,32 +19,20 @@ import (
 
 // The parts of an accepting response that client-go quotes in errors.
 var (
-	errFailure = fmt.Errorf("the server sends a Status of failure with a code of success: %w", ErrNotKubernetes)
-	errTwice   = fmt.Errorf("the server sends an object with two kinds, apiVersions or statuses: %w", ErrNotKubernetes)
-	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not a valid name: %w", ErrNotKubernetes)
+	errFailure = fmt.Errorf("the server sends a Status of failure with a code of success: %w", errNotKubernetes)
+	errTwice   = fmt.Errorf("the server sends an object with two kinds, apiVersions or statuses: %w", errNotKubernetes)
+	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not a valid name: %w", errNotKubernetes)
 )
 
 // otherType takes the place of a media type that is not known. client-go refuses to decode it, and quotes it.
 const otherType = "application/octet-stream"
 
-// The kind and the apiVersion of an object have alphabets. Which are known is for the decoder to say.
-
-func isKind(text string) bool { return consists(text, uppers+lowers, uppers+lowers+digits+"-") }
-
-func isVersion(text string) bool {
-	group, version, found := strings.Cut(text, "/")
-	if !found {
-		group, version = "a", group
-	}
-	return consists(group, lowers+digits+".-", lowers+digits+".-") && consists(version, lowers+digits+"-", lowers+digits+"-")
-}
-
 // amend replaces the parts of an accepting response that client-go would quote in errors: an unknown media type, a
 // Status of failure, a kind that is not a valid name, and the Status of an event of a watch. YAML is an unknown media
 // type unless the request accepts it; then it is not judged. The body that a proxy in the remote passes on stays
 // unchanged: it is data.
-func amend(r *http.Request, response *http.Response, credentials []Credential) {
-	own := func(text string) bool { return Redact(text, credentials...) == text }
+func amend(r *http.Request, response *http.Response, redact func(text string) string) {
+	own := func(text string) bool { return redact(text) == text }
 	form := response.Header.Get("Content-Type")
 	if isProxied(r) {
 		if _, _, err := mime.ParseMediaType(form); form != "" && (err != nil || !own(form)) {
@@ -66,7 +54,7 @@ func amend(r *http.Request, response *http.Response, credentials []Credential) {
 	switch {
 	case !isProtobuf && !strings.HasPrefix(form, runtime.ContentTypeJSON):
 	case isWatch(r):
-		response.Body = newEventBody(response.Body, isProtobuf, eventJudge{r, credentials, own})
+		response.Body = newEventBody(response.Body, isProtobuf, eventJudge{r, redact, own})
 	case isTrue(r, "follow"):
 	case isProtobuf:
 		response.Body = &acceptance{response.Body, &protobufJudge{verdict: verdict{own: own}}}
@@ -130,10 +118,6 @@ func knownType(form string, own func(text string) bool) string {
 
 // maxParam is the length of the longest parameter of a media type that is kept.
 const maxParam = 64
-
-func isParam(text string) bool {
-	return consists(text, uppers+lowers+digits+"._-", uppers+lowers+digits+"._-")
-}
 
 // acceptance is the body of a response that accepts a request. It ends with an error if the response is refused.
 type acceptance struct {

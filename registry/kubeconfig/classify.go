@@ -18,7 +18,7 @@ import (
 )
 
 // ErrNotKubernetes means that the response does not come from a Kubernetes API server.
-var ErrNotKubernetes = errors.New("the response is not from a Kubernetes API server")
+var ErrNotKubernetes = errNotKubernetes
 
 // StatusError is a response with an unexpected status. It has nothing of the body, which the server controls.
 type StatusError struct {

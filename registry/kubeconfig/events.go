@@ -16,7 +16,7 @@ import (
 )
 
 // errEvent ends a watch.
-var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", ErrNotKubernetes)
+var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", errNotKubernetes)
 
 // maxHeld is how much of an event is held back, while its type is not known yet, or if it is an error.
 const maxHeld = 2 << 20
@@ -59,9 +59,9 @@ func (b *eventBody) Read(p []byte) (int, error) {
 
 // eventJudge decides whether an event passes, is replaced or ends the watch.
 type eventJudge struct {
-	request     *http.Request
-	credentials []Credential
-	own         func(text string) bool
+	request *http.Request
+	redact  func(text string) string
+	own     func(text string) bool
 }
 
 // isPlain reports whether an event of a type has an object in it.
@@ -79,7 +79,7 @@ func (j eventJudge) status(form string, object []byte) metav1.Status {
 	if said, err := decodeStatus(form, object); err == nil && said.Code >= http.StatusBadRequest && said.Code < 600 {
 		code = int(said.Code)
 	}
-	return statusOf(j.request, code, form, object).hide(j.credentials)
+	return statusOf(j.request, code, form, object).hide(j.redact)
 }
 
 // jsonEvents passes events in JSON.
