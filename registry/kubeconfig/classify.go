@@ -15,10 +15,12 @@ import (
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
 )
 
 // ErrNotKubernetes means that the response does not come from a Kubernetes API server.
-var ErrNotKubernetes = errNotKubernetes
+var ErrNotKubernetes = servertext.ErrNotKubernetes
 
 // StatusError is a response with an unexpected status. It has nothing of the body, which the server controls.
 type StatusError struct {

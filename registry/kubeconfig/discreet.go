@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig/internal/servertext"
 )
 
 // Discreet returns a RoundTripper that keeps the text of a server out of errors, and so out of logs, events and status.
@@ -49,7 +51,7 @@ func withoutText(r *http.Request, response *http.Response, credentials ...Creden
 		return response
 	}
 	response.Body = &wordedBody{response.Body}
-	return replaceText(r, response, func(text string) string { return Redact(text, credentials...) })
+	return servertext.Replace(r, response, func(text string) string { return Redact(text, credentials...) })
 }
 
 // wordedError is an error of a connection with a text of our own.

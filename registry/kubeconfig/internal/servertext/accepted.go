@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeconfig
+package servertext
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 
 // The parts of an accepting response that client-go quotes in errors.
 var (
-	errFailure = fmt.Errorf("the server sends a Status of failure with a code of success: %w", errNotKubernetes)
-	errTwice   = fmt.Errorf("the server sends an object with two kinds, apiVersions or statuses: %w", errNotKubernetes)
-	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not a valid name: %w", errNotKubernetes)
+	errFailure = fmt.Errorf("the server sends a Status of failure with a code of success: %w", ErrNotKubernetes)
+	errTwice   = fmt.Errorf("the server sends an object with two kinds, apiVersions or statuses: %w", ErrNotKubernetes)
+	errKind    = fmt.Errorf("the server sends an object whose kind or apiVersion is not a valid name: %w", ErrNotKubernetes)
 )
 
 // otherType takes the place of a media type that is not known. client-go refuses to decode it, and quotes it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeconfig
+package servertext
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 )
 
 // errEvent ends a watch.
-var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", errNotKubernetes)
+var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", ErrNotKubernetes)
 
 // maxHeld is how much of an event is held back, while its type is not known yet, or if it is an error.
 const maxHeld = 2 << 20

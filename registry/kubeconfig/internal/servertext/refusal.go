@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeconfig
+package servertext
 
 import (
 	"bytes"
@@ -26,15 +26,15 @@ const (
 	maxRetrySeconds = 3600
 )
 
-// errNotKubernetes means that the response does not come from a Kubernetes API server.
-var errNotKubernetes = errors.New("the response is not from a Kubernetes API server")
+// ErrNotKubernetes means that the response does not come from a Kubernetes API server.
+var ErrNotKubernetes = errors.New("the response is not from a Kubernetes API server")
 
 // statusKind is the kind of metav1.Status.
 const statusKind = "Status"
 
-// replaceText replaces the text of the server in a response, of which the body is not a connection. redact replaces the
+// Replace replaces the text of the server in a response, of which the body is not a connection. redact replaces the
 // credentials that the server may echo in a text.
-func replaceText(r *http.Request, response *http.Response, redact func(text string) string) *http.Response {
+func Replace(r *http.Request, response *http.Response, redact func(text string) string) *http.Response {
 	if r.Method == http.MethodHead {
 		return response
 	}
@@ -86,7 +86,7 @@ func (b *refusal) Read(p []byte) (int, error) {
 func decodeStatus(form string, body []byte) (*metav1.Status, error) {
 	var said metav1.Status
 	if len(body) > maxStatus {
-		return nil, errNotKubernetes
+		return nil, ErrNotKubernetes
 	}
 	if !strings.Contains(form, "protobuf") {
 		err := json.Unmarshal(body, &said)
@@ -95,7 +95,7 @@ func decodeStatus(form string, body []byte) (*metav1.Status, error) {
 	var wrapped runtime.Unknown
 	raw, found := bytes.CutPrefix(body, []byte(protobufPrefix))
 	if !found {
-		return nil, errNotKubernetes
+		return nil, ErrNotKubernetes
 	}
 	if err := wrapped.Unmarshal(raw); err != nil {
 		return nil, err
