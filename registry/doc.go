@@ -16,6 +16,7 @@ carries out what the machine decides. Each part imports only parts further down.
 	watch                sources for hub reconcilers that watch remotes
 	registry             the public surface; one actor (a goroutine) per remote; apps and hub parts; leases
 	internal/machine     the pure state machine of one remote: facts go in, actions come out
+	internal/permissions the permissions that modules use and do not declare
 	internal/probe       the connection to a remote, its health probe and its preflight
 	internal/contain     wrappers that contain panics of modules: manager, cache, collectors, reconcilers
 	internal/boundcache  the cache of an app: its budget, its filters, informers that cannot list or watch

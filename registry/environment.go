@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -50,7 +51,7 @@ type environment struct {
 	mappings      restmapper.Mappings
 	policy        kubeconfig.Policy
 	journal       *journal
-	undeclared    undeclaredSet
+	rulebook      *permissions.Rulebook
 	stepsSeen
 	starts   *startqueue.Queue // of apps
 	contacts *startqueue.Queue // of first probes
@@ -90,6 +91,7 @@ func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *en
 		env.hubCache = noCache{}
 	}
 	env.journal = newJournal(o.Journal)
+	env.rulebook = permissions.New(env.declared)
 	env.starts = startqueue.New(env.limits.Starts, startTurn)
 	env.contacts = startqueue.New(contacts, contactTurn)
 	env.usePulse(o.Heartbeats)

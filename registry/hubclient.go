@@ -16,7 +16,7 @@ type partTransport struct {
 	next  http.RoundTripper
 	fence context.Context //nolint:containedctx // As in a transport chain.
 
-	declared *rulebook
+	judge func(r *http.Request, status int)
 }
 
 // RoundTrip sends the request, unless the part has ended.
@@ -36,7 +36,7 @@ func (t *partTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	t.declared.judge(r, response.StatusCode)
+	t.judge(r, response.StatusCode)
 	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection
 		return response, nil
 	}

@@ -106,7 +106,7 @@ func (l *partLife) config() *rest.Config {
 	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.replica, l.part.entry.name, l.number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &partTransport{
-			next: next, fence: l.ctx, declared: l.rulebookFor(true, l.chosen...),
+			next: next, fence: l.ctx, judge: l.judge(l.log, true, l.chosen...),
 		}
 	})
 	return config

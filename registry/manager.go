@@ -32,12 +32,12 @@ import (
 // start; later requests do not.
 func (e *epoch) connect(ctx context.Context) error {
 	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
-	config := e.configFor(e.ctx, limiter, e.rulebookFor(false)) // Also the hub's own code sends with it.
+	config := e.configFor(e.ctx, limiter, e.judge(e.log, false)) // Also the hub's own code sends with it.
 	var err error
 	if e.mapper, err = e.mappings.NewMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
 		return &remoteError{err}
 	}
-	work := e.configFor(e.work, limiter, e.rulebookFor(false, e.chosen...))
+	work := e.configFor(e.work, limiter, e.judge(e.log, false, e.chosen...))
 	inner, err := ctrl.NewManager(config, e.managerOptions(work))
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
@@ -70,12 +70,12 @@ func (e *epoch) gateOfRemote() func() error {
 
 // configFor returns the configuration of clients whose requests a fence ends. All clients of an app share one
 // limiter.
-func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, declared *rulebook) *rest.Config {
+func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, judge func(*http.Request, int)) *rest.Config {
 	c := &transport.Chain{
 		Base: e.base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: limiter, Timeout: e.config.Client.Timeout,
 		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.tracer.Requests(string(e.name), telemetry.ToRemote),
-		Judge: declared.judge,
+		Judge: judge,
 	}
 	if len(e.inForce()) > 0 {
 		c.Middleware = e.withMiddleware(c.BelowMiddleware())
@@ -160,7 +160,7 @@ func (e *epoch) hubClient() (client.Client, error) {
 		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
 		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.tracer.Requests(string(e.name), telemetry.ToHub),
-		Judge: e.rulebookFor(true, e.chosen...).judge,
+		Judge: e.judge(e.log, true, e.chosen...),
 	}
 	config := rest.CopyConfig(e.hub)
 	config.QPS = -1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package permissions
 
 import (
 	"net/http"
@@ -11,19 +11,19 @@ import (
 )
 
 // A request that was refused is compared with the declared rules as the API server reads it.
-func TestUse(t *testing.T) {
+func TestAccess(t *testing.T) {
 	t.Parallel()
 	core := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 	}
-	one := NewModule("one", ModuleOptions{
-		Rules: []rbacv1.PolicyRule{
+	one := Declaration{
+		Remote: []rbacv1.PolicyRule{
 			core("namespaces", "list", "get"), core("configmaps", "patch"), core("configmaps/status", "patch"), core("pods", "delete"),
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"own"}, Verbs: []string{"get", "list"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		},
-		HubRules: []rbacv1.PolicyRule{core("configmaps", "list")}, HubNamespaces: []string{"own"},
-	})
+		Hub: []NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{core("configmaps", "list")}}}, InNamespaces: true,
+	}
 	const apply = "application/apply-patch+yaml"
 	for request, c := range map[string]struct {
 		method, path, content string
@@ -48,7 +48,6 @@ func TestUse(t *testing.T) {
 		"more objects than that of a rule":         {method: "GET", path: "/api/v1/secrets", want: "list secrets"},
 		"a group":                                  {method: "DELETE", path: "/apis/apps/v1/deployments"},
 		"another group":                            {method: "PUT", path: "/apis/batch/v1/namespaces/shop/jobs/a", want: "update batch/jobs"},
-		"what the hub needs by itself":             {method: "POST", path: "/apis/events.k8s.io/v1/namespaces/shop/events"},
 		"discovery":                                {method: "GET", path: "/apis/apps/v1"},
 		"no resource":                              {method: "GET", path: "/metrics"},
 		"declared in the hub":                      {method: "GET", path: "/api/v1/namespaces/own/configmaps", inHub: true},
@@ -59,26 +58,11 @@ func TestUse(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), c.method, c.path, http.NoBody)
 		r.Header.Set("Content-Type", c.content)
 		got := ""
-		if used, ok := useOf(r); ok {
-			got = used.undeclaredBy(one, c.inHub)
+		if needed, ok := accessOf(r); ok {
+			got = needed.undeclaredIn(one, c.inHub)
 		}
 		if got != c.want {
 			t.Errorf("%s: undeclared %q, want %q", request, got, c.want)
 		}
-	}
-}
-
-// The permissions that were found are bounded, and each is reported once.
-func TestUndeclaredSet(t *testing.T) {
-	t.Parallel()
-	var s undeclaredSet
-	if u := (UndeclaredAccess{Module: "b", Right: "list pods"}); !s.add(u) || s.add(u) || len(s.list()) != 1 {
-		t.Errorf("found %v", s.list())
-	}
-	for i := range 2 * maxUndeclared {
-		s.add(UndeclaredAccess{Module: "a", Right: string(rune('A' + i))})
-	}
-	if all := s.list(); len(all) != maxUndeclared || all[0].Module != "a" || all[maxUndeclared-1].Module != "b" {
-		t.Errorf("%d were found: %v", len(all), all)
 	}
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/clusterfx/clusterfx/registry/internal/permissions"
+)
+
+// A refused request is compared with the rules of the module for the server, and with the rules of the registry itself.
+func TestDeclarationOf(t *testing.T) {
+	t.Parallel()
+	rule := func(resource string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"list"}}
+	}
+	for name, c := range map[string]struct {
+		options ModuleOptions
+		want    permissions.Declaration
+	}{
+		"nothing": {want: permissions.Declaration{Remote: RemoteRules()}},
+		"all namespaces of the hub": {
+			ModuleOptions{Rules: []rbacv1.PolicyRule{rule("pods")}, HubRules: []rbacv1.PolicyRule{rule("configmaps")}},
+			permissions.Declaration{
+				Remote: append(RemoteRules(), rule("pods")),
+				Hub:    []permissions.NamespacedRules{{Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
+			},
+		},
+		"a namespace of the hub": {
+			ModuleOptions{HubRules: []rbacv1.PolicyRule{rule("configmaps")}, HubNamespaces: []string{"own"}},
+			permissions.Declaration{
+				Remote:       RemoteRules(),
+				Hub:          []permissions.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
+				InNamespaces: true,
+			},
+		},
+	} {
+		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

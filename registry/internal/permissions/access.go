@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/clusterfx/clusterfx/internal/requestinfo"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+)
+
+// Declaration is the permissions that a module declares.
+type Declaration struct {
+	// Remote are the rules for remotes, with the rules of the registry itself.
+	Remote []rbacv1.PolicyRule
+	// Hub are the rules for the hub.
+	Hub []NamespacedRules
+	// InNamespaces says that the module limits its rules for the hub to some namespaces.
+	InNamespaces bool
+}
+
+// NamespacedRules are rules that apply to one namespace, or to the whole cluster if Namespace is empty.
+type NamespacedRules struct {
+	Namespace string
+	Rules     []rbacv1.PolicyRule
+}
+
+// hubRules returns the rules for requests to a namespace of the hub.
+func (d Declaration) hubRules(namespace string) (rules []rbacv1.PolicyRule) {
+	for _, part := range d.Hub {
+		if part.Namespace == "" || part.Namespace == namespace {
+			rules = append(rules, part.Rules...)
+		}
+	}
+	return rules
+}
+
+// access is the access that a request needs: some verbs on one resource.
+type access struct {
+	verbs                      []string
+	group, resource, namespace string
+	name                       string // of the object; empty for a collection
+}
+
+// accessOf returns the access that a request needs. It reports false for a request without a resource: every
+// authenticated user may discover the APIs of a server.
+func accessOf(r *http.Request) (access, bool) {
+	info := requestinfo.Of(r.URL.Path)
+	if info.Resource == "" {
+		return access{}, false
+	}
+	a := access{group: info.Group, namespace: info.Namespace, resource: info.Resource, name: info.Name}
+	if info.Subresource != "" {
+		a.resource += "/" + info.Subresource
+	}
+	a.verbs = verbsOf(r, info)
+	if a.name == "" && r.Method != http.MethodPost {
+		if selector, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector")); err == nil {
+			a.name, _ = selector.RequiresExactMatch("metadata.name")
+		}
+	}
+	return a, true
+}
+
+// verbsOf returns the verbs that a request needs. To apply an object that does not exist needs create, too; a subresource
+// exists with its object.
+func verbsOf(r *http.Request, info requestinfo.Info) []string {
+	named := info.Name != ""
+	switch r.Method {
+	case http.MethodPost:
+		return []string{"create"}
+	case http.MethodPut:
+		return []string{"update"}
+	case http.MethodPatch:
+		if info.Subresource == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+			return []string{"create", "patch"}
+		}
+		return []string{"patch"}
+	case http.MethodDelete:
+		if !named {
+			return []string{"deletecollection"}
+		}
+		return []string{"delete"}
+	}
+	switch {
+	case named:
+		return []string{"get"}
+	case transport.IsStream(r):
+		return []string{"watch"}
+	}
+	return []string{"list"}
+}
+
+// undeclaredIn returns the permission that the rules of a declaration for the remote or the hub lack, or nothing.
+func (a access) undeclaredIn(d Declaration, inHub bool) string {
+	declared, place := d.Remote, ""
+	if inHub {
+		declared = d.hubRules(a.namespace)
+		if d.InNamespaces {
+			place = cmp.Or(a.namespace, "all namespaces")
+		}
+	}
+	right := rbacv1.PolicyRule{APIGroups: []string{a.group}, Resources: []string{a.resource}}
+	var missing []string
+	for _, verb := range a.verbs {
+		right.Verbs, right.ResourceNames = []string{verb}, nil
+		if a.name != "" {
+			right.ResourceNames = []string{a.name}
+		}
+		if covered, _ := validation.Covers(declared, []rbacv1.PolicyRule{right}); !covered {
+			missing = append(missing, verb)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	right.Verbs, right.ResourceNames = []string{strings.Join(missing, " and ")}, nil
+	return probe.DescribePermission(right, place)
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package permissions
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// The permissions that were found are bounded, and each is reported once.
+func TestRulebook_Bounded(t *testing.T) {
+	t.Parallel()
+	b := New(nil)
+	if u := (Undeclared{Module: "b", Right: "list pods"}); !b.add(u) || b.add(u) || len(b.Undeclared()) != 1 {
+		t.Errorf("found %v", b.Undeclared())
+	}
+	for i := range 2 * maxUndeclared {
+		b.add(Undeclared{Module: "a", Right: string(rune('A' + i))})
+	}
+	if all := b.Undeclared(); len(all) != maxUndeclared || all[0].Module != "a" || all[maxUndeclared-1].Module != "b" {
+		t.Errorf("%d were found: %v", len(all), all)
+	}
+}
+
+// A request that carries no module lacks a permission if no module that may have sent it declares the permission. Other
+// responses and other modules than those of the hub are not judged.
+func TestRulebook_Senders(t *testing.T) {
+	t.Parallel()
+	lists := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}
+	for name, c := range map[string]struct {
+		senders []string
+		status  int
+		want    []Undeclared
+	}{
+		"the only sender":          {[]string{"idle"}, http.StatusForbidden, []Undeclared{{Module: "idle", Right: "list pods"}}},
+		"every sender":             {[]string{"idle", "lazy"}, http.StatusForbidden, []Undeclared{{Module: "idle or lazy", Right: "list pods"}}},
+		"one sender may":           {[]string{"idle", "lists"}, http.StatusForbidden, nil},
+		"a sender that is unknown": {[]string{"idle", "other"}, http.StatusForbidden, nil},
+		"no sender":                {nil, http.StatusForbidden, nil},
+		"another status":           {[]string{"idle"}, http.StatusUnauthorized, nil},
+	} {
+		b := New(func(module string) (Declaration, bool) {
+			if module == "lists" {
+				return Declaration{Remote: lists}, true
+			}
+			return Declaration{}, module != "other"
+		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods", http.NoBody)
+		b.Judge(Requests{Senders: c.senders, Log: logr.Discard()})(r, c.status)
+		if diff := cmp.Diff(c.want, b.Undeclared()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
