@@ -10,13 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"go.uber.org/dig"
-	"k8s.io/apimachinery/pkg/runtime"
-	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/notes"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -55,10 +52,6 @@ func (l *lifetime) begin(env *environment, labels []string, modules []choice, ch
 	l.contained = &contain.App{
 		Name: string(l.name), Number: l.number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
 		ReconcileTimeout: env.limits.ReconcileTimeout, Metrics: env.metrics, Tracer: env.tracer,
-		Quiet: func(log logr.Logger) logr.Logger { return logsink.QuietAfter(l.permission.Ended, log) },
-		Recorder: func(r crrecorder.EventRecorder, s *runtime.Scheme) crrecorder.EventRecorder {
-			return notes.Distinct(r, s)
-		},
 		Fail: func(module string, err error) {
 			l.tracker.fail(&moduleError{module: module, reason: state.ReasonModuleFailed, err: err})
 		},

@@ -14,7 +14,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -43,7 +42,7 @@ func (e *epoch) cacheOptions(h *contain.Handlers) boundcache.Options {
 			Refresh: e.limits.ReconcileTimeout,
 		},
 		Blocked: e.tracker.blocked, Missed: e.missed, Stale: e.tracker.changed, Arrived: h.Check, Fail: e.cacheFailed,
-		Reader: readerIn, Sanitize: state.Sanitize, Decode: decode.Call,
+		Reader: readerIn,
 	}
 }
 

@@ -95,13 +95,6 @@ func (b *budget) newInformerOf(filtered string) func(
 	}
 }
 
-// newInformer returns an informer of all objects.
-func (b *budget) newInformer(
-	lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
-) toolscache.SharedIndexInformer {
-	return b.newInformerOf("")(lw, obj, resync, indexers)
-}
-
 func (b *budget) add( //nolint:revive // argument-limit: client-go's, and the informer.
 	s *Informer, lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
@@ -42,7 +41,7 @@ func BenchmarkStock(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			budget := newBudget(someOptions(b.Context(), s, meter.NewLimiter(meter.NewSchemas(s), 0)))
 			obj := object()
-			one := budget.newInformer(&toolscache.ListWatch{}, obj.(runtime.Object), 0, toolscache.Indexers{}).(*Informer)
+			one := newInformer(budget, obj.(runtime.Object))
 			obj.SetUID(types.UID("1"))
 			b.ReportAllocs()
 			for b.Loop() {

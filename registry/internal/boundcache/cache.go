@@ -86,11 +86,6 @@ type Options struct {
 	Fail func(err error)
 	// Reader returns the module on whose behalf a context reads; empty if it is not known.
 	Reader func(ctx context.Context) string
-	// Sanitize makes a text of the remote safe for the log.
-	Sanitize func(text string) string
-	// Decode calls a function that sends a request and decodes the response. It removes from the error the parts of the
-	// response that decoders quote.
-	Decode func(ctx context.Context, what string, call func(context.Context) error) error
 }
 
 // Limits are the limits of a Cache.

@@ -127,9 +127,6 @@ func (f filters) add(module string, one Filter, s *runtime.Scheme, newCache func
 	if f[module] == nil {
 		f[module] = map[schema.GroupVersionKind]*Cache{}
 	}
-	if f[module][kind] != nil {
-		return fmt.Errorf("there are two cache filters of %s: one module has one filter per kind", kind)
-	}
 	f[module][kind], err = newCache(kind.String() + ": " + one.String())
 	return err
 }

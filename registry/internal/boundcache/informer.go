@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/clusterfx/clusterfx/registry/internal/decode"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -137,7 +138,7 @@ func (i *Informer) observe(lw toolscache.ListerWatcher) toolscache.ListerWatcher
 				i.begin(false)
 			}
 			err = panics.Catch(func() (err error) {
-				return i.budget.options.Decode(transport.WithObserver(ctx, i), "list "+i.typeName, func(ctx context.Context) (err error) {
+				return decode.Call(transport.WithObserver(ctx, i), "list "+i.typeName, func(ctx context.Context) (err error) {
 					list, err = inner.ListWithContext(ctx, o)
 					return err
 				})

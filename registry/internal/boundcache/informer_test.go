@@ -26,7 +26,7 @@ func TestStock_WeighsWhatALiarSends(t *testing.T) {
 	object := func(size int, managed bool) *corev1.ConfigMap {
 		one := &corev1.ConfigMap{Data: map[string]string{"x": strings.Repeat("x", size)}}
 		if managed {
-			one.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+			one.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 		}
 		return one
 	}
@@ -103,7 +103,7 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 		o.Limits.MaxObjects = most
 		o.Fail = func(error) { failed = true }
 		budget := newBudget(o)
-		informer, _ := budget.newInformer(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, toolscache.Indexers{}).(*Informer)
+		informer := newInformer(budget, &corev1.ConfigMap{})
 		informer.begin(false)
 		arrived := 0
 		go func() {
@@ -132,6 +132,11 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 			t.Errorf("the informer is held up after the end of the cache, at %d objects", arrived)
 		}
 	})
+}
+
+// newInformer returns an informer of all objects of a type.
+func newInformer(b *budget, obj runtime.Object) *Informer {
+	return b.newInformerOf("")(&toolscache.ListWatch{}, obj, 0, toolscache.Indexers{}).(*Informer)
 }
 
 // someOptions returns options of a cache with the usual limits.

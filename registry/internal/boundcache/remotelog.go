@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Limits of the log lines of an informer.
@@ -24,7 +26,6 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 	sink := &remoteSink{
 		inner: i.budget.options.Log.WithName("informer").WithValues("kind", i.kind).GetSink(),
 		limit: rate.NewLimiter(rate.Every(informerLogEvery), informerLogBurst),
-		clean: i.budget.options.Sanitize,
 	}
 	i.SharedIndexInformer.RunWithContext(logr.NewContext(ctx, logr.New(sink)))
 }
@@ -33,7 +34,6 @@ func (i *Informer) RunWithContext(ctx context.Context) {
 type remoteSink struct {
 	inner logr.LogSink
 	limit *rate.Limiter
-	clean func(string) string
 }
 
 var _ logr.LogSink = (*remoteSink)(nil)
@@ -49,7 +49,7 @@ func (s *remoteSink) Enabled(level int) bool { return s.inner != nil && s.inner.
 func (s *remoteSink) Info(level int, msg string, values ...any) {
 	const debugging = 1
 	if level = max(level, debugging); s.Enabled(level) && s.limit.Allow() {
-		s.inner.Info(level, s.clean(msg), s.cleanAll(values)...)
+		s.inner.Info(level, state.Sanitize(msg), sanitizeAll(values)...)
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *remoteSink) WithValues(values ...any) logr.LogSink {
 	if s.inner == nil {
 		return s
 	}
-	return &remoteSink{inner: s.inner.WithValues(s.cleanAll(values)...), limit: s.limit, clean: s.clean}
+	return &remoteSink{inner: s.inner.WithValues(sanitizeAll(values)...), limit: s.limit}
 }
 
 // WithName returns a sink that names each line, with the same limit.
@@ -74,19 +74,19 @@ func (s *remoteSink) WithName(name string) logr.LogSink {
 	if s.inner == nil {
 		return s
 	}
-	return &remoteSink{inner: s.inner.WithName(name), limit: s.limit, clean: s.clean}
+	return &remoteSink{inner: s.inner.WithName(name), limit: s.limit}
 }
 
-// cleanAll returns keys and values as short texts. Errors are replaced by their class, because client-go quotes events
+// sanitizeAll returns keys and values as short texts. Errors are replaced by their class, because client-go quotes events
 // that it cannot decode.
-func (s *remoteSink) cleanAll(values []any) []any {
-	cleaned := make([]any, len(values))
+func sanitizeAll(values []any) []any {
+	texts := make([]any, len(values))
 	for i, v := range values {
 		if err, failed := v.(error); failed {
-			cleaned[i] = causeOf(err)
+			texts[i] = causeOf(err)
 		} else {
-			cleaned[i] = s.clean(fmt.Sprint(v))
+			texts[i] = state.Sanitize(fmt.Sprint(v))
 		}
 	}
-	return cleaned
+	return texts
 }

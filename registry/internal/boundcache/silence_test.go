@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
@@ -99,7 +98,7 @@ func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:rev
 		t.Fatal(err)
 	}
 	b := newBudget(someOptions(ctx, scheme, nil))
-	return b.newInformer(&toolscache.ListWatch{}, &corev1.Event{}, 0, toolscache.Indexers{}).(*Informer)
+	return newInformer(b, &corev1.Event{})
 }
 
 // sender lets a function be a transport.

@@ -4,15 +4,11 @@ package contain
 
 import (
 	"context"
-	"strconv"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
@@ -28,7 +24,7 @@ type App struct {
 	Context context.Context //nolint:containedctx // Goroutines of modules outlive the calls that start them.
 	// Gate lets the runnables of the modules work.
 	Gate *Gate
-	// Labels are the labels of the App's goroutines in profiles, as keys and values.
+	// Labels are the labels of the App's goroutines in profiles, as keys and values. No other goroutine has all of them.
 	Labels []string
 	// ReconcileTimeout limits a reconcile without a deadline, and an event handler.
 	ReconcileTimeout time.Duration
@@ -39,10 +35,6 @@ type App struct {
 	Config *rest.Config
 	// ReadingClient makes a client for a module that reads from another cache. A hub part has none.
 	ReadingClient func(client.Reader) (client.Client, error)
-	// Quiet returns a logger that does not report the consequences of the App's end as errors.
-	Quiet func(logr.Logger) logr.Logger
-	// Recorder returns the recorder for a module's events.
-	Recorder func(crrecorder.EventRecorder, *runtime.Scheme) crrecorder.EventRecorder
 
 	// Fail ends the App because a module has failed in a goroutine whose error has no receiver.
 	Fail func(module string, err error)
@@ -64,7 +56,7 @@ type App struct {
 // looks at every goroutine of the hub, so it is only for an App that does not end.
 func (a *App) Goroutines() []string {
 	var found []string
-	for stack := range Stacks("epoch", strconv.FormatInt(a.Number, 10)) {
+	for stack := range Stacks(a.Labels...) {
 		if isConnection(stack) {
 			continue
 		}

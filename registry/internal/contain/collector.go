@@ -12,22 +12,22 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Registerer registers the metrics of one module. Collectors are called at each scrape of the hub's metrics: a panic
+// registerer registers the metrics of one module. Collectors are called at each scrape of the hub's metrics: a panic
 // there would end the process, and a collector that does not return would block every scrape.
-type Registerer struct {
+type registerer struct {
 	prometheus.Registerer
 	guard *Guard
 }
 
-var _ prometheus.Registerer = (*Registerer)(nil)
+var _ prometheus.Registerer = (*registerer)(nil)
 
 // NewRegisterer returns the registerer for the module of a guard.
 func NewRegisterer(inner prometheus.Registerer, g *Guard) prometheus.Registerer {
-	return &Registerer{Registerer: inner, guard: g}
+	return &registerer{Registerer: inner, guard: g}
 }
 
 // Register registers the collector until the app ends.
-func (m *Registerer) Register(c prometheus.Collector) error {
+func (m *registerer) Register(c prometheus.Collector) error {
 	descs, ok := collectWithin(collectorPatience, func(to chan<- *prometheus.Desc) { m.guard.describe(c, to) })
 	if !ok {
 		return fmt.Errorf("register a metrics collector: its Describe did not return within %s", collectorPatience)
@@ -46,7 +46,7 @@ func (m *Registerer) Register(c prometheus.Collector) error {
 
 // MustRegister registers the collectors until the app ends. It panics where Register would fail,
 // as its interface demands; the panic fails the module, not the hub.
-func (m *Registerer) MustRegister(cs ...prometheus.Collector) {
+func (m *registerer) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := m.Register(c); err != nil {
 			panic(err)

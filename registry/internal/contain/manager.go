@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
+	"github.com/clusterfx/clusterfx/registry/notes"
 )
 
 // Manager is the manager of an app as one module sees it. The runnables that the module adds, and the handlers and
@@ -29,7 +32,7 @@ type Manager struct {
 
 // NewManager returns the manager of an app as a module sees it.
 func NewManager(app *App, mgr ctrl.Manager, module string, log logr.Logger) (*Manager, error) {
-	g := &Guard{Module: module, App: app, log: log}
+	g := NewGuard(app, module, log)
 	m := &Manager{Manager: mgr, guard: g, cache: newModuleCache(mgr.GetCache(), g)}
 	if !m.cache.HasFilters(module) {
 		return m, nil
@@ -50,12 +53,12 @@ func (m *Manager) GetClient() client.Client {
 // GetLogger returns the module's logger. Builders of controllers log the errors of reconcilers with it. After the end
 // of the app these are logged for debugging only.
 func (m *Manager) GetLogger() logr.Logger {
-	return m.guard.App.Quiet(m.guard.log)
+	return logsink.QuietAfter(m.guard.App.Gate.Ended, m.guard.log)
 }
 
 // GetEventRecorder returns a recorder that makes an event of each note.
 func (m *Manager) GetEventRecorder(name string) crrecorder.EventRecorder {
-	return m.guard.App.Recorder(m.Manager.GetEventRecorder(name), m.GetScheme())
+	return notes.Distinct(m.Manager.GetEventRecorder(name), m.GetScheme())
 }
 
 // GetConfig returns the configuration for clients that the module makes.

@@ -54,7 +54,7 @@ func (c *runnable) run(ctx context.Context, f func(context.Context) error) (err 
 			g.fail(ErrGoexit)
 		}
 	}()
-	pprof.Do(context.WithValue(ctx, guardKey{}, g), g.labels(), func(ctx context.Context) {
+	pprof.Do(context.WithValue(ctx, guardKey{}, g), pprof.Labels(g.labels()...), func(ctx context.Context) {
 		err = panics.Catch(func() error { return f(ctx) })
 	})
 	returned = true
@@ -64,9 +64,9 @@ func (c *runnable) run(ctx context.Context, f func(context.Context) error) (err 
 	return g.App.Failed(g.Module, err)
 }
 
-// labels returns the labels of the module's goroutines in profiles.
-func (g *Guard) labels() pprof.LabelSet {
-	return pprof.Labels(slices.Concat(g.App.Labels, []string{telemetry.ModuleLabel, g.Module})...)
+// labels returns the labels of the module's goroutines in profiles, as keys and values.
+func (g *Guard) labels() []string {
+	return slices.Concat(g.App.Labels, []string{telemetry.ModuleLabel, g.Module})
 }
 
 // controllerRunnable is a controller of a module.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"sync"
 	"time"
 
@@ -140,7 +139,7 @@ func (s *supervised[request]) stuck(ctx context.Context, r request, after time.D
 	}
 	after = after.Round(time.Millisecond)
 	logf.FromContext(ctx).Info("A reconciler does not return", "after", after.String(),
-		"goroutines", dump("epoch", strconv.FormatInt(app.Number, 10), "module", s.guard.Module))
+		"goroutines", dump(s.guard.labels()...))
 	s.guard.fail(fmt.Errorf("stuck: a reconciler has not returned from %v for %s, twice its timeout", r, after))
 }
 

@@ -79,7 +79,7 @@ func newGauges() gauges {
 			"Memory that the objects in the cache of a remote's app take up, estimated from a sample of them.",
 			[]string{ClusterLabel, "kind"}, nil),
 		stale: prometheus.NewDesc("clusterfx_informers_stale",
-			"Kinds of objects whose informer in a remote's app has been unable to list and watch for longer than 30 s; no series for others.",
+			"Kinds of objects whose informer in a remote's app has been unable to list and watch for longer than Limits.StaleAfter (default 30 s); no series for others.",
 			[]string{ClusterLabel, "kind"}, nil),
 		zombieApps: prometheus.NewDesc("clusterfx_app_zombies",
 			"Apps of a remote that were fenced and do not end: goroutines of a module that ignore their context.",
