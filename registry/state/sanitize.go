@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxMessage is how many bytes of text a Condition carries.
-const MaxMessage = 512
+// maxMessage is how many bytes of text a Condition carries.
+const maxMessage = 512
 
-// Sanitize returns text as a condition can hold it: one line of graphic characters, at most MaxMessage bytes.
+// Sanitize returns text as a condition can hold it: one line of graphic characters, at most 512 bytes.
 func Sanitize(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 	text = strings.Map(func(r rune) rune {
@@ -20,9 +20,9 @@ func Sanitize(text string) string {
 		}
 		return r
 	}, text)
-	if len(text) <= MaxMessage {
+	if len(text) <= maxMessage {
 		return text
 	}
-	cut := strings.ToValidUTF8(text[:MaxMessage-len("…")], "")
+	cut := strings.ToValidUTF8(text[:maxMessage-len("…")], "")
 	return cut + "…"
 }

@@ -18,9 +18,9 @@ func TestClean(t *testing.T) {
 		"turned \u202Eround\u202C":      "turned round",
 		"nothing\u200B to see\uFEFF":    "nothing to see",
 		"not UTF-8: \xff\xfe":           "not UTF-8: ",
-		strings.Repeat("ü", MaxMessage): strings.Repeat("ü", (MaxMessage-len("…"))/2) + "…",
+		strings.Repeat("ü", maxMessage): strings.Repeat("ü", (maxMessage-len("…"))/2) + "…",
 	} {
-		if got := Sanitize(text); got != want || len(got) > MaxMessage || !utf8.ValidString(got) {
+		if got := Sanitize(text); got != want || len(got) > maxMessage || !utf8.ValidString(got) {
 			t.Errorf("clean(%.40q) = %.40q, want %.40q", text, got, want)
 		}
 	}

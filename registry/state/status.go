@@ -80,7 +80,7 @@ type Condition struct {
 	Status metav1.ConditionStatus
 	// Reason is one of the Reason constants or a reason of kubeconfig.Classify.
 	Reason string
-	// Message is for the operator: at most MaxMessage bytes, without secrets, and stable while the problem is
+	// Message is for the operator: at most 512 bytes, without secrets, and stable while the problem is
 	// the same.
 	Message string
 }

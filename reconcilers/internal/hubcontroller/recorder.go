@@ -40,10 +40,10 @@ func NewRecorder(mgr ctrl.Manager) Recorder {
 	return Recorder{notes.Distinct(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
 }
 
-// Action is the action of all events.
-const Action = "Reconcile"
+// eventAction is the action of all events.
+const eventAction = "Reconcile"
 
 // Record records an event about an object.
 func (r Recorder) Record(about runtime.Object, t Event) {
-	r.Eventf(object.InAnyVersion(r.Scheme, about, t.Part), nil, t.Type, t.Reason, Action, "%s", object.Shortened(t.Note, object.MaxNote))
+	r.Eventf(object.InAnyVersion(r.Scheme, about, t.Part), nil, t.Type, t.Reason, eventAction, "%s", object.Shortened(t.Note, object.MaxNote))
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// MaxReason is the largest size of the reason of a condition, in bytes.
-const MaxReason = 1024
+// maxReason is the largest size of the reason of a condition, in bytes.
+const maxReason = 1024
 
 // MaxNote is the largest size of the note of an event, in bytes. The API server refuses an event with a larger note.
 const MaxNote = 1024
 
 // IsReason reports whether the API server takes the text as the reason of a condition.
 func IsReason(text string) bool {
-	return len(text) <= MaxReason && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(text)
+	return len(text) <= maxReason && regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(text)
 }
 
 // Shortened cuts a text to a number of bytes, and drops invalid UTF-8.

@@ -98,8 +98,8 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// ErrNoClusters means that the hub's cluster does not know Cluster objects.
-var ErrNoClusters = errors.New("it does not know Cluster objects: " + project.InstallCRD)
+// errNoClusters means that the hub's cluster does not know Cluster objects.
+var errNoClusters = errors.New("it does not know Cluster objects: " + project.InstallCRD)
 
 // Explain puts the name of the cluster before an error, and advice after it. It returns nil for nil. The client's
 // credentials are replaced in it: the error of a decoder quotes its input.
@@ -121,7 +121,7 @@ func (c *Cluster) explain(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case unknownKind(err):
-		return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, ErrNoClusters)
+		return fmt.Errorf("%s at %s: %w", c.What, c.Config.Host, errNoClusters)
 	case apierrors.IsForbidden(err):
 		return advised(fmt.Errorf("%s denies a permission: %w", c.What, err), "ask an administrator for it, or use other credentials")
 	case apierrors.IsUnauthorized(err):

@@ -92,13 +92,13 @@ func (m Mark) text(fancy bool) string {
 	return m.word
 }
 
-// ErrRefused means that the user did not confirm the plan.
-var ErrRefused = errors.New("nothing was changed")
+// errRefused means that the user did not confirm the plan.
+var errRefused = errors.New("nothing was changed")
 
 // errNoTerminal means that there is no terminal for a question.
 var errNoTerminal = errors.New("there is no terminal for the confirmation: check the plan above, and confirm it with --yes")
 
-// Ask asks a question and returns nil for a yes, ErrRefused for anything else. It blocks until there is an
+// Ask asks a question and returns nil for a yes, errRefused for anything else. It blocks until there is an
 // answer, or ctx ends, and then returns ctx's error. Without a terminal to ask on it returns an error that
 // names the flag to use instead. After the end of ctx a goroutine continues to read In, since it cannot be stopped: the
 // program is about to end then.
@@ -132,5 +132,5 @@ func (t *Terminal) ask(end <-chan struct{}, question string) error {
 	case "y", "yes":
 		return nil
 	}
-	return ErrRefused
+	return errRefused
 }

@@ -13,23 +13,23 @@ import (
 // over SIGINT and SIGTERM for the whole process; it is called only after the shutdown was requested, for the
 // exit code.
 type shutdown struct {
-	asked chan struct{} // closed when the shutdown was requested
-	close func()
+	requested chan struct{}
+	close     func() // closes requested
 }
 
 func newShutdown() *shutdown {
-	asked := make(chan struct{})
-	return &shutdown{asked: asked, close: sync.OnceFunc(func() { close(asked) })}
+	requested := make(chan struct{})
+	return &shutdown{requested: requested, close: sync.OnceFunc(func() { close(requested) })}
 }
 
 // option decorates the Shutdowner of fx for all functions that take one.
-func (e *shutdown) option() fx.Option {
-	return fx.Decorate(func(s fx.Shutdowner) fx.Shutdowner { return &shutdowner{Shutdowner: s, ending: e} })
+func (s *shutdown) option() fx.Option {
+	return fx.Decorate(func(inner fx.Shutdowner) fx.Shutdowner { return &shutdowner{Shutdowner: inner, shutdown: s} })
 }
 
 // code returns the exit status that was requested with the shutdown, as an error unless it
 // is 0.
-func (e *shutdown) code(app *fx.App) error {
+func (s *shutdown) code(app *fx.App) error {
 	if code := (<-app.Wait()).ExitCode; code != 0 {
 		return ExitError(code)
 	}
@@ -38,12 +38,12 @@ func (e *shutdown) code(app *fx.App) error {
 
 type shutdowner struct {
 	fx.Shutdowner
-	ending *shutdown
+	shutdown *shutdown
 }
 
 // Shutdown requests the shutdown of the hub.
 func (s *shutdowner) Shutdown(options ...fx.ShutdownOption) error {
-	defer s.ending.close()
+	defer s.shutdown.close()
 	return s.Shutdowner.Shutdown(options...)
 }
 

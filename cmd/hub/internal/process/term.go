@@ -149,7 +149,7 @@ func (t *term) wait(ctx context.Context) error {
 		return nil
 	case <-t.election.lost():
 		return errDeposed
-	case <-t.end.asked:
+	case <-t.end.requested:
 		return t.end.code(t.app)
 	}
 }
