@@ -53,11 +53,11 @@ func operatorChanges(before, after *state.Desired) bool {
 // take applies a new desired state: the running app sees at once the fields that restart nothing, and the questions
 // to the remote may change.
 func (a *actor) take(config state.Desired) {
-	bounds, err := a.registry.boundsFor(a.name, &config)
+	limits, err := a.registry.middleware.Limits(a.name, &config)
 	if err != nil {
 		a.log.Error(err, "A middleware failed; requests have the limits that the other middleware set")
 	}
-	config.Client = bounds
+	config.Client = limits
 	a.asked = a.asked || operatorChanges(&a.applied, &config)
 	a.applied = config
 	a.latest.Store(&config)

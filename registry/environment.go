@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
@@ -41,8 +42,8 @@ type environment struct {
 	shapes        *meter.Schemas
 	modules       catalog
 	shared        []Shared
-	offers        atomic.Pointer[offers]       // the values that the hub parts of modules share now
-	middleware    atomic.Pointer[[]Middleware] // sorted; see inForce
+	offers        atomic.Pointer[offers] // the values that the hub parts of modules share now
+	middleware    *middleware.Set
 	registerer    prometheus.Registerer
 	metrics       *telemetry.Metrics
 	tracer        *telemetry.Tracer // nil for none
@@ -62,16 +63,14 @@ type environment struct {
 	epochs   *atomic.Int64 // started so far, of all remotes
 }
 
-func newEnvironment(o Options, modules catalog, transport http.RoundTripper) *environment {
+func newEnvironment(o Options, modules catalog, inForce *middleware.Set, transport http.RoundTripper) *environment {
 	env := &environment{
 		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
 		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets},
 		replica: o.Replica, scheme: o.Scheme, shapes: meter.NewSchemas(o.Scheme), policy: o.Policy,
-		modules: modules, shared: o.Shared,
+		modules: modules, shared: o.Shared, middleware: inForce,
 		registerer: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), tracer: tracerFor(o.Traces),
 	}
-	middleware := sortedMiddleware(o.Middleware)
-	env.middleware.Store(&middleware)
 	if o.Impersonate {
 		env.appsNamespace = o.AppsNamespace
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -29,7 +30,7 @@ func TestActor_Heartbeats(t *testing.T) {
 			defer close(running)
 			hearts.Run(ctx)
 		}()
-		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog{}, nil)
+		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog{}, &middleware.Set{}, nil)
 		r := &Registry{core: &core{
 			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: newClaims(),
 		}}

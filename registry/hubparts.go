@@ -5,7 +5,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -104,12 +103,7 @@ func (h *hubParts) addMiddleware(life *partLife) error {
 	if life.building.err != nil || len(life.middleware) == 0 {
 		return nil //nolint:nilerr // The state of the part has the error.
 	}
-	all := sortedMiddleware(append(slices.Clone(h.inForce()), life.middleware...))
-	if err := checkMiddleware(all); err != nil {
-		return err
-	}
-	h.middleware.Store(&all)
-	return nil
+	return h.middleware.Add(middlewareOf(life.middleware))
 }
 
 func isDone(done <-chan struct{}) bool {

@@ -77,9 +77,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, judge fu
 		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.tracer.Requests(string(e.name), telemetry.ToRemote),
 		Judge: judge,
 	}
-	if len(e.inForce()) > 0 {
-		c.Middleware = e.withMiddleware(c.BelowMiddleware())
-	}
+	c.Middleware = e.middleware.Wrap(e.name, e.wanted.Load, c.BelowMiddleware())
 	config := kubeconfig.RESTConfig(e.config.Endpoint, c)
 	config.UserAgent = e.userAgent()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.

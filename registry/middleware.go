@@ -3,15 +3,9 @@
 package registry
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"net/http"
-	"slices"
-	"sync/atomic"
 
-	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -41,164 +35,11 @@ type Middleware struct {
 	Transport func(cluster ClusterName, next http.RoundTripper) http.RoundTripper
 }
 
-// selects reports whether the middleware applies to a remote with this configuration.
-func (d *Middleware) selects(name ClusterName, c *state.Desired) (selected bool, err error) {
-	if d.Select == nil {
-		return true, nil
+// middlewareOf returns middleware in the type of its implementation, which has the same fields.
+func middlewareOf(all []Middleware) []middleware.Middleware {
+	var converted []middleware.Middleware
+	for _, m := range all {
+		converted = append(converted, middleware.Middleware(m))
 	}
-	err = panics.Catch(func() error {
-		selected = d.Select(Status{Name: name, Labels: c.Labels, Annotations: c.Annotations})
-		return nil
-	})
-	return selected, err
-}
-
-// inForce returns the middleware of the hub and of its hub parts, sorted. The middleware of a hub part is added when
-// the part is built; the slice is replaced then and never changed.
-func (env *environment) inForce() []Middleware {
-	if all := env.middleware.Load(); all != nil {
-		return *all
-	}
-	return nil
-}
-
-// boundsFor returns the limits of an app's requests with the changes of the middleware.
-func (env *environment) boundsFor(name ClusterName, c *state.Desired) (state.ClientLimits, error) {
-	bounds := c.Client
-	var failed []error
-	middleware := env.inForce()
-	for i := range middleware {
-		d := &middleware[i]
-		if d.Client == nil {
-			continue
-		}
-		selected, err := d.selects(name, c)
-		if err == nil && selected {
-			err = panics.Catch(func() error {
-				bounds = d.Client(bounds)
-				return nil
-			})
-		}
-		if err != nil {
-			failed = append(failed, &middlewareError{d.Name, err})
-		}
-	}
-	return state.Desired{Client: bounds}.WithDefaults().Client, errors.Join(failed...)
-}
-
-// withMiddleware wraps the round-tripper of an epoch with its middleware.
-func (e *epoch) withMiddleware(send http.RoundTripper) http.RoundTripper {
-	middleware := e.inForce()
-	for i := len(middleware) - 1; i >= 0; i-- {
-		if middleware[i].Transport != nil {
-			send = &middlewareTransport{middleware: &middleware[i], epoch: e, next: send}
-		}
-	}
-	return send
-}
-
-// middlewareTransport is a middleware in the transport chain of an app.
-type middlewareTransport struct {
-	middleware *Middleware
-	epoch      *epoch
-	next       http.RoundTripper
-
-	made     atomic.Pointer[http.RoundTripper] // by the middleware, when it was first selected
-	selected atomic.Pointer[selectedFor]
-}
-
-// selectedFor is whether a middleware was selected for a configuration.
-type selectedFor struct {
-	config *state.Desired
-	is     bool
-}
-
-// RoundTrip sends the request, through the middleware if it is selected. A middleware that panics fails the request,
-// and nothing else: the goroutine may belong to client-go.
-func (d *middlewareTransport) RoundTrip(r *http.Request) (response *http.Response, err error) {
-	selected, err := d.isSelected()
-	if err == nil && !selected {
-		return d.next.RoundTrip(r)
-	}
-	if err != nil {
-		return transport.Refuse(r, d.failed(err))
-	}
-	panicked := panics.Catch(func() error {
-		response, err = d.transport().RoundTrip(r) //nolint:bodyclose // It is the caller's, as of any RoundTripper.
-		return nil
-	})
-	switch {
-	case panicked != nil:
-		return transport.Refuse(r, d.failed(panicked))
-	case err == nil && response == nil:
-		return transport.Refuse(r, d.failed(errors.New("it returned neither a response nor an error")))
-	case err != nil:
-		if response != nil && response.Body != nil {
-			response.Body.Close()
-		}
-		return nil, err
-	case response.Body == nil: // as in a response that a middleware made itself
-		response.Body = http.NoBody
-	}
-	return response, err
-}
-
-func (d *middlewareTransport) failed(err error) error {
-	return &middlewareError{d.middleware.Name, err}
-}
-
-// middlewareError says that a broken middleware, and not the remote, failed a request.
-type middlewareError struct {
-	name string
-	err  error
-}
-
-func (e *middlewareError) Error() string {
-	return fmt.Sprintf("middleware %q of the hub is broken: %v", e.name, e.err)
-}
-
-func (e *middlewareError) Unwrap() error { return e.err }
-
-// NotHealthy implements kubeconfig.NotHealthyError.
-func (e *middlewareError) NotHealthy() string { return e.Error() }
-
-func (d *middlewareTransport) isSelected() (bool, error) {
-	config := d.epoch.wanted.Load()
-	if known := d.selected.Load(); known != nil && known.config == config {
-		return known.is, nil
-	}
-	is, err := d.middleware.selects(d.epoch.name, config)
-	if err == nil {
-		d.selected.Store(&selectedFor{config, is})
-	}
-	return is, err
-}
-
-// transport returns the middleware's round-tripper, which is made once per app. If two are made at the same time,
-// only one is used.
-func (d *middlewareTransport) transport() http.RoundTripper {
-	if made := d.made.Load(); made != nil {
-		return *made
-	}
-	made := d.middleware.Transport(d.epoch.name, d.next)
-	d.made.CompareAndSwap(nil, &made)
-	return *d.made.Load()
-}
-
-func sortedMiddleware(all []Middleware) []Middleware {
-	return slices.SortedStableFunc(slices.Values(all), func(a, b Middleware) int {
-		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
-	})
-}
-
-// checkMiddleware reports middleware without a name, and two with the same name.
-func checkMiddleware(all []Middleware) error {
-	seen := map[string]bool{}
-	for _, d := range all {
-		if d.Name == "" || seen[d.Name] {
-			return fmt.Errorf("there are two middlewares named %q, or one without a name; give each a name of its own", d.Name)
-		}
-		seen[d.Name] = true
-	}
-	return nil
+	return converted
 }

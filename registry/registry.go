@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -63,7 +64,8 @@ func New(o Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
-	if err := checkMiddleware(o.Middleware); err != nil {
+	inForce, err := middleware.New(middlewareOf(o.Middleware))
+	if err != nil {
 		return nil, fmt.Errorf("check the middleware: %w", err)
 	}
 	if o.Impersonate {
@@ -84,7 +86,7 @@ func New(o Options) (*Registry, error) {
 		actors: map[ClusterName]*actor{},
 		claims: newClaims(),
 	}}
-	r.environment = newEnvironment(o, modules, transport)
+	r.environment = newEnvironment(o, modules, inForce, transport)
 	r.hubCredential.follow()
 	r.overview = newOverview(r, o.AggregateMetrics)
 	if err := r.overview.register(r.registerer); err != nil {

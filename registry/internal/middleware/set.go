@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package middleware
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Set is the middleware in force: of the options of the hub and, once they are built, of its hub parts. The zero value is
+// empty. All methods may be called from any goroutine.
+type Set struct {
+	mu     sync.Mutex // protects sorted; held for a few instructions
+	sorted []Middleware
+}
+
+// New returns a Set. It reports middleware without a name, and two with the same name.
+func New(all []Middleware) (*Set, error) {
+	s := &Set{}
+	return s, s.Add(all)
+}
+
+// Add adds middleware, or none if one of them has no name or a name that the Set has already. The middleware applies to
+// apps that are built later.
+func (s *Set) Add(more []Middleware) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// The slice is replaced and never changed, so that inForce can return it.
+	all := slices.SortedStableFunc(slices.Values(slices.Concat(s.sorted, more)), func(a, b Middleware) int {
+		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
+	})
+	if err := check(all); err != nil {
+		return err
+	}
+	s.sorted = all
+	return nil
+}
+
+// check reports middleware without a name, and two with the same name.
+func check(all []Middleware) error {
+	seen := map[string]bool{}
+	for _, m := range all {
+		if m.Name == "" || seen[m.Name] {
+			return fmt.Errorf("there are two middlewares named %q, or one without a name; give each a name of its own", m.Name)
+		}
+		seen[m.Name] = true
+	}
+	return nil
+}
+
+func (s *Set) inForce() []Middleware {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sorted
+}
+
+// Limits returns the limits of an app's requests with the changes of the middleware. The error has the failures of
+// middleware, which the limits are without.
+func (s *Set) Limits(name state.ClusterName, c *state.Desired) (state.ClientLimits, error) {
+	limits := c.Client
+	var failed []error
+	all := s.inForce()
+	for i := range all {
+		m := &all[i]
+		if m.Client == nil {
+			continue
+		}
+		selected, err := m.selects(name, c)
+		if err == nil && selected {
+			err = panics.Catch(func() error {
+				limits = m.Client(limits)
+				return nil
+			})
+		}
+		if err != nil {
+			failed = append(failed, &brokenError{m.Name, err})
+		}
+	}
+	return state.Desired{Client: limits}.WithDefaults().Client, errors.Join(failed...)
+}
+
+// Wrap returns a transport that sends the requests of an app through the middleware, and then through send. It returns
+// nil if no middleware wraps the transport. desired returns the desired state in use; the same pointer is the same state.
+func (s *Set) Wrap(name state.ClusterName, desired func() *state.Desired, send http.RoundTripper) http.RoundTripper {
+	var outermost http.RoundTripper
+	all := s.inForce()
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Transport == nil {
+			continue
+		}
+		outermost = &roundTripper{middleware: &all[i], name: name, desired: desired, next: send}
+		send = outermost
+	}
+	return outermost
+}

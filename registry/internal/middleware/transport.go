@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package middleware
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// roundTripper is a middleware in the transport chain of an app.
+type roundTripper struct {
+	middleware *Middleware
+	name       state.ClusterName
+	desired    func() *state.Desired
+	next       http.RoundTripper
+
+	made     atomic.Pointer[http.RoundTripper] // by the middleware, when it was first selected
+	selected atomic.Pointer[selectedFor]
+}
+
+// selectedFor is whether a middleware was selected for a desired state.
+type selectedFor struct {
+	desired *state.Desired
+	is      bool
+}
+
+// RoundTrip sends the request, through the middleware if it is selected. A middleware that panics fails the request,
+// and nothing else: the goroutine may belong to client-go.
+func (t *roundTripper) RoundTrip(r *http.Request) (response *http.Response, err error) {
+	selected, err := t.isSelected()
+	if err == nil && !selected {
+		return t.next.RoundTrip(r)
+	}
+	if err != nil {
+		return transport.Refuse(r, t.failed(err))
+	}
+	panicked := panics.Catch(func() error {
+		response, err = t.transport().RoundTrip(r) //nolint:bodyclose // It is the caller's, as of any RoundTripper.
+		return nil
+	})
+	switch {
+	case panicked != nil:
+		return transport.Refuse(r, t.failed(panicked))
+	case err == nil && response == nil:
+		return transport.Refuse(r, t.failed(errors.New("it returned neither a response nor an error")))
+	case err != nil:
+		if response != nil && response.Body != nil {
+			response.Body.Close()
+		}
+		return nil, err
+	case response.Body == nil: // as in a response that a middleware made itself
+		response.Body = http.NoBody
+	}
+	return response, err
+}
+
+func (t *roundTripper) failed(err error) error { return &brokenError{t.middleware.Name, err} }
+
+func (t *roundTripper) isSelected() (bool, error) {
+	desired := t.desired()
+	if known := t.selected.Load(); known != nil && known.desired == desired {
+		return known.is, nil
+	}
+	is, err := t.middleware.selects(t.name, desired)
+	if err == nil {
+		t.selected.Store(&selectedFor{desired, is})
+	}
+	return is, err
+}
+
+// transport returns the middleware's round-tripper, which is made once per app. If two are made at the same time,
+// only one is used.
+func (t *roundTripper) transport() http.RoundTripper {
+	if made := t.made.Load(); made != nil {
+		return *made
+	}
+	made := t.middleware.Transport(t.name, t.next)
+	t.made.CompareAndSwap(nil, &made)
+	return *t.made.Load()
+}
