@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
@@ -53,8 +54,8 @@ type actor struct {
 	link, spare *probe.Connection
 	credentials map[string]namedCredential // by fingerprint: the credentials that the machine may name
 	cancelTrial context.CancelFunc         // of the trial under way; nil before the first
-	epochs      map[int64]*epoch           // the epochs that the machine knows
-	retired     []*epoch                   // replaced epochs that only own leases
+	epochs      map[int64]*app.Epoch       // the epochs that the machine knows
+	retired     []*app.Epoch               // replaced epochs that only own leases
 	modules     []state.ModuleStatus       // how the modules of the last epoch ended
 	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
 	owed        map[string]bool            // the steps of all apps so far that were not done yet
@@ -70,7 +71,7 @@ func newActor(r *Registry, name ClusterName, config state.Desired) *actor {
 		log:      r.log.WithValues("cluster", string(name)),
 		config:   config,
 		changed:  true,
-		epochs:   map[int64]*epoch{},
+		epochs:   map[int64]*app.Epoch{},
 		steps:    map[int64][]string{},
 		owed:     map[string]bool{},
 		removal:  &AbandonedError{Name: name},
@@ -271,11 +272,11 @@ func (a *actor) perform(act machine.Action, now time.Time) {
 	case machine.Adopt:
 		a.link, a.spare = a.spare, nil
 	case machine.Start:
-		a.start(act, now, (*epoch).release)
+		a.start(act, now, (*app.Epoch).Release)
 	case machine.Prepare:
-		a.start(act, now, func(e *epoch) { e.registerer.hold() })
+		a.start(act, now, (*app.Epoch).Hold)
 	case machine.Release:
-		a.work.Go(a.epochs[act.Epoch].release) // it calls the modules' collectors
+		a.work.Go(a.epochs[act.Epoch].Release) // it calls the modules' collectors
 	case machine.Yield:
 		a.yield(act.Epoch)
 	case machine.Retire:
@@ -295,7 +296,7 @@ func (a *actor) connect() *probe.Connection {
 		a.reject(err)
 		return nil
 	}
-	l := probe.New(a.registry.root, a.registry.linkOptions(), a.linkTarget(transport, *a.credential(), a.rank()))
+	l := probe.New(a.registry.host.Root, a.registry.linkOptions(), a.linkTarget(transport, *a.credential(), a.rank()))
 	l.Start(func(p probe.Outcome) { a.do(func() { a.takeProbe(l, factOf(p)) }) })
 	return l
 }
@@ -322,8 +323,8 @@ func (a *actor) disconnect(gone *probe.Connection) {
 	owners := slices.Clone(a.retired)
 	a.work.Go(func() {
 		for _, e := range owners {
-			if e.base == gone.Transport() {
-				<-e.ctx.Done()
+			if e.Base() == gone.Transport() {
+				<-e.Context().Done()
 			}
 		}
 		gone.Close()

@@ -7,12 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
+
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -20,37 +25,21 @@ import (
 // goroutine; code that waits runs in a goroutine that the actor owns, and posts a fact.
 
 // start builds and runs an app on the connection that act names. It calls first with the epoch before that.
-func (a *actor) start(act machine.Action, now time.Time, first func(*epoch)) {
+func (a *actor) start(act machine.Action, now time.Time, first func(*app.Epoch)) {
 	l := a.link
 	if l == nil || l.Endpoint() != act.Endpoint {
 		l = a.spare
 	}
 	number, redact := act.Epoch, a.registry.redactFor(l.Transport())
-	e := &epoch{
-		lifetime: lifetime{name: a.name, number: number, log: logsink.Redact(a.log.WithValues("epoch", number), redact)},
-		config:   a.applied, base: l.Transport(), heard: l.LastReceived(), info: a.describe(now), rank: a.rank(),
-		quote: quoter(redact), chosen: a.selection.run, offered: a.selection.offered, wanted: &a.latest, missed: a.surveyNow,
-	}
-	e.info.Epoch = number
-	newEpoch(a.registry.environment, e, func() {
-		a.do(func() { a.learn(machine.AppWaiting{Epoch: number, Waiting: e.tracker.waiting()}) })
-	})
-	e.built = func(steps []string) {
-		a.do(func() {
-			a.steps[number] = steps
-			a.owe(steps)
-			a.registry.noteSteps(steps)
-			a.learn(machine.AppBuilt{Epoch: number, Steps: len(steps)})
-		})
-	}
+	e := app.New(a.registry.host, a.optionsFor(l, number, redact, now))
 	first(e)
 	a.epochs[number] = e
-	go e.run(
+	go e.Run(
 		func() { a.post(machine.AppReady{Epoch: number}) },
 		func(err error) {
-			failed := describe(err)
+			failed := machine.Failure(app.Describe(err))
 			failed.Message = redact(failed.Message)
-			a.registry.metrics.CountAppFailure(string(a.name), failed.Reason)
+			a.registry.host.Metrics.CountAppFailure(string(a.name), failed.Reason)
 			a.logFailure(failed, err)
 			a.do(func() {
 				a.learn(machine.AppEnded{Epoch: number, Why: failed})
@@ -60,6 +49,51 @@ func (a *actor) start(act machine.Action, now time.Time, first func(*epoch)) {
 			})
 		},
 	)
+}
+
+// optionsFor describes a new app on a connection. redact replaces the credentials of the connection.
+func (a *actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
+	env, name := a.registry.environment, a.name
+	run := a.selection.run
+	g := appGraph{
+		modules: env.modules, choices: run, shared: slices.Concat(env.shared, a.selection.offered.values()),
+		status: a.describe(now), quote: quoter(redact), hubCache: env.hubCache,
+	}
+	g.status.Epoch = number
+	return app.Options{
+		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
+		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Rank: a.rank(),
+		HubTransport: env.hubTransportFor(name), Modules: namesOf(run),
+		Filters: func() []app.ModuleFilters { return env.modules.filters(run) },
+		Graph:   g.options,
+		Middleware: func(next http.RoundTripper) http.RoundTripper {
+			return env.middleware.Wrap(name, a.latest.Load, next)
+		},
+		Judges: func(log logr.Logger) app.Judges {
+			return app.Judges{
+				Remote: env.judge(log, false), Modules: env.judge(log, false, run...), Hub: env.judge(log, true, run...),
+			}
+		},
+		Missed:  a.surveyNow,
+		Changed: func() { a.noteWaiting(number) },
+		Built: func(steps []string) {
+			a.do(func() {
+				a.steps[number] = steps
+				a.owe(steps)
+				a.registry.noteSteps(steps)
+				a.learn(machine.AppBuilt{Epoch: number, Steps: len(steps)})
+			})
+		},
+	}
+}
+
+// noteWaiting gives the machine the condition of a starting app.
+func (a *actor) noteWaiting(number int64) {
+	a.do(func() {
+		if e := a.epochs[number]; e != nil {
+			a.learn(machine.AppWaiting{Epoch: number, Waiting: e.Waiting()})
+		}
+	})
 }
 
 func (a *actor) logFailure(failed machine.Failure, err error) {
@@ -75,7 +109,7 @@ func (a *actor) logFailure(failed machine.Failure, err error) {
 // stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, after StopTimeout.
 func (a *actor) stopEpoch(number int64) {
 	e := a.epochs[number]
-	e.stop(ErrStopped)
+	e.Stop(ErrStopped)
 	a.work.Go(func() {
 		a.waitFor(e)
 		a.do(func() {
@@ -86,24 +120,24 @@ func (a *actor) stopEpoch(number int64) {
 }
 
 // waitFor waits for the end of a stopped epoch, and leaves the epoch behind after StopTimeout.
-func (a *actor) waitFor(e *epoch) {
-	patience := time.NewTimer(a.registry.limits.StopTimeout)
+func (a *actor) waitFor(e *app.Epoch) {
+	patience := time.NewTimer(a.registry.host.Limits.StopTimeout)
 	defer patience.Stop()
 	select {
-	case <-e.done:
+	case <-e.Done():
 	case <-patience.C:
-		if e.leftBehind.CompareAndSwap(false, true) {
+		if e.LeaveBehind() {
 			a.leaveBehind(e)
 		}
 	}
 }
 
 // release drops the actor's reference to an epoch, so that its caches can be freed.
-func (a *actor) release(e *epoch) {
-	if e.number == a.machine.App.Epoch {
+func (a *actor) release(e *app.Epoch) {
+	if e.Number == a.machine.App.Epoch {
 		a.modules = a.modulesIn(e)
 	}
-	a.drop(e.number)
+	a.drop(e.Number)
 }
 
 // drop forgets an epoch. The cleanup steps of the last epoch are kept for a removal.
@@ -121,7 +155,7 @@ const leaseGrace = 10 * time.Second
 func (a *actor) yield(number int64) {
 	e := a.epochs[number]
 	a.work.Go(func() {
-		e.yield(a.registry.limits.StopTimeout / 2)
+		e.Yield(a.registry.host.Limits.StopTimeout / 2)
 		a.post(machine.AppYielded{Epoch: number})
 	})
 }
@@ -136,12 +170,12 @@ func (a *actor) retire(number int64) {
 		defer grace.Stop()
 		select {
 		case <-grace.C:
-		case <-e.ctx.Done():
+		case <-e.Context().Done():
 		}
-		e.stop(ErrReplaced)
+		e.Stop(ErrReplaced)
 		a.waitFor(e)
 		a.do(func() {
-			a.retired = slices.DeleteFunc(a.retired, func(other *epoch) bool { return other == e })
+			a.retired = slices.DeleteFunc(a.retired, func(other *app.Epoch) bool { return other == e })
 		})
 	})
 }
@@ -149,21 +183,21 @@ func (a *actor) retire(number int64) {
 // endRetired ends the leases of replaced apps.
 func (a *actor) endRetired() {
 	for _, e := range a.retired {
-		e.stop(ErrStopped)
+		e.Stop(ErrStopped)
 	}
 }
 
 // clean ends the controllers of an epoch and runs its cleanup steps until the deadline of the removal.
 func (a *actor) clean(number int64) {
 	e := a.epochs[number]
-	ctx, cancel := context.WithDeadline(e.ctx, a.wants.RemoveBy)
+	ctx, cancel := context.WithDeadline(e.Context(), a.wants.RemoveBy)
 	a.work.Go(func() {
 		defer cancel()
-		left := e.clean(ctx)
+		left := e.Clean(ctx)
 		a.do(func() {
 			a.learn(machine.AppCleaned{Epoch: number})
 			a.steps[number] = left
-			for _, done := range stepNames(e.steps) {
+			for _, done := range e.Steps() {
 				delete(a.owed, done)
 			}
 			a.owe(left)
@@ -230,16 +264,16 @@ func (a *actor) left() AbandonedError {
 }
 
 // leaveBehind counts an epoch that does not end as a zombie until it does.
-func (a *actor) leaveBehind(e *epoch) {
+func (a *actor) leaveBehind(e *app.Epoch) {
 	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
-		"epoch", e.number, "goroutines", e.contained.Goroutines())
+		"epoch", e.Number, "goroutines", e.Contained().Goroutines())
 	a.registry.zombies.Add(1)
-	a.registry.metrics.AddZombies(string(a.name), 1)
+	a.registry.host.Metrics.AddZombies(string(a.name), 1)
 	a.post(machine.ZombiesChanged{By: 1})
 	go func() {
-		<-e.done
+		<-e.Done()
 		a.registry.zombies.Add(-1)
-		a.registry.metrics.AddZombies(string(a.name), -1)
+		a.registry.host.Metrics.AddZombies(string(a.name), -1)
 		a.post(machine.ZombiesChanged{By: -1})
 	}()
 }

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -162,8 +163,8 @@ func (a *actor) moduleInfos() []state.ModuleStatus {
 // modulesIn returns the states of the modules of an app. After a failure, a failed module stays Failed with the
 // reason until it runs, so that a module that is started every few seconds does not look healthy in between, and the
 // other modules are Stopped when the app is. An app that does not run has no controllers.
-func (a *actor) modulesIn(e *epoch) []state.ModuleStatus {
-	infos := e.tracker.list()
+func (a *actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
+	infos := e.Modules()
 	for i := range infos {
 		if !a.machine.App.Runs() {
 			infos[i].Controllers = nil

@@ -60,7 +60,7 @@ func (a *actor) try(act machine.Action) {
 	if a.machine.Trial.Attempts > 0 {
 		rank = startqueue.RankFailed
 	}
-	ctx, cancel := context.WithCancel(a.registry.root)
+	ctx, cancel := context.WithCancel(a.registry.host.Root)
 	a.cancelTrial = cancel
 	questions := a.questions
 	l := probe.New(ctx, a.registry.linkOptions(), a.linkTarget(transport, act.Credential, rank))

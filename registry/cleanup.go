@@ -3,14 +3,10 @@
 package registry
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 )
 
 // CleanupStep reverts the changes of a module in a remote when the remote is removed for good.
@@ -31,55 +27,6 @@ type CleanupStep struct {
 	Order int
 	// Run does the work of the step.
 	Run func(ctx context.Context) error
-}
-
-// takeSteps receives the cleanup steps of all modules when the graph is built.
-func (e *epoch) takeSteps(steps []CleanupStep) {
-	e.steps = slices.SortedFunc(slices.Values(steps), func(a, b CleanupStep) int {
-		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
-	})
-}
-
-func stepNames(steps []CleanupStep) []string {
-	var names []string
-	for _, s := range steps {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
-// clean ends the controllers of the modules, runs the cleanup steps until ctx ends, and returns the names of the
-// steps that were not done. The app's clients still work. It never waits longer than ctx.
-func (e *epoch) clean(ctx context.Context) (left []string) {
-	atMost := e.limits.StopTimeout / 2
-	if deadline, ok := ctx.Deadline(); ok {
-		atMost = min(atMost, time.Until(deadline))
-	}
-	e.permission.Close(atMost)
-	for i, step := range e.steps {
-		if err := e.cleanOne(ctx, step, len(e.steps)-i); err != nil {
-			e.log.Error(err, "A cleanup step was not done", "step", step.Name)
-			left = append(left, step.Name)
-		}
-	}
-	return left
-}
-
-// cleanOne runs one step, within its share of the time that is left for it and the steps after it.
-func (e *epoch) cleanOne(ctx context.Context, step CleanupStep, left int) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("there was no time left: %w", context.Cause(ctx))
-	}
-	if step.Run == nil {
-		return errors.New("the step has no Run")
-	}
-	if !e.hooks.hold() {
-		return errors.New("the app has ended")
-	}
-	defer e.hooks.running.Done()
-	ctx, cancel := shareOf(ctx, left)
-	defer cancel()
-	return e.hooks.run(ctx, step.Run, nil)
 }
 
 // stepsSeen are the names of all cleanup steps that apps of a registry have had.

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -10,11 +11,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
+	clienttransport "k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
@@ -28,33 +28,20 @@ import (
 
 // environment has the values that all epochs of a registry share.
 type environment struct {
-	root          context.Context //nolint:containedctx // The parent of all contexts; it ends after Shutdown.
-	end           context.CancelFunc
-	hub           *rest.Config
+	host          *app.Host
+	end           context.CancelFunc // of the root of the host, after Shutdown
 	secrets       *kubeconfig.Redactor
 	hubCredential *hubCredential
 	hubTransport  http.RoundTripper
-	hubMapper     meta.RESTMapper
 	hubCache      client.Reader
 	appsNamespace string // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
-	replica       string
-	scheme        *runtime.Scheme
-	shapes        *meter.Schemas
 	modules       catalog
 	shared        []Shared
 	offers        atomic.Pointer[offers] // the values that the hub parts of modules share now
 	middleware    *middleware.Set
-	registerer    prometheus.Registerer
-	metrics       *telemetry.Metrics
-	tracer        *telemetry.Tracer // nil for none
-	gate          func(ClusterName) error
-	limits        Limits
-	mappings      restmapper.Mappings
 	policy        kubeconfig.Policy
-	journal       *journal
 	rulebook      *permissions.Rulebook
 	stepsSeen
-	starts   *startqueue.Queue // of apps
 	contacts *startqueue.Queue // of first probes
 	pulse    *liveness.Pulse
 	beat     func()         // makes sure that the pulse beats
@@ -65,33 +52,18 @@ type environment struct {
 
 func newEnvironment(o Options, modules catalog, inForce *middleware.Set, transport http.RoundTripper) *environment {
 	env := &environment{
-		hub: o.Hub, hubTransport: transport, hubMapper: o.HubMapper, hubCache: o.HubCache,
-		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets},
-		replica: o.Replica, scheme: o.Scheme, shapes: meter.NewSchemas(o.Scheme), policy: o.Policy,
+		hubTransport: transport, hubCache: o.HubCache,
+		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets}, policy: o.Policy,
 		modules: modules, shared: o.Shared, middleware: inForce,
-		registerer: o.Metrics, gate: o.Gate, limits: o.Limits.withDefaults(), tracer: tracerFor(o.Traces),
 	}
+	env.host, env.end = newHost(o)
 	if o.Impersonate {
 		env.appsNamespace = o.AppsNamespace
-	}
-	root := o.Root
-	if root == nil {
-		root = context.Background()
-	}
-	env.root, env.end = context.WithCancel(context.WithoutCancel(root))
-	if env.registerer == nil {
-		env.registerer = prometheus.NewRegistry()
-	}
-	env.metrics = telemetry.NewMetrics(env.registerer, o.AggregateMetrics)
-	if env.replica == "" {
-		env.replica = "hub"
 	}
 	if env.hubCache == nil {
 		env.hubCache = noCache{}
 	}
-	env.journal = newJournal(o.Journal)
 	env.rulebook = permissions.New(env.declared)
-	env.starts = startqueue.New(env.limits.Starts, startTurn)
 	env.contacts = startqueue.New(contacts, contactTurn)
 	env.usePulse(o.Heartbeats)
 	if env.epochs = o.Epochs; env.epochs == nil {
@@ -100,10 +72,31 @@ func newEnvironment(o Options, modules catalog, inForce *middleware.Set, transpo
 	return env
 }
 
+// newHost returns what all Apps of the registry share, and the function that ends their contexts.
+func newHost(o Options) (*app.Host, context.CancelFunc) {
+	root := o.Root
+	if root == nil {
+		root = context.Background()
+	}
+	root, end := context.WithCancel(context.WithoutCancel(root))
+	h := &app.Host{
+		Root: root, Replica: cmp.Or(o.Replica, "hub"), Scheme: o.Scheme, Schemas: meter.NewSchemas(o.Scheme),
+		Hub: o.Hub, HubMapper: o.HubMapper, Mappings: &restmapper.Mappings{},
+		Registerer: o.Metrics, Tracer: tracerFor(o.Traces), Gate: o.Gate,
+		Journal: app.NewJournal(o.Journal), Limits: app.Limits(o.Limits.withDefaults()),
+	}
+	if h.Registerer == nil {
+		h.Registerer = prometheus.NewRegistry()
+	}
+	h.Metrics = telemetry.NewMetrics(h.Registerer, o.AggregateMetrics)
+	h.Starts = startqueue.New(h.Limits.Starts, startTurn)
+	return h, end
+}
+
 // linkOptions returns the options that all connections share.
 func (e *environment) linkOptions() probe.Options {
 	return probe.Options{
-		Contacts: e.contacts, Tracer: e.tracer, Metrics: e.metrics,
+		Contacts: e.contacts, Tracer: e.host.Tracer, Metrics: e.host.Metrics,
 		Beat: e.beat, Starved: e.pulse.StarvedSince, Redact: e.redactFor,
 	}
 }
@@ -114,7 +107,7 @@ func (e *environment) usePulse(hearts *liveness.Monitor) {
 	e.hearts, e.pulse, e.beat = hearts, hearts.Pulse(), func() {}
 	if e.pulse == nil {
 		e.pulse = liveness.NewPulse()
-		e.beat = sync.OnceFunc(func() { e.beating.Go(func() { e.pulse.Run(e.root) }) })
+		e.beat = sync.OnceFunc(func() { e.beating.Go(func() { e.pulse.Run(e.host.Root) }) })
 	}
 }
 
@@ -126,3 +119,16 @@ const (
 	contacts    = 64
 	contactTurn = 200 * time.Millisecond
 )
+
+// hubTransportFor returns the transport of an app to the hub: as the hub itself, or as a ServiceAccount that represents
+// this remote alone.
+func (env *environment) hubTransportFor(name ClusterName) http.RoundTripper {
+	if env.appsNamespace == "" {
+		return env.hubTransport
+	}
+	// Without groups in the request the API server adds the groups of the ServiceAccount. A request with groups would
+	// need permission to impersonate groups.
+	return clienttransport.NewImpersonatingRoundTripper(
+		clienttransport.ImpersonationConfig{UserName: HubUser(env.appsNamespace, name)}, env.hubTransport,
+	)
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -20,10 +21,10 @@ var (
 	ErrNotReady = errors.New("remote is not ready")
 	// ErrStopped is the cause of every context that ends because an app was stopped, and the
 	// error of every request that a stopped app still tries to send.
-	ErrStopped = errors.New("the app of this remote was stopped")
+	ErrStopped = app.ErrStopped
 	// ErrReplaced is the cause with which a lease's context ends ten seconds after another app has replaced the app
 	// that lent its client. It matches ErrStopped.
-	ErrReplaced = fmt.Errorf("another app has replaced it: %w", ErrStopped)
+	ErrReplaced = app.ErrReplaced
 	// ErrSuperseded is returned by Stop when Ensure registers the remote again before it was forgotten.
 	ErrSuperseded = errors.New("the remote was registered again")
 	// ErrNotLeader says that this hub may not write, because another hub leads. A gate's errors match it (see
@@ -100,24 +101,3 @@ func (e *AbandonedError) Error() string {
 	}
 	return strings.Join(parts, "; ")
 }
-
-// remoteError is a failure to start an app that the remote caused: it stopped responding meanwhile.
-type remoteError struct{ error }
-
-func (e *remoteError) Unwrap() error { return e.error }
-
-// moduleError says which module of an app failed, and how.
-type moduleError struct {
-	module string
-	reason string
-	err    error
-}
-
-func (e *moduleError) Error() string {
-	if e.module == "" {
-		return e.err.Error()
-	}
-	return fmt.Sprintf("module %q: %v", e.module, e.err)
-}
-
-func (e *moduleError) Unwrap() error { return e.err }

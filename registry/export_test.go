@@ -17,10 +17,5 @@ func (r *Registry) LagsFor(name ClusterName, module string) string {
 	if e == nil {
 		return ""
 	}
-	c := e.cache.Load()
-	if c == nil {
-		return ""
-	}
-	one, _ := c.LagsFor(module, time.Now())
-	return one.Kind
+	return e.LagsFor(module, time.Now())
 }

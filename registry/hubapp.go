@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -23,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 )
 
 // HubPart is everything that the hub part of a module may ask for, beside fx.Shutdowner, which ends the hub. Embed it
@@ -100,16 +101,16 @@ func (l *partLife) newValues(mgr ctrl.Manager) partValues {
 	}
 	return partValues{
 		Registry: l.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.contained.Config), Scheme: l.scheme,
-		RESTMapper: mgr.GetRESTMapper(), EventRecorder: &l.events, Logger: l.part.parts.log, Metrics: l.registerer, Traces: traces, Options: o,
+		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.Contained().Config), Scheme: l.scheme,
+		RESTMapper: mgr.GetRESTMapper(), EventRecorder: l.Events(), Logger: l.part.parts.log, Metrics: l.Collectors, Traces: traces, Options: o,
 	}
 }
 
 // hubPartOptions are the options of the App of a hub part: the values that the life provides, and the module in a
 // scope whose logger, manager and lifecycle know that the module uses them.
-func hubPartOptions(l *partLife) []fx.Option {
+func hubPartOptions(l *partLife) fx.Option {
 	parts, e := l.part.parts, l.part.entry
-	scope := []fx.Option{inScopeOfPart(&l.lifetime, e.name, l), e.options.Config.hubOption(e.name)}
+	scope := []fx.Option{e.options.Config.hubOption(e.name)}
 	if parts.shutdowner != nil {
 		scope = append(scope, fx.Decorate(func(fx.Shutdowner) fx.Shutdowner { return parts.shutdowner }))
 	}
@@ -119,16 +120,16 @@ func hubPartOptions(l *partLife) []fx.Option {
 		}
 	}
 	options := []fx.Option{
-		fx.RecoverFromPanics(),
-		fx.WithLogger(func() fxevent.Logger { return &l.graph }),
+		l.Options(),
 		fx.Provide(func() partValues { return l.parts }),
 	}
 	if parts.options.HubParts.Provide != nil {
 		options = append(options, parts.options.HubParts.Provide)
 	}
-	return append(options,
-		fx.Module(e.name, append(scope, e.options.Hub)...),
-		fx.Invoke(func(given partGiven) { l.shared, l.middleware = given.Shared, given.Middleware }))
+	wrap := func(mgr ctrl.Manager) ctrl.Manager { return &partManager{Manager: mgr, part: l} }
+	return fx.Options(append(options,
+		app.Scope(l.Life, e.name, wrap, append(scope, e.options.Hub)...),
+		fx.Invoke(func(given partGiven) { l.shared, l.middleware = given.Shared, given.Middleware }))...)
 }
 
 // partGiven has the values that a hub part gives to the apps of the remotes.
@@ -174,8 +175,8 @@ func HubPartApp(o Options, m Module) fx.Option {
 		env.modules = append(env.modules, entry{Module: one})
 	}
 	parts := &hubParts{environment: env, options: o, shutdowner: noShutdowner{}}
-	l := &partLife{epoch: &epoch{lifetime: lifetime{environment: env}}, part: &hubPart{parts: parts, entry: &entry{Module: m}}}
-	return fx.Options(hubPartOptions(l)...)
+	l := &partLife{Life: &app.Life{}, part: &hubPart{parts: parts, entry: &entry{Module: m}}}
+	return hubPartOptions(l)
 }
 
 type noShutdowner struct{}

@@ -26,23 +26,16 @@ func WatchProgress[request comparable](
 		return inner
 	}
 	of, ok := m.Manager.(*partManager)
-	if !ok || of.part.hearts == nil {
+	if !ok || of.part.part.parts.hearts == nil {
 		return inner
 	}
-	return liveness.Wrap(of.part.hearts, of.part.subject(controller), heartbeat, inner)
-}
-
-// controllerAdded records a controller that the module has added.
-func (l *partLife) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
-	known := l.tracker.controllerAdded(module, r, supervised)
-	l.watchProgress(r, known.Name)
-	return known
+	return liveness.Wrap(of.part.part.parts.hearts, of.part.subject(controller), heartbeat, inner)
 }
 
 // watchProgress watches a controller that the hub part adds, if its requests are ctrl.Requests.
 func (l *partLife) watchProgress(controller manager.Runnable, name string) {
-	if l.hearts != nil {
-		liveness.Attach(l.hearts, l.subject(name), controller, liveness.Request())
+	if hearts := l.part.parts.hearts; hearts != nil {
+		liveness.Attach(hearts, l.subject(name), controller, liveness.Request())
 	}
 }
 

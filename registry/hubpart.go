@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -65,7 +66,7 @@ func (p *hubPart) info() HubPartStatus {
 	one, life := p.now, p.life
 	one.Zombies = p.zombies
 	p.mu.Unlock()
-	if life != nil && life.ctx.Err() == nil {
+	if life != nil && life.Context().Err() == nil {
 		one.Controllers = life.controllers()
 	}
 	return one
@@ -93,7 +94,7 @@ func (p *hubPart) changed() {
 	p.mu.Unlock()
 	found := state.ModuleStatus{State: state.ModuleStarting, Reason: state.ReasonStarting}
 	if life != nil {
-		found = life.tracker.list()[0]
+		found = life.Modules()[0]
 	}
 	stuck, stale := p.stuck(), life.stale()
 	p.mu.Lock()
@@ -163,10 +164,10 @@ func (p *hubPart) next() *partLife {
 
 // failed records the failure of a life.
 func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
-	f := describe(err)
-	var ofModule *moduleError
+	f := app.Describe(err)
+	var ofModule *app.ModuleError
 	if errors.As(err, &ofModule) {
-		f.Message = ofModule.err.Error() // the part has the name
+		f.Message = ofModule.Err.Error() // the part has the name
 	}
 	p.mu.Lock()
 	if wasReady && after >= machine.RetryReset {
@@ -175,7 +176,7 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 	p.now.Restarts++
 	restarts := p.now.Restarts
 	p.mu.Unlock()
-	p.parts.metrics.CountHubPartFailure(p.entry.name, f.Reason)
+	p.parts.host.Metrics.CountHubPartFailure(p.entry.name, f.Reason)
 	log := p.log
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
@@ -187,17 +188,17 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 
 // waitFor waits for the end of a failed life, and leaves the life behind after StopTimeout.
 func (p *hubPart) waitFor(life *partLife) {
-	patience := time.NewTimer(p.parts.limits.StopTimeout)
+	patience := time.NewTimer(p.parts.host.Limits.StopTimeout)
 	defer patience.Stop()
 	select {
-	case <-life.done:
+	case <-life.Done():
 		return
 	case <-patience.C:
 	}
-	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.contained.Goroutines())
+	p.log.Info("A hub part does not end; it is fenced and left behind", "goroutines", life.Contained().Goroutines())
 	p.leaveBehind(1)
 	p.parts.running.Go(func() {
-		<-life.done
+		<-life.Done()
 		p.leaveBehind(-1)
 	})
 }

@@ -18,9 +18,8 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
-	"github.com/clusterfx/clusterfx/registry/internal/meter"
-	"github.com/clusterfx/clusterfx/registry/notes"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -28,11 +27,12 @@ import (
 // App has a manager, a cache and clients of its own, so that their work is known to be the module's, and ends with
 // the life.
 type partLife struct {
-	*epoch
+	*app.Life
 	part     *hubPart
 	scheme   *runtime.Scheme // a copy of the hub's, to which invokes may add kinds
 	registry *Registry       // the handle of the module
 	parts    partValues      // the values that the App provides
+	manager  ctrl.Manager    // set when the App is built
 
 	shared     []Shared // set when the App is built
 	middleware []Middleware
@@ -47,22 +47,16 @@ type partLife struct {
 
 // newPartLife returns a life that has not started.
 func newPartLife(p *hubPart) *partLife {
-	env := p.parts.environment
+	env, name := p.parts.environment, p.entry.name
 	number := env.epochs.Add(1)
-	only := []choice{{Module: p.entry.Module}}
-	e := &epoch{
-		lifetime: lifetime{number: number, log: p.log.WithValues("epoch", number)},
-		config:   state.Desired{}.WithDefaults(), chosen: only, built: func([]string) {},
-		done: make(chan struct{}), registerer: &appMetrics{Registerer: env.registerer},
-	}
-	l := &partLife{epoch: e, part: p, scheme: copyScheme(env.scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
-	e.missed = l.askAgain
-	e.begin(env, []string{"hubpart", p.entry.name}, only, p.changed)
-	e.contained.ControllerAdded = l.controllerAdded
-	e.work, e.endWork = e.ctx, e.cancel
-	e.intake = meter.NewLimiter(env.shapes, noLimit)
-	context.AfterFunc(e.ctx, e.registerer.end)
-	l.halted, l.halt = context.WithCancel(e.ctx)
+	l := &partLife{part: p, scheme: copyScheme(env.host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
+	l.Life = app.NewLife(env.host, app.LifeOptions{
+		Number: number, Log: p.log.WithValues("epoch", number), Modules: []string{name},
+		Timeout: state.Desired{}.WithDefaults().Client.Timeout, MaxBytes: noLimit,
+		Collectors: app.NewRegisterer(env.host.Registerer),
+		Changed:    p.changed, Missed: l.askAgain, ControllerAdded: l.watchProgress,
+	}, "hubpart", name)
+	l.halted, l.halt = context.WithCancel(l.Context())
 	l.registry = &Registry{core: p.parts.registry.core, by: l.answering()}
 	return l
 }
@@ -71,30 +65,31 @@ func newPartLife(p *hubPart) *partLife {
 const noLimit = 1 << 62
 
 // answering returns the guard of the module.
-func (l *partLife) answering() *contain.Guard { return l.guard(l.part.entry.name, l.log) }
+func (l *partLife) answering() *contain.Guard { return l.Guard(l.part.entry.name) }
 
 // start starts to build the App, unless that has started.
 func (l *partLife) start() {
-	if l.building == nil {
-		l.building = start(func() error {
-			pprof.SetGoroutineLabels(l.ctx)
+	if l.Built() == nil {
+		l.Build(func() error {
+			pprof.SetGoroutineLabels(l.Context())
 			if err := l.connect(); err != nil {
 				return err
 			}
-			return l.buildApp(hubPartOptions(l))
+			return l.BuildGraph(hubPartOptions(l))
 		})
 	}
 }
 
 // connect makes the values that the App provides. It sends no request.
 func (l *partLife) connect() error {
-	l.contained.Config = l.config()
-	mgr, err := ctrl.NewManager(l.contained.Config, l.managerOptions())
+	config := l.config()
+	l.Contained().Config = config
+	mgr, err := ctrl.NewManager(config, l.managerOptions())
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
 	}
-	l.events.EventRecorder = notes.Distinct(mgr.GetEventRecorder("clusterfx"), l.scheme)
-	l.values.Manager, l.values.Cluster, l.values.Config = mgr, mgr, l.contained.Config
+	l.SetRecorder(mgr)
+	l.manager = mgr
 	l.parts = l.newValues(mgr)
 	return nil
 }
@@ -102,11 +97,11 @@ func (l *partLife) connect() error {
 // config returns the configuration of the part's clients: the hub's, with the fence of this life and the name of
 // the module on every request.
 func (l *partLife) config() *rest.Config {
-	config := rest.CopyConfig(l.hub)
-	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.replica, l.part.entry.name, l.number)
+	config := rest.CopyConfig(l.Hub)
+	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.entry.name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &partTransport{
-			next: next, fence: l.ctx, judge: l.judge(l.log, true, l.chosen...),
+			next: next, fence: l.Context(), judge: l.part.parts.judge(l.Log, true, choice{Module: l.part.entry.Module}),
 		}
 	})
 	return config
@@ -118,9 +113,9 @@ func (l *partLife) managerOptions() ctrl.Options {
 	if base := l.part.parts.options.HubParts.Manager; base != nil {
 		o = base()
 	}
-	o.Scheme, o.Logger = l.scheme, l.log.V(1)
-	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.hubMapper, nil }
-	o.NewCache = l.newCache
+	o.Scheme, o.Logger = l.scheme, l.Log.V(1)
+	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.HubMapper, nil }
+	o.NewCache = l.NewCache
 	for _, namespace := range l.part.entry.HubNamespaces() {
 		if o.Cache.DefaultNamespaces == nil {
 			o.Cache.DefaultNamespaces = map[string]cache.Config{}
@@ -133,19 +128,19 @@ func (l *partLife) managerOptions() ctrl.Options {
 	o.Controller = ctrlconfig.Controller{
 		SkipNameValidation:    &yes,
 		EnableWarmup:          &yes,
-		CacheSyncTimeout:      never,
-		ReconciliationTimeout: l.limits.ReconcileTimeout,
-		Logger:                l.log,
+		CacheSyncTimeout:      app.Never,
+		ReconciliationTimeout: l.Limits.ReconcileTimeout,
+		Logger:                l.Log,
 	}
 	return o
 }
 
 // stale returns the message of a Stale informer of the part, or nothing. The nil life has none.
 func (l *partLife) stale() string {
-	if l == nil || l.cache.Load() == nil {
+	if l == nil {
 		return ""
 	}
-	stale := l.cache.Load().Stale(time.Now())
+	stale := l.Stale(time.Now())
 	if len(stale) == 0 {
 		return ""
 	}
@@ -165,76 +160,60 @@ func (l *partLife) runUntil(ctx context.Context) error {
 	l.part.parts.running.Go(func() {
 		select {
 		case <-l.part.parts.elected:
-			l.permission.Open()
-		case <-l.ctx.Done():
+			l.Permit()
+		case <-l.Context().Done():
 		}
 	})
-	cut := context.AfterFunc(ctx, func() { l.stop(ErrStopped) })
+	cut := context.AfterFunc(ctx, func() { l.Stop(ErrStopped) })
 	if err := l.awaitRights(); err != nil {
 		return err
 	}
 	l.start()
-	if err := l.awaitBuilding(); err != nil {
+	if err := l.AwaitGraph(); err != nil {
 		return err
 	}
-	if err := l.startHooks(); err != nil {
+	if err := l.StartHooks(); err != nil {
 		return err
 	}
 	if !cut() {
-		return context.Cause(l.ctx)
+		return context.Cause(l.Context())
 	}
 	defer context.AfterFunc(ctx, l.halt)()
-	mgr := l.values.Manager
-	l.events.open()
-	l.manager = start(func() error {
-		pprof.SetGoroutineLabels(l.ctx)
-		return mgr.Start(l.halted)
-	})
-	if err := l.waitUntilSynced(l.halted, mgr); err != nil {
+	l.StartManager(l.halted, l.manager)
+	if err := l.AwaitSync(l.halted, l.manager); err != nil {
 		return err
 	}
 	l.ready = true
 	l.part.parts.running.Go(l.watchRights)
 	l.part.publish(l)
 	l.part.changed()
-	select {
-	case <-l.manager.done:
-		return managerError(l.manager.err)
-	case <-l.tracker.broken:
-		return l.tracker.cause
-	case <-l.halted.Done():
-		return context.Cause(l.halted)
-	}
+	return l.Run(l.halted)
 }
 
 // cleanUp ends the manager and runs the hooks of the life, and returns when all goroutines have ended. At the end of
 // the hub the hooks wait for the apps of the remotes, which may use values that the hooks close.
 func (l *partLife) cleanUp(hub context.Context) {
-	defer close(l.done)
-	defer l.hooks.end()
-	defer l.registerer.end()
+	defer l.End()
 	l.halt()
 	if hub.Err() == nil {
-		l.stop(ErrStopped)
-		l.manager.wait(l.limits.StopTimeout / 2)
+		l.Stop(ErrStopped)
+		l.AwaitManager(l.Limits.StopTimeout / 2)
 	} else {
-		l.manager.wait(never)
+		l.AwaitManager(app.Never)
 	}
-	l.permission.Close(0)
+	l.Revoke(0)
 	close(l.quiet)
 	ctx, cancel := l.part.parts.timeOfHooks(hub)
-	if err := l.hooks.stop(ctx); err != nil {
-		l.log.Error(err, "A hub part did not stop cleanly")
+	if err := l.StopHooks(ctx); err != nil {
+		l.Log.Error(err, "A hub part did not stop cleanly")
 	}
 	cancel()
-	l.stop(ErrStopped)
-	l.building.wait(never)
-	l.manager.wait(never)
+	l.Stop(ErrStopped)
 }
 
 // controllers returns the controllers that the module has added.
 func (l *partLife) controllers() []state.ControllerStatus {
-	for _, m := range l.tracker.list() {
+	for _, m := range l.Modules() {
 		if m.Name == l.part.entry.name {
 			return m.Controllers
 		}

@@ -79,15 +79,15 @@ func (h *hubParts) prepare() {
 			life := p.current()
 			if !late {
 				select {
-				case <-life.building.done:
+				case <-life.Built():
 				case <-patience.C:
 					late = true
 				}
 			}
-			if !isDone(life.building.done) {
+			if !isDone(life.Built()) {
 				continue
 			}
-			if err := panics.Catch(func() error { addKinds(h.scheme, life.scheme); return nil }); err != nil {
+			if err := panics.Catch(func() error { addKinds(h.host.Scheme, life.scheme); return nil }); err != nil {
 				p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
 			}
 			if err := h.addMiddleware(life); err != nil {
@@ -100,7 +100,7 @@ func (h *hubParts) prepare() {
 // addMiddleware applies the middleware of a hub part that is built. The middleware stays in force when the part ends,
 // and while the part is started again.
 func (h *hubParts) addMiddleware(life *partLife) error {
-	if life.building.err != nil || len(life.middleware) == 0 {
+	if life.BuildError() != nil || len(life.middleware) == 0 {
 		return nil //nolint:nilerr // The state of the part has the error.
 	}
 	return h.middleware.Add(middlewareOf(life.middleware))
@@ -128,7 +128,7 @@ func (h *hubParts) Start(ctx context.Context) error {
 	}
 	parts.Wait()
 	if !h.bracketed.Load() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.limits.StopTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.host.Limits.StopTimeout)
 		defer cancel()
 		return h.end(ctx)
 	}
@@ -157,7 +157,7 @@ func (h *hubParts) leading() manager.Runnable {
 // the hub's App calls end.
 func (h *hubParts) timeOfHooks(hub context.Context) (context.Context, context.CancelFunc) {
 	if hub.Err() == nil {
-		return context.WithTimeout(context.WithoutCancel(hub), h.limits.StopTimeout/2)
+		return context.WithTimeout(context.WithoutCancel(hub), h.host.Limits.StopTimeout/2)
 	}
 	<-h.closed
 	h.mu.Lock()
@@ -181,7 +181,7 @@ func (h *hubParts) end(ctx context.Context) error {
 	h.mu.Unlock()
 	for _, p := range h.all { // lives that were built and never ran
 		if life := p.current(); life != nil && !life.begun.Load() {
-			life.stop(ErrStopped)
+			life.Stop(ErrStopped)
 		}
 	}
 	ended := make(chan struct{})
@@ -202,9 +202,9 @@ func (h *hubParts) left() []string {
 	var names []string
 	for _, p := range h.all {
 		life := p.current()
-		if life != nil && !isDone(life.done) {
+		if life != nil && !isDone(life.Done()) {
 			names = append(names, p.entry.name)
-			p.log.Info("A hub part does not end", "goroutines", life.contained.Goroutines())
+			p.log.Info("A hub part does not end", "goroutines", life.Contained().Goroutines())
 		}
 	}
 	return names

@@ -27,7 +27,7 @@ func (p *hubPart) newReviewer() (*probe.Reviewer, error) {
 	if err := authorizationv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	hub, err := client.New(p.current().config(), client.Options{Scheme: scheme, Mapper: p.parts.hubMapper})
+	hub, err := client.New(p.current().config(), client.Options{Scheme: scheme, Mapper: p.parts.host.HubMapper})
 	if err != nil {
 		return nil, fmt.Errorf("build the client that asks for permissions: %w", err)
 	}
@@ -37,7 +37,7 @@ func (p *hubPart) newReviewer() (*probe.Reviewer, error) {
 // lacks returns the permissions in the hub that the module declares and the hub does not have, named as an operator
 // would ask for them.
 func (l *partLife) lacks() ([]string, error) {
-	ctx, cancel := context.WithTimeout(l.ctx, rightsTimeout)
+	ctx, cancel := context.WithTimeout(l.Context(), rightsTimeout)
 	defer cancel()
 	asks, err := l.part.newReviewer()
 	if err != nil {
@@ -67,8 +67,8 @@ func (l *partLife) awaitRights() error {
 	for {
 		missing, err := l.lacks()
 		switch {
-		case l.ctx.Err() != nil:
-			return context.Cause(l.ctx)
+		case l.Context().Err() != nil:
+			return context.Cause(l.Context())
 		case err != nil:
 			_, message := kubeconfig.Classify(err)
 			l.part.say(state.ModuleWaiting, state.ReasonPending, "failed to ask the hub's API server for the permissions that the module declares: "+message)
@@ -79,7 +79,7 @@ func (l *partLife) awaitRights() error {
 			return nil
 		}
 		if !l.pause(probe.PreflightRetry) {
-			return context.Cause(l.ctx)
+			return context.Cause(l.Context())
 		}
 	}
 }

@@ -97,7 +97,7 @@ func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := *(*slots)[name]
-	return one, one.life.ctx.Err() == nil
+	return one, one.life.Context().Err() == nil
 }
 
 // addCheck adds a check to the checks of the hub. The check of a life that has ended succeeds.

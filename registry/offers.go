@@ -84,7 +84,7 @@ func (p *hubPart) publish(l *partLife) {
 	p.over = HubPartStatus{}
 	p.mu.Unlock()
 	if len(p.entry.shares) > 0 {
-		p.parts.registry.offer(p.entry.name, &offer{life: l.number, shared: l.shared})
+		p.parts.registry.offer(p.entry.name, &offer{life: l.Number, shared: l.shared})
 	}
 }
 

@@ -89,7 +89,7 @@ func New(o Options) (*Registry, error) {
 	r.environment = newEnvironment(o, modules, inForce, transport)
 	r.hubCredential.follow()
 	r.overview = newOverview(r, o.AggregateMetrics)
-	if err := r.overview.register(r.registerer); err != nil {
+	if err := r.overview.register(r.host.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return r, nil
@@ -221,7 +221,7 @@ func (r *Registry) removeBy(ctx context.Context) time.Time {
 		return time.Now().Add(removeTimeout)
 	}
 	left := time.Until(deadline)
-	stop := r.limits.StopTimeout + time.Second // and for the report
+	stop := r.host.Limits.StopTimeout + time.Second // and for the report
 	return time.Now().Add(max(left/2, left-stop))
 }
 
@@ -283,7 +283,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		r.running.Wait() // also for actors that were stopped before, and still clean up
-		r.registerer.Unregister(r.overview)
+		r.host.Registerer.Unregister(r.overview)
 		r.end()
 		r.beating.Wait()
 	}()
@@ -299,7 +299,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 // runnable of the hub's manager.
 func (r *Registry) Start(ctx context.Context) error {
 	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*r.limits.StopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*r.host.Limits.StopTimeout)
 	defer cancel()
 	return r.Shutdown(ctx)
 }
@@ -327,7 +327,7 @@ func (r *Registry) forget(a *actor, last func()) bool {
 		return false
 	}
 	delete(r.actors, a.name)
-	r.metrics.Forget(string(a.name))
+	r.host.Metrics.Forget(string(a.name))
 	r.secrets.Set(string(a.name))
 	r.claims.drop(a.name)
 	last()

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -18,7 +19,7 @@ import (
 // snapshot is the state of an actor for other goroutines. It is replaced, never changed.
 type snapshot struct {
 	info    Status
-	epoch   *epoch                   // lends out its clients; nil unless Ready
+	epoch   *app.Epoch               // lends out its clients; nil unless Ready
 	redact  func(text string) string // replaces the credentials in use
 	changed chan struct{}            // closed when this snapshot has been replaced
 }
@@ -34,7 +35,9 @@ func (a *actor) describe(now time.Time) Status {
 	}
 	info.Modules, info.Authorized = a.moduleInfos(), a.authorized()
 	a.noteUnknownModules(&info)
-	a.noteStale(&info, now)
+	if e := a.epochs[a.machine.App.Epoch]; e != nil && a.machine.App.Lent() {
+		e.NoteStale(&info, now)
+	}
 	info.Redact(a.redactor())
 	return info
 }

@@ -54,9 +54,5 @@ func declarationOf(m Module) permissions.Declaration {
 // judge returns a function that compares the refused requests of an App to the remote or to the hub with the rules that
 // modules declare. senders are the modules that may send a request which carries no module.
 func (env *environment) judge(log logr.Logger, inHub bool, senders ...choice) func(r *http.Request, status int) {
-	requests := permissions.Requests{InHub: inHub, Log: log}
-	for _, one := range senders {
-		requests.Senders = append(requests.Senders, one.name)
-	}
-	return env.rulebook.Judge(requests)
+	return env.rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Senders: namesOf(senders)})
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -41,10 +42,10 @@ func (r *Registry) WithClient(
 func (r *Registry) WithCluster(
 	ctx context.Context, name ClusterName, f func(ctx context.Context, remote cluster.Cluster) error,
 ) (err error) {
-	if r.tracer != nil {
+	if r.host.Tracer != nil {
 		var span trace.Span
-		ctx, span = r.tracer.Start(ctx, "WithClient", string(name))
-		defer func() { endWith(span, err) }()
+		ctx, span = r.host.Tracer.Start(ctx, "WithClient", string(name))
+		defer func() { endLease(span, err) }()
 	}
 	ctx, cancel := r.within(ctx)
 	defer cancel(nil)
@@ -59,34 +60,17 @@ func (r *Registry) WithCluster(
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(lent.ctx, func() { cancel(context.Cause(lent.ctx)) })()
-	c, err := lent.lendTo(r.by)
+	defer context.AfterFunc(lent.Context(), func() { cancel(context.Cause(lent.Context())) })()
+	c, err := lent.LendTo(r.by)
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", name, err)
 	}
-	return f(ctx, lentCluster{Cluster: lent.values.Cluster, client: c, by: r.by})
-}
-
-// lendTo returns the client of leases: for a hub part with filters, a client that reads through them.
-func (e *epoch) lendTo(by *contain.Guard) (client.Client, error) {
-	all, ok := e.values.Cache.(*contain.Cache)
-	if by == nil || !ok || !all.HasFilters(by.Module) {
-		return e.lend()
-	}
-	if known, ok := e.lent.Load(by.Module); ok {
-		return known.(client.Client), nil
-	}
-	one, err := e.lendReading(all.ReaderFor(by.Module))
-	if err != nil {
-		return nil, err
-	}
-	known, _ := e.lent.LoadOrStore(by.Module, one)
-	return known.(client.Client), nil
+	return f(ctx, lentCluster{Cluster: lent.Values().Manager, client: c, by: r.by})
 }
 
 // lender returns the epoch that lends out its client, or a NotReadyError. It returns an error as soon as a stop is
 // posted, although the actor may not have handled the stop yet.
-func (a *actor) lender() (*epoch, error) {
+func (a *actor) lender() (*app.Epoch, error) {
 	now := a.current.Load()
 	if a.wantsStop() {
 		info := now.info
@@ -101,10 +85,10 @@ func (a *actor) lender() (*epoch, error) {
 
 // unlessDeposed returns err, or the error of the gate if this hub does not serve the remote.
 func (r *Registry) unlessDeposed(name ClusterName, err error) error {
-	if r.gate == nil {
+	if r.host.Gate == nil {
 		return err
 	}
-	if closed := r.gate(name); closed != nil {
+	if closed := r.host.Gate(name); closed != nil {
 		return closed
 	}
 	return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"errors"
@@ -35,10 +35,10 @@ type progress struct {
 	pending     int // controllers that wait for their initial objects
 	controllers []*contain.Controller
 	reported    bool // the names of the unsupervised controllers were taken
-	failed      *moduleError
+	failed      *ModuleError
 }
 
-func newTracker(modules []choice, changed func()) *tracker {
+func newTracker(modules []string, changed func()) *tracker {
 	t := &tracker{
 		changed: changed,
 		modules: map[string]*progress{},
@@ -46,8 +46,8 @@ func newTracker(modules []choice, changed func()) *tracker {
 		blocks:  map[string]boundcache.Block{},
 		broken:  make(chan struct{}),
 	}
-	for _, m := range modules {
-		t.modules[m.name] = &progress{}
+	for _, name := range modules {
+		t.modules[name] = &progress{}
 	}
 	return t
 }
@@ -108,16 +108,16 @@ func (t *tracker) takeUnsupervised(module string) []string {
 
 func (t *tracker) managerStarted() { t.update(func() { t.started = true }) }
 
-func (t *tracker) moduleFailed(err *moduleError) {
+func (t *tracker) moduleFailed(err *ModuleError) {
 	t.update(func() {
-		if p := t.modules[err.module]; p != nil && p.failed == nil {
+		if p := t.modules[err.Module]; p != nil && p.failed == nil {
 			p.failed = err
 		}
 	})
 }
 
 // fail ends the app after a failure in a goroutine whose error the manager does not return. The first failure counts.
-func (t *tracker) fail(err *moduleError) {
+func (t *tracker) fail(err *ModuleError) {
 	t.moduleFailed(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +159,7 @@ func (t *tracker) timedOut(after time.Duration) error {
 			if len(t.blocks) > 0 {
 				why += ": " + t.worstFor(t.modules[name]).Message
 			}
-			return &moduleError{module: name, reason: state.ReasonCacheSyncTimedOut, err: errors.New(why)}
+			return &ModuleError{Module: name, Reason: state.ReasonCacheSyncTimedOut, Err: errors.New(why)}
 		}
 	}
 	return nil
@@ -282,7 +282,7 @@ func (t *tracker) info(name string, p *progress) state.ModuleStatus {
 	}
 	switch {
 	case p.failed != nil:
-		one.State, one.Reason, one.Message = state.ModuleFailed, p.failed.reason, state.Sanitize(p.failed.err.Error())
+		one.State, one.Reason, one.Message = state.ModuleFailed, p.failed.Reason, state.Sanitize(p.failed.Err.Error())
 	case p.pending > 0 && len(t.blocks) > 0:
 		worst := t.worstFor(p)
 		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)

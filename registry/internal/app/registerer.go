@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"sync"
@@ -9,11 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// appMetrics registers an app's collectors with the label "cluster" and unregisters them all when
+// Registerer registers an app's collectors with the label "cluster" and unregisters them all when
 // the app ends, so that the next app of the same remote can register its own.
-type appMetrics struct {
+type Registerer struct {
 	prometheus.Registerer
 
 	mu         sync.Mutex // protects the fields
@@ -22,15 +23,18 @@ type appMetrics struct {
 	ended      bool
 }
 
-var _ prometheus.Registerer = (*appMetrics)(nil)
+var _ prometheus.Registerer = (*Registerer)(nil)
 
-func newAppMetrics(base prometheus.Registerer, name ClusterName) *appMetrics {
+// NewRegisterer returns a Registerer whose collectors base registers.
+func NewRegisterer(base prometheus.Registerer) *Registerer { return &Registerer{Registerer: base} }
+
+func newAppRegisterer(base prometheus.Registerer, name state.ClusterName) *Registerer {
 	labels := prometheus.Labels{telemetry.ClusterLabel: string(name)}
-	return &appMetrics{Registerer: prometheus.WrapRegistererWith(labels, base)}
+	return &Registerer{Registerer: prometheus.WrapRegistererWith(labels, base)}
 }
 
 // Register registers the collector until the app ends.
-func (m *appMetrics) Register(c prometheus.Collector) error {
+func (m *Registerer) Register(c prometheus.Collector) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {
@@ -47,7 +51,7 @@ func (m *appMetrics) Register(c prometheus.Collector) error {
 
 // MustRegister registers the collectors until the app ends. It panics where Register would fail,
 // as its interface demands; the panic fails the module, not the hub.
-func (m *appMetrics) MustRegister(cs ...prometheus.Collector) {
+func (m *Registerer) MustRegister(cs ...prometheus.Collector) {
 	for _, c := range cs {
 		if err := m.Register(c); err != nil {
 			panic(err)
@@ -57,13 +61,13 @@ func (m *appMetrics) MustRegister(cs ...prometheus.Collector) {
 
 // hold delays registrations until release: two apps of a remote, of which one replaces the other, have the same
 // collectors.
-func (m *appMetrics) hold() {
+func (m *Registerer) hold() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held = true
 }
 
-func (m *appMetrics) release(log logr.Logger) {
+func (m *Registerer) release(log logr.Logger) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.held || m.ended {
@@ -77,7 +81,7 @@ func (m *appMetrics) release(log logr.Logger) {
 	}
 }
 
-func (m *appMetrics) end() {
+func (m *Registerer) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended {

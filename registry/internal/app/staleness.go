@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"fmt"
@@ -14,14 +14,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// noteStale adds the Stale informers of a running app to its Status. The modules and the leases continue with the
+// NoteStale adds the Stale informers of a running App to its status. The modules and the leases continue with the
 // cached objects, so the remote stays in its state.
-func (a *actor) noteStale(info *Status, now time.Time) {
-	e := a.epochs[a.machine.App.Epoch]
-	if e == nil || !a.machine.App.Lent() || e.cache.Load() == nil {
-		return
-	}
-	stale := e.cache.Load().Stale(now)
+func (l *Life) NoteStale(info *state.Status, now time.Time) {
+	stale := l.Stale(now)
 	if len(stale) == 0 {
 		return
 	}
@@ -34,8 +30,17 @@ func (a *actor) noteStale(info *Status, now time.Time) {
 	if info.App.Status != metav1.ConditionTrue {
 		return
 	}
-	info.App = staleCondition(stale, now, e.limits)
+	info.App = staleCondition(stale, now, l.Limits)
 	info.Reason, info.Message = info.Summary()
+}
+
+// Stale returns the informers of the App that have lost the contact to the API server.
+func (l *Life) Stale(now time.Time) []boundcache.InformerStatus {
+	c := l.cache.Load()
+	if c == nil {
+		return nil
+	}
+	return c.Stale(now)
 }
 
 // staleCondition describes an app with Stale informers.
@@ -53,4 +58,14 @@ func staleCondition(stale []boundcache.InformerStatus, now time.Time, l Limits) 
 	}
 	f.Message = state.Sanitize(f.Message)
 	return f
+}
+
+// LagsFor returns the kind of an informer of a module that is not synced or Stale; empty for none.
+func (l *Life) LagsFor(module string, now time.Time) string {
+	c := l.cache.Load()
+	if c == nil {
+		return ""
+	}
+	one, _ := c.LagsFor(module, now)
+	return one.Kind
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
-	clienttransport "k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,19 +24,31 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
-	"github.com/clusterfx/clusterfx/registry/notes"
 )
 
-// connect makes everything that the graph provides. The first requests to the remote end with ctx, the context of the
+// Values are the values that an Epoch makes before it builds the graph. The manager has the others.
+type Values struct {
+	Manager ctrl.Manager
+	Cache   cache.Cache
+	// Config makes clients that write with the fence of the modules.
+	Config *rest.Config
+	// HubClient is the client for the hub.
+	HubClient client.Client
+}
+
+// Values returns the values of the Epoch. Call it in Options.Graph or after the Epoch is ready.
+func (e *Epoch) Values() Values { return e.values }
+
+// connect makes the values of the Epoch. The first requests to the remote end with ctx, the context of the
 // start; later requests do not.
-func (e *epoch) connect(ctx context.Context) error {
-	limiter := rate.NewLimiter(rate.Limit(e.config.Client.QPS), e.config.Client.Burst)
-	config := e.configFor(e.ctx, limiter, e.judge(e.log, false)) // Also the hub's own code sends with it.
+func (e *Epoch) connect(ctx context.Context) error {
+	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
+	config := e.configFor(e.ctx, limiter, e.judges.Remote) // Also the hub's own code sends with it.
 	var err error
-	if e.mapper, err = e.mappings.NewMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
+	if e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
 		return &remoteError{err}
 	}
-	work := e.configFor(e.work, limiter, e.judge(e.log, false, e.chosen...))
+	work := e.configFor(e.work, limiter, e.judges.Modules)
 	inner, err := ctrl.NewManager(config, e.managerOptions(work))
 	if err != nil {
 		return fmt.Errorf("build the manager: %w", err)
@@ -48,37 +59,30 @@ func (e *epoch) connect(ctx context.Context) error {
 		return fmt.Errorf("build the client for the hub: %w", err)
 	}
 	e.contained.Config = work
-	e.values = values{
-		Name: e.name, ClusterName: string(e.name), Status: e.info,
-		Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: work,
-		Scheme: mgr.GetScheme(), RESTMapper: mgr.GetRESTMapper(),
-		EventRecorder: &e.events, Logger: e.log, Quote: e.quote, Metrics: e.registerer,
-		HubClient: hub, HubCache: e.hubCache,
-	}
-	e.events.EventRecorder = notes.Distinct(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
+	e.values = Values{Manager: mgr, Cache: mgr.GetCache(), Config: work, HubClient: hub}
+	e.SetRecorder(mgr)
 	return nil
 }
 
 // gateOfRemote returns the gate for requests of this remote's app, or nil.
-func (e *epoch) gateOfRemote() func() error {
-	if e.gate == nil {
+func (e *Epoch) gateOfRemote() func() error {
+	if e.Gate == nil {
 		return nil
 	}
-	return func() error { return e.gate(e.name) }
+	return func() error { return e.Gate(e.Name) }
 }
 
 // configFor returns the configuration of clients whose requests a fence ends. All clients of an app share one
 // limiter.
-func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, judge func(*http.Request, int)) *rest.Config {
+func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge func(*http.Request, int)) *rest.Config {
 	c := &transport.Chain{
-		Base: e.base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
-		RateLimiter: limiter, Timeout: e.config.Client.Timeout,
-		Meter: e.intake, Heard: e.heard, Traffic: e.traffic, Intercept: e.tracer.Requests(string(e.name), telemetry.ToRemote),
+		Base: e.options.Base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
+		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
+		Meter: e.intake, Heard: e.options.LastReceived, Traffic: e.traffic, Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
 		Judge: judge,
 	}
-	c.Middleware = e.middleware.Wrap(e.name, e.wanted.Load, c.BelowMiddleware())
-	config := kubeconfig.RESTConfig(e.config.Endpoint, c)
+	c.Middleware = e.options.Middleware(c.BelowMiddleware())
+	config := kubeconfig.RESTConfig(e.options.Desired.Endpoint, c)
 	config.UserAgent = e.userAgent()
 	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.
 	return config
@@ -86,7 +90,7 @@ func (e *epoch) configFor(fence context.Context, limiter *rate.Limiter, judge fu
 
 // newClients makes the client of the modules, which writes with their fence, and keeps functions that make the client
 // of leases, and clients that read from filtered caches.
-func (e *epoch) newClients(work *rest.Config) client.NewClientFunc {
+func (e *Epoch) newClients(work *rest.Config) client.NewClientFunc {
 	return func(config *rest.Config, o client.Options) (client.Client, error) {
 		e.lend = sync.OnceValues(func() (client.Client, error) { return decode.NewClient(client.New(config, o)) })
 		ofModules := o
@@ -112,19 +116,19 @@ func reading(from client.Reader, o client.Options) client.Options {
 	return o
 }
 
-func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
+func (e *Epoch) managerOptions(work *rest.Config) ctrl.Options {
 	yes, forever := true, time.Duration(-1)
 	namespaces := map[string]cache.Config{}
-	for _, ns := range e.config.Namespaces {
+	for _, ns := range e.options.Desired.Namespaces {
 		namespaces[ns] = cache.Config{}
 	}
 	return ctrl.Options{
-		Scheme: e.scheme,
-		Logger: logsink.QuietAfter(e.permission.Ended, e.log).V(1), // the same messages of each remote's manager are for debugging only
+		Scheme: e.Scheme,
+		Logger: logsink.QuietAfter(e.permission.Ended, e.Log).V(1), // the same messages of each remote's manager are for debugging only
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return e.mapper, nil
 		},
-		NewCache:               e.newCache,
+		NewCache:               e.NewCache,
 		NewClient:              e.newClients(work),
 		Cache:                  cache.Options{DefaultNamespaces: namespaces},
 		Metrics:                metricsserver.Options{BindAddress: "0"},
@@ -138,9 +142,9 @@ func (e *epoch) managerOptions(work *rest.Config) ctrl.Options {
 			// (controller-runtime#2994).
 			SkipNameValidation:    &yes,
 			EnableWarmup:          &yes,  // shows when a controller has its objects; see contain.Manager.Add
-			CacheSyncTimeout:      never, // it would end every module of the app; see waitUntilSynced
-			ReconciliationTimeout: e.limits.ReconcileTimeout,
-			Logger:                logsink.QuietAfter(e.permission.Ended, e.log),
+			CacheSyncTimeout:      Never, // it would end every module of the app; see AwaitSync
+			ReconciliationTimeout: e.Limits.ReconcileTimeout,
+			Logger:                logsink.QuietAfter(e.permission.Ended, e.Log),
 		},
 	}
 }
@@ -153,36 +157,23 @@ const (
 	hubTimeout = 10 * time.Second
 )
 
-func (e *epoch) hubClient() (client.Client, error) {
+func (e *Epoch) hubClient() (client.Client, error) {
 	chain := &transport.Chain{
-		Base: e.hubTransportFor(), Fence: e.work, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
+		Base: e.options.HubTransport, Fence: e.work, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
 		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
-		Meter: meter.NewLimiter(e.shapes, int64(e.limits.MaxCacheBytes)), Intercept: e.tracer.Requests(string(e.name), telemetry.ToHub),
-		Judge: e.judge(e.log, true, e.chosen...),
+		Meter: meter.NewLimiter(e.Schemas, int64(e.Limits.MaxCacheBytes)), Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToHub),
+		Judge: e.judges.Hub,
 	}
-	config := rest.CopyConfig(e.hub)
+	config := rest.CopyConfig(e.Hub)
 	config.QPS = -1
 	return client.New(config, client.Options{
 		HTTPClient: &http.Client{Transport: chain},
-		Scheme:     e.scheme,
-		Mapper:     e.hubMapper,
+		Scheme:     e.Scheme,
+		Mapper:     e.HubMapper,
 	})
 }
 
-// hubTransportFor returns the transport to the hub: as the hub itself, or as a ServiceAccount that
-// represents this remote alone.
-func (e *epoch) hubTransportFor() http.RoundTripper {
-	if e.appsNamespace == "" {
-		return e.hubTransport
-	}
-	// Without groups in the request the API server adds the groups of the ServiceAccount. A request with groups would
-	// need permission to impersonate groups.
-	return clienttransport.NewImpersonatingRoundTripper(
-		clienttransport.ImpersonationConfig{UserName: HubUser(e.appsNamespace, e.name)}, e.hubTransport,
-	)
-}
-
 // userAgent names the app to both API servers, so that their audit logs tell epochs apart.
-func (e *epoch) userAgent() string {
-	return fmt.Sprintf("clusterfx/%s/%s/%d", e.replica, e.name, e.number)
+func (e *Epoch) userAgent() string {
+	return fmt.Sprintf("clusterfx/%s/%s/%d", e.Replica, e.Name, e.Number)
 }

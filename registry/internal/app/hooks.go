@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (h *hooks) start(ctx context.Context) error {
 			return nil
 		}
 		if err := h.run(ctx, one.start, func() { h.stopLate(ctx, one) }); err != nil {
-			return &moduleError{module: one.module, reason: state.ReasonStartFailed, err: fmt.Errorf("OnStart hook: %w", err)}
+			return &ModuleError{Module: one.module, Reason: state.ReasonStartFailed, Err: fmt.Errorf("OnStart hook: %w", err)}
 		}
 		h.mu.Lock()
 		h.started++
@@ -81,7 +81,7 @@ func (h *hooks) stop(ctx context.Context) error {
 	for i := len(left) - 1; i >= 0; i-- {
 		share, cancel := shareOf(ctx, i+1)
 		if err := h.run(share, left[i].stop, nil); err != nil {
-			errs = append(errs, &moduleError{module: left[i].module, err: fmt.Errorf("OnStop hook: %w", err)})
+			errs = append(errs, &ModuleError{Module: left[i].module, Err: fmt.Errorf("OnStop hook: %w", err)})
 		}
 		cancel()
 	}

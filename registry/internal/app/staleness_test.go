@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 
 func TestStaleFacet(t *testing.T) {
 	t.Parallel()
-	limits := Limits{}.withDefaults()
+	limits := Limits{StaleAfter: 30 * time.Second, StaleTolerance: 2 * time.Minute}
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	one := boundcache.InformerStatus{Kind: "Widget.example.dev", Modules: []string{"counter"}, Since: since, Cause: "Why."}
 	for after, status := range map[time.Duration]string{

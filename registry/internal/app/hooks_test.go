@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"context"
@@ -39,8 +39,8 @@ func TestHooks_StopWhatHasStarted(t *testing.T) {
 	one.Append(r.hook("never", nil))
 
 	err := h.start(t.Context())
-	var failed *moduleError
-	if !errors.Is(err, boom) || !errors.As(err, &failed) || failed.module != "two" || failed.reason != state.ReasonStartFailed {
+	var failed *ModuleError
+	if !errors.Is(err, boom) || !errors.As(err, &failed) || failed.Module != "two" || failed.Reason != state.ReasonStartFailed {
 		t.Errorf("start: %v, want boom of module two", err)
 	}
 	if err := h.stop(t.Context()); err != nil {

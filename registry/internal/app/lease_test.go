@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	goruntime "runtime"
@@ -28,11 +28,11 @@ type readingClient struct {
 // The client of leases that an app keeps for a hub part does not keep the life of the hub part that asked for it first.
 func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
-	e := &epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
+	e := &Epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
 	e.values.Cache = contain.NewCache(cacheWithAFilter(t), nil, nil)
 	first := func() (client.Client, weak.Pointer[contain.App]) {
 		app := &contain.App{}
-		lent, err := e.lendTo(contain.NewGuard(app, "dns", logr.Discard()))
+		lent, err := e.LendTo(contain.NewGuard(app, "dns", logr.Discard()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestEpoch_LendTo(t *testing.T) {
 	if goruntime.GC(); app.Value() != nil {
 		t.Error("the life is kept")
 	}
-	if again, err := e.lendTo(contain.NewGuard(nil, "dns", logr.Discard())); err != nil || again != lent {
+	if again, err := e.LendTo(contain.NewGuard(nil, "dns", logr.Discard())); err != nil || again != lent {
 		t.Errorf("the next life gets another client: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package app
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func TestReasonOfRequest(t *testing.T) {
 		{fmt.Errorf("sesame: %w", transport.ErrConnections), "NotHealthy"},
 		{&kubeconfig.StatusError{Code: 401}, state.ReasonUnauthorized},
 	} {
-		if got := reasonOfRequest(c.err); got != c.want {
+		if got := ReasonOfRequest(c.err); got != c.want {
 			t.Errorf("%v: %s, want %s", c.err, got, c.want)
 		}
 	}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// NewCache makes the cache of the app, as code of the hub sees it.
+func (l *Life) NewCache(config *rest.Config, o cache.Options) (cache.Cache, error) {
+	handlers := contain.NewHandlers(l.contained)
+	c, err := boundcache.New(config, o, l.cacheOptions(handlers))
+	if err != nil {
+		return nil, err
+	}
+	if err := l.addFilters(c); err != nil {
+		return nil, err
+	}
+	l.cache.Store(c)
+	l.Metrics.FollowCache(l.ctx, string(l.Name), figuresOf(c))
+	return contain.NewCache(c, handlers, l.guard("", l.Log)), nil
+}
+
+func (l *Life) cacheOptions(h *contain.Handlers) boundcache.Options {
+	return boundcache.Options{
+		Context: l.ctx, Scheme: l.Scheme, Log: l.Log, Timeout: l.Timeout, Meter: l.intake,
+		Limits: boundcache.Limits{
+			MaxObjects: int64(l.Limits.MaxObjects), MaxBytes: int64(l.Limits.MaxCacheBytes),
+			StaleAfter: l.Limits.StaleAfter, StaleTolerance: l.Limits.StaleTolerance,
+			Refresh: l.Limits.ReconcileTimeout,
+		},
+		Blocked: l.tracker.blocked, Missed: l.Missed, Stale: l.tracker.changed, Arrived: h.Check, Fail: l.cacheFailed,
+		Reader: readerIn,
+	}
+}
+
+// figuresOf returns the metrics of a cache.
+func figuresOf(c *boundcache.Cache) telemetry.Cache {
+	return telemetry.Cache{
+		Held: func() []telemetry.Held {
+			var all []telemetry.Held
+			for kind, t := range c.Held() {
+				all = append(all, telemetry.Held{Kind: kind, Objects: t.Objects, Bytes: t.Bytes})
+			}
+			return all
+		},
+		Stale: func() []string {
+			var kinds []string
+			for _, one := range c.Stale(time.Now()) {
+				kinds = append(kinds, one.Kind)
+			}
+			return kinds
+		},
+	}
+}
+
+// readerIn returns the module on whose behalf a context reads.
+func readerIn(ctx context.Context) string {
+	if g := contain.GuardOf(ctx); g != nil {
+		return g.Module
+	}
+	return ""
+}
+
+// cacheFailed ends the app because of its cache.
+func (l *Life) cacheFailed(err error) {
+	failed := &ModuleError{Reason: state.ReasonModuleFailed, Err: err}
+	if over := (*boundcache.OverBudgetError)(nil); errors.As(err, &over) {
+		failed.Module, failed.Reason = over.Module, state.ReasonOverBudget
+	}
+	l.tracker.fail(failed)
+}
+
+// addFilters makes the filtered caches of the modules.
+func (l *Life) addFilters(c *boundcache.Cache) error {
+	if l.Filters == nil {
+		return nil
+	}
+	for _, m := range l.Filters() {
+		by := l.guard(m.Module, l.Log.WithValues("module", m.Module))
+		if err := c.AddFilters(m.Module, m.Filters, by.Transform); err != nil {
+			return &ModuleError{Module: m.Module, Reason: state.ReasonBuildFailed, Err: fmt.Errorf("cache filters: %w", err)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"net/http"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/fx"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Epoch is one life of one remote's app, and the owner of everything that can act in it: its context, its transports,
+// its fx App, its manager, its rate limits. It runs once.
+//
+// The clients with which modules write have a second, inner fence, which closes earlier when another epoch replaces
+// this epoch, whose leases continue for a while.
+type Epoch struct {
+	Life
+	options Options
+
+	work    context.Context //nolint:containedctx // The modules' fence.
+	endWork context.CancelCauseFunc
+	lend    func() (client.Client, error) // the client of leases, made at its first use
+	// lendReading makes a client of leases that reads from another cache, and lent has these clients by module.
+	lendReading func(client.Reader) (client.Client, error)
+	lent        sync.Map
+	steps       []CleanupStep
+
+	mapper  meta.RESTMapper
+	traffic *transport.Traffic
+	judges  Judges
+	values  Values
+
+	leftBehind atomic.Bool // it is a zombie, or was one
+}
+
+// Options describe an Epoch. All fields but Filters are required.
+type Options struct {
+	Name   state.ClusterName
+	Number int64
+	Log    logr.Logger
+	// Desired is the desired state with its defaults. Of a Desired that is posted later, the Epoch ignores the fields.
+	Desired state.Desired
+	// Base is the connection to the remote, and LastReceived when a list on it last returned data, in nanoseconds.
+	Base         http.RoundTripper
+	LastReceived *atomic.Int64
+	// HubTransport is the connection to the hub's API server, with the identity of the app.
+	HubTransport http.RoundTripper
+	// Rank is the priority of the start.
+	Rank startqueue.Rank
+	// Modules are the names of the modules that the app runs, and Filters their filters for the cache.
+	Modules []string
+	Filters func() []ModuleFilters
+	// Graph returns the options of the graph: the values that a module may ask for, each module in its Scope, and an
+	// invoke that calls SetSteps. It is called once, when the values of the Epoch are made.
+	Graph func(*Epoch) fx.Option
+	// Middleware wraps the round-tripper of the requests to the remote. It returns nil if there is no middleware.
+	Middleware func(http.RoundTripper) http.RoundTripper
+	// Judges returns the functions that inspect the responses to the requests of the app. The logger is the app's.
+	Judges func(logr.Logger) Judges
+	// Built is called with the names of the cleanup steps when the graph was built, Missed if the remote does not
+	// serve a watched kind, and Changed when the app has made progress or a module has failed. They must return at
+	// once.
+	Built           func(steps []string)
+	Missed, Changed func()
+}
+
+// Judges inspect the responses of API servers, each with the status of a response.
+type Judges struct {
+	// Remote inspects the responses to requests that the hub itself may have sent to the remote, such as those of
+	// informers and leases; Modules, responses to requests of modules; Hub, responses of the hub's API server.
+	Remote, Modules, Hub func(r *http.Request, status int)
+}
+
+// New returns an Epoch that has not started.
+func New(host *Host, o Options) *Epoch {
+	e := &Epoch{options: o, traffic: host.Metrics.Traffic(string(o.Name))}
+	e.init(host, LifeOptions{
+		Name: o.Name, Number: o.Number, Log: o.Log, Modules: o.Modules,
+		Timeout: o.Desired.Client.Timeout, MaxBytes: int64(host.Limits.MaxCacheBytes),
+		Collectors: newAppRegisterer(host.Registerer, o.Name), Filters: o.Filters,
+		Changed: o.Changed, Missed: o.Missed,
+	}, []string{telemetry.ClusterLabel, string(o.Name)})
+	e.judges = o.Judges(e.Log)
+	e.work, e.endWork = context.WithCancelCause(e.ctx)
+	return e
+}
+
+// Base returns the connection to the remote.
+func (e *Epoch) Base() http.RoundTripper { return e.options.Base }
+
+// Hold delays the registration of the modules' collectors until Release: an app that replaces another app has the same
+// collectors.
+func (e *Epoch) Hold() { e.Collectors.hold() }
+
+// Release starts the controllers of the modules in this epoch, and the registration of their collectors.
+func (e *Epoch) Release() {
+	e.Collectors.release(e.Log)
+	e.permission.Open()
+}
+
+// Yield ends the controllers of the modules in this epoch, so that the controllers of the next epoch may start: no
+// further write of a module is sent. It returns when their runnables have ended, or after a time. Leases continue
+// until Stop.
+func (e *Epoch) Yield(atMost time.Duration) {
+	e.endWork(ErrReplaced)
+	e.permission.Close(atMost)
+	e.Collectors.end()
+}
+
+// LeaveBehind marks the epoch as a zombie, and reports whether it was none before.
+func (e *Epoch) LeaveBehind() bool { return e.leftBehind.CompareAndSwap(false, true) }
+
+// Run builds and runs the app until it fails or is stopped, cleans up and returns. It calls ready when the app is
+// ready, and ended if the app fails.
+func (e *Epoch) Run(ready func(), ended func(error)) {
+	defer e.cleanUp()
+	pprof.SetGoroutineLabels(e.ctx) // and of all goroutines that this goroutine starts; see contain.App.Goroutines
+	var record record
+	defer record.close()
+	err := panics.Catch(func() error { return e.startTraced(&record) })
+	if err == nil {
+		ready()
+		record.closeAfter(provenAfter)
+		err = e.Life.Run(e.ctx)
+	}
+	if e.ctx.Err() == nil {
+		ended(err)
+	}
+}
+
+// startTraced is start within a span.
+func (e *Epoch) startTraced(r *record) (err error) {
+	ctx, span := e.Tracer.Start(e.ctx, "app.start", string(e.Name), telemetry.EpochKey.Int64(e.Number))
+	defer func() { endWith(span, err) }()
+	return e.start(ctx, r)
+}
+
+// start returns when the app is ready: every hook has run, and every controller has seen its
+// initial objects. ctx is e.ctx, with the span of the start.
+func (e *Epoch) start(ctx context.Context, r *record) error {
+	var release func()
+	err := e.stage(ctx, "app.turn", func(context.Context) (err error) {
+		release, err = e.Starts.Acquire(e.ctx, e.options.Rank)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	end := e.Journal.begin(e.ctx, e.Name, e.Log)
+	if e.options.Rank == startqueue.RankSuspect {
+		// It starts alone until it has proven itself: after a crash of the hub every app with an open entry is a
+		// suspect.
+		r.open(func() { end(); release() })
+	} else {
+		defer release()
+		r.open(end)
+	}
+	if err := e.stage(ctx, "app.connect", e.connect); err != nil {
+		return err
+	}
+	if err := e.stage(ctx, "app.build", func(context.Context) error { return e.build() }); err != nil {
+		return err
+	}
+	if err := e.stage(ctx, "app.hooks", func(context.Context) error { return e.StartHooks() }); err != nil {
+		return err
+	}
+	mgr := e.values.Manager
+	e.StartManager(e.ctx, mgr)
+	r.closeAfter(provenUnreadyAfter)
+	if err := e.stage(ctx, "app.sync", func(context.Context) error { return e.AwaitSync(e.ctx, mgr) }); err != nil {
+		return err
+	}
+	e.Metrics.ObserveStart(time.Since(began))
+	return nil
+}
+
+// build builds the graph, and stops waiting for it when a constructor does not return in time.
+func (e *Epoch) build() error {
+	graph := e.options.Graph
+	e.Build(func() error { return e.BuildGraph(graph(e)) })
+	if err := e.AwaitGraph(); err != nil {
+		return err
+	}
+	e.options.Built(e.Steps())
+	return nil
+}
+
+// cleanUp ends the manager and runs the OnStop hooks, and returns when all goroutines of the epoch have ended. It
+// gives the manager half of the stop timeout before it runs the hooks, which have the other half. If a goroutine
+// hangs for longer, the actor leaves the epoch behind as a zombie; it stays fenced.
+func (e *Epoch) cleanUp() {
+	e.Stop(ErrStopped)
+	_, span := e.Tracer.Start(e.ctx, "app.stop", string(e.Name), telemetry.EpochKey.Int64(e.Number))
+	defer e.End()
+	defer span.End()
+	half := e.Limits.StopTimeout / 2
+	e.manager.wait(half)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), half)
+	defer cancel()
+	if err := e.hooks.stop(ctx); err != nil {
+		e.Log.Error(err, "Some modules did not stop cleanly")
+	}
+	e.building.wait(Never)
+	e.manager.wait(Never)
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/dig"
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Options returns the options that the graph of every App has: fx logs to the Life, and contains panics.
+func (l *Life) Options() fx.Option {
+	return fx.Options(fx.RecoverFromPanics(), fx.WithLogger(func() fxevent.Logger { return &l.graph }))
+}
+
+// Scope returns the part of the graph that belongs to a module: the options of the module, in a scope in which the
+// logger, the manager and the lifecycle know that the module uses them. wrap wraps the manager below the containment;
+// it may be nil. The Life may be the zero Life if the graph is only checked.
+func Scope(l *Life, module string, wrap func(ctrl.Manager) ctrl.Manager, options ...fx.Option) fx.Option {
+	scope := fx.Decorate(
+		func(log logr.Logger) logr.Logger { return log.WithValues("module", module) },
+		func(mgr ctrl.Manager, log logr.Logger) (ctrl.Manager, error) {
+			if wrap != nil {
+				mgr = wrap(mgr)
+			}
+			return contain.NewManager(l.contained, mgr, module, log)
+		},
+		func(_ client.Client, mgr ctrl.Manager) client.Client { return mgr.GetClient() },
+		func(_ cluster.Cluster, mgr ctrl.Manager) cluster.Cluster { return mgr },
+		func(_ cache.Cache, mgr ctrl.Manager) cache.Cache { return mgr.GetCache() },
+		func(metrics prometheus.Registerer, log logr.Logger) prometheus.Registerer {
+			return contain.NewRegisterer(metrics, l.guard(module, log))
+		},
+		func(fx.Lifecycle) fx.Lifecycle { return lifecycle{module: module, hooks: &l.hooks} },
+	)
+	return fx.Module(module, append([]fx.Option{scope}, options...)...)
+}
+
+// lifecycle is the fx.Lifecycle of one module.
+type lifecycle struct {
+	module string
+	hooks  *hooks
+}
+
+// Append adds hooks that run when the app starts and stops.
+func (l lifecycle) Append(h fx.Hook) {
+	l.hooks.add(hook{module: l.module, start: h.OnStart, stop: h.OnStop})
+}
+
+// BuildGraph calls the constructors that the modules' invokes need, and the invokes. It returns a failure or panic as an
+// error that names the module. fx does not run the lifecycle.
+func (l *Life) BuildGraph(options fx.Option) error {
+	err := fx.New(options).Err()
+	if err == nil {
+		return nil
+	}
+	failed := &ModuleError{Module: l.graph.failed(), Reason: state.ReasonBuildFailed, Err: dig.RootCause(err)}
+	if failed.Module == "" {
+		return fmt.Errorf("build the app: %w", failed.Err)
+	}
+	l.moduleFailed(failed)
+	return failed
+}
+
+// graphLog receives the events of fx while fx builds an app. It logs them for debugging, and keeps the name of the
+// first module that failed, which fx's error does not carry.
+type graphLog struct {
+	log logr.Logger
+
+	mu       sync.Mutex // protects the fields
+	culprit  string     // the first module that failed
+	invoking string     // the module whose invoke runs
+}
+
+func (g *graphLog) failed() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.culprit
+}
+
+func (g *graphLog) current() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.invoking
+}
+
+func (g *graphLog) note(event fxevent.Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if invoking, ok := event.(*fxevent.Invoking); ok {
+		g.invoking = invoking.ModuleName
+	}
+	if module := failedModule(event); g.culprit == "" {
+		g.culprit = module
+	}
+}
+
+// LogEvent implements fxevent.Logger.
+func (g *graphLog) LogEvent(event fxevent.Event) {
+	g.note(event)
+	if g.log.V(1).Enabled() {
+		events := fxevent.SlogLogger{Logger: slog.New(logr.ToSlogHandler(g.log.V(1)))}
+		events.UseErrorLevel(slog.LevelInfo)
+		events.LogEvent(event)
+	}
+}
+
+func failedModule(event fxevent.Event) string {
+	name, err := "", error(nil)
+	switch e := event.(type) {
+	case *fxevent.Provided:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Supplied:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Replaced:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Decorated:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Run:
+		name, err = e.ModuleName, e.Err
+	case *fxevent.Invoked:
+		name, err = e.ModuleName, e.Err
+	}
+	if err == nil {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
+	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Host has what all Apps of a hub share.
+type Host struct {
+	// Root is the parent of the contexts of all Lives. It ends after the last of them.
+	Root context.Context //nolint:containedctx // See above.
+	// Replica names the hub to API servers.
+	Replica string
+	// Scheme has the kinds that the clients know, and Schemas their sizes in memory.
+	Scheme  *runtime.Scheme
+	Schemas *meter.Schemas
+	// Hub is the connection to the hub's API server, and HubMapper maps its kinds.
+	Hub       *rest.Config
+	HubMapper meta.RESTMapper
+	// Mappings are the mappings of kinds that remotes share.
+	Mappings *restmapper.Mappings
+	// Registerer registers the collectors of modules.
+	Registerer prometheus.Registerer
+	Metrics    *telemetry.Metrics
+	// Tracer is nil if the hub collects no traces.
+	Tracer *telemetry.Tracer
+	// Gate is asked before each request of an app; nil if it is always open.
+	Gate func(state.ClusterName) error
+	// Journal records which apps are being started.
+	Journal *Journal
+	// Starts is the queue of the starts of apps.
+	Starts *startqueue.Queue
+	Limits Limits
+}
+
+// Limits limit the steps of an App's life, and its memory. All fields are positive. registry.Limits describes them.
+type Limits struct {
+	StartTimeout               time.Duration
+	SyncTimeout                time.Duration
+	StopTimeout                time.Duration
+	ReconcileTimeout           time.Duration
+	StaleAfter, StaleTolerance time.Duration
+	Starts                     int
+	MaxObjects, MaxCacheBytes  int
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// entries is a registry.Journal, whose contract says what these methods do.
+type entries interface {
+	Begin(ctx context.Context, name state.ClusterName) error
+	End(name state.ClusterName)
+}
+
+// Journal keeps one entry of the journal of a hub for each name: two epochs of one name, of which one replaces the other, share
+// an entry.
+type Journal struct {
+	inner entries
+
+	mu   sync.Mutex // protects open
+	open map[state.ClusterName]int
+}
+
+// NewJournal returns a Journal with the entries in inner; nil records nothing.
+func NewJournal(inner entries) *Journal {
+	return &Journal{inner: inner, open: map[state.ClusterName]int{}}
+}
+
+// begin notes that an app is about to start. The caller calls end when it has proven itself or has
+// ended; calling it twice does no harm.
+func (j *Journal) begin(ctx context.Context, name state.ClusterName, log logr.Logger) (end func()) {
+	if j.inner == nil {
+		return func() {}
+	}
+	j.mu.Lock()
+	j.open[name]++
+	j.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, journalPatience)
+	defer cancel()
+	if err := j.inner.Begin(ctx, name); err != nil {
+		// V(1): a journal that cannot be written logs its error once, and each start gets the same error.
+		log.V(1).Info("The app starts without an entry in the journal", "error", err.Error())
+	}
+	return sync.OnceFunc(func() { j.end(name) })
+}
+
+// journalPatience is how long a start waits for its entry in the journal.
+const journalPatience = 3 * time.Second
+
+// An app is no suspect after a crash of the hub if it was ready for provenAfter, or if it ran for provenUnreadyAfter
+// while it waited for its initial objects. Otherwise a remote that never sends them would be a suspect whenever the
+// hub is ended from outside.
+const (
+	provenAfter        = 3 * time.Second
+	provenUnreadyAfter = 30 * time.Second
+)
+
+func (j *Journal) end(name state.ClusterName) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.open[name]--
+	if j.open[name] == 0 {
+		delete(j.open, name)
+		j.inner.End(name) // under the lock, and it does not block: a later entry must not be closed
+	}
+}
+
+// record is one entry of a journal, from its opening to its closing.
+type record struct {
+	end   func()
+	timer *time.Timer
+}
+
+func (r *record) open(end func()) { r.end = end }
+
+// closeAfter closes the entry after a time, which replaces the time of an earlier call.
+func (r *record) closeAfter(d time.Duration) {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.timer = time.AfterFunc(d, r.end)
+}
+
+// close closes the entry now, if it was opened.
+func (r *record) close() {
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	if r.end != nil {
+		r.end()
+	}
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
+)
+
+// LendTo returns the client of leases: for a hub part with filters, a client that reads through them.
+func (e *Epoch) LendTo(by *contain.Guard) (client.Client, error) {
+	all, ok := e.values.Cache.(*contain.Cache)
+	if by == nil || !ok || !all.HasFilters(by.Module) {
+		return e.lend()
+	}
+	if known, ok := e.lent.Load(by.Module); ok {
+		return known.(client.Client), nil
+	}
+	one, err := e.lendReading(all.ReaderFor(by.Module))
+	if err != nil {
+		return nil, err
+	}
+	known, _ := e.lent.LoadOrStore(by.Module, one)
+	return known.(client.Client), nil
+}

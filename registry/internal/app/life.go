@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/pprof"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/dig"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/logsink"
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/notes"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Life is one life of an App whose modules are contained: of a remote's app, which is an Epoch, or of a hub part.
+//
+// Its context is its fence: the clients of the modules check it right before they send a request.
+type Life struct {
+	*Host
+	LifeOptions
+	labels []string // of its goroutines in profiles, as keys and values
+
+	ctx        context.Context //nolint:containedctx // See above.
+	cancel     context.CancelCauseFunc
+	permission *contain.Gate
+	contained  *contain.App // contains the panics of its modules
+
+	graph    graphLog
+	tracker  *tracker
+	hooks    hooks
+	intake   *meter.Limiter
+	cache    atomic.Pointer[boundcache.Cache] // nil until it is made
+	events   lateRecorder
+	building *running      // the graph; nil until it was begun
+	manager  *running      // nil until it was started
+	done     chan struct{} // closed when all goroutines of the Life have ended
+}
+
+// LifeOptions describe one Life. Number, Log, Modules, Collectors and Changed are required.
+type LifeOptions struct {
+	// Name is the name of the remote; empty for a hub part.
+	Name state.ClusterName
+	// Number is the number of the epoch.
+	Number int64
+	Log    logr.Logger
+	// Modules are the names of the modules of the App.
+	Modules []string
+	// Timeout limits the requests of the cache. Default: the limit of the client.
+	Timeout time.Duration
+	// MaxBytes limits the memory that the objects of the cache and one response may take up.
+	MaxBytes int64
+	// Collectors registers the collectors of the modules.
+	Collectors *Registerer
+	// Filters returns the filters of the modules for the cache. Default: none.
+	Filters func() []ModuleFilters
+	// Changed is called when the App has made progress or a module has failed. It must return at once.
+	Changed func()
+	// Missed is called if the API server does not serve a kind that a module watches. It must return at once.
+	Missed func()
+	// ControllerAdded is called for each controller that a module adds, with the name of the controller. Default: nil.
+	ControllerAdded func(controller manager.Runnable, name string)
+}
+
+// ModuleFilters are the filters of one module.
+type ModuleFilters struct {
+	Module  string
+	Filters []boundcache.Filter
+}
+
+// NewLife returns a Life that has not started. labels are the labels of its goroutines in profiles, in addition to its
+// number.
+func NewLife(host *Host, o LifeOptions, labels ...string) *Life {
+	l := &Life{}
+	l.init(host, o, labels)
+	return l
+}
+
+func (l *Life) init(host *Host, o LifeOptions, labels []string) {
+	l.Host, l.LifeOptions, l.done = host, o, make(chan struct{})
+	l.labels = append(labels, "epoch", strconv.FormatInt(l.Number, 10))
+	l.ctx, l.cancel = context.WithCancelCause(pprof.WithLabels(host.Root, pprof.Labels(l.labels...)))
+	l.permission = contain.NewGate(l.ctx)
+	l.Log = logsink.QuietAfter(l.permission.Ended, l.Log, ErrStopped, context.Canceled)
+	l.graph.log = l.Log.WithName("fx")
+	l.hooks.log, l.hooks.timeout = l.Log, host.Limits.StopTimeout
+	l.tracker = newTracker(o.Modules, o.Changed)
+	l.intake = meter.NewLimiter(host.Schemas, o.MaxBytes)
+	l.contained = &contain.App{
+		Name: string(l.Name), Number: l.Number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
+		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer,
+		Fail: func(module string, err error) {
+			l.tracker.fail(&ModuleError{Module: module, Reason: state.ReasonModuleFailed, Err: err})
+		},
+		Failed: func(module string, err error) error {
+			failed := &ModuleError{Module: module, Reason: state.ReasonModuleFailed, Err: err}
+			l.moduleFailed(failed)
+			return failed
+		},
+		IsBroken:          l.tracker.isBroken,
+		ControllerAdded:   l.controllerAdded,
+		ControllerRefused: l.tracker.controllerRefused,
+		ControllerSynced:  l.tracker.controllerSynced,
+		TakeUnsupervised:  l.tracker.takeUnsupervised,
+	}
+	// Not when the App has ended: the next App may start before that, and registers the same collectors.
+	context.AfterFunc(l.ctx, o.Collectors.end)
+}
+
+func (l *Life) controllerAdded(module string, r manager.Runnable, supervised bool) *contain.Controller {
+	known := l.tracker.controllerAdded(module, r, supervised)
+	if l.ControllerAdded != nil {
+		l.ControllerAdded(r, known.Name)
+	}
+	return known
+}
+
+// Context returns the context of the Life. Its cause tells why it has ended.
+func (l *Life) Context() context.Context { return l.ctx }
+
+// Stop fences the Life: from now on it sends no request, its contexts have ended, and the goroutine that runs it
+// cleans up. Stop returns at once and may be called any number of times.
+func (l *Life) Stop(cause error) { l.cancel(cause) }
+
+// Done returns a channel that is closed when all goroutines of the Life have ended.
+func (l *Life) Done() <-chan struct{} { return l.done }
+
+// Broken returns a channel that is closed when a module has failed so that the App must end, and Cause the failure.
+func (l *Life) Broken() <-chan struct{} { return l.tracker.broken }
+
+// Cause returns the failure of the module. Call it after Broken is closed.
+func (l *Life) Cause() error { return l.tracker.cause }
+
+// Modules returns the state of each module, sorted by name.
+func (l *Life) Modules() []state.ModuleStatus { return l.tracker.list() }
+
+// Waiting returns the condition of a starting App that waits for objects which it cannot list; it is empty without
+// such a block.
+func (l *Life) Waiting() state.Condition { return l.tracker.waiting() }
+
+// Contained returns what the wrappers around the code of modules know of the App.
+func (l *Life) Contained() *contain.App { return l.contained }
+
+// Guard returns the guard that contains the code of a module.
+func (l *Life) Guard(module string) *contain.Guard { return l.guard(module, l.Log) }
+
+func (l *Life) guard(module string, log logr.Logger) *contain.Guard {
+	return contain.NewGuard(l.contained, module, log)
+}
+
+// Permit lets the controllers of the modules work.
+func (l *Life) Permit() { l.permission.Open() }
+
+// Revoke ends the controllers of the modules. It returns when their runnables have ended, or after a time.
+func (l *Life) Revoke(atMost time.Duration) { l.permission.Close(atMost) }
+
+// Events returns the recorder of the App's events. It drops events until the manager runs.
+func (l *Life) Events() events.EventRecorder { return &l.events }
+
+// SetRecorder sets the recorder of a manager as the recorder of the App's events.
+func (l *Life) SetRecorder(mgr ctrl.Manager) {
+	l.events.EventRecorder = notes.Distinct(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
+}
+
+// moduleFailed records that a module has failed, with an error that it returned or a panic.
+func (l *Life) moduleFailed(failed *ModuleError) {
+	var ours *panics.Error
+	var ofGraph dig.PanicError
+	if errors.As(failed, &ours) || errors.As(failed, &ofGraph) {
+		l.Metrics.CountPanic(string(l.Name), failed.Module)
+	}
+	l.tracker.moduleFailed(failed)
+}
+
+// Build starts to build the graph: f makes the values of the App and calls BuildGraph.
+func (l *Life) Build(f func() error) { l.building = start(f) }
+
+// Built returns a channel that is closed when the graph is built or has failed; nil before Build.
+func (l *Life) Built() <-chan struct{} {
+	if l.building == nil {
+		return nil
+	}
+	return l.building.done
+}
+
+// BuildError returns the error of the graph. Call it after Built is closed.
+func (l *Life) BuildError() error { return l.building.err }
+
+// AwaitGraph returns when the graph is built, or when that took too long because a constructor does not return.
+func (l *Life) AwaitGraph() error {
+	patience := time.NewTimer(l.Limits.StartTimeout)
+	defer patience.Stop()
+	select {
+	case <-l.building.done:
+		return l.building.err
+	case <-patience.C:
+		return &ModuleError{
+			Module: l.graph.current(), Reason: state.ReasonBuildFailed,
+			Err: fmt.Errorf("a constructor or invoke did not return within %s", l.Limits.StartTimeout),
+		}
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	}
+}
+
+// StartHooks runs the modules' OnStart hooks within StartTimeout.
+func (l *Life) StartHooks() error {
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.Limits.StartTimeout,
+		fmt.Errorf("the start timeout of %s has ended", l.Limits.StartTimeout))
+	defer cancel()
+	err := l.hooks.start(ctx)
+	var failed *ModuleError
+	if errors.As(err, &failed) && l.ctx.Err() == nil {
+		l.moduleFailed(failed)
+	}
+	return err
+}
+
+// StopHooks runs the OnStop hooks of the modules whose OnStart hooks have run, until ctx ends.
+func (l *Life) StopHooks(ctx context.Context) error { return l.hooks.stop(ctx) }
+
+// StartManager starts the manager, which runs until ctx ends.
+func (l *Life) StartManager(ctx context.Context, mgr ctrl.Manager) {
+	l.events.open()
+	l.manager = start(func() error {
+		pprof.SetGoroutineLabels(l.ctx)
+		return mgr.Start(ctx)
+	})
+}
+
+// AwaitManager returns when the manager has ended, or after a time. It returns at once if the manager was not started.
+func (l *Life) AwaitManager(atMost time.Duration) { l.manager.wait(atMost) }
+
+// Run returns when the manager has ended, or a module has failed, or ctx has ended, with the cause.
+func (l *Life) Run(ctx context.Context) error {
+	select {
+	case <-l.manager.done:
+		return managerError(l.manager.err)
+	case <-l.tracker.broken:
+		return l.tracker.cause
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// AwaitSync returns when every runnable was started and every controller has its initial objects, or with the cause
+// why that does not happen.
+func (l *Life) AwaitSync(ctx context.Context, mgr ctrl.Manager) error {
+	elected := mgr.Elected()
+	patience := time.NewTicker(l.Limits.SyncTimeout)
+	defer patience.Stop()
+	for {
+		select {
+		case <-patience.C:
+			if err := l.tracker.timedOut(l.Limits.SyncTimeout); err != nil {
+				return err
+			}
+		case <-elected: // every runnable was started
+			elected = nil
+			l.tracker.managerStarted()
+		case <-l.tracker.synced:
+			return nil
+		case <-l.manager.done:
+			return managerError(l.manager.err)
+		case <-l.tracker.broken:
+			return l.tracker.cause
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// End returns when all goroutines of the Life have ended, and closes Done. The caller has stopped the Life.
+func (l *Life) End() {
+	l.building.wait(Never)
+	l.manager.wait(Never)
+	l.Collectors.end()
+	l.hooks.end() // also hooks that have timed out
+	close(l.done)
+}
+
+// running is a goroutine that was started and will end.
+type running struct {
+	done chan struct{}
+	err  error // read it only after done
+}
+
+// wait returns when the goroutine has ended, or after a time. It returns at once if none was started.
+func (r *running) wait(atMost time.Duration) {
+	if r == nil {
+		return
+	}
+	patience := time.NewTimer(atMost)
+	defer patience.Stop()
+	select {
+	case <-r.done:
+	case <-patience.C:
+	}
+}
+
+func start(f func() error) *running {
+	r := &running{done: make(chan struct{}), err: contain.ErrGoexit} // unless f returns
+	go func() {
+		defer close(r.done)
+		r.err = panics.Catch(f)
+	}()
+	return r
+}
+
+func managerError(err error) error {
+	if err == nil {
+		return errManagerEnded
+	}
+	return fmt.Errorf("%w: %w", errManagerEnded, err)
+}
+
+// Never is longer than any hub lives.
+const Never = 100 * 365 * 24 * time.Hour

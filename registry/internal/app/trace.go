@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// stage runs a part of the start of the app within a span.
+func (e *Epoch) stage(ctx context.Context, name string, f func(context.Context) error) (err error) {
+	ctx, span := e.Tracer.Start(ctx, name, string(e.Name), telemetry.EpochKey.Int64(e.Number))
+	defer func() { endWith(span, err) }()
+	return f(ctx)
+}
+
+// endWith ends the span of an operation that returned err. A canceled operation has not failed.
+func endWith(span trace.Span, err error) {
+	if err != nil && span.IsRecording() {
+		telemetry.Fail(span, ReasonOf(err))
+	}
+	span.End()
+}
+
+// ReasonOf returns the reason of any error of an App. Reasons are the reasons of conditions.
+func ReasonOf(err error) string {
+	var ofModule *ModuleError
+	var ofRemote *remoteError
+	switch {
+	case isCanceled(err):
+		return telemetry.ReasonCanceled
+	case errors.As(err, &ofModule), errors.Is(err, errManagerEnded):
+		return Describe(err).Reason
+	case errors.As(err, &ofRemote):
+		return ReasonOfRequest(ofRemote)
+	}
+	return "Error"
+}
+
+// ReasonOfRequest returns the reason of the error of a request to a remote.
+func ReasonOfRequest(err error) string {
+	if isCanceled(err) {
+		return telemetry.ReasonCanceled
+	}
+	reason, _ := kubeconfig.Classify(err)
+	return reason
+}
+
+func isCanceled(err error) bool {
+	return errors.Is(err, ErrStopped) || errors.Is(err, context.Canceled)
+}
