@@ -122,13 +122,13 @@ const (
 
 // hubTransportFor returns the transport of an app to the hub: as the hub itself, or as a ServiceAccount that represents
 // this remote alone.
-func (env *environment) hubTransportFor(name ClusterName) http.RoundTripper {
-	if env.appsNamespace == "" {
-		return env.hubTransport
+func (e *environment) hubTransportFor(name ClusterName) http.RoundTripper {
+	if e.appsNamespace == "" {
+		return e.hubTransport
 	}
 	// Without groups in the request the API server adds the groups of the ServiceAccount. A request with groups would
 	// need permission to impersonate groups.
 	return clienttransport.NewImpersonatingRoundTripper(
-		clienttransport.ImpersonationConfig{UserName: HubUser(env.appsNamespace, name)}, env.hubTransport,
+		clienttransport.ImpersonationConfig{UserName: HubUser(e.appsNamespace, name)}, e.hubTransport,
 	)
 }
