@@ -36,6 +36,9 @@ build: ## Compile everything.
 controlplane: ## Build the Kubernetes binaries that tests and demo run (once, some minutes).
 	@cd e2e/controlplane && go run .
 
+# A program with the race detector sleeps for a second before it exits, in case another thread reports a race. The tests
+# of a package have ended by then.
+test: export GORACE ?= atexit_sleep_ms=20
 test: controlplane ## Run all tests against real API servers, with the race detector.
 	go test -race -timeout $(TIMEOUT) ./...
 	@set -e; for m in $(filter-out .,$(MODULES)); do \

@@ -31,7 +31,7 @@
 //
 // A cluster is ready about two and a half seconds after Create: one until the API server serves, one of waiting before
 // it writes its default RBAC rules, and some to write them. Clusters that are created concurrently share the waiting;
-// each takes two seconds of processor time.
+// each takes one and a half seconds of processor time.
 //
 // Every process dies with the process that started it, even if that is killed: a shell in the background of each
 // program reads from a pipe whose other end only the owner has. The process that becomes the program starts the shell

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,7 +32,9 @@ const tailLines = 15
 type program struct {
 	path string
 	args []string
-	dir  string
+	// env holds variables that the process gets beside those of this process.
+	env []string
+	dir string
 	// detached processes outlive this one and can be found again by their lock.
 	detached bool
 	// remove is a folder to delete if this process dies without having stopped the program.
@@ -79,6 +82,7 @@ func (p program) start() (*process, error) {
 	args := append([]string{"-c", script, p.remove, p.path}, p.args...)
 	cmd := exec.Command("/bin/sh", args...) //nolint:noctx // its owner ends it
 	cmd.Dir = p.dir
+	cmd.Env = slices.Concat(p.env, cmd.Environ()) // The last value of a variable counts.
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.ExtraFiles = []*os.File{inherit}
 	// A separate session keeps a Ctrl-C in this terminal from the program: its owner decides.
