@@ -9,7 +9,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/lines"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/yamlfile"
 )
 
 // readConfig reads the file of --config, if there is one, and checks it as the command config validate does.
@@ -80,7 +80,7 @@ func (f *installFlags) checkFits(p Program, file *hubconfig.Flags) error {
 				"flags: %s: an installed hub has %q; remove it from the file, and see install --help for the settings of an installation", name, want)))
 		}
 	}
-	return lines.Join(problems...)
+	return yamlfile.Join(problems...)
 }
 
 // checkImage returns an error if the stock hub is about to take the place of a hub of the user's own without being asked to.

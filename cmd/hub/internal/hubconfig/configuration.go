@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
-	"github.com/clusterfx/clusterfx/cmd/hub/internal/lines"
+	"github.com/clusterfx/clusterfx/cmd/hub/internal/yamlfile"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -63,7 +63,7 @@ var errFlagValue = errors.New("use a text, a number, true, false, or a list of t
 // configurationFile is a configuration with the lines of its fields.
 type configurationFile struct {
 	configuration
-	file *lines.File
+	file *yamlfile.File
 	// flags are the names of the flags whose values come from the file, with whether the flags took the values.
 	flags map[string]bool
 	// problems are the errors in the file itself and in the values of flags.
@@ -83,7 +83,7 @@ func ReadText(path string) ([]byte, error) {
 // problem, and fails only if there is nothing to read.
 func parseConfiguration(path string, text []byte) (_ *configurationFile, err error) {
 	c := &configurationFile{flags: map[string]bool{}}
-	if c.file, err = lines.Parse(path, text); err != nil {
+	if c.file, err = yamlfile.Parse(path, text); err != nil {
 		return nil, err
 	}
 	wrong := c.file.Check(c.configuration)
@@ -138,7 +138,7 @@ func (c *configurationFile) report(err error) error {
 	for _, problem := range c.problems {
 		all = append(all, leaves(problem)...)
 	}
-	return lines.Join(append(all, c.place(err)...)...)
+	return yamlfile.Join(append(all, c.place(err)...)...)
 }
 
 // place adds the line to each error that is about a flag from the file or about the configuration of a module. It leaves
