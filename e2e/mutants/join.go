@@ -24,13 +24,13 @@ const choice = "CLUSTERFX_MUTANT"
 func (m *mutant) name() string { return fmt.Sprintf("mutant%d", m.number) }
 
 // join returns the texts of files with all mutants that can share a binary, and these mutants.
-func (t *trial) join(group []*mutant) (texts map[string][]byte, joined map[*mutant]bool, err error) {
+func (r *runner) join(group []*mutant) (texts map[string][]byte, joined map[*mutant]bool, err error) {
 	texts, joined = map[string][]byte{}, map[*mutant]bool{}
 	for _, m := range group {
 		if _, isDone := texts[m.File]; isDone {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(t.root, m.File))
+		text, err := os.ReadFile(filepath.Join(r.root, m.File))
 		if err != nil {
 			return nil, nil, err
 		}

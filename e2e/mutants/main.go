@@ -48,6 +48,6 @@ func run(ctx context.Context, parallel int, words []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	t := &trial{root: ".", dir: dir, parallel: parallel, report: report{out: os.Stdout}}
-	return t.tryAll(ctx, chosen)
+	r := &runner{root: ".", dir: dir, parallel: parallel, report: report{out: os.Stdout}}
+	return r.runAll(ctx, chosen)
 }

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// trial tries mutants.
-type trial struct {
+// runner tries mutants.
+type runner struct {
 	root     string // of the module
 	dir      string // for its files
 	parallel int    // how many mutants are tried at once
@@ -36,21 +36,21 @@ const (
 // errUnhealthy means that a mutant was not tried because its tests fail without it.
 var errUnhealthy = errors.New("its tests fail without it, or do not compile")
 
-// tryAll tries the mutants package by package, and returns an error unless all are caught.
-func (t *trial) tryAll(ctx context.Context, all []mutant) error {
+// runAll tries the mutants package by package, and returns an error unless all are caught.
+func (r *runner) runAll(ctx context.Context, all []mutant) error {
 	var trying errgroup.Group
-	trying.SetLimit(max(1, t.parallel))
+	trying.SetLimit(max(1, r.parallel))
 	for i := range all {
 		all[i].number = i
 	}
 	for _, group := range byPackage(all) {
-		isHealthy, err := t.prepare(ctx, group)
+		isHealthy, err := r.prepare(ctx, group)
 		if err != nil && ctx.Err() == nil {
-			t.report.say("ERROR     %v\n", err)
+			r.report.say("ERROR     %v\n", err)
 		}
 		for _, m := range group {
 			trying.Go(func() error {
-				t.tryOne(ctx, m, isHealthy(m))
+				r.runOne(ctx, m, isHealthy(m))
 				return nil
 			})
 		}
@@ -59,17 +59,17 @@ func (t *trial) tryAll(ctx context.Context, all []mutant) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return t.report.end()
+	return r.report.end()
 }
 
-// tryOne tries a mutant and reports the result.
-func (t *trial) tryOne(ctx context.Context, m *mutant, isHealthy bool) {
+// runOne tries a mutant and reports the result.
+func (r *runner) runOne(ctx context.Context, m *mutant, isHealthy bool) {
 	began, by, err := time.Now(), "", errUnhealthy
 	if isHealthy {
-		by, err = t.try(ctx, m)
+		by, err = r.run(ctx, m)
 	}
 	if ctx.Err() == nil {
-		t.report.add(m, by, err, time.Since(began))
+		r.report.add(m, by, err, time.Since(began))
 	}
 }
 
@@ -88,37 +88,37 @@ func byPackage(all []mutant) [][]*mutant {
 }
 
 // prepare compiles a binary for the mutants of a group that can share one.
-func (t *trial) prepare(ctx context.Context, group []*mutant) (isHealthy func(*mutant) bool, err error) {
+func (r *runner) prepare(ctx context.Context, group []*mutant) (isHealthy func(*mutant) bool, err error) {
 	none := func(*mutant) bool { return false }
-	texts, joined, err := t.join(group)
+	texts, joined, err := r.join(group)
 	if err != nil {
 		return none, err
 	}
-	dir, err := os.MkdirTemp(t.dir, "")
+	dir, err := os.MkdirTemp(r.dir, "")
 	if err != nil {
 		return none, err
 	}
-	overlay, err := t.overlay(dir, texts)
+	overlay, err := r.overlay(dir, texts)
 	if err != nil {
 		return none, err
 	}
-	binary, err := t.compile(ctx, dir, group[0].Package, "-overlay", overlay)
+	binary, err := r.compile(ctx, dir, group[0].Package, "-overlay", overlay)
 	if err != nil {
-		t.report.say("          each mutant of %s has a separate binary, because they cannot share a binary: %v\n", group[0].Package, err)
+		r.report.say("          each mutant of %s has a separate binary, because they cannot share a binary: %v\n", group[0].Package, err)
 		clear(joined)
-		if binary, err = t.compile(ctx, dir, group[0].Package); err != nil {
+		if binary, err = r.compile(ctx, dir, group[0].Package); err != nil {
 			return none, err
 		}
 	}
 	for m := range joined {
 		m.binary = binary
 	}
-	return t.checkHealth(ctx, binary, group)
+	return r.checkHealth(ctx, binary, group)
 }
 
 // checkHealth runs the tests of a group's mutants without any of them. It returns which mutants can be tried, and
 // an error if that is not all.
-func (t *trial) checkHealth(ctx context.Context, binary string, group []*mutant) (isHealthy func(*mutant) bool, err error) {
+func (r *runner) checkHealth(ctx context.Context, binary string, group []*mutant) (isHealthy func(*mutant) bool, err error) {
 	none := func(*mutant) bool { return false }
 	var runs []string
 	for _, m := range group {
@@ -126,7 +126,7 @@ func (t *trial) checkHealth(ctx context.Context, binary string, group []*mutant)
 	}
 	slices.Sort(runs)
 	all := mutant{Package: group[0].Package, Run: strings.Join(slices.Compact(runs), "|")}
-	output, passed, err := t.test(ctx, binary, &all, "-test.timeout", healthTimeout.String())
+	output, passed, err := r.test(ctx, binary, &all, "-test.timeout", healthTimeout.String())
 	switch {
 	case err != nil:
 		return none, err
@@ -146,20 +146,20 @@ func (t *trial) checkHealth(ctx context.Context, binary string, group []*mutant)
 	}, err
 }
 
-// try returns the name of the first test that fails with the mutant and its output, or "" if all pass.
-func (t *trial) try(ctx context.Context, m *mutant) (by string, err error) {
+// run returns the name of the first test that fails with the mutant and its output, or "" if all pass.
+func (r *runner) run(ctx context.Context, m *mutant) (by string, err error) {
 	binary := m.binary
 	if binary == "" {
-		dir, err := os.MkdirTemp(t.dir, "")
+		dir, err := os.MkdirTemp(r.dir, "")
 		if err != nil {
 			return "", err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if binary, err = t.compileAlone(ctx, dir, m); err != nil {
+		if binary, err = r.compileAlone(ctx, dir, m); err != nil {
 			return "", err
 		}
 	}
-	output, passed, err := t.test(ctx, binary, m, "-test.failfast", "-test.timeout", testTimeout.String())
+	output, passed, err := r.test(ctx, binary, m, "-test.failfast", "-test.timeout", testTimeout.String())
 	if err != nil || passed {
 		return "", err
 	}
@@ -173,24 +173,24 @@ func (t *trial) try(ctx context.Context, m *mutant) (by string, err error) {
 }
 
 // compileAlone returns a test binary that is the mutant.
-func (t *trial) compileAlone(ctx context.Context, dir string, m *mutant) (binary string, err error) {
-	text, err := m.apply(t.root)
+func (r *runner) compileAlone(ctx context.Context, dir string, m *mutant) (binary string, err error) {
+	text, err := m.apply(r.root)
 	if err != nil {
 		return "", err
 	}
-	overlay, err := t.overlay(dir, map[string][]byte{m.File: text})
+	overlay, err := r.overlay(dir, map[string][]byte{m.File: text})
 	if err != nil {
 		return "", err
 	}
-	return t.compile(ctx, dir, m.Package, "-overlay", overlay)
+	return r.compile(ctx, dir, m.Package, "-overlay", overlay)
 }
 
 // overlay writes the file that makes the compiler use other contents of files.
-func (t *trial) overlay(dir string, texts map[string][]byte) (path string, err error) {
+func (r *runner) overlay(dir string, texts map[string][]byte) (path string, err error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}
 	for file, text := range texts {
-		replaced, err := filepath.Abs(filepath.Join(t.root, file))
+		replaced, err := filepath.Abs(filepath.Join(r.root, file))
 		if err != nil {
 			return "", err
 		}
@@ -209,11 +209,11 @@ func (t *trial) overlay(dir string, texts map[string][]byte) (path string, err e
 }
 
 // compile returns the test binary of a package.
-func (t *trial) compile(ctx context.Context, dir, pkg string, flags ...string) (binary string, err error) {
+func (r *runner) compile(ctx context.Context, dir, pkg string, flags ...string) (binary string, err error) {
 	binary = filepath.Join(dir, "package.test")
 	args := slices.Concat([]string{"test", "-c", "-ldflags=-s -w", "-o", binary}, flags, []string{pkg})
 	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = t.root
+	command.Dir = r.root
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile %s: %w\n%s", pkg, err, output)
 	}
@@ -221,9 +221,9 @@ func (t *trial) compile(ctx context.Context, dir, pkg string, flags ...string) (
 }
 
 // test runs the tests of a mutant, with a binary in the folder of its package.
-func (t *trial) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
+func (r *runner) test(ctx context.Context, binary string, m *mutant, flags ...string) (output []byte, passed bool, err error) {
 	command := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.run", m.Run}, flags...)...)
-	command.Dir = filepath.Join(t.root, m.Package)
+	command.Dir = filepath.Join(r.root, m.Package)
 	if m.binary != "" {
 		command.Env = append(os.Environ(), choice+"="+m.name())
 	}

@@ -135,7 +135,7 @@ func TestTrial(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
-			err := (&trial{root: module, dir: t.TempDir(), parallel: 3, report: report{out: &out}}).tryAll(t.Context(), c.mutants)
+			err := (&runner{root: module, dir: t.TempDir(), parallel: 3, report: report{out: &out}}).runAll(t.Context(), c.mutants)
 			if (err != nil) != c.fails {
 				t.Errorf("err = %v", err)
 			}

@@ -19,14 +19,14 @@ import (
 // to it with the other methods. It is for one condition type of one object in one reconcile, see Host.Controller, and
 // for one goroutine.
 type Controller[O client.Object] struct {
-	host    *Host[O]
-	place   place[O]
-	key     lockKey
-	object  O
-	basis   *basis
-	seen    entry    // the entry when the object was read, or after our last write
-	running *run     // the task that Guard is running
-	letGo   []string // finalizers to remove after the task
+	host         *Host[O]
+	store        entryStore[O]
+	key          lockKey
+	object       O
+	precondition *precondition
+	seen         entry    // the entry when the object was read, or after our last write
+	running      *run     // the task that Guard is running
+	letGo        []string // finalizers to remove after the task
 
 	gone       bool // we removed the last finalizer of an object that is being deleted
 	failed     bool // a Guard has reported an error
@@ -78,7 +78,7 @@ func (c *Controller[O]) UpdateCondition(
 	ctx context.Context, status metav1.ConditionStatus, reason, message string,
 ) error {
 	wanted := c.seen
-	wanted.set(status, reason, message, c.basis.generation)
+	wanted.set(status, reason, message, c.precondition.generation)
 	settled := wanted.condition.Reason
 	if c.gone || c.seen.condition == wanted.condition && (c.running != nil || c.seen.lock.Settled == settled) {
 		return nil
@@ -87,7 +87,7 @@ func (c *Controller[O]) UpdateCondition(
 		if c.running == nil {
 			e.lock.Settled = settled
 		}
-		e.set(status, reason, message, c.basis.generation)
+		e.set(status, reason, message, c.precondition.generation)
 	})
 	if err != nil {
 		return fmt.Errorf("set condition %s of %s: %w", c.key.kind, c.object.GetName(), err)
@@ -138,7 +138,7 @@ func (c *Controller[O]) UpdateStatus(ctx context.Context, mutate func(obj O) err
 }
 
 func (c *Controller[O]) tryStatus(ctx context.Context, mutate func(obj O) error) error {
-	s, err := c.place.read(ctx)
+	s, err := c.store.read(ctx)
 	if err != nil {
 		return gone(err)
 	}
@@ -147,7 +147,7 @@ func (c *Controller[O]) tryStatus(ctx context.Context, mutate func(obj O) error)
 		return ErrStale
 	case c.running != nil && !c.running.owns(s.entry):
 		return ErrLockLost
-	case c.running == nil && !c.basis.isThatOf(s.object):
+	case c.running == nil && !c.precondition.holdsFor(s.object):
 		return ErrStale
 	}
 	before := s.object.DeepCopyObject().(O)
@@ -182,7 +182,7 @@ func (c *Controller[O]) mayChange(s *snapshot[O]) error {
 	if err := c.isFree(s.lock); err != nil {
 		return err
 	}
-	if !c.basis.isThatOf(s.object) || c.seen.differs(s.entry) {
+	if !c.precondition.holdsFor(s.object) || c.seen.differs(s.entry) {
 		return ErrStale
 	}
 	return nil
@@ -208,7 +208,7 @@ func (c *Controller[O]) refresh(s snapshot[O]) {
 // show copies the written object into the controller's object, which the callers share.
 func (c *Controller[O]) show(written O) {
 	overwrite(c.object, written)
-	c.basis.resourceVersion = written.GetResourceVersion()
+	c.precondition.resourceVersion = written.GetResourceVersion()
 }
 
 func overwrite[T client.Object](obj, like T) {

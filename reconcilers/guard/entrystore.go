@@ -14,8 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// place stores the entry of one condition of one object.
-type place[O client.Object] interface {
+// entryStore stores the entry of one condition of one object.
+type entryStore[O client.Object] interface {
 	// view returns the entry of an object that was read, from a cache or not.
 	view(ctx context.Context, obj O) (entry, error)
 	// read reads the object and the entry from the API server.
@@ -55,7 +55,7 @@ const maxConflicts = 20
 // and a decision is never written to a state other than the state it was made on.
 func (c *Controller[O]) change(ctx context.Context, f func(*snapshot[O]) error) (snapshot[O], error) {
 	for conflicts := 0; ; conflicts++ {
-		s, err := c.place.read(ctx)
+		s, err := c.store.read(ctx)
 		if err != nil {
 			return s, fmt.Errorf("read the lock: %w", gone(err))
 		}
@@ -69,7 +69,7 @@ func (c *Controller[O]) change(ctx context.Context, f func(*snapshot[O]) error) 
 			return s, err
 		}
 		s.lock.Revision++
-		s.object, err = c.place.write(ctx, s)
+		s.object, err = c.store.write(ctx, s)
 		if err == nil {
 			return s, nil
 		}

@@ -73,7 +73,7 @@ func (c *Controller[O]) discard(ctx context.Context) (remove func(context.Contex
 		}
 		return nil
 	}
-	drop, err := c.place.discard(ctx, c.isFree)
+	drop, err := c.store.discard(ctx, c.isFree)
 	return func(ctx context.Context) error { return explained(drop(ctx)) }, explained(err)
 }
 
@@ -145,7 +145,7 @@ func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) [
 			c.noteFinalizers(written.GetFinalizers(), f)
 			if conflicts == 0 {
 				c.object.SetResourceVersion(written.GetResourceVersion())
-				c.basis.resourceVersion = written.GetResourceVersion()
+				c.precondition.resourceVersion = written.GetResourceVersion()
 			}
 			return nil
 		case !apierrors.IsConflict(err) || conflicts == maxConflicts:
@@ -160,9 +160,9 @@ func (c *Controller[O]) changeFinalizers(ctx context.Context, f func([]string) [
 	}
 }
 
-// noteFinalizers sets the finalizers of the object to the current finalizers. The basis of decisions includes only our
+// noteFinalizers sets the finalizers of the object to the current finalizers. The precondition of decisions includes only our
 // own change: a change by another owner may be the reason for another decision.
 func (c *Controller[O]) noteFinalizers(has []string, own func([]string) []string) {
 	c.object.SetFinalizers(slices.Clone(has))
-	c.basis.finalizers = own(c.basis.finalizers)
+	c.precondition.finalizers = own(c.precondition.finalizers)
 }

@@ -97,7 +97,7 @@ func (c *Controller[O]) acquire(ctx context.Context, intent string) (*run, error
 		r.attempt = s.begin(c.key.uid, intent, r.holder, c.host.options.TTL)
 		r.number = s.lock.Runs
 		s.stamp(r.since, true)
-		s.set(metav1.ConditionUnknown, ReasonLocked, intent, c.basis.generation)
+		s.set(metav1.ConditionUnknown, ReasonLocked, intent, c.precondition.generation)
 		return nil
 	})
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *Controller[O]) settle(ctx context.Context, r *run, o Outcome, result er
 // conclude changes the entry to the result of a run. A Terminal error reports that the system has refused this run. The
 // result of an earlier run is unknown, so its attempt stays open.
 func (c *Controller[O]) conclude(e *entry, a Attempt, end ending) {
-	generation, o, result := c.basis.generation, end.outcome, end.result
+	generation, o, result := c.precondition.generation, end.outcome, end.result
 	switch {
 	case result == nil:
 		e.end()

@@ -72,7 +72,7 @@ func (h *Host[O]) Controller(ctx context.Context, obj O, conditionType string) (
 	if err := checkType(conditionType); err != nil {
 		return nil, fmt.Errorf("guard %s: %w", h.options.Name, err)
 	}
-	return h.controller(ctx, obj, conditionType, basisOf(obj))
+	return h.controller(ctx, obj, conditionType, preconditionOf(obj))
 }
 
 // checkType returns ErrInvalidConfig for a text that cannot be the type of a condition.
@@ -83,13 +83,13 @@ func checkType(conditionType string) error {
 	return nil
 }
 
-// controller returns a controller that shares the basis of its decisions with the other controllers of the reconcile.
-func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, b *basis) (*Controller[O], error) {
-	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, basis: b}
-	c.place = h.placeFor(obj, conditionType)
+// controller returns a controller that shares the precondition of its decisions with the other controllers of the reconcile.
+func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, p *precondition) (*Controller[O], error) {
+	c := &Controller[O]{host: h, object: obj, key: lockKey{uid: obj.GetUID(), kind: conditionType}, precondition: p}
+	c.store = h.storeFor(obj, conditionType)
 	h.types.add(conditionType)
 	var err error
-	if c.seen, err = c.place.view(ctx, obj); err != nil {
+	if c.seen, err = c.store.view(ctx, obj); err != nil {
 		return nil, fmt.Errorf("read the lock %s of %s: %w", conditionType, obj.GetName(), err)
 	}
 	return c, nil
@@ -98,12 +98,12 @@ func (h *Host[O]) controller(ctx context.Context, obj O, conditionType string, b
 // busy is the error for a lock that another caller in this process holds.
 func (h *Host[O]) busy() error { return &LockedError{Holder: h.holder, RetryAfter: time.Second} }
 
-func (h *Host[O]) placeFor(obj O, conditionType string) place[O] {
+func (h *Host[O]) storeFor(obj O, conditionType string) entryStore[O] {
 	name := client.ObjectKeyFromObject(obj)
 	if h.options.Locks != nil {
-		return statusPlace[O]{h, name, conditionType}
+		return statusStore[O]{h, name, conditionType}
 	}
-	return leasePlace[O]{h, name, client.ObjectKey{
+	return leaseStore[O]{h, name, client.ObjectKey{
 		Namespace: h.options.LeaseNamespace,
 		Name:      h.leasePrefix() + string(obj.GetUID()) + "-" + digest(conditionType),
 	}, conditionType}

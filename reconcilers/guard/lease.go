@@ -29,16 +29,16 @@ const (
 	annotationObject    = Prefix + "object"
 )
 
-// leasePlace keeps the lock and the condition in a separate Lease. If the object has conditions, it shows a copy of the
+// leaseStore keeps the lock and the condition in a separate Lease. If the object has conditions, it shows a copy of the
 // condition, which is written after the Lease and never read to decide.
-type leasePlace[O client.Object] struct {
+type leaseStore[O client.Object] struct {
 	*Host[O]
 	name  client.ObjectKey
 	lease client.ObjectKey
 	kind  string // the condition type
 }
 
-func (p leasePlace[O]) view(ctx context.Context, obj O) (entry, error) {
+func (p leaseStore[O]) view(ctx context.Context, obj O) (entry, error) {
 	s := snapshot[O]{object: obj}
 	if err := p.readLease(ctx, &s); err != nil {
 		return entry{}, err
@@ -48,7 +48,7 @@ func (p leasePlace[O]) view(ctx context.Context, obj O) (entry, error) {
 	return s.entry, client.IgnoreNotFound(err)
 }
 
-func (p leasePlace[O]) read(ctx context.Context) (snapshot[O], error) {
+func (p leaseStore[O]) read(ctx context.Context) (snapshot[O], error) {
 	s := snapshot[O]{object: object.New[O]()}
 	if err := p.live.Get(ctx, p.name, s.object); err != nil {
 		return s, err
@@ -56,7 +56,7 @@ func (p leasePlace[O]) read(ctx context.Context) (snapshot[O], error) {
 	return s, p.readLease(ctx, &s)
 }
 
-func (p leasePlace[O]) readLease(ctx context.Context, s *snapshot[O]) error {
+func (p leaseStore[O]) readLease(ctx context.Context, s *snapshot[O]) error {
 	s.lock.Type = p.kind
 	found := &coordinationv1.Lease{}
 	if err := p.live.Get(ctx, p.lease, found); err != nil {
@@ -78,7 +78,7 @@ func decode(l *coordinationv1.Lease, e *entry) error {
 	return nil
 }
 
-func (p leasePlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
+func (p leaseStore[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: p.lease.Namespace, Name: p.lease.Name}}
 	if s.lease != nil {
 		lease = s.lease.DeepCopy()
@@ -104,7 +104,7 @@ func (p leasePlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 
 // fill writes the entry to a Lease: all of it to annotations, and the holder and the times also to the Lease's own
 // fields.
-func (p leasePlace[O]) fill(lease *coordinationv1.Lease, s snapshot[O]) error {
+func (p leaseStore[O]) fill(lease *coordinationv1.Lease, s snapshot[O]) error {
 	record, err := json.Marshal(s.lock)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func micro(t *metav1.Time) *metav1.MicroTime {
 
 // show copies the condition to the object, if the object does not have it. It writes regardless of other changes of the
 // object.
-func (p leasePlace[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
+func (p leaseStore[O]) show(ctx context.Context, s snapshot[O]) (O, error) {
 	if p.options.Conditions == nil || s.condition.Type == "" {
 		return s.object, nil
 	}
@@ -165,7 +165,7 @@ func isSame(a, b metav1.Condition) bool {
 }
 
 // discard returns a function that deletes the Lease, if the Lease has not changed since discard read it.
-func (p leasePlace[O]) discard(
+func (p leaseStore[O]) discard(
 	ctx context.Context, may func(lock.Record) error,
 ) (func(context.Context) error, error) {
 	nothing := func(context.Context) error { return nil }

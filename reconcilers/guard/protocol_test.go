@@ -154,7 +154,7 @@ func (r *replica) life(ctx context.Context, n int) {
 			return
 		}
 		c := &Controller[*corev1.ConfigMap]{
-			host: h, place: l, object: s.object, seen: s.entry, basis: basisOf(s.object),
+			host: h, store: l, object: s.object, seen: s.entry, precondition: preconditionOf(s.object),
 			key: lockKey{uid: s.object.UID, kind: "Done"},
 		}
 		_ = c.Guard(context.WithoutCancel(ctx), "make", func(ctx context.Context, a Attempt) (Outcome, error) {
@@ -283,7 +283,7 @@ func (l *life) request(ctx context.Context, f func()) error {
 func (l *life) view(context.Context, *corev1.ConfigMap) (entry, error) { return entry{}, nil }
 
 func (l *life) discard(ctx context.Context, may func(lock.Record) error) (func(context.Context) error, error) {
-	return statusPlace[*corev1.ConfigMap]{}.discard(ctx, may)
+	return statusStore[*corev1.ConfigMap]{}.discard(ctx, may)
 }
 
 func (l *life) read(ctx context.Context) (s snapshot[*corev1.ConfigMap], err error) {

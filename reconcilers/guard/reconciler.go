@@ -100,14 +100,14 @@ func (r *chain[O]) reconcile(ctx context.Context, obj O, deleting bool) (reconci
 	return reconcile.Result{}, r.release(ctx, obj, controllers)
 }
 
-// controllers returns the controllers of all conditions, which share the current state of the object as the basis of
-// their decisions.
+// controllers returns the controllers of all conditions, which share the current state of the object as the precondition
+// of their decisions.
 func (r *chain[O]) controllers(ctx context.Context, obj O, handling []Factory[O]) ([]*Controller[O], error) {
-	b := basisOf(obj)
+	p := preconditionOf(obj)
 	all := make([]*Controller[O], len(handling))
 	for i, f := range handling {
 		var err error
-		if all[i], err = r.host.controller(ctx, obj, f.ConditionType, b); err != nil {
+		if all[i], err = r.host.controller(ctx, obj, f.ConditionType, p); err != nil {
 			return nil, err
 		}
 	}
@@ -144,11 +144,11 @@ func (r *chain[O]) settle(
 // change.
 func (c *Controller[O]) reportFailure(ctx context.Context, failure error) error {
 	class, wanted := c.host.class(failure), c.seen
-	wanted.fail(class, failure, c.basis.generation)
+	wanted.fail(class, failure, c.precondition.generation)
 	if c.gone || wanted.condition == c.seen.condition {
 		return failure
 	}
-	err := c.changeEntry(ctx, func(e *entry) { e.fail(class, failure, c.basis.generation) })
+	err := c.changeEntry(ctx, func(e *entry) { e.fail(class, failure, c.precondition.generation) })
 	if err != nil {
 		return fmt.Errorf("%w; the condition does not show it: %w", failure, err)
 	}
@@ -177,7 +177,7 @@ func (r *chain[O]) checkAbandoned(ctx context.Context, obj O, controllers []*Con
 		if slices.ContainsFunc(controllers, func(c *Controller[O]) bool { return c.key.kind == f.ConditionType }) {
 			continue
 		}
-		c, err := r.host.controller(ctx, obj, f.ConditionType, basisOf(obj))
+		c, err := r.host.controller(ctx, obj, f.ConditionType, preconditionOf(obj))
 		if err != nil {
 			return err
 		}

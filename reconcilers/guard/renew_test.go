@@ -27,7 +27,7 @@ type lateAnswers struct {
 func (p *lateAnswers) view(context.Context, *corev1.ConfigMap) (entry, error) { return p.entry, nil }
 
 func (p *lateAnswers) discard(ctx context.Context, may func(lock.Record) error) (func(context.Context) error, error) {
-	return statusPlace[*corev1.ConfigMap]{}.discard(ctx, may)
+	return statusStore[*corev1.ConfigMap]{}.discard(ctx, may)
 }
 
 func (p *lateAnswers) read(context.Context) (snapshot[*corev1.ConfigMap], error) {
@@ -56,8 +56,8 @@ func TestRenew_CountsFromWhatWasSent(t *testing.T) {
 		p := &lateAnswers{late: late, object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "uid", Generation: 1}}}
 		o, _ := Options[*corev1.ConfigMap]{Name: "test", TTL: ttl}.withDefaults()
 		c := &Controller[*corev1.ConfigMap]{
-			host: &Host[*corev1.ConfigMap]{options: o, clock: realClock{}, holder: "us"}, place: p,
-			object: p.object, basis: basisOf(p.object), key: lockKey{uid: "uid", kind: "Done"},
+			host: &Host[*corev1.ConfigMap]{options: o, clock: realClock{}, holder: "us"}, store: p,
+			object: p.object, precondition: preconditionOf(p.object), key: lockKey{uid: "uid", kind: "Done"},
 		}
 		err = c.Guard(t.Context(), "work", func(ctx context.Context, _ Attempt) (Outcome, error) {
 			<-ctx.Done()

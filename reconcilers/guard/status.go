@@ -16,14 +16,14 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
 )
 
-// statusPlace keeps the lock in status.locks, next to the condition in status.conditions.
-type statusPlace[O client.Object] struct {
+// statusStore keeps the lock in status.locks, next to the condition in status.conditions.
+type statusStore[O client.Object] struct {
 	*Host[O]
 	name client.ObjectKey
 	kind string // the condition type
 }
 
-func (p statusPlace[O]) view(_ context.Context, obj O) (entry, error) {
+func (p statusStore[O]) view(_ context.Context, obj O) (entry, error) {
 	e := entry{lock: lock.Record{Type: p.kind}}
 	for _, l := range *p.options.Locks(obj) {
 		if l.Type == p.kind {
@@ -36,7 +36,7 @@ func (p statusPlace[O]) view(_ context.Context, obj O) (entry, error) {
 	return e, nil
 }
 
-func (p statusPlace[O]) read(ctx context.Context) (snapshot[O], error) {
+func (p statusStore[O]) read(ctx context.Context) (snapshot[O], error) {
 	s := snapshot[O]{object: object.New[O]()}
 	if err := p.live.Get(ctx, p.name, s.object); err != nil {
 		return s, err
@@ -46,14 +46,14 @@ func (p statusPlace[O]) read(ctx context.Context) (snapshot[O], error) {
 	return s, err
 }
 
-func (p statusPlace[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
+func (p statusStore[O]) write(ctx context.Context, s snapshot[O]) (O, error) {
 	return p.apply(ctx, s.object, p.kind, map[string]any{
 		"locks": []any{s.lock}, "conditions": []any{s.condition},
 	})
 }
 
 // discard removes nothing: the lock goes with the object.
-func (statusPlace[O]) discard(context.Context, func(lock.Record) error) (func(context.Context) error, error) {
+func (statusStore[O]) discard(context.Context, func(lock.Record) error) (func(context.Context) error, error) {
 	return func(context.Context) error { return nil }, nil
 }
 

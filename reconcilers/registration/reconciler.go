@@ -46,34 +46,34 @@ const (
 const adoptionRetry = 10 * time.Minute
 
 // Reconcile creates, updates or deletes the Cluster of one pair of a Secret and a Cluster's name.
-func (m *reconciler) Reconcile(ctx context.Context, pair pair) (ctrl.Result, error) {
-	return hubcontroller.RetryIfStale(m.reconcile(ctx, pair))
+func (m *reconciler) Reconcile(ctx context.Context, request registration) (ctrl.Result, error) {
+	return hubcontroller.RetryIfStale(m.reconcile(ctx, request))
 }
 
-func (m *reconciler) reconcile(ctx context.Context, pair pair) (ctrl.Result, error) {
-	secret, err := m.secret(ctx, m.Client, pair.Secret)
+func (m *reconciler) reconcile(ctx context.Context, request registration) (ctrl.Result, error) {
+	secret, err := m.secret(ctx, m.Client, request.Secret)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted := wantedName(secret) == pair.Cluster
-	m.requests.note(pair, wanted)
-	cluster, err := m.cluster(ctx, pair.Cluster)
+	wanted := wantedName(secret) == request.Cluster
+	m.requests.note(request, wanted)
+	cluster, err := m.cluster(ctx, request.Cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	made := madeFrom(cluster, pair.Secret)
+	made := madeFrom(cluster, request.Secret)
 	switch {
 	case cluster != nil && !cluster.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, nil // Its deletion event triggers the next reconcile.
 	case wanted && cluster == nil:
-		return m.create(ctx, pair, secret)
+		return m.create(ctx, request, secret)
 	case wanted && made:
 		return ctrl.Result{}, m.follow(ctx, cluster, secret)
 	case wanted:
-		m.warn(secret, eventNotAdopted, fmt.Sprintf(noteNotAdopted, pair.Cluster))
+		m.warn(secret, eventNotAdopted, fmt.Sprintf(noteNotAdopted, request.Cluster))
 		return ctrl.Result{RequeueAfter: adoptionRetry}, nil
 	case made:
-		return m.deregister(ctx, pair, cluster)
+		return m.deregister(ctx, request, cluster)
 	}
 	return ctrl.Result{}, nil
 }
@@ -103,8 +103,8 @@ func (m *reconciler) cluster(ctx context.Context, name string) (*hubv1.Cluster, 
 }
 
 // create creates the Cluster that a Secret asks for. If the API server rejects it, the Secret must change first.
-func (m *reconciler) create(ctx context.Context, pair pair, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
-	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: pair.Cluster}}
+func (m *reconciler) create(ctx context.Context, request registration, secret *metav1.PartialObjectMetadata) (ctrl.Result, error) {
+	cluster := &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: request.Cluster}}
 	refused, err := stamp(cluster, secret)
 	if err == nil {
 		err = m.Create(ctx, cluster, client.FieldOwner(hubcontroller.FieldManager))
@@ -116,7 +116,7 @@ func (m *reconciler) create(ctx context.Context, pair pair, secret *metav1.Parti
 		m.warn(secret, eventNotRegistered, err.Error())
 		return ctrl.Result{}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("create Cluster %s: %w", pair.Cluster, err)
+		return ctrl.Result{}, fmt.Errorf("create Cluster %s: %w", request.Cluster, err)
 	}
 	m.tellRefused(secret, cluster, refused)
 	return ctrl.Result{}, nil
@@ -145,36 +145,36 @@ func (m *reconciler) follow(ctx context.Context, cluster *hubv1.Cluster, secret 
 
 // deregister deletes a Cluster whose Secret no longer asks for it, once Settings.DeregisterAfter has passed since
 // that was first seen.
-func (m *reconciler) deregister(ctx context.Context, pair pair, cluster *hubv1.Cluster) (ctrl.Result, error) {
+func (m *reconciler) deregister(ctx context.Context, request registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	since, noted := missingSince(cluster)
 	if !noted {
-		return m.noteMissing(ctx, pair, cluster)
+		return m.noteMissing(ctx, request, cluster)
 	}
 	if left := m.settings.DeregisterAfter - time.Since(since); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	// A stale cache may lack a Secret, so read it from the API server before the deletion.
-	secret, err := m.secret(ctx, m.live, pair.Secret)
+	secret, err := m.secret(ctx, m.live, request.Secret)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if wantedName(secret) == pair.Cluster {
+	if wantedName(secret) == request.Cluster {
 		return ctrl.Result{RequeueAfter: hubcontroller.StaleRetry}, nil
 	}
 	err = m.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID, ResourceVersion: &cluster.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("delete Cluster %s: %w", pair.Cluster, err)
+		return ctrl.Result{}, fmt.Errorf("delete Cluster %s: %w", request.Cluster, err)
 	}
 	return ctrl.Result{}, nil
 }
 
-func (m *reconciler) noteMissing(ctx context.Context, pair pair, cluster *hubv1.Cluster) (ctrl.Result, error) {
+func (m *reconciler) noteMissing(ctx context.Context, request registration, cluster *hubv1.Cluster) (ctrl.Result, error) {
 	before := cluster.DeepCopy()
 	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, hubv1.AnnotationSecretMissingSince, time.Now().UTC().Format(time.RFC3339))
 	if err := hubcontroller.Patch(ctx, m.Client, before, cluster); err != nil {
-		return ctrl.Result{}, fmt.Errorf("note that the Secret of Cluster %s is missing: %w", pair.Cluster, err)
+		return ctrl.Result{}, fmt.Errorf("note that the Secret of Cluster %s is missing: %w", request.Cluster, err)
 	}
-	m.warn(cluster, eventSecretMissing, fmt.Sprintf(noteSecretMissing, pair.Secret, m.settings.DeregisterAfter))
+	m.warn(cluster, eventSecretMissing, fmt.Sprintf(noteSecretMissing, request.Secret, m.settings.DeregisterAfter))
 	return ctrl.Result{RequeueAfter: m.settings.DeregisterAfter}, nil
 }
 

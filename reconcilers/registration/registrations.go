@@ -16,19 +16,19 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// pair is the name of a Secret and the name of a Cluster that was made from it or that it asks for.
-type pair struct{ Secret, Cluster string }
+// registration is the name of a Secret and the name of a Cluster that was made from it or that it asks for.
+type registration struct{ Secret, Cluster string }
 
-// registrationsOfSecret returns the pair that a labelled Secret asks for. An update is mapped
+// registrationsOfSecret returns the registration that a labelled Secret asks for. An update is mapped
 // twice, with the old and the new object, so that the old name of a renamed Cluster is reconciled, too.
-func registrationsOfSecret(_ context.Context, secret client.Object) []pair {
+func registrationsOfSecret(_ context.Context, secret client.Object) []registration {
 	if name := wantedName(secret); name != "" {
-		return []pair{{Secret: secret.GetName(), Cluster: name}}
+		return []registration{{Secret: secret.GetName(), Cluster: name}}
 	}
 	return nil
 }
 
-// requests are the pairs whose Secret asks for the Cluster, by the Cluster's name. An index of the cache would do the
+// requests are the registrations whose Secret asks for the Cluster, by the Cluster's name. An index of the cache would do the
 // same, but for controller-runtime#3440: a manager that is stopped before its cache has the kind of an index never
 // ends.
 type requests struct {
@@ -37,22 +37,22 @@ type requests struct {
 }
 
 // note records whether a Secret asks for a Cluster. It is called before the Cluster is read, so that every later
-// event of the Cluster triggers a reconcile of the pair.
-func (w *requests) note(pair pair, wanted bool) {
+// event of the Cluster triggers a reconcile of the registration.
+func (w *requests) note(request registration, wanted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	secrets := w.of[pair.Cluster]
+	secrets := w.of[request.Cluster]
 	switch {
-	case !wanted && len(secrets) <= 1 && secrets[pair.Secret]:
-		delete(w.of, pair.Cluster)
+	case !wanted && len(secrets) <= 1 && secrets[request.Secret]:
+		delete(w.of, request.Cluster)
 	case !wanted:
-		delete(secrets, pair.Secret)
+		delete(secrets, request.Secret)
 	case secrets == nil && w.of == nil:
-		w.of = map[string]map[string]bool{pair.Cluster: {pair.Secret: true}}
+		w.of = map[string]map[string]bool{request.Cluster: {request.Secret: true}}
 	case secrets == nil:
-		w.of[pair.Cluster] = map[string]bool{pair.Secret: true}
+		w.of[request.Cluster] = map[string]bool{request.Secret: true}
 	default:
-		secrets[pair.Secret] = true
+		secrets[request.Secret] = true
 	}
 }
 
@@ -63,19 +63,19 @@ func (w *requests) secretsFor(cluster string) []string {
 	return slices.Sorted(maps.Keys(w.of[cluster]))
 }
 
-// registrationsOfCluster returns the pairs of a Cluster and the Secrets that it concerns: the Secret that it was made
+// registrationsOfCluster returns the registrations of a Cluster and the Secrets that it concerns: the Secret that it was made
 // from, and the Secrets that ask for its name.
-func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Object) []pair {
+func (m *reconciler) registrationsOfCluster(_ context.Context, cluster client.Object) []registration {
 	name := cluster.GetName()
 	secrets := m.requests.secretsFor(name)
 	if from := cluster.GetAnnotations()[hubv1.AnnotationSecretName]; from != "" && !slices.Contains(secrets, from) {
 		secrets = append(secrets, from)
 	}
-	var pairs []pair
+	var all []registration
 	for _, secret := range secrets {
-		pairs = append(pairs, pair{Secret: secret, Cluster: name})
+		all = append(all, registration{Secret: secret, Cluster: name})
 	}
-	return pairs
+	return all
 }
 
 // wantedName returns the name of the Cluster that a Secret asks for, or an empty string if it asks

@@ -32,8 +32,8 @@ func Setup(p Params) error {
 }
 
 func (m *reconciler) addTo(p Params) error {
-	mgr, heartbeat := p.Manager, pair{Secret: liveness.Request().Name}
-	return builder.TypedControllerManagedBy[pair](mgr).
+	mgr, heartbeat := p.Manager, registration{Secret: liveness.Request().Name}
+	return builder.TypedControllerManagedBy[registration](mgr).
 		Named("registration").
 		WatchesMetadata(&corev1.Secret{}, handler.TypedEnqueueRequestsFromMapFunc(registrationsOfSecret)).
 		Watches(&hubv1.Cluster{}, handler.TypedEnqueueRequestsFromMapFunc(m.registrationsOfCluster),
@@ -43,7 +43,7 @@ func (m *reconciler) addTo(p Params) error {
 				predicate.LabelChangedPredicate{},
 			))).
 		WithOptions(hubcontroller.Options(m.settings.Concurrency, liveness.Queue(p.Heartbeats, liveness.Subject{Controller: "registration"}, heartbeat))).
-		WithLogConstructor(func(r *pair) logr.Logger {
+		WithLogConstructor(func(r *registration) logr.Logger {
 			if r == nil {
 				return hubcontroller.Logger(mgr, "registration")
 			}

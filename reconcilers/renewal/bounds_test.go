@@ -15,7 +15,7 @@ import (
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	f, key := newFloor(), client.ObjectKey{Namespace: "a", Name: "b"}
+	f, key := newWriteLimit(), client.ObjectKey{Namespace: "a", Name: "b"}
 	f.wrote(key, now)
 	for after, want := range map[time.Duration]time.Duration{0: 5 * time.Minute, 4 * time.Minute: time.Minute, 5 * time.Minute: 0} {
 		if got := f.wait(key, record{}, false, now.Add(after)); got != want {

@@ -41,7 +41,7 @@ type reconciler struct {
 	remotes   *registry.Registry
 	events    events.EventRecorder
 	namespace string
-	floor     *floor
+	writes    *writeLimit
 }
 
 // Reconcile renews the token of a Secret if it is due.
@@ -49,7 +49,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var secret corev1.Secret
 	err := r.live.Get(ctx, request.NamespacedName, &secret)
 	if apierrors.IsNotFound(err) {
-		r.floor.forget(request.NamespacedName)
+		r.writes.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *reconciler) planOf(secret *corev1.Secret, old life, now time.Time) (pla
 	if recorded.isOf(old) {
 		next = recorded.plan()
 	}
-	return next, max(next.due.Sub(now), r.floor.wait(client.ObjectKeyFromObject(secret), recorded, isBad, now))
+	return next, max(next.due.Sub(now), r.writes.wait(client.ObjectKeyFromObject(secret), recorded, isBad, now))
 }
 
 // after returns a result that reconciles a Secret again, within an hour at most: a timer does not notice that the clock
@@ -158,7 +158,7 @@ func (r *reconciler) renew(ctx context.Context, cluster *hubv1.Cluster, secret *
 	} else if err != nil {
 		return record{}, fmt.Errorf("write Secret %s: %w", secret.Name, err)
 	}
-	r.floor.wrote(client.ObjectKeyFromObject(secret), now)
+	r.writes.wrote(client.ObjectKeyFromObject(secret), now)
 	return wrote, nil
 }
 

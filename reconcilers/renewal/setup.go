@@ -48,7 +48,7 @@ func Setup(p Params) error {
 	r := &reconciler{
 		hub: p.Manager.GetClient(), live: p.Manager.GetAPIReader(), remotes: p.Registry,
 		events:    notes.Distinct(p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()),
-		namespace: p.Settings.Namespace, floor: newFloor(),
+		namespace: p.Settings.Namespace, writes: newWriteLimit(),
 	}
 	if r.namespace == "" {
 		r.namespace = hubv1.DefaultNamespace

@@ -127,7 +127,7 @@ func TestPlan_Recorded(t *testing.T) {
 			at.Add(30 * time.Minute), 20 * time.Minute, 30 * time.Minute,
 		},
 	} {
-		r := reconciler{floor: newFloor()}
+		r := reconciler{writes: newWriteLimit()}
 		got, wait := r.planOf(secretWith(c.record), life{c.issued, at.Add(time.Hour)}, now)
 		if wait != c.wait || got.lifetime != c.lifetime {
 			t.Errorf("a token that %s: due in %s, asked for with %s; want %s and %s", c.about, wait, got.lifetime, c.wait, c.lifetime)
@@ -161,7 +161,7 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 		if err := newRecord(l, 2*time.Hour, c.granted, now).write(secret); err != nil {
 			t.Fatal(err)
 		}
-		r := reconciler{floor: newFloor()}
+		r := reconciler{writes: newWriteLimit()}
 		if next, wait := r.planOf(secret, l, now); wait != c.wait || next.lifetime != 2*time.Hour {
 			t.Errorf("granted %s: due in %s, asked for with %s; want %s", c.granted, wait, next.lifetime, c.wait)
 		}
@@ -181,7 +181,7 @@ func TestFloor_Records(t *testing.T) {
 		"a date that is none": `{"time":"yesterday","lifetimeSeconds":3600,"expirationTime":"2026-01-02T03:01:00Z"}`,
 		"without a lifetime":  `{"time":"2026-01-02T03:00:00.000000Z","expirationTime":"2026-01-02T03:01:00Z"}`,
 	} {
-		r := reconciler{floor: newFloor()}
+		r := reconciler{writes: newWriteLimit()}
 		for _, c := range []struct{ now, wait time.Duration }{{0, pause}, {time.Minute, pause - time.Minute}, {pause, 0}} {
 			if _, wait := r.planOf(secretWith(record), due, at.Add(c.now)); max(wait, 0) != c.wait {
 				t.Errorf("%s: after %s the hub waits %s, want %s", about, c.now, wait, c.wait)
@@ -194,22 +194,22 @@ func TestFloor_Records(t *testing.T) {
 func TestFloor_NoRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
-	r := reconciler{floor: newFloor()}
+	r := reconciler{writes: newWriteLimit()}
 	secret, due := secretWith(""), life{at.Add(-time.Hour), at.Add(time.Minute)}
 	key := client.ObjectKeyFromObject(secret)
 	if _, wait := r.planOf(secret, due, at); wait > 0 {
 		t.Errorf("a token that is due, and has no record, waits %s", wait)
 	}
-	r.floor.wrote(key, at)
+	r.writes.wrote(key, at)
 	if _, wait := r.planOf(secret, due, at.Add(pause-1)); wait != 1 {
 		t.Errorf("just before the pause is over, the hub waits %s", wait)
 	}
 	if _, wait := r.planOf(secret, due, at.Add(pause)); wait > 0 {
 		t.Errorf("after the pause the hub waits %s", wait)
 	}
-	r.floor.wrote(key, at.Add(pause))
-	r.floor.forget(key)
-	if len(r.floor.last) != 0 {
+	r.writes.wrote(key, at.Add(pause))
+	r.writes.forget(key)
+	if len(r.writes.last) != 0 {
 		t.Error("a Secret that has gone is remembered")
 	}
 }

@@ -9,28 +9,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pause is the least time between two writes of a Secret, whatever the response of the remote is.
+// pause is the shortest time between two writes of a Secret, whatever the response of the remote is.
 const pause = 5 * time.Minute
 
-// floor keeps the pause between two writes of a Secret. The record in the Secret contains the time of the hub's last
+// writeLimit keeps the pause between two writes of a Secret. The record in the Secret contains the time of the hub's last
 // write and survives a restart. The times that the process keeps in memory count as well, because the record may be
 // removed and the clock may be set.
-type floor struct {
+type writeLimit struct {
 	mu   sync.Mutex
 	last map[client.ObjectKey]time.Time // time of the last known write
 }
 
-func newFloor() *floor { return &floor{last: map[client.ObjectKey]time.Time{}} }
+func newWriteLimit() *writeLimit { return &writeLimit{last: map[client.ObjectKey]time.Time{}} }
 
 // wait returns how long the Secret must not be written. A bad record counts as a write at the time when it was first
 // seen: it delays the next write by one pause, and only once.
-func (f *floor) wait(key client.ObjectKey, recorded record, isBad bool, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	last, known := f.last[key]
+func (w *writeLimit) wait(key client.ObjectKey, recorded record, isBad bool, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, known := w.last[key]
 	if isBad && !known {
 		last, known = now, true
-		f.last[key] = now
+		w.last[key] = now
 	}
 	var wait time.Duration
 	if known {
@@ -43,15 +43,15 @@ func (f *floor) wait(key client.ObjectKey, recorded record, isBad bool, now time
 }
 
 // wrote notes a write.
-func (f *floor) wrote(key client.ObjectKey, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.last[key] = now
+func (w *writeLimit) wrote(key client.ObjectKey, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last[key] = now
 }
 
 // forget drops the time of a Secret that has been deleted.
-func (f *floor) forget(key client.ObjectKey) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.last, key)
+func (w *writeLimit) forget(key client.ObjectKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.last, key)
 }

@@ -74,7 +74,7 @@ type Monitor struct {
 	born     time.Time
 	desc     *prometheus.Desc
 
-	errands sync.WaitGroup // of all hearts
+	calls sync.WaitGroup // of all hearts
 
 	mu      sync.Mutex // protects the fields, and the fields of hearts marked so; never held across a callback
 	hearts  map[*Heart]struct{}
@@ -113,8 +113,8 @@ func (m *Monitor) Notify(f func(Subject)) {
 type Heart struct {
 	monitor *Monitor
 	subject Subject
-	asking  errand
-	telling errand
+	request coalescedCall
+	report  coalescedCall
 	beaten  atomic.Bool // since the monitor looked last
 
 	// The monitor's mutex protects the fields below. Times are of the monitor's clock.
@@ -131,8 +131,8 @@ func (m *Monitor) Watch(s Subject, ask func(*Heart)) *Heart {
 		return nil
 	}
 	h := &Heart{monitor: m, subject: s}
-	h.asking.f = func() { ask(h) }
-	h.telling.f = func() { m.tell(s) }
+	h.request.f = func() { ask(h) }
+	h.report.f = func() { m.tell(s) }
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	// Heartbeats of many remotes are spread over the interval.
@@ -189,12 +189,12 @@ func (m *Monitor) run(running bool) {
 	m.running, m.checked = running, m.awake()
 }
 
-// leave waits for errands that have not returned, and leaves them behind when they take too long.
+// leave waits for calls that have not returned, and leaves them behind when they take too long.
 func (m *Monitor) leave() {
 	ended := make(chan struct{})
-	go func() { // It ends with the last errand.
+	go func() { // It ends with the last call.
 		defer close(ended)
-		m.errands.Wait()
+		m.calls.Wait()
 	}()
 	bound := time.NewTimer(leaveAfter)
 	defer bound.Stop()
@@ -240,18 +240,18 @@ func (m *Monitor) check() {
 	}
 	m.mu.Unlock()
 	for _, h := range due {
-		m.start(&h.asking)
+		m.start(&h.request)
 	}
 	for _, t := range turns {
 		m.report(t)
-		m.start(&t.heart.telling)
+		m.start(&t.heart.report)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.checked = m.awake()
 }
 
-func (m *Monitor) start(e *errand) { e.start(&m.errands, m.log) }
+func (m *Monitor) start(c *coalescedCall) { c.start(&m.calls, m.log) }
 
 // tell calls the functions that were registered with Notify.
 func (m *Monitor) tell(s Subject) {

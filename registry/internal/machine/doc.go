@@ -18,7 +18,7 @@ The machine is level-based: Decide looks at the known facts only, never at the o
 repeated fact can delay a decision; it cannot lead to another decision.
 
 The files: machine.go has the state and how facts change it, facts.go the facts, decide.go the decisions, backoff.go
-the time between restarts, connection.go the results of probes, identity.go which cluster a remote may be, credential_trial.go which
-credential a connection uses, status.go the description.
+the time between restarts, connection.go the results of probes, identity.go which cluster a remote may be,
+credential_trial.go which credential a connection uses, status.go the description.
 */
 package machine
