@@ -24,7 +24,7 @@ import (
 // test expects of it. So does a test that has restarted the hub meanwhile.
 func TestUndeclared(t *testing.T) {
 	t.Parallel()
-	const rules, hubRules = "in its Rules: add it there and run hub register again", "in its HubRules: add it there and run hub install again"
+	const rules, hubRules = "in its Rules; add it there and run hub register again", "in its HubRules; add it there and run hub install again"
 	for name, c := range map[string]struct {
 		test func(*failing)
 		want string

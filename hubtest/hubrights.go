@@ -11,6 +11,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 )
 
 // hubAccount is the name of the ServiceAccount of a hub with the declared permissions.
@@ -44,7 +46,7 @@ func (h *Hub) WaitHubPart(module, state, reason string) {
 			switch {
 			case p.Module != module:
 			case p.State != state, reason != "" && p.Reason != reason:
-				return fmt.Errorf("it is %s, %s: %s", p.State, p.Reason, p.Message)
+				return fmt.Errorf("it is %s, %s: %s", p.State, p.Reason, clusterstatus.WithAdvice(p.Message, p.Problem))
 			default:
 				return nil
 			}

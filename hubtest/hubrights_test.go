@@ -40,7 +40,7 @@ func may(resource string, verbs ...string) rbacv1.PolicyRule {
 func TestDeclaredHubRights(t *testing.T) {
 	t.Parallel()
 	said := fails(t, useDeclaredHubRights)
-	if want := `hubtest: module forgets does not declare "list and watch configmaps" in its HubRules: add it there and run hub install again`; said != want {
+	if want := `hubtest: module forgets does not declare "list and watch configmaps" in its HubRules; add it there and run hub install again`; said != want {
 		t.Errorf("the test fails with %q, want %q", said, want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -109,7 +110,7 @@ func (s *site) remote(name string) *remote {
 func (s *site) failUndeclared() {
 	s.tb.Helper()
 	for _, u := range s.process.undeclared[s.reported:] {
-		s.tb.Errorf("hubtest: %s", u)
+		s.tb.Errorf("hubtest: %s", clusterstatus.WithAdvice(u.String(), u.Problem()))
 	}
 	s.reported = len(s.process.undeclared)
 }

@@ -103,7 +103,7 @@ func (a *actor) logFailure(failed machine.Failure, err error) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Info("The app failed and will be started again",
-		"module", failed.Module, "reason", failed.Reason, "error", failed.Message)
+		"module", failed.Module, "reason", failed.Reason, "error", a.registry.explained(failed.Message, failed.Problem))
 }
 
 // stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, after StopTimeout.
@@ -259,6 +259,7 @@ func (a *actor) left() AbandonedError {
 	default:
 		left.Why = fmt.Sprintf("the remote %s could not be used (%s): %s",
 			a.applied.Endpoint.Server, a.beforeStop.Reason, a.beforeStop.Message)
+		left.Problem = a.beforeStop.Problem
 	}
 	return left
 }

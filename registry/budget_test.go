@@ -76,8 +76,8 @@ func expectOverBudget(t *testing.T, r *registry.Registry, name registry.ClusterN
 	eventually(t, func() error {
 		info, _ := r.Status(name)
 		says := info.App.Reason == state.ReasonOverBudget && info.Restarts >= 2 &&
-			info.Modules[0].State == state.ModuleFailed
-		for _, text := range append(texts, "ConfigMap", `"counter"`, "raise") {
+			info.Modules[0].State == state.ModuleFailed && info.Modules[0].Problem == info.App.Problem
+		for _, text := range append(texts, "ConfigMap", `"counter"`) {
 			says = says && strings.Contains(info.App.Message, text)
 		}
 		if !says {
@@ -100,11 +100,12 @@ func TestBudget_OfObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits registry.Limits
 		says   []string
+		over   state.ProblemKind
 	}{
-		"too many objects":          {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects", "--max-objects-per-cluster"}},
-		"too much memory":           {registry.Limits{MaxCacheBytes: 1 << 20}, []string{"1 MiB", "--max-cache-bytes-per-cluster"}},
-		"a few objects too many":    {registry.Limits{MaxObjects: crowd - 1}, []string{"2999 objects"}},
-		"in a namespace of its own": {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects"}},
+		"too many objects":          {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects"}, state.ProblemTooManyObjects},
+		"too much memory":           {registry.Limits{MaxCacheBytes: 1 << 20}, []string{"1 MiB"}, state.ProblemTooManyBytes},
+		"a few objects too many":    {registry.Limits{MaxObjects: crowd - 1}, []string{"2999 objects"}, state.ProblemTooManyObjects},
+		"in a namespace of its own": {registry.Limits{MaxObjects: crowd / 3}, []string{"1000 objects"}, state.ProblemTooManyObjects},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,6 +118,9 @@ func TestBudget_OfObjects(t *testing.T) {
 				t.Fatalf("Ensure: %v", err)
 			}
 			expectOverBudget(t, r, "huge", c.says...)
+			if info, _ := r.Status("huge"); info.App.Problem.Kind != c.over {
+				t.Errorf("the problem is %v, want %s", info.App.Problem, c.over)
+			}
 		})
 	}
 }

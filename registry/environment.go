@@ -24,6 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // environment has the values that all epochs of a registry share.
@@ -41,6 +42,7 @@ type environment struct {
 	middleware    *middleware.Set
 	policy        kubeconfig.Policy
 	rulebook      *permissions.Rulebook
+	explain       func(string, state.Problem) string // Options.Explain; nil for none
 	stepsSeen
 	contacts *startqueue.Queue // of first probes
 	pulse    *liveness.Pulse
@@ -54,7 +56,7 @@ func newEnvironment(o Options, modules catalog, inForce *middleware.Set, transpo
 	env := &environment{
 		hubTransport: transport, hubCache: o.HubCache,
 		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets}, policy: o.Policy,
-		modules: modules, shared: o.Shared, middleware: inForce,
+		modules: modules, shared: o.Shared, middleware: inForce, explain: o.Explain,
 	}
 	env.host, env.end = newHost(o)
 	if o.Impersonate {
@@ -91,6 +93,14 @@ func newHost(o Options) (*app.Host, context.CancelFunc) {
 	h.Metrics = telemetry.NewMetrics(h.Registerer, o.AggregateMetrics)
 	h.Starts = startqueue.New(h.Limits.Starts, startTurn)
 	return h, end
+}
+
+// explained returns a message for the log, with the program's advice about its problem.
+func (e *environment) explained(message string, problem state.Problem) string {
+	if e.explain == nil || problem == (state.Problem{}) {
+		return message
+	}
+	return e.explain(message, problem)
 }
 
 // linkOptions returns the options that all connections share.

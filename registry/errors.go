@@ -52,10 +52,11 @@ func (e *InvalidNameError) Error() string {
 type NotReadyError struct {
 	// Name is the remote.
 	Name ClusterName
-	// State, Reason and Message are copied from its Status at the time of the call.
+	// State, Reason, Message and Problem are copied from its Status at the time of the call.
 	State   state.State
 	Reason  string
 	Message string
+	Problem state.Problem
 }
 
 // Error names the remote, its state and why it is in it.
@@ -82,6 +83,8 @@ type AbandonedError struct {
 	Steps []string
 	// Why is the cause that kept the steps from being done; empty if Steps is empty.
 	Why string
+	// Problem identifies the problem, for advice that is not in Why.
+	Problem state.Problem
 	// Zombie says that the app has not ended in time. It can reach nothing.
 	Zombie bool
 }

@@ -26,6 +26,8 @@ type HubPartStatus struct {
 	State string
 	// Reason and Message say why the hub part does not run or is degraded.
 	Reason, Message string
+	// Problem identifies the problem, for advice that is not in Message.
+	Problem state.Problem
 	// Since is when State or Reason last changed.
 	Since time.Time
 	// Restarts counts failures in a row. A failure after ten minutes of health starts the count again.
@@ -80,8 +82,13 @@ func (p *hubPart) current() *partLife {
 
 // say sets the state of the part on behalf of the supervisor; the empty state clears it.
 func (p *hubPart) say(condition, reason, message string) {
+	p.override(HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)})
+}
+
+// override sets the state of the part on behalf of the supervisor.
+func (p *hubPart) override(with HubPartStatus) {
 	p.mu.Lock()
-	p.over = HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)}
+	p.over = with
 	p.mu.Unlock()
 	p.changed()
 }
@@ -96,32 +103,34 @@ func (p *hubPart) changed() {
 	if life != nil {
 		found = life.Modules()[0]
 	}
-	stuck, stale := p.stuck(), life.stale()
+	stuck := p.stuck()
+	stale, problem := life.stale()
 	p.mu.Lock()
 	was := p.now
 	found = p.stateOf(found)
 	switch {
 	case found.State != state.ModuleRunning:
 	case stuck != "":
-		found.State, found.Reason, found.Message = ModuleDegraded, state.ReasonNoProgress, stuck
+		found = state.ModuleStatus{State: ModuleDegraded, Reason: state.ReasonNoProgress, Message: stuck}
 	case stale != "":
-		found.State, found.Reason, found.Message = ModuleDegraded, state.ReasonStale, stale
+		found = state.ModuleStatus{State: ModuleDegraded, Reason: state.ReasonStale, Message: stale, Problem: problem}
 	}
 	changed := was.State != found.State || was.Reason != found.Reason
 	if changed {
 		p.now.Since = time.Now()
 	}
-	p.now.State, p.now.Reason, p.now.Message = found.State, found.Reason, found.Message
+	p.now.State, p.now.Reason, p.now.Message, p.now.Problem = found.State, found.Reason, found.Message, found.Problem
 	p.mu.Unlock()
 	if changed || was.Message != found.Message {
-		p.log.Info("The state of a hub part changed", "state", found.State, "reason", found.Reason, "message", found.Message)
+		p.log.Info("The state of a hub part changed", "state", found.State, "reason", found.Reason,
+			"message", p.parts.explained(found.Message, found.Problem))
 		p.parts.changed()
 	}
 }
 
 // stateOf returns the state of the part from the state of its life. The caller holds the lock.
 func (p *hubPart) stateOf(found state.ModuleStatus) state.ModuleStatus {
-	over := state.ModuleStatus{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message}
+	over := state.ModuleStatus{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message, Problem: p.over.Problem}
 	switch {
 	// A failed part stays Failed until it runs: a part that is started every few seconds must not look healthy in
 	// between.
@@ -183,7 +192,7 @@ func (p *hubPart) failed(err error, wasReady bool, after time.Duration) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.Reason, "failures", restarts)
-	p.say(state.ModuleFailed, f.Reason, f.Message)
+	p.override(HubPartStatus{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
 }
 
 // waitFor waits for the end of a failed life, and leaves the life behind after StopTimeout.

@@ -135,16 +135,16 @@ func (l *partLife) managerOptions() ctrl.Options {
 	return o
 }
 
-// stale returns the message of a Stale informer of the part, or nothing. The nil life has none.
-func (l *partLife) stale() string {
+// stale returns the message and the problem of a Stale informer of the part, or nothing. The nil life has none.
+func (l *partLife) stale() (string, state.Problem) {
 	if l == nil {
-		return ""
+		return "", state.Problem{}
 	}
 	stale := l.Stale(time.Now())
 	if len(stale) == 0 {
-		return ""
+		return "", state.Problem{}
 	}
-	return state.Sanitize(stale[0].Message())
+	return state.Sanitize(stale[0].Message()), stale[0].Problem
 }
 
 // run runs the life until it fails or ctx ends, and returns the cause. It does not wait for the goroutines that it

@@ -40,6 +40,10 @@ func TestRegistry_Identity(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	changed := expectState(t, r, "a", state.StateFailed, state.ReasonIdentityChanged)
+	moved := state.Problem{Kind: state.ProblemIdentityChanged, ClusterID: changed.ID}
+	if changed.Problem != moved || changed.Identity.Problem != moved {
+		t.Errorf("the problem is %v, and %v of the identity, want %v", changed.Problem, changed.Identity.Problem, moved)
+	}
 	twoConfig.Identity.Accepted = changed.ID
 	if err := r.Ensure("a", twoConfig); err != nil {
 		t.Fatalf("Ensure: %v", err)

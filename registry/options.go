@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Options configure a registry. Hub and Scheme are required.
@@ -46,6 +47,9 @@ type Options struct {
 	Policy kubeconfig.Policy
 	// Log is the parent of every app's logger. Default: discards.
 	Log logr.Logger
+	// Explain completes a message of the registry's log with what a user of this program can do about the problem, which
+	// is not zero. Default: the message stays as it is.
+	Explain func(message string, problem state.Problem) string
 	// Secrets receives the credentials of all remotes and of the hub, so that loggers can replace them; the loggers
 	// of the registry, the apps and the hub parts do. Default: a Redactor of the registry.
 	Secrets *kubeconfig.Redactor

@@ -72,7 +72,7 @@ func (a *actor) noteUnknownModules(info *Status) {
 			Status: metav1.ConditionFalse, Reason: state.ReasonWaiting,
 			Message: state.Sanitize("module " + strings.Join(unknown, ", ") + ": " + message),
 		}
-		info.Reason, info.Message = info.Summary()
+		info.Summarize()
 	}
 }
 

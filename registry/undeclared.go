@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // UndeclaredAccess is a permission that a module needs for a request which an API server has refused, and does not declare.
@@ -21,8 +22,11 @@ type UndeclaredAccess struct {
 	InHub bool
 }
 
-// String returns the problem and its fix.
+// String names the permission and the rules that lack it.
 func (u UndeclaredAccess) String() string { return permissions.Undeclared(u).String() }
+
+// Problem identifies the problem, for advice that is not in String.
+func (u UndeclaredAccess) Problem() state.Problem { return permissions.Undeclared(u).Problem() }
 
 // Undeclared returns the permissions that modules lacked in this process because they do not declare them, sorted.
 func (r *Registry) Undeclared() []UndeclaredAccess {
@@ -54,5 +58,5 @@ func declarationOf(m Module) permissions.Declaration {
 // judge returns a function that compares the refused requests of an App to the remote or to the hub with the rules that
 // modules declare. senders are the modules that may send a request which carries no module.
 func (env *environment) judge(log logr.Logger, inHub bool, senders ...choice) func(r *http.Request, status int) {
-	return env.rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Senders: namesOf(senders)})
+	return env.rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: env.explained, Senders: namesOf(senders)})
 }

@@ -45,11 +45,16 @@ func TestUndeclared_Watch(t *testing.T) {
 	r, _ := soonStale(t, counting(&c, mine...))
 	spawn(t, r, "edge", limited(t, fleettest.Cluster(t, "one"), "may-not-watch", mine...))
 	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
-	const problem = `odule counter does not declare "watch configmaps" in its Rules: add it there and run hub register again`
+	const problem = `odule counter does not declare "watch configmaps" in its Rules`
 	expectSays(t, info, "ConfigMap", "M"+problem)
 	expectUndeclared(t, r, registry.UndeclaredAccess{Module: "counter", Right: "watch configmaps"})
 	if got := r.Undeclared()[0].String(); got != "m"+problem {
 		t.Errorf("the problem is %q", got)
+	}
+	for what, got := range map[string]state.Problem{"app": info.App.Problem, "module": info.Modules[0].Problem, "entry": r.Undeclared()[0].Problem()} {
+		if got.Kind != state.ProblemUndeclaredRule {
+			t.Errorf("the problem of the %s is %v", what, got)
+		}
 	}
 }
 
@@ -62,8 +67,11 @@ func TestUndeclared_ListAndWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := expectState(t, r, "edge", state.StateStarting, state.ReasonForbidden)
-	const problem = `module counter does not declare "list and watch configmaps" in its Rules: add it there and run hub register again`
-	if info.App.Message != problem || !strings.Contains(info.Modules[0].Message, problem) {
+	const problem = `module counter does not declare "list and watch configmaps" in its Rules`
+	undeclared := state.Problem{Kind: state.ProblemUndeclaredRule}
+	one := info.Modules[0]
+	if info.App.Message != problem || !strings.Contains(one.Message, problem) ||
+		info.App.Problem != undeclared || info.Problem != undeclared || one.Problem != undeclared || one.Controllers[0].Problem != undeclared {
 		t.Errorf("%+v", info)
 	}
 }
@@ -157,8 +165,8 @@ func TestUndeclared_HubPart(t *testing.T) {
 	}
 	run()
 	part := expectPart(t, r, "lists", registry.ModuleDegraded,
-		`odule lists does not declare "watch secrets" in its HubRules: add it there and run hub install again`)
-	if part.Reason != state.ReasonStale {
+		`odule lists does not declare "watch secrets" in its HubRules`)
+	if part.Reason != state.ReasonStale || part.Problem.Kind != state.ProblemUndeclaredHubRule {
 		t.Errorf("%+v", part)
 	}
 	expectUndeclared(t, r, registry.UndeclaredAccess{Module: "lists", Right: "watch secrets", InHub: true})

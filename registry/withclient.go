@@ -74,7 +74,8 @@ func (a *actor) lender() (*app.Epoch, error) {
 	now := a.current.Load()
 	if a.wantsStop() {
 		info := now.info
-		info.State, info.Reason, info.Message = state.StateStopping, state.ReasonStopping, state.MessageStopping
+		info.State = state.StateStopping
+		info.Summarize()
 		return nil, notReady(info)
 	}
 	if now.epoch == nil {
@@ -118,5 +119,5 @@ func (c lentCluster) GetFieldIndexer() client.FieldIndexer { return c.GetCache()
 func (c lentCluster) GetClient() client.Client { return c.client }
 
 func notReady(info Status) error {
-	return &NotReadyError{Name: info.Name, State: info.State, Reason: info.Reason, Message: info.Message}
+	return &NotReadyError{Name: info.Name, State: info.State, Reason: info.Reason, Message: info.Message, Problem: info.Problem}
 }

@@ -184,7 +184,7 @@ func (p *Provider) notEngaged(name registry.ClusterName) error {
 	if !known {
 		return fmt.Errorf("%s: %w: %w", name, multicluster.ErrClusterNotFound, registry.ErrNotFound)
 	}
-	why := &registry.NotReadyError{Name: name, State: info.State, Reason: info.Reason, Message: info.Message}
+	why := &registry.NotReadyError{Name: name, State: info.State, Reason: info.Reason, Message: info.Message, Problem: info.Problem}
 	if info.State == state.StateReady {
 		why.Reason, why.Message = "NotEngaged", "it is not selected, or not engaged yet"
 	}

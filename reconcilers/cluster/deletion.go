@@ -146,7 +146,7 @@ func endOf(removing *removal) (hubcontroller.Event, error) {
 func logAbandoned(ctx context.Context, removing *removal) {
 	var left *registry.AbandonedError
 	if removing != nil && errors.As(removing.err, &left) {
-		log.FromContext(ctx).Info("Cluster removed with incomplete cleanup", "steps", left.Steps, "cause", left.Why)
+		log.FromContext(ctx).Info("Cluster removed with incomplete cleanup", "steps", left.Steps, "cause", clusterstatus.WithAdvice(left.Why, left.Problem))
 	}
 }
 
@@ -164,5 +164,5 @@ func describeAbandoned(left *registry.AbandonedError) string {
 			break
 		}
 	}
-	return short.Error()
+	return clusterstatus.WithAdvice(short.Error(), left.Problem)
 }

@@ -74,13 +74,13 @@ func (r *reconciler) weigh(s state.CrashRecord, info registry.Status, now time.T
 }
 
 const messageQuarantined = "The hub crashed %d times in a row while this app was starting, so the app is quarantined " +
-	"until %s; find the cause in the log of the hub's last run, then change the spec or the Secret, " +
-	"or set the annotation " + hubv1.AnnotationRetry + " to a new value to start it immediately"
+	"until %s; find the cause in the log of the hub's last run"
 
 // describeQuarantine adds the crashes and the end of a quarantine, which only the journal knows, to the condition.
 func describeQuarantine(app state.Condition, s state.CrashRecord) state.Condition {
 	if app.Reason == hubv1.ReasonQuarantined && s.Crashes > 0 {
 		app.Message = fmt.Sprintf(messageQuarantined, s.Crashes, s.Until.UTC().Format(time.RFC3339))
+		app.Problem = state.Problem{Kind: state.ProblemQuarantined}
 	}
 	return app
 }

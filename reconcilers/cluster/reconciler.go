@@ -187,7 +187,8 @@ func (has remote) inUse(found credentials, cluster *hubv1.Cluster, secret client
 		info.Reachable = info.NewServer
 	case info.NewCredential != (state.Condition{}):
 		found.Valid = info.NewCredential
-		found.Valid.Message = fmt.Sprintf(messageNotInUse, secret, info.NewCredential.Message, wanted)
+		why := clusterstatus.WithAdvice(info.NewCredential.Message, info.NewCredential.Problem)
+		found.Valid.Message, found.Valid.Problem = fmt.Sprintf(messageNotInUse, secret, why, wanted), state.Problem{}
 	}
 	return found, info
 }

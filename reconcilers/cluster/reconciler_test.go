@@ -111,9 +111,10 @@ func TestRemarks(t *testing.T) {
 	until := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	quarantined := remarked(func(i *registry.Status) { i.App = facet(metav1.ConditionFalse, hubv1.ReasonQuarantined) },
 		state.CrashRecord{Crashes: 3, Until: until})
+	message := clusterstatus.WithAdvice(quarantined.App.Message, quarantined.App.Problem)
 	for _, part := range []string{"3 times", "2026-05-01T00:00:00Z", hubv1.AnnotationRetry} {
-		if !strings.Contains(quarantined.App.Message, part) {
-			t.Errorf("the message about a quarantine does not say %q: %s", part, quarantined.App.Message)
+		if !strings.Contains(message, part) {
+			t.Errorf("the message about a quarantine does not say %q: %s", part, message)
 		}
 	}
 	if hub := remarked(func(i *registry.Status) { i.ID = "hub" }, state.CrashRecord{}); hub.Identity.Reason != hubv1.ReasonIsHub {

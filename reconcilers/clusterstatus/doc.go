@@ -7,8 +7,8 @@ build, and explain, the same status.
 
 # Conditions
 
-Of copies the conditions that the registry reports wherever possible, and completes them: it adds messages that name
-fields and annotations of the Cluster, makes the conditions agree with each other (agreed), and sums them up as Ready,
+Of copies the conditions that the registry reports wherever possible, and completes them: it adds messages and
+advice that name fields and annotations of the Cluster (advice.go), makes the conditions agree with each other (agreed), and sums them up as Ready,
 Reconciling and Stalled (ready.go). The first condition on the way to Ready that is not True is the reason of Ready.
 
 # Ownership

@@ -21,7 +21,7 @@ func conditionsOf(cluster *hubv1.Cluster, s steps) []metav1.Condition {
 		}
 		meta.SetStatusCondition(&after, metav1.Condition{
 			Type: kind, Status: f.Status, Reason: f.Reason,
-			Message:            cut(f.Message, hubv1.MaxConditionMessageLength),
+			Message:            cut(WithAdvice(f.Message, f.Problem), hubv1.MaxConditionMessageLength),
 			ObservedGeneration: cluster.Generation,
 		})
 	}
@@ -53,7 +53,7 @@ func summaryOf(cluster *hubv1.Cluster, s steps) state.Condition {
 // progressOf returns the condition by which tools decide whether to wait or to give up: Reconciling,
 // Stalled, or, with an empty type, neither.
 func progressOf(ready state.Condition, s steps) (string, state.Condition) {
-	doing := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonProgressing, Message: ready.Message}
+	doing := state.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonProgressing, Message: ready.Message, Problem: ready.Problem}
 	switch {
 	case ready.Status == metav1.ConditionTrue, ready.Reason == hubv1.ReasonPaused:
 		return "", state.Condition{}

@@ -64,7 +64,7 @@ func modulesOf(infos []state.ModuleStatus) []hubv1.ModuleStatus {
 			Name:    m.Name,
 			State:   hubv1.ModuleState(m.State),
 			Reason:  cut(m.Reason, hubv1.MaxModuleReasonLength),
-			Message: cut(m.Message, hubv1.MaxModuleMessageLength),
+			Message: cut(WithAdvice(m.Message, m.Problem), hubv1.MaxModuleMessageLength),
 
 			Controllers: controllersOf(m.Controllers),
 		})
@@ -85,7 +85,7 @@ func controllersOf(infos []state.ControllerStatus) []hubv1.ControllerStatus {
 			Name:    cut(c.Name, hubv1.MaxControllerNameLength),
 			State:   hubv1.ModuleState(c.State),
 			Reason:  cut(c.Reason, hubv1.MaxModuleReasonLength),
-			Message: cut(c.Message, hubv1.MaxControllerMessageLength),
+			Message: cut(WithAdvice(c.Message, c.Problem), hubv1.MaxControllerMessageLength),
 		})
 	}
 	return controllers

@@ -83,6 +83,8 @@ type Condition struct {
 	// Message is for the operator: at most 512 bytes, without secrets, and stable while the problem is
 	// the same.
 	Message string
+	// Problem identifies the problem, for advice that is not in Message.
+	Problem Problem
 }
 
 // ModuleStatus is the state of one module in one app.
@@ -93,6 +95,8 @@ type ModuleStatus struct {
 	State string
 	// Reason and Message say why the module does not run, or with ReasonStale that it runs on old objects.
 	Reason, Message string
+	// Problem identifies the problem, for advice that is not in Message.
+	Problem Problem
 	// Controllers are the controllers of the module in the order in which it added them to the app's manager. The
 	// list is empty while no app runs.
 	Controllers []ControllerStatus
@@ -106,6 +110,8 @@ type ControllerStatus struct {
 	State string
 	// Reason and Message say what the controller waits for while it does not run.
 	Reason, Message string
+	// Problem identifies the problem, for advice that is not in Message.
+	Problem Problem
 }
 
 // States of a module.
@@ -130,9 +136,10 @@ type Status struct {
 	// Revision is the Desired.Revision that this Status is about.
 	Revision string
 
-	// State, Reason and Message summarize the conditions. Since is the time of the last change of State.
+	// State, Reason, Message and Problem summarize the conditions. Since is the time of the last change of State.
 	State           State
 	Reason, Message string
+	Problem         Problem
 	Since           time.Time
 
 	// Reachable, Identity and App are the conditions; the first one that is not as it should be decides the State. An

@@ -18,20 +18,26 @@ func PausedCondition() Condition {
 	return Condition{Status: metav1.ConditionUnknown, Reason: ReasonPaused, Message: messagePaused}
 }
 
-// Summary returns the reason and message of the first condition that is not as it should be. An identity that cannot be
-// checked is no reason.
-func (s *Status) Summary() (reason, message string) {
+// Summarize sets the Reason, Message and Problem of s to those of the first condition that is not as it should be. An
+// identity that cannot be checked is no reason.
+func (s *Status) Summarize() {
+	first := s.first()
+	s.Reason, s.Message, s.Problem = first.Reason, first.Message, first.Problem
+}
+
+// first returns the first condition that is not as it should be, or the condition of a remote that is Ready.
+func (s *Status) first() Condition {
 	switch {
 	case s.State == StatePaused:
-		return ReasonPaused, messagePaused
+		return PausedCondition()
 	case s.State == StateStopping:
-		return ReasonStopping, MessageStopping
+		return Condition{Reason: ReasonStopping, Message: MessageStopping}
 	case s.Reachable.Status != metav1.ConditionTrue:
-		return s.Reachable.Reason, s.Reachable.Message
+		return s.Reachable
 	case s.Identity.Status == metav1.ConditionFalse:
-		return s.Identity.Reason, s.Identity.Message
+		return s.Identity
 	case s.App.Status != metav1.ConditionTrue:
-		return s.App.Reason, s.App.Message
+		return s.App
 	}
-	return ReasonReady, cmp.Or(s.Version, "the cluster") + " runs its modules"
+	return Condition{Reason: ReasonReady, Message: cmp.Or(s.Version, "the cluster") + " runs its modules"}
 }

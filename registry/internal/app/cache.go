@@ -77,7 +77,7 @@ func readerIn(ctx context.Context) string {
 func (l *Life) cacheFailed(err error) {
 	failed := &ModuleError{Reason: state.ReasonModuleFailed, Err: err}
 	if over := (*boundcache.OverBudgetError)(nil); errors.As(err, &over) {
-		failed.Module, failed.Reason = over.Module, state.ReasonOverBudget
+		failed.Module, failed.Reason, failed.Problem = over.Module, state.ReasonOverBudget, over.Problem
 	}
 	l.tracker.fail(failed)
 }

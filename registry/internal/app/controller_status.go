@@ -38,6 +38,7 @@ func controllerInfo(w *contain.Controller, blocks map[string]boundcache.Block) s
 	switch worst := worstOf(found); {
 	case worst != boundcache.Block{}:
 		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)
+		one.Problem = worst.Problem
 	case len(kinds) > 0:
 		one.Message = state.Sanitize("waits for the initial objects of " + strings.Join(slices.Compact(kinds), ", "))
 	case begun:

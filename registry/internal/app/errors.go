@@ -27,6 +27,8 @@ type ModuleError struct {
 	Reason string
 	// Err is the failure.
 	Err error
+	// Problem identifies the problem, for advice that is not in the text of Err.
+	Problem state.Problem
 }
 
 // Error names the module and the failure.
@@ -51,6 +53,8 @@ type Failure struct {
 	Module string
 	// Reason and Message are those of a condition.
 	Reason, Message string
+	// Problem identifies the problem, for advice that is not in Message.
+	Problem state.Problem
 	// OfRemote says that the remote did not respond, so that no module is at fault.
 	OfRemote bool
 }
@@ -59,7 +63,9 @@ type Failure struct {
 func Describe(err error) Failure {
 	var failed *ModuleError
 	if errors.As(err, &failed) {
-		return Failure{Module: failed.Module, Reason: failed.Reason, Message: state.Sanitize(failed.Error())}
+		return Failure{
+			Module: failed.Module, Reason: failed.Reason, Message: state.Sanitize(failed.Error()), Problem: failed.Problem,
+		}
 	}
 	var remote *remoteError
 	if errors.As(err, &remote) {

@@ -156,10 +156,12 @@ func (t *tracker) timedOut(after time.Duration) error {
 	for _, name := range slices.Sorted(maps.Keys(t.modules)) {
 		if t.modules[name].pending > 0 {
 			why := "a controller did not get its initial objects within " + after.String() + t.modules[name].awaited()
+			var problem state.Problem
 			if len(t.blocks) > 0 {
-				why += ": " + t.worstFor(t.modules[name]).Message
+				worst := t.worstFor(t.modules[name])
+				why, problem = why+": "+worst.Message, worst.Problem
 			}
-			return &ModuleError{Module: name, Reason: state.ReasonCacheSyncTimedOut, Err: errors.New(why)}
+			return &ModuleError{Module: name, Reason: state.ReasonCacheSyncTimedOut, Err: errors.New(why), Problem: problem}
 		}
 	}
 	return nil
@@ -221,7 +223,9 @@ func (t *tracker) waiting() state.Condition {
 	if !strings.HasPrefix(worst.Message, of+" ") {
 		worst.Message = of + ": " + worst.Message
 	}
-	return state.Condition{Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: state.Sanitize(worst.Message)}
+	return state.Condition{
+		Status: metav1.ConditionFalse, Reason: reasonFor(worst), Message: state.Sanitize(worst.Message), Problem: worst.Problem,
+	}
 }
 
 // worst returns the block of the app that an operator should fix first. The caller holds the lock.
@@ -283,9 +287,11 @@ func (t *tracker) info(name string, p *progress) state.ModuleStatus {
 	switch {
 	case p.failed != nil:
 		one.State, one.Reason, one.Message = state.ModuleFailed, p.failed.Reason, state.Sanitize(p.failed.Err.Error())
+		one.Problem = p.failed.Problem
 	case p.pending > 0 && len(t.blocks) > 0:
 		worst := t.worstFor(p)
 		one.State, one.Reason, one.Message = state.ModuleWaiting, reasonFor(worst), state.Sanitize(worst.Message)
+		one.Problem = worst.Problem
 	case p.pending > 0 || !t.started:
 		one.State, one.Reason = state.ModuleStarting, state.ReasonStarting
 	default:

@@ -25,13 +25,14 @@ func (l *Life) NoteStale(info *state.Status, now time.Time) {
 		of := slices.IndexFunc(stale, func(one boundcache.InformerStatus) bool { return slices.Contains(one.Modules, m.Name) })
 		if of >= 0 && m.State == state.ModuleRunning {
 			info.Modules[i].Reason, info.Modules[i].Message = state.ReasonStale, state.Sanitize(stale[of].Message())
+			info.Modules[i].Problem = stale[of].Problem
 		}
 	}
 	if info.App.Status != metav1.ConditionTrue {
 		return
 	}
 	info.App = staleCondition(stale, now, l.Limits)
-	info.Reason, info.Message = info.Summary()
+	info.Summarize()
 }
 
 // Stale returns the informers of the App that have lost the contact to the API server.
@@ -46,7 +47,7 @@ func (l *Life) Stale(now time.Time) []boundcache.InformerStatus {
 // staleCondition describes an app with Stale informers.
 func staleCondition(stale []boundcache.InformerStatus, now time.Time, l Limits) state.Condition {
 	first := slices.MinFunc(stale, func(x, y boundcache.InformerStatus) int { return x.Since.Compare(y.Since) })
-	f := state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonStale, Message: first.Message()}
+	f := state.Condition{Status: metav1.ConditionTrue, Reason: state.ReasonStale, Message: first.Message(), Problem: first.Problem}
 	if now.Sub(first.Since) >= l.StaleAfter+l.StaleTolerance {
 		f.Status = metav1.ConditionFalse
 	}

@@ -17,6 +17,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // budget limits the objects in the cache of one app. The limit is soft: an app may exceed it by a hundredth, and by up
@@ -158,10 +159,10 @@ func (b *budget) remeasureSoon() {
 func (b *budget) exceeded(sum Amount) error {
 	switch {
 	case sum.Objects > b.options.Limits.MaxObjects:
-		return b.overBudget(fmt.Sprintf("%d objects", b.options.Limits.MaxObjects), "--max-objects-per-cluster",
+		return b.overBudget(fmt.Sprintf("%d objects", b.options.Limits.MaxObjects), state.ProblemTooManyObjects,
 			func(t Amount) int64 { return t.Objects })
 	case sum.Bytes > b.options.Limits.MaxBytes:
-		return b.overBudget(fmt.Sprintf("%d MiB", b.options.Limits.MaxBytes>>20), "--max-cache-bytes-per-cluster",
+		return b.overBudget(fmt.Sprintf("%d MiB", b.options.Limits.MaxBytes>>20), state.ProblemTooManyBytes,
 			func(t Amount) int64 { return t.Bytes })
 	}
 	return nil
@@ -203,11 +204,12 @@ func (b *budget) byKind() map[string]Amount {
 	return kinds
 }
 
-// overBudget returns the error for an exceeded limit, with advice. Its text stays the same as long as the problem does.
-func (b *budget) overBudget(limit, flag string, amount func(Amount) int64) error {
+// overBudget returns the error for an exceeded limit. Its text stays the same as long as the problem does.
+func (b *budget) overBudget(limit string, kind state.ProblemKind, amount func(Amount) int64) error {
+	over := &OverBudgetError{Problem: state.Problem{Kind: kind}, text: "the cache would hold more than " + limit}
 	kinds := b.byKind()
 	if len(kinds) == 0 { // the informer of the list has stopped in the meantime
-		return &OverBudgetError{text: fmt.Sprintf("the cache would hold more than %s; raise %s of the hub", limit, flag)}
+		return over
 	}
 	most := slices.MaxFunc(slices.Sorted(maps.Keys(kinds)), func(x, y string) int {
 		return cmp.Compare(amount(kinds[x]), amount(kinds[y]))
@@ -215,13 +217,11 @@ func (b *budget) overBudget(limit, flag string, amount func(Amount) int64) error
 	b.mu.Lock()
 	watchers := slices.Clone(b.watchers[most])
 	b.mu.Unlock()
-	what := fmt.Sprintf("the cache would hold more than %s, most of them %s (about %d of %d KiB each)",
-		limit, most, roughly(kinds[most].Objects), roughly(kinds[most].Bytes/max(kinds[most].Objects, 1)/1024+1))
+	over.text += fmt.Sprintf(", most of them %s (about %d of %d KiB each)",
+		most, roughly(kinds[most].Objects), roughly(kinds[most].Bytes/max(kinds[most].Objects, 1)/1024+1))
 	if len(watchers) > 1 {
-		what += ", watched by " + strings.Join(watchers, ", ")
+		over.text += ", watched by " + strings.Join(watchers, ", ")
 	}
-	over := &OverBudgetError{text: fmt.Sprintf(
-		"%s; raise %s of the hub, limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only", what, flag)}
 	if len(watchers) > 0 {
 		over.Module = watchers[0]
 	}
@@ -232,11 +232,13 @@ func (b *budget) overBudget(limit, flag string, amount func(Amount) int64) error
 type OverBudgetError struct {
 	// Module is a module that watches the most numerous objects; empty if there is none.
 	Module string
+	// Problem says which limit is exceeded.
+	Problem state.Problem
 
 	text string
 }
 
-// Error returns the limit that is exceeded, and advice.
+// Error names the limit that is exceeded and the most numerous objects.
 func (e *OverBudgetError) Error() string { return e.text }
 
 // roughly rounds to the first digit.

@@ -27,6 +27,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Cache is the cache of one app. It differs from controller-runtime's cache in these ways:
@@ -103,6 +104,7 @@ type Limits struct {
 type Block struct {
 	Cause   BlockCause
 	Message string
+	Problem state.Problem // for advice that is not in Message
 }
 
 // BlockCause is the class of a Block. The larger cause is the more important one to an operator.
@@ -266,7 +268,7 @@ func (c *Cache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.In
 
 func (c *Cache) noteNoMatch(what string, err error) {
 	if meta.IsNoMatchError(err) {
-		c.options.Blocked(what, Block{Missing, "the remote does not serve the API: " + err.Error()})
+		c.options.Blocked(what, Block{Cause: Missing, Message: "the remote does not serve the API: " + err.Error()})
 		return
 	}
 	if err == nil {
@@ -349,22 +351,22 @@ func (c *Cache) isRunning() bool {
 // ordinary end of a watch.
 func (c *Cache) watchFailed(kind string, err error) {
 	what := kind + c.filtered
-	c.options.Log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err))
+	c.options.Log.V(1).Info("A watch failed and is tried again", "type", what, "cause", causeOf(err).text)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 	case apierrors.IsForbidden(err):
-		message := "grant list and watch: " + err.Error()
+		block := Block{Cause: Denied, Message: "grant list and watch: " + err.Error()}
 		if explained := (*explainedError)(nil); errors.As(err, &explained) {
-			message = explained.why
+			block.Message, block.Problem = explained.why, explained.problem
 		}
-		c.options.Blocked(what, Block{Denied, message})
+		c.options.Blocked(what, block)
 		c.options.Missed()
 	case apierrors.IsNotFound(err):
-		c.options.Blocked(what, Block{Missing, "the remote does not serve the API of " + kind})
+		c.options.Blocked(what, Block{Cause: Missing, Message: "the remote does not serve the API of " + kind})
 		c.options.Missed()
 	default:
 		_, message := kubeconfig.Classify(err)
-		c.options.Blocked(what, Block{Failing, "cannot watch " + what + ": " + message})
+		c.options.Blocked(what, Block{Failing, "cannot watch " + what + ": " + message, problemOf(err)})
 	}
 }
 

@@ -5,6 +5,8 @@ package boundcache
 import (
 	"cmp"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // freshness is the history of an informer's requests, as far as it decides whether the informer follows its remote. It
@@ -16,13 +18,19 @@ import (
 // and ends it with an error event at once would look healthy.
 type freshness struct {
 	since         time.Time // when the informer last followed, or first failed; zero before that
-	lists         string    // why the last list failed; empty if it succeeded, or a watch has counted since
-	watches       string    // why the last watch failed; empty if none has failed since a watch counted
+	lists         cause     // why the last list failed; zero if it succeeded, or a watch has counted since
+	watches       cause     // why the last watch failed; zero if none has failed since a watch counted
 	opened        time.Time // when the open watch began; zero for none
 	version       string    // of the informer at that time
 	silent        bool      // the open watch has sent nothing for transport.MaxSilence
 	lostToSilence bool      // the cause is silence: only a watch that sends something counts
 	received      bool      // the open watch has sent something
+}
+
+// cause is why an informer cannot follow its remote.
+type cause struct {
+	text    string        // a fixed text in sentences
+	problem state.Problem // for advice that is not in text
 }
 
 // watchProof is the time after which an open watch counts.
@@ -34,17 +42,17 @@ const (
 	causeSilent = "The API server accepts watches and sends nothing, not even bookmarks; check its log, and proxies in between."
 )
 
-// listed notes the outcome of a list: the cause of its failure, or an empty text.
-func (f *freshness) listed(cause string, now time.Time) {
-	f.lists = cause
-	if cause != "" {
+// listed notes the outcome of a list: the cause of its failure, or zero.
+func (f *freshness) listed(why cause, now time.Time) {
+	f.lists = why
+	if why != (cause{}) {
 		f.since = orTime(f.since, now)
 	}
 }
 
 // refused notes the cause of a failed watch.
-func (f *freshness) refused(cause string, now time.Time) {
-	f.watches, f.since = cause, orTime(f.since, now)
+func (f *freshness) refused(why cause, now time.Time) {
+	f.watches, f.since = why, orTime(f.since, now)
 }
 
 // watching notes that the API server has accepted a watch.
@@ -55,9 +63,9 @@ func (f *freshness) watching(version string, now time.Time) {
 // fellSilent notes that the open watch ends because it has sent nothing for transport.MaxSilence.
 func (f *freshness) fellSilent(now time.Time) {
 	if f.follows(now) {
-		f.since, f.lists = now, "" // Until now the informer followed.
+		f.since, f.lists = now, cause{} // Until now the informer followed.
 	}
-	f.silent, f.lostToSilence, f.watches = true, true, causeSilent
+	f.silent, f.lostToSilence, f.watches = true, true, cause{text: causeSilent}
 }
 
 // ended notes that the open watch has ended, whatever the reason.
@@ -67,9 +75,9 @@ func (f *freshness) ended(version string, now time.Time) {
 		return
 	case f.silent:
 	case f.follows(now) || version != f.version:
-		f.since, f.lists, f.watches, f.lostToSilence = now, "", "", false
+		f.since, f.lists, f.watches, f.lostToSilence = now, cause{}, cause{}, false
 	default:
-		f.refused(cmp.Or(f.watches, causeEnded), f.opened)
+		f.refused(cmp.Or(f.watches, cause{text: causeEnded}), f.opened)
 	}
 	f.opened = time.Time{}
 }
@@ -86,12 +94,12 @@ func (f *freshness) follows(now time.Time) bool {
 }
 
 // blocked returns since when the informer cannot follow, and why; the zero time if it can, as far as is known.
-func (f *freshness) blocked(now time.Time) (since time.Time, cause string) {
-	cause = cmp.Or(f.lists, f.watches)
-	if cause == "" || f.follows(now) {
-		return time.Time{}, ""
+func (f *freshness) blocked(now time.Time) (since time.Time, why cause) {
+	why = cmp.Or(f.lists, f.watches)
+	if why == (cause{}) || f.follows(now) {
+		return time.Time{}, cause{}
 	}
-	return f.since, cause
+	return f.since, why
 }
 
 // next returns when the result of blocked, or its consequences, may change by the passing of time; zero for never.

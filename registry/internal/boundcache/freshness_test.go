@@ -5,13 +5,18 @@ package boundcache
 import (
 	"testing"
 	"time"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 func TestFreshness(t *testing.T) {
 	t.Parallel()
-	const (
-		broken  = "broken"
-		refused = "refused"
+	var (
+		none    cause
+		broken  = cause{text: "broken", problem: state.Problem{Kind: state.ProblemResponseTooLarge}}
+		refused = cause{text: "refused"}
+		ended   = cause{text: causeEnded}
+		silent  = cause{text: causeSilent}
 	)
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
@@ -19,21 +24,21 @@ func TestFreshness(t *testing.T) {
 		history func(f *freshness)
 		look    int // seconds after began
 		since   int // -1 for not blocked
-		cause   string
+		why     cause
 	}{
-		"nothing was asked yet": {func(*freshness) {}, 100, -1, ""},
+		"nothing was asked yet": {func(*freshness) {}, 100, -1, none},
 		"a list that never worked": {func(f *freshness) {
 			f.listed(broken, at(1))
 			f.listed(broken, at(9))
 		}, 10, 1, broken},
 		"a watch that stays": {func(f *freshness) {
-			f.listed("", at(0))
+			f.listed(none, at(0))
 			f.watching("1", at(0))
-		}, 1000, -1, ""},
+		}, 1000, -1, none},
 		"the end of a watch alone": {func(f *freshness) {
 			f.watching("1", at(0))
 			f.ended("1", at(300))
-		}, 1000, -1, ""},
+		}, 1000, -1, none},
 		"failures after the end of a watch": {func(f *freshness) {
 			f.watching("1", at(0))
 			f.ended("1", at(300))
@@ -42,31 +47,31 @@ func TestFreshness(t *testing.T) {
 		}, 400, 300, broken},
 		"a list that works while watches are refused": {func(f *freshness) {
 			f.refused(refused, at(1))
-			f.listed("", at(2))
+			f.listed(none, at(2))
 			f.refused(refused, at(30))
-			f.listed("", at(31))
+			f.listed(none, at(31))
 		}, 40, 1, refused},
 		"a watch that has not proven itself": {func(f *freshness) {
 			f.listed(broken, at(1))
-			f.listed("", at(40))
+			f.listed(none, at(40))
 			f.refused(refused, at(40))
 			f.watching("1", at(41))
 		}, 45, 1, refused},
 		"a watch that has": {func(f *freshness) {
 			f.listed(broken, at(1))
 			f.watching("1", at(41))
-		}, 46, -1, ""},
+		}, 46, -1, none},
 		"watches that end at once": {func(f *freshness) {
 			for second := range 20 {
 				f.watching("1", at(second))
 				f.ended("1", at(second))
 			}
-		}, 20, 0, causeEnded},
+		}, 20, 0, ended},
 		"short watches that move on": {func(f *freshness) {
 			f.refused(refused, at(0))
 			f.watching("1", at(10))
 			f.ended("2", at(11))
-		}, 50, -1, ""},
+		}, 50, -1, none},
 		"a failure after a short watch that moved on": {func(f *freshness) {
 			f.refused(refused, at(0))
 			f.watching("1", at(10))
@@ -78,7 +83,7 @@ func TestFreshness(t *testing.T) {
 			f.fellSilent(at(180))
 			f.ended("1", at(180))
 			f.watching("1", at(181))
-		}, 300, 180, causeSilent},
+		}, 300, 180, silent},
 		"silent again": {func(f *freshness) {
 			f.watching("1", at(0))
 			f.received = true
@@ -87,26 +92,26 @@ func TestFreshness(t *testing.T) {
 			f.watching("1", at(601))
 			f.fellSilent(at(781))
 			f.ended("1", at(781))
-		}, 800, 600, causeSilent},
+		}, 800, 600, silent},
 		"silent no longer": {func(f *freshness) {
 			f.watching("1", at(0))
 			f.fellSilent(at(180))
 			f.ended("1", at(180))
 			f.watching("1", at(181))
 			f.received = true
-		}, 182, -1, ""},
+		}, 182, -1, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var f freshness
 			c.history(&f)
-			since, cause := f.blocked(at(c.look))
+			since, why := f.blocked(at(c.look))
 			want := time.Time{}
 			if c.since >= 0 {
 				want = at(c.since)
 			}
-			if !since.Equal(want) || cause != c.cause {
-				t.Errorf("blocked since %v (%q), want %v (%q)", since, cause, want, c.cause)
+			if !since.Equal(want) || why != c.why {
+				t.Errorf("blocked since %v (%v), want %v (%v)", since, why, want, c.why)
 			}
 		})
 	}
@@ -118,7 +123,7 @@ func TestFreshness_Next(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	limits := someOptions(t.Context(), nil, nil).Limits
 	f := &freshness{}
-	f.refused("refused", began)
+	f.refused(cause{text: "refused"}, began)
 	f.watching("1", began.Add(28*time.Second))
 	var times []time.Duration
 	for at := f.next(began.Add(28*time.Second), limits); !at.IsZero(); at = f.next(at, limits) {

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Informer is an informer that measures the objects in its store, and observes its lists and watches (see freshness).
@@ -47,8 +48,8 @@ type Informer struct {
 	sample       Amount     // objects whose size was estimated
 	pagination   pagination // of the list in progress
 	freshness    freshness
-	emptyStreams int    // streamed lists in a row that ended without an object
-	explanation  string // of the last refusal for lack of permissions; may be empty
+	emptyStreams int   // streamed lists in a row that ended without an object
+	explanation  cause // of the last refusal for lack of permissions; may be zero
 }
 
 // SetTransform sets the transform of the cache, which follows the counting.
@@ -250,10 +251,10 @@ func (i *Informer) Users() []string {
 }
 
 // Explain sets the explanation why the current request lacks a permission; empty if it is not known.
-func (i *Informer) Explain(why string) {
+func (i *Informer) Explain(why string, problem state.Problem) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.explanation = why
+	i.explanation = cause{why, problem}
 }
 
 // explained returns the error of a list or watch. If the request lacked a permission, the error has the explanation.
@@ -263,15 +264,16 @@ func (i *Informer) explained(err error) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.explanation == "" {
+	if i.explanation.text == "" {
 		return err
 	}
-	return &explainedError{i.explanation, err}
+	return &explainedError{i.explanation.text, i.explanation.problem, err}
 }
 
 // explainedError is the refusal of a list or watch, with its explanation.
 type explainedError struct {
 	why     string
+	problem state.Problem
 	refusal error
 }
 

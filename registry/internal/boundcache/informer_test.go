@@ -16,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Objects that are large where a sample would not look, or of the sort that a stream shows twice, are
@@ -156,8 +157,8 @@ func TestBudget_OverWithoutInformers(t *testing.T) {
 	t.Parallel()
 	b := newBudget(Options{Context: t.Context()})
 	var over *OverBudgetError
-	err := b.overBudget("1 MiB", "--max-cache-bytes-per-cluster", func(a Amount) int64 { return a.Bytes })
-	if !errors.As(err, &over) || over.Module != "" || !strings.Contains(over.Error(), "--max-cache-bytes-per-cluster") {
-		t.Errorf("overBudget = %v, want an OverBudgetError with the flag", err)
+	err := b.overBudget("1 MiB", state.ProblemTooManyBytes, func(a Amount) int64 { return a.Bytes })
+	if !errors.As(err, &over) || over.Module != "" || over.Problem.Kind != state.ProblemTooManyBytes {
+		t.Errorf("overBudget = %v, want an OverBudgetError with the limit", err)
 	}
 }

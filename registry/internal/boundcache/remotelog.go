@@ -83,7 +83,7 @@ func sanitizeAll(values []any) []any {
 	texts := make([]any, len(values))
 	for i, v := range values {
 		if err, failed := v.(error); failed {
-			texts[i] = causeOf(err)
+			texts[i] = causeOf(err).text
 		} else {
 			texts[i] = state.Sanitize(fmt.Sprint(v))
 		}

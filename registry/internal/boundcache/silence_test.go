@@ -42,9 +42,9 @@ func TestStock_Silence(t *testing.T) {
 				s := newTestInformer(t, ctx)
 				watchFor(t, s, c.minutes)
 				s.watchEnded()
-				since, cause := blockedNow(s)
-				if (cause == causeSilent) != c.stale || c.stale && !since.Equal(time.Now()) {
-					t.Errorf("blocked since %s: %q", since, cause)
+				since, why := blockedNow(s)
+				if (why.text == causeSilent) != c.stale || c.stale && !since.Equal(time.Now()) {
+					t.Errorf("blocked since %s: %q", since, why.text)
 				}
 			})
 		})
@@ -84,7 +84,7 @@ func watchFor(t *testing.T, s *Informer, minutes []string) {
 	response.Body.Close()
 }
 
-func blockedNow(s *Informer) (time.Time, string) {
+func blockedNow(s *Informer) (time.Time, cause) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.freshness.blocked(time.Now())

@@ -14,8 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // This file finds informers that have lost contact with their remote after the app has started. Informers report errors
@@ -118,27 +120,35 @@ func (i *Informer) Received() {
 	}
 }
 
-// causeOf returns a fixed text that explains why a list or watch failed; empty for a nil error.
-func causeOf(err error) string {
+// causeOf returns why a list or watch failed; zero for a nil error.
+func causeOf(err error) cause {
 	var panicked *panics.Error
 	var explained *explainedError
 	switch {
 	case err == nil:
-		return ""
+		return cause{}
 	case errors.As(err, &explained):
 		text := explained.why
-		return strings.ToUpper(text[:1]) + text[1:] + "."
+		return cause{strings.ToUpper(text[:1]) + text[1:] + ".", explained.problem}
 	case errors.As(err, &panicked):
-		return "The hub cannot decode the response of the API server."
+		return cause{text: "The hub cannot decode the response of the API server."}
 	case apierrors.IsForbidden(err):
-		return "The credentials lack the permission to list and watch (status 403); grant it in the remote cluster."
+		return cause{text: "The credentials lack the permission to list and watch (status 403); grant it in the remote cluster."}
 	case apierrors.IsNotFound(err):
-		return "The API server no longer serves them in this version (status 404); check the CRD or the API service."
+		return cause{text: "The API server no longer serves them in this version (status 404); check the CRD or the API service."}
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		return "The API server refuses the resource version as expired (status 410); check its log, and proxies in between."
+		return cause{text: "The API server refuses the resource version as expired (status 410); check its log, and proxies in between."}
 	}
 	_, message := kubeconfig.Classify(err)
-	return message
+	return cause{message, problemOf(err)}
+}
+
+// problemOf returns the problem behind an error of a request.
+func problemOf(err error) state.Problem {
+	if errors.Is(err, meter.ErrTooLarge) {
+		return state.Problem{Kind: state.ProblemResponseTooLarge}
+	}
+	return state.Problem{}
 }
 
 // InformerStatus is the status of an informer of an app.
@@ -147,7 +157,8 @@ type InformerStatus struct {
 	Modules []string // the modules that use it, sorted
 	synced  bool     // it has received its initial objects
 	Since   time.Time
-	Cause   string // why it has been unable to list and watch since then; empty if it can
+	Cause   string        // why it has been unable to list and watch since then; empty if it can
+	Problem state.Problem // for advice that is not in Cause
 }
 
 // statuses returns the status of each informer, in the order of their kinds.
@@ -156,7 +167,8 @@ func (b *budget) statuses(now time.Time) []InformerStatus {
 	for _, s := range b.inUse() {
 		one := InformerStatus{Kind: s.kind, synced: s.HasSynced()}
 		s.mu.Lock()
-		one.Since, one.Cause = s.freshness.blocked(now)
+		since, why := s.freshness.blocked(now)
+		one.Since, one.Cause, one.Problem = since, why.text, why.problem
 		s.mu.Unlock()
 		all = append(all, one)
 	}

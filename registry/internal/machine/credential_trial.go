@@ -234,9 +234,9 @@ func (m *Machine) newCredential() state.Condition {
 	case t.credential == "" || t.credential != m.want.Credential || t.underway && t.Attempts == 0:
 		return state.Condition{}
 	case t.refusals >= reportedRefusals:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse, Message: t.Why.Message}
+		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse, Message: t.Why.Message, Problem: t.Why.Problem}
 	case t.refusals == 0 && t.Attempts >= reportedAttempts && !t.Accepted:
-		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonNotInUse, Message: t.Why.Message}
+		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonNotInUse, Message: t.Why.Message, Problem: t.Why.Problem}
 	}
 	return state.Condition{}
 }

@@ -17,21 +17,20 @@ func (m *Machine) Usable(c *Connection) bool {
 
 // blocked returns why the identity of the remote behind the connection forbids an app, or nil.
 func (m *Machine) blocked(c *Connection) *state.Condition {
-	refuse := func(reason, format string, args ...any) *state.Condition {
-		return &state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	refuse := func(reason string, problem state.Problem, message string) *state.Condition {
+		return &state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message, Problem: problem}
 	}
 	switch {
 	case c.id == "":
 		return nil
 	case c.isHub:
-		return refuse(state.ReasonIsHub, "the credentials lead to the hub's own cluster; if that is intended, "+
-			"set the annotation clusterfx.dev/allow-hub=true, or start the hub with --allow-hub-as-remote")
+		return refuse(state.ReasonIsHub, state.Problem{Kind: state.ProblemIsHub}, "the credentials lead to the hub's own cluster")
 	case !m.Expects(c.id):
-		return refuse(state.ReasonIdentityChanged, "the credentials lead to cluster %s, but this name "+
-			"belongs to %s; correct the Secret, or accept the new cluster with the annotation "+
-			"clusterfx.dev/accept-id=%s", c.id, m.KnownID(), c.id)
+		return refuse(state.ReasonIdentityChanged, state.Problem{Kind: state.ProblemIdentityChanged, ClusterID: c.id},
+			fmt.Sprintf("the credentials lead to cluster %s, but this name belongs to %s", c.id, m.KnownID()))
 	case c.holder != "":
-		return refuse(state.ReasonDuplicate, "cluster %s is already registered as %q; delete one of the two registrations", c.id, c.holder)
+		return refuse(state.ReasonDuplicate, state.Problem{}, fmt.Sprintf(
+			"cluster %s is already registered as %q; delete one of the two registrations", c.id, c.holder))
 	}
 	return nil
 }

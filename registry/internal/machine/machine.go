@@ -92,7 +92,8 @@ func (a *App) yields() bool { return a.phase == phaseYielding || a.phase == phas
 // Failure is why an app ended by itself.
 type Failure struct {
 	Module, Reason, Message string
-	OfRemote                bool // the app could not reach the remote; neither the app nor its modules caused the failure
+	Problem                 state.Problem // for advice that is not in Message
+	OfRemote                bool          // the app could not reach the remote; neither the app nor its modules caused the failure
 }
 
 // Action is an action that Decide has decided on. The registry carries it out.

@@ -28,7 +28,7 @@ func (m *Machine) Status(now time.Time) state.Status {
 		NewServer:     m.newServer(),
 		NewCredential: m.newCredential(),
 	}
-	info.Reason, info.Message = info.Summary()
+	info.Summarize()
 	return info
 }
 
@@ -98,12 +98,15 @@ func (m *Machine) appCondition(now time.Time) state.Condition {
 	case m.App.phase == phaseStarting && m.App.waiting.Reason != "":
 		return m.App.waiting
 	case m.quarantined(now):
-		return state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined, Message: m.quarantineMessage()}
+		return state.Condition{
+			Status: metav1.ConditionFalse, Reason: state.ReasonQuarantined, Message: m.quarantineMessage(),
+			Problem: state.Problem{Kind: state.ProblemQuarantined},
+		}
 	case m.Failure != nil && m.Zombies >= MaxZombies:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: state.Sanitize(m.Failure.Message + fmt.Sprintf(
-			"; %d apps have not ended, so no app is started before one of them ends: restart the hub", m.Zombies))}
+		return m.Failure.condition(state.Sanitize(m.Failure.Message + fmt.Sprintf(
+			"; %d apps have not ended, so no app is started before one of them ends: restart the hub", m.Zombies)))
 	case m.Failure != nil:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: m.Failure.Message}
+		return m.Failure.condition(m.Failure.Message)
 	case m.App.phase == phaseStarting:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: "the modules are starting"}
 	case m.App.phase == phaseStopping:
@@ -120,7 +123,7 @@ func (m *Machine) changing() state.Condition {
 	}
 	switch {
 	case m.Failure != nil:
-		return state.Condition{Status: metav1.ConditionFalse, Reason: m.Failure.Reason, Message: state.Sanitize(unfinished(m.Failure.Message) + meanwhile)}
+		return m.Failure.condition(state.Sanitize(unfinished(m.Failure.Message) + meanwhile))
 	case m.next.phase == phaseStarting && m.next.waiting.Reason != "":
 		waiting := m.next.waiting
 		waiting.Message = state.Sanitize(unfinished(waiting.Message) + meanwhile)
@@ -133,10 +136,15 @@ func (m *Machine) changing() state.Condition {
 	return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonStarting, Message: text + meanwhile}
 }
 
+// condition returns the condition of an app that has failed.
+func (f *Failure) condition(message string) state.Condition {
+	return state.Condition{Status: metav1.ConditionFalse, Reason: f.Reason, Message: message, Problem: f.Problem}
+}
+
 // quarantineMessage returns the message of a quarantine.
 func (m *Machine) quarantineMessage() string {
 	return fmt.Sprintf("the hub crashed %d times in a row while this app was being started, so it is not "+
-		"started before %s; look at the hub's last logs, and change the Cluster or its Secret to try again now",
+		"started before %s; look at the hub's last logs",
 		m.want.CrashRecord.Crashes, m.want.CrashRecord.Until.UTC().Format(time.RFC3339))
 }
 

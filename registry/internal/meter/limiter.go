@@ -43,7 +43,7 @@ const (
 var ErrTooLarge = kubeconfig.NewNotHealthyError(
 	"the response of the API server is larger than the hub accepts",
 	"The API server sends more in one response than the hub accepts; look for objects that are "+
-		"huge or far too many, raise --max-cache-bytes-per-cluster of the hub, or let the modules watch less (spec.namespaces).")
+		"huge or far too many, or let the modules watch less.")
 
 const (
 	// ReadingCost is how many bytes of memory client-go takes to read one byte of a response.

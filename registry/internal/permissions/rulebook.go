@@ -16,6 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Undeclared is a permission that a module needs for a request which an API server has refused, and does not declare.
@@ -29,13 +30,21 @@ type Undeclared struct {
 	InHub bool
 }
 
-// String returns the problem and its fix.
+// String names the permission and the rules that lack it.
 func (u Undeclared) String() string {
-	rules, command := "Rules", "hub register"
+	rules := "Rules"
 	if u.InHub {
-		rules, command = "HubRules", "hub install"
+		rules = "HubRules"
 	}
-	return fmt.Sprintf("module %s does not declare %q in its %s: add it there and run %s again", u.Module, u.Right, rules, command)
+	return fmt.Sprintf("module %s does not declare %q in its %s", u.Module, u.Right, rules)
+}
+
+// Problem identifies the problem, for advice that is not in String.
+func (u Undeclared) Problem() state.Problem {
+	if u.InHub {
+		return state.Problem{Kind: state.ProblemUndeclaredHubRule}
+	}
+	return state.Problem{Kind: state.ProblemUndeclaredRule}
 }
 
 // Rulebook compares refused requests with the rules that modules declare, and has the undeclared permissions that were
@@ -83,6 +92,8 @@ type Requests struct {
 	Senders []string
 	// Log receives each undeclared permission that is found in these requests first.
 	Log logr.Logger
+	// Explain completes a message for the log with advice on its problem.
+	Explain func(message string, problem state.Problem) string
 }
 
 // Judge returns a function that inspects the responses to these requests. If a request was refused for lack of a
@@ -95,7 +106,7 @@ func (b *Rulebook) Judge(of Requests) func(r *http.Request, status int) {
 		}
 		for _, u := range b.find(of, r) {
 			if b.add(u) {
-				of.Log.Info("A module lacks a permission that it does not declare", "problem", u.String())
+				of.Log.Info("A module lacks a permission that it does not declare", "problem", of.Explain(u.String(), u.Problem()))
 			}
 		}
 	}
@@ -123,11 +134,11 @@ func (b *Rulebook) find(of Requests, r *http.Request) []Undeclared {
 }
 
 // explanationOf returns why a request of an informer was refused; empty if the modules declare the permission.
-func explanationOf(found []Undeclared) string {
+func explanationOf(found []Undeclared) (string, state.Problem) {
 	if len(found) == 0 {
-		return ""
+		return "", state.Problem{}
 	}
-	return found[0].String()
+	return found[0].String(), found[0].Problem()
 }
 
 // lackedBy returns the permission for a request that all its possible senders lack.

@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // The permissions that were found are bounded, and each is reported once.
@@ -51,9 +53,12 @@ func TestRulebook_Senders(t *testing.T) {
 			return Declaration{}, module != "other"
 		})
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods", http.NoBody)
-		b.Judge(Requests{Senders: c.senders, Log: logr.Discard()})(r, c.status)
+		b.Judge(Requests{Senders: c.senders, Log: logr.Discard(), Explain: plain})(r, c.status)
 		if diff := cmp.Diff(c.want, b.Undeclared()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
+
+// plain is Requests.Explain without advice.
+func plain(message string, _ state.Problem) string { return message }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -94,7 +95,7 @@ func (w *Writer) write(ctx context.Context) error {
 	report := Report{Written: metav1.Now(), Replica: w.options.Replica, Parts: []Part{}}
 	for _, one := range w.options.Parts() {
 		report.Parts = append(report.Parts, Part{
-			Module: one.Module, State: one.State, Reason: one.Reason, Message: one.Message, Since: metav1.NewTime(one.Since),
+			Module: one.Module, State: one.State, Reason: one.Reason, Message: clusterstatus.WithAdvice(one.Message, one.Problem), Since: metav1.NewTime(one.Since),
 		})
 	}
 	text, err := json.MarshalIndent(report, "", "  ")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/logging"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
+	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
 	"github.com/clusterfx/clusterfx/reconcilers/registration"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
@@ -26,6 +27,7 @@ func parts(o Options, newManager func() (ctrl.Manager, error)) fx.Option {
 		AggregateMetrics: o.Registry.AggregateMetrics,
 	}
 	o.Registry.HubParts = o.hubParts(settings)
+	o.Registry.Explain = clusterstatus.WithAdvice
 	all := []fx.Option{
 		fx.RecoverFromPanics(),
 		fx.StopTimeout(o.stopTimeout() + hooksReserve),

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterstatus
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
+	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+func TestWithAdvice(t *testing.T) {
+	t.Parallel()
+	for problem, want := range map[state.Problem]string{
+		{}: "no",
+		{Kind: state.ProblemIdentityChanged, ClusterID: "uid-2"}: "no; correct the Secret, or accept the new cluster with the annotation clusterfx.dev/accept-id=uid-2",
+		{Kind: state.ProblemIsHub}:                               "no; if that is intended, set the annotation clusterfx.dev/allow-hub=true, or start the hub with --allow-hub-as-remote",
+		{Kind: state.ProblemQuarantined}:                         "no; change the spec or the Secret, or set the annotation clusterfx.dev/retry to a new value to start it immediately",
+		{Kind: state.ProblemTooManyObjects}:                      "no; raise --max-objects-per-cluster of the hub, limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only",
+		{Kind: state.ProblemTooManyBytes}:                        "no; raise --max-cache-bytes-per-cluster of the hub, limit spec.namespaces of the Cluster, or have the module filter what it caches or watch metadata only",
+		{Kind: state.ProblemResponseTooLarge}:                    "no; raise --max-cache-bytes-per-cluster of the hub, or limit spec.namespaces of the Cluster",
+		{Kind: state.ProblemUndeclaredRule}:                      "no; add it there and run hub register again",
+		{Kind: state.ProblemUndeclaredHubRule}:                   "no; add it there and run hub install again",
+	} {
+		if got := WithAdvice("no", problem); got != want {
+			t.Errorf("%v: %q, want %q", problem, got, want)
+		}
+	}
+	const sentences = "The server sends too much. Raise --max-cache-bytes-per-cluster of the hub, or limit spec.namespaces of the Cluster."
+	if got := WithAdvice("The server sends too much.", state.Problem{Kind: state.ProblemResponseTooLarge}); got != sentences {
+		t.Errorf("after a sentence: %q, want %q", got, sentences)
+	}
+}
+
+// The advice on a problem is in each condition that repeats it, and in the status of a module and of a controller.
+func TestStatusOf_Advises(t *testing.T) {
+	t.Parallel()
+	moved := state.Problem{Kind: state.ProblemIdentityChanged, ClusterID: "uid-2"}
+	full := state.Problem{Kind: state.ProblemTooManyObjects}
+	info := but(allWell, func(i *registry.Status) {
+		i.Identity = facet(metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
+		i.Identity.Problem = moved
+		i.Modules = []state.ModuleStatus{{Name: "one", State: state.ModuleFailed, Message: "too many", Problem: full, Controllers: []state.ControllerStatus{
+			{Name: "one", State: state.ModuleWaiting, Message: "denied", Problem: state.Problem{Kind: state.ProblemUndeclaredRule}},
+		}}}
+	})
+	status := Of(&hubv1.Cluster{}, good, info)
+	for _, kind := range []string{hubv1.ConditionReady, hubv1.ConditionIdentityConfirmed, hubv1.ConditionStalled} {
+		want := WithAdvice(info.Identity.Message, moved)
+		if c := meta.FindStatusCondition(status.Conditions, kind); c == nil || c.Message != want {
+			t.Errorf("%s is %+v, want the message %q", kind, c, want)
+		}
+	}
+	one := status.Modules[0]
+	if !strings.HasSuffix(one.Message, adviceTooManyObjects) || !strings.HasSuffix(one.Controllers[0].Message, adviceUndeclaredRule) {
+		t.Errorf("the module is %+v", one)
+	}
+}
