@@ -306,9 +306,8 @@ func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, r
 	return probe.Target{
 		Cluster:    string(a.name),
 		Transport:  transport,
-		Endpoint:   a.applied.Endpoint.Fingerprint(),
+		Endpoint:   a.applied.Endpoint,
 		Credential: credential,
-		Server:     a.applied.Endpoint.Server,
 		Rank:       rank,
 		Pace:       probe.Pace{Period: a.applied.Probe.Period, Timeout: a.applied.Probe.Timeout},
 	}

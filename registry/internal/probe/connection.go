@@ -23,9 +23,13 @@ import (
 // used. A Connection outlives the epochs that use it, because the probe continues while an unreachable remote has no
 // app.
 type Connection struct {
-	shared Options
-	target Target
-	redact func(string) string
+	shared    Options
+	cluster   string // the name of the remote
+	transport *kubeconfig.Transport
+	endpoint  string // fingerprint
+	server    string
+	rank      startqueue.Rank
+	redact    func(string) string
 
 	urgent     atomic.Bool // probe every second, because the remote is not known to be healthy
 	pace       atomic.Pointer[Pace]
@@ -61,16 +65,18 @@ type Options struct {
 	Redact func(*kubeconfig.Transport) func(string) string
 }
 
-// Target describes the API server that a Connection leads to.
+// Target describes the API server that a Connection leads to, and how the Connection begins.
 type Target struct {
 	// Cluster is the name of the remote.
 	Cluster   string
 	Transport *kubeconfig.Transport
-	// Endpoint and Credential are fingerprints.
-	Endpoint, Credential string
-	Server               string
+	// Endpoint is the endpoint of the transport.
+	Endpoint kubeconfig.Endpoint
+	// Credential is the fingerprint of the transport's first credential. Swap replaces it.
+	Credential string
 	// Rank is the rank of the first contact in the queue.
 	Rank startqueue.Rank
+	// Pace is the first pace. SetPace replaces it.
 	Pace Pace
 }
 
@@ -89,7 +95,10 @@ type Outcome struct {
 // New returns a Connection that sends no request yet. The Connection ends with ctx, or when it is closed after Start.
 // The caller of New closes the transport of a Connection that is used for Try only.
 func New(ctx context.Context, o Options, t Target) *Connection {
-	c := &Connection{shared: o, target: t, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{})}
+	c := &Connection{
+		shared: o, cluster: t.Cluster, transport: t.Transport, endpoint: t.Endpoint.Fingerprint(), server: t.Endpoint.Server,
+		rank: t.Rank, redact: o.Redact(t.Transport), kick: make(chan struct{}, 1), done: make(chan struct{}),
+	}
 	c.pace.Store(&t.Pace)
 	c.credential.Store(&t.Credential)
 	c.ctx, c.cancel = context.WithCancel(ctx)
@@ -103,23 +112,23 @@ func (c *Connection) Start(report func(Outcome)) {
 }
 
 // Endpoint returns the fingerprint of the endpoint.
-func (c *Connection) Endpoint() string { return c.target.Endpoint }
+func (c *Connection) Endpoint() string { return c.endpoint }
 
 // Credential returns the fingerprint of the credential.
 func (c *Connection) Credential() string { return *c.credential.Load() }
 
 // Server returns the URL of the API server.
-func (c *Connection) Server() string { return c.target.Server }
+func (c *Connection) Server() string { return c.server }
 
 // Transport returns the transport.
-func (c *Connection) Transport() *kubeconfig.Transport { return c.target.Transport }
+func (c *Connection) Transport() *kubeconfig.Transport { return c.transport }
 
 // LastReceived returns the time, in nanoseconds, at which an app last received a part of a list over this Connection. The app stores it.
 func (c *Connection) LastReceived() *atomic.Int64 { return &c.lastReceived }
 
 // Swap replaces the credential, and probes and preflights with the new credential.
 func (c *Connection) Swap(credential kubeconfig.Credential, fingerprint string) error {
-	if err := c.target.Transport.Swap(credential); err != nil {
+	if err := c.transport.Swap(credential); err != nil {
 		return err
 	}
 	c.credential.Store(&fingerprint)
@@ -143,7 +152,7 @@ func (c *Connection) Close() {
 	c.cancel()
 	<-c.done
 	c.loops.Wait()
-	c.target.Transport.Close()
+	c.transport.Close()
 }
 
 // ProbeNow triggers a probe.
@@ -158,7 +167,7 @@ func (c *Connection) ProbeNow() {
 func (c *Connection) run(ctx context.Context, report func(Outcome)) {
 	defer close(c.done)
 	last, excused := Outcome{}, 0
-	release, err := c.shared.Contacts.Acquire(ctx, min(c.target.Rank, startqueue.RankFailed))
+	release, err := c.shared.Contacts.Acquire(ctx, min(c.rank, startqueue.RankFailed))
 	if err != nil {
 		return
 	}
@@ -196,7 +205,7 @@ func (c *Connection) run(ctx context.Context, report func(Outcome)) {
 
 // count records the metrics of a probe, also of a probe that failed because of the hub.
 func (c *Connection) count(outcome Outcome, took time.Duration) {
-	c.shared.Metrics.ObserveProbe(c.target.Cluster, outcome.Reason, took)
+	c.shared.Metrics.ObserveProbe(c.cluster, outcome.Reason, took)
 }
 
 // maxExcused is how many consecutive failures are attributed to the hub. A hub that is always short of CPU time must
@@ -237,9 +246,9 @@ func (c *Connection) isFresh(last Outcome) bool {
 // probe checks the health of the remote and, unless the last outcome is fresh, its identity and version. The outcome
 // describes the error that probe returns.
 func (c *Connection) probe(ctx context.Context, last Outcome) (Outcome, error) {
-	ctx, span := c.shared.Tracer.Start(ctx, "probe", c.target.Cluster)
+	ctx, span := c.shared.Tracer.Start(ctx, "probe", c.cluster)
 	defer span.End()
-	outcome := Outcome{Endpoint: c.target.Endpoint, Credential: *c.credential.Load(), ID: last.ID, Version: last.Version}
+	outcome := Outcome{Endpoint: c.endpoint, Credential: *c.credential.Load(), ID: last.ID, Version: last.Version}
 	err := c.query(ctx, &outcome, last)
 	if err != nil {
 		outcome.fail(err)

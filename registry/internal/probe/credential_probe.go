@@ -31,7 +31,7 @@ func (c *Connection) reviewer() Reviewer {
 // Try probes the remote once, including its identity, and checks which permissions the credential has.
 func (c *Connection) Try(q *preflight.Questions) TrialOutcome {
 	ctx := c.ctx
-	release, err := c.shared.Contacts.Acquire(ctx, c.target.Rank)
+	release, err := c.shared.Contacts.Acquire(ctx, c.rank)
 	if err != nil {
 		return TrialOutcome{}
 	}

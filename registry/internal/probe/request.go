@@ -76,8 +76,8 @@ func decodeResponse(body []byte, into any) error {
 
 // send sends a request, within a span if traces are collected.
 func (c *Connection) send(r *http.Request) (*http.Response, error) {
-	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(c.target.Transport, r) }
-	if traced := c.shared.Tracer.Requests(c.target.Cluster, telemetry.ToRemote); traced != nil {
+	send := func(r *http.Request) (*http.Response, error) { return transport.SendLimited(c.transport, r) }
+	if traced := c.shared.Tracer.Requests(c.cluster, telemetry.ToRemote); traced != nil {
 		return traced(r, send)
 	}
 	return send(r)
@@ -88,7 +88,7 @@ func (c *Connection) send(r *http.Request) (*http.Response, error) {
 func (c *Connection) do(ctx context.Context, method, path string, sent []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.pace.Load().Timeout)
 	defer cancel()
-	where, err := url.JoinPath(c.target.Server, path)
+	where, err := url.JoinPath(c.server, path)
 	if err != nil {
 		return nil, fmt.Errorf("send the request to the API server: %w", err)
 	}
