@@ -74,7 +74,7 @@ func (a *actor) optionsFor(l *probe.Connection, number int64, redact func(string
 				Remote: env.judge(log, false), Modules: env.judge(log, false, run...), Hub: env.judge(log, true, run...),
 			}
 		},
-		Missed:  a.surveyNow,
+		Missed:  a.preflightNow,
 		Changed: func() { a.noteWaiting(number) },
 		Built: func(steps []string) {
 			a.do(func() {

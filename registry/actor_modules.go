@@ -115,8 +115,8 @@ func (a *actor) inquire() {
 	}
 }
 
-// surveyNow starts a preflight on the connection in use.
-func (a *actor) surveyNow() {
+// preflightNow starts a preflight on the connection in use.
+func (a *actor) preflightNow() {
 	a.do(func() {
 		if a.link != nil {
 			a.link.PreflightNow()

@@ -30,8 +30,8 @@ The 18 defects of the system that the registry follows, in ancestor_*_test.go:
 	D17  TestAncestor_NobodyHearsOfClusters
 	D18  TestAncestor_ProgramRunsInsideAnInvoke
 
-The defects of the libraries that connect controllers with many clusters, in libraries_test.go. Five of them were
-reproduced there:
+The defects of the libraries that connect controllers with many clusters, in multiclusterruntime_test.go and
+libraries_test.go. Five of them were reproduced there:
 
 	one silent cluster keeps all others out  TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging
 	a cluster that does not sync ends all    TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess

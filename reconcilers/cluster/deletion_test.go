@@ -16,10 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
@@ -128,112 +126,6 @@ func hooked(name string, start, stop, clean func(context.Context) error) registr
 	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Options(parts...)})
 }
 
-// stuck returns what does not return before it is released, whatever its context says, and what
-// releases it.
-func stuck(t testing.TB) (f func(context.Context) error, release func()) {
-	t.Helper()
-	released := make(chan struct{})
-	release = sync.OnceFunc(func() { close(released) })
-	t.Cleanup(release) // before the hub is stopped, also if the test fails
-	return func(context.Context) error {
-		<-released
-		return nil
-	}, release
-}
-
-// Faults F67, F68, F72 to F74: whatever hangs, a deletion ends in time and says what it gave up, and
-// the only worker of the hub is free for others meanwhile.
-func TestCluster_DeletionOfWhatHangs(t *testing.T) {
-	t.Parallel()
-	const within = 6 * time.Second
-	for name, tc := range map[string]struct {
-		module func(t *testing.T, hangs func(context.Context) error) registry.Module
-		starts bool // the app becomes Ready
-		leases bool // a callback hangs, too
-		says   string
-	}{
-		"a hook that stops": {
-			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
-				return hooked("hanging", nil, hangs, nil)
-			},
-			starts: true, says: "has not ended in time",
-		},
-		"a hook that starts": {
-			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
-				return hooked("hanging", hangs, nil, nil)
-			},
-			says: "has not ended in time",
-		},
-		"a cleanup step": {
-			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
-				return hooked("hanging", nil, nil, hangs)
-			},
-			starts: true, says: "hanging/everything",
-		},
-		"a runnable": {
-			module: func(_ *testing.T, hangs func(context.Context) error) registry.Module {
-				return registry.NewModule("hanging", registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
-					return mgr.Add(manager.RunnableFunc(hangs))
-				})})
-			},
-			starts: true, says: "has not ended in time",
-		},
-		"a callback": {
-			module: func(*testing.T, func(context.Context) error) registry.Module { return idle("docile") },
-			starts: true, leases: true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			hangs, release := stuck(t)
-			h := newHub(t, func(o *hubOptions) {
-				o.modules = []registry.Module{tc.module(t, hangs), idle("healthy")}
-				o.settings.Concurrency, o.settings.RemoveWithin = 1, within
-				o.registry.Limits.StopTimeout = time.Second
-			})
-			t.Cleanup(release)
-			name, other := h.name("a"), h.name("b")
-			h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
-			h.newCluster(name, nil)
-			if tc.starts {
-				h.expectReady(name)
-			} else {
-				h.expect(name, hubv1.ConditionModulesReady, metav1.ConditionUnknown, hubv1.ReasonStarting)
-			}
-			var callback sync.WaitGroup
-			if tc.leases {
-				entered := make(chan struct{})
-				callback.Go(func() {
-					_ = h.registry.WithClient(t.Context(), registry.ClusterName(name), func(ctx context.Context, _ client.Client) error {
-						close(entered)
-						return hangs(ctx)
-					})
-				})
-				<-entered
-			}
-			began := time.Now()
-			h.remove(name)
-			h.putKubeconfig(other, fleettest.Cluster(t, "one").Kubeconfig())
-			h.newCluster(other, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"healthy"} })
-			h.expectReady(other)
-			t.Logf("another one was Ready after %s", time.Since(began))
-			h.expectGone(name)
-			took := time.Since(began)
-			t.Logf("gone after %s", took)
-			if took > 2*within+20*time.Second {
-				t.Errorf("gone after %s, and had %s", took, within)
-			}
-			if tc.says == "" {
-				h.expectEvent(name, "Deregistered")
-			} else {
-				h.expectNote(name, "Abandoned", tc.says)
-			}
-			release()
-			callback.Wait()
-		})
-	}
-}
-
 // expectNote waits until an event was recorded whose note contains a text.
 func (h *hub) expectNote(name, reason, text string) {
 	h.t.Helper()
@@ -251,33 +143,6 @@ func (h *hub) expectNote(name, reason, text string) {
 		}
 		return fmt.Errorf("no event %s that says %q: %q", reason, text, notes)
 	})
-}
-
-func TestCluster_DeletionThatTakesItsTime(t *testing.T) {
-	t.Parallel()
-	hangs, letGo := stuck(t)
-	h := newHub(t, func(o *hubOptions) {
-		o.modules = []registry.Module{hooked("stubborn", nil, hangs, nil), idle("docile")}
-		o.settings.Concurrency = 1
-		o.registry.Limits.StopTimeout = patience
-	})
-	t.Cleanup(letGo)
-	name, other := h.name("a"), h.name("b")
-	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
-	h.newCluster(name, nil)
-	h.expectReady(name)
-	h.remove(name)
-	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionUnknown, hubv1.ReasonStopping)
-	expectCondition(t, c, hubv1.ConditionReconciling, metav1.ConditionTrue)
-	expectCondition(t, c, hubv1.ConditionCredentialsValid, metav1.ConditionTrue)
-
-	// The only worker is free for others.
-	h.putKubeconfig(other, fleettest.Cluster(t, "one").Kubeconfig())
-	h.newCluster(other, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"docile"} })
-	h.expectReady(other)
-	letGo()
-	h.expectGone(name)
-	h.expectEvent(name, "Deregistered")
 }
 
 // expectForgotten waits until neither a Cluster nor its app is there. That is less than expectGone: an

@@ -60,13 +60,3 @@ func staleCondition(stale []boundcache.InformerStatus, now time.Time, l Limits) 
 	f.Message = state.Sanitize(f.Message)
 	return f
 }
-
-// LagsFor returns the kind of an informer of a module that is not synced or Stale; empty for none.
-func (l *Life) LagsFor(module string, now time.Time) string {
-	c := l.cache.Load()
-	if c == nil {
-		return ""
-	}
-	one, _ := c.LagsFor(module, now)
-	return one.Kind
-}

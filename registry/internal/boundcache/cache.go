@@ -378,9 +378,3 @@ func (c *Cache) Held() map[string]Amount { return c.budget.byKind() }
 
 // Stale returns the stale informers, of each kind the informer that has been blocked the longest.
 func (c *Cache) Stale(now time.Time) []InformerStatus { return c.budget.stale(now) }
-
-// LagsFor returns the first informer of a module that is not synced or stale, and whether there is one: objects that
-// its store lacks may exist.
-func (c *Cache) LagsFor(module string, now time.Time) (InformerStatus, bool) {
-	return c.budget.lagsFor(module, now)
-}

@@ -155,7 +155,6 @@ func problemOf(err error) state.Problem {
 type InformerStatus struct {
 	Kind    string
 	Modules []string // the modules that use it, sorted
-	synced  bool     // it has received its initial objects
 	Since   time.Time
 	Cause   string        // why it has been unable to list and watch since then; empty if it can
 	Problem state.Problem // for advice that is not in Cause
@@ -165,7 +164,7 @@ type InformerStatus struct {
 func (b *budget) statuses(now time.Time) []InformerStatus {
 	var all []InformerStatus
 	for _, s := range b.inUse() {
-		one := InformerStatus{Kind: s.kind, synced: s.HasSynced()}
+		one := InformerStatus{Kind: s.kind}
 		s.mu.Lock()
 		since, why := s.freshness.blocked(now)
 		one.Since, one.Cause, one.Problem = since, why.text, why.problem
@@ -184,16 +183,6 @@ func (b *budget) statuses(now time.Time) []InformerStatus {
 // isStale reports whether the informer has been unable to list and watch for too long.
 func (i InformerStatus) isStale(now time.Time, l Limits) bool {
 	return i.Cause != "" && now.Sub(i.Since) >= l.StaleAfter
-}
-
-// lagsFor returns the first informer of a module that is not synced or stale, and whether there is one.
-func (b *budget) lagsFor(module string, now time.Time) (InformerStatus, bool) {
-	for _, one := range b.statuses(now) {
-		if slices.Contains(one.Modules, module) && (!one.synced || one.isStale(now, b.options.Limits)) {
-			return one, true
-		}
-	}
-	return InformerStatus{}, false
 }
 
 // stale returns the stale informers, of each kind the informer that has been blocked the longest.

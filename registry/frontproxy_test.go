@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// front is an API server that answers some requests itself and passes the others on to a real one.
+type front struct {
+	server   *httptest.Server
+	honest   *httputil.ReverseProxy
+	requests atomic.Int64 // that it answered itself
+
+	mu      sync.Mutex // protects the fields
+	answer  http.HandlerFunc
+	about   func(*http.Request) bool
+	pending map[*http.Request]context.CancelFunc
+}
+
+// newFront returns a front of a cluster, and the configuration of a remote behind it.
+func newFront(t *testing.T, c *fleet.Cluster) (*front, state.Desired) {
+	t.Helper()
+	config := c.Config()
+	to, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &front{pending: map[*http.Request]context.CancelFunc{}, honest: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Header.Del("Authorization")
+		},
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+	}}
+	f.server = httptest.NewUnstartedServer(f)
+	f.server.EnableHTTP2, f.server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
+	f.server.StartTLS()
+	t.Cleanup(f.server.Close)
+	t.Cleanup(f.server.CloseClientConnections)
+	return f, configFor(t, f.kubeconfig("not-used"))
+}
+
+// kubeconfig returns a kubeconfig with a token, which the real API server does not get.
+func (f *front) kubeconfig(token string) []byte {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw})
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
+		"contexts":[{"name":"x","context":{"cluster":"x","user":"x"}}],
+		"clusters":[{"name":"x","cluster":{"server":%q,"certificate-authority-data":%q}}],
+		"users":[{"name":"x","user":{"token":%q}}]}`,
+		f.server.URL, base64.StdEncoding.EncodeToString(authority), token)
+}
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	f.mu.Lock()
+	answer := f.answer
+	mine := answer != nil && f.about(r)
+	if !mine {
+		f.pending[r] = cancel
+	}
+	f.mu.Unlock()
+	if mine {
+		f.requests.Add(1)
+		answer(w, r)
+		return
+	}
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.pending, r)
+	}()
+	f.honest.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// set answers the requests that about is for, and ends those under way; a nil answer passes all on.
+func (f *front) set(about func(*http.Request) bool, answer http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.about, f.answer = about, answer
+	f.requests.Store(0)
+	for r, cancel := range f.pending {
+		if about != nil && about(r) {
+			cancel()
+		}
+	}
+}
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
+
+// at returns what is about requests for a path.
+func at(path string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.URL.Path == path }
+}
+
+func watchesOf(path string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.URL.Path == path && isWatch(r) }
+}
+
+// canary is what a remote writes and nobody else reads.
+const canary = "text-of-the-remote"
+
+// refuse answers with a status.
+func refuse(code int, reason metav1.StatusReason) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, failure(code, reason))
+	}
+}
+
+func failure(code int, reason metav1.StatusReason) string {
+	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, reason, code, canary)
+}
+
+// expire begins a watch, and says in it that the version has expired.
+func expire(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"type":"ERROR","object":`+failure(http.StatusGone, metav1.StatusReasonExpired)+"}\n")
+}
