@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
 // hubParts runs the hub parts of all modules, each by itself: in an App of its own, with a manager, a cache, clients
@@ -226,6 +227,15 @@ func (r *Registry) HubParts() []HubPartStatus {
 	var all []HubPartStatus
 	for _, p := range r.parts.all {
 		all = append(all, p.info())
+	}
+	return all
+}
+
+// hubPartStates returns the states of the hub parts for the metrics.
+func (r *Registry) hubPartStates() []telemetry.HubPart {
+	var all []telemetry.HubPart
+	for _, one := range r.HubParts() {
+		all = append(all, telemetry.HubPart{Module: one.Module, State: one.State, Zombies: one.Zombies})
 	}
 	return all
 }

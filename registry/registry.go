@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -44,7 +45,7 @@ type core struct {
 	allowTwin bool
 	zombies   atomic.Int64
 	events    broadcast
-	overview  *overview
+	states    *telemetry.States
 	parts     *hubParts      // nil without FX
 	claims    *claims        // which remote represents which cluster
 	running   sync.WaitGroup // the actors, also of remotes that are forgotten; added to while not closed
@@ -88,8 +89,8 @@ func New(o Options) (*Registry, error) {
 	}}
 	r.environment = newEnvironment(o, modules, inForce, transport)
 	r.hubCredential.follow()
-	r.overview = newOverview(r, o.AggregateMetrics)
-	if err := r.overview.register(r.host.Registerer); err != nil {
+	r.states = telemetry.NewStates(r.List, r.hubPartStates, o.AggregateMetrics)
+	if err := r.states.Register(r.host.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return r, nil
@@ -283,7 +284,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 	go func() {
 		defer close(ended)
 		r.running.Wait() // also for actors that were stopped before, and still clean up
-		r.host.Registerer.Unregister(r.overview)
+		r.host.Registerer.Unregister(r.states)
 		r.end()
 		r.beating.Wait()
 	}()

@@ -10,7 +10,9 @@ panics end the app that they happen in, and because two apps of a remote may fol
 A Tracer starts the spans of the registry and, with Requests, the spans of HTTP requests. A span names the remote and
 the resource, and never the host, the query or the name of an object.
 
-The package knows neither apps nor the registry: names are strings, and functions return the content of a cache. The
-metrics of the state of remotes are in the registry itself, which has the state.
+States are metrics that follow from the snapshots of the remotes and of the hub parts, at each scrape.
+
+The package knows neither apps nor the registry: names are strings, and functions return the content of a cache and the
+snapshots.
 */
 package telemetry

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// States collects the metrics that follow from the snapshots of the remotes at each scrape. So the series of a removed
+// remote disappear by themselves.
+type States struct {
+	remotes   func() []state.Status
+	hubParts  func() []HubPart
+	aggregate bool
+
+	clusters, modules             *prometheus.Desc // how many there are of each kind
+	info, state, module, restarts *prometheus.Desc // for each remote
+	part, zombies                 *prometheus.Desc // for each hub part
+}
+
+var _ prometheus.Collector = (*States)(nil)
+
+// HubPart is the state of the hub part of a module, and how many of its earlier lives do not end.
+type HubPart struct {
+	Module, State string
+	Zombies       int
+}
+
+// NewStates returns a collector of the states that two functions return: the snapshots of all remotes, and the states of
+// all hub parts. Neither function may wait for a remote. If aggregate is set, no series names a remote.
+func NewStates(remotes func() []state.Status, hubParts func() []HubPart, aggregate bool) *States {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("clusterfx_"+name, help, labels, nil)
+	}
+	return &States{
+		remotes: remotes, hubParts: hubParts, aggregate: aggregate,
+		clusters: desc("clusters", "Remotes by their state.", "state"),
+		modules:  desc("modules", "Modules of remotes by their state.", "module", "state"),
+		info: desc("cluster_info", "1 for each remote, with the id and the version that it told last.",
+			ClusterLabel, "id", "version"),
+		state:  desc("cluster_state", "1 for the state that a remote is in.", ClusterLabel, "state"),
+		module: desc("module_state", "1 for the state that a module of a remote is in.", ClusterLabel, "module", "state"),
+		part:   desc("hub_part_state", "1 for the state that the hub part of a module is in.", "module", "state"),
+		zombies: desc("hub_part_zombies",
+			"Earlier lives of the hub part of a module that were fenced and do not end.", "module"),
+		restarts: desc("app_failures_in_a_row", "How often an app has failed since it was last well for ten minutes.", ClusterLabel),
+	}
+}
+
+// Register registers the collector. It replaces the collector of a registry that was shut down.
+func (s *States) Register(at prometheus.Registerer) error {
+	err := at.Register(s)
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(err, &registered) {
+		at.Unregister(registered.ExistingCollector)
+		err = at.Register(s)
+	}
+	return err
+}
+
+// states are all states of a remote; a state without remotes is 0.
+func states() []state.State {
+	return []state.State{state.StatePending, state.StateStarting, state.StateReady, state.StateUnreachable, state.StateFailed, state.StatePaused, state.StateStopping}
+}
+
+// Describe implements prometheus.Collector.
+func (s *States) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.clusters, s.modules, s.info, s.state, s.module, s.restarts, s.part, s.zombies} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. It waits for no remote.
+func (s *States) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	clusters, modules := map[state.State]int{}, map[[2]string]int{}
+	for _, info := range s.remotes() {
+		clusters[info.State]++
+		for _, m := range info.Modules {
+			modules[[2]string{m.Name, m.State}]++
+			if !s.aggregate {
+				gauge(s.module, 1, string(info.Name), m.Name, m.State)
+			}
+		}
+		if !s.aggregate {
+			gauge(s.info, 1, string(info.Name), info.ID, info.Version)
+			gauge(s.state, 1, string(info.Name), string(info.State))
+			gauge(s.restarts, info.Restarts, string(info.Name))
+		}
+	}
+	for _, one := range states() {
+		gauge(s.clusters, clusters[one], string(one))
+	}
+	for _, one := range s.hubParts() {
+		gauge(s.part, 1, one.Module, one.State)
+		gauge(s.zombies, one.Zombies, one.Module)
+	}
+	for key, n := range modules {
+		gauge(s.modules, n, key[0], key[1])
+	}
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// A scrape reports the states of that moment. The collector of a new registry takes the place of the one before, and an
+// aggregating collector has no series of a remote.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	var remotes []state.Status
+	list := func() []state.Status { return remotes }
+	parts := func() []HubPart { return []HubPart{{Module: "dns", State: "Degraded", Zombies: 2}} }
+	at := prometheus.NewPedanticRegistry()
+	for range 2 {
+		if err := NewStates(list, parts, false).Register(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const names = "clusterfx_cluster_state"
+	if n, err := testutil.GatherAndCount(at, names); n != 0 || err != nil {
+		t.Errorf("%d series without remotes: %v", n, err)
+	}
+	remotes = []state.Status{{Name: "edge", State: state.StateReady, Modules: []state.ModuleStatus{{Name: "dns", State: state.ModuleRunning}}}}
+	want := `# HELP clusterfx_cluster_state 1 for the state that a remote is in.
+# TYPE clusterfx_cluster_state gauge
+clusterfx_cluster_state{cluster="edge",state="Ready"} 1
+# HELP clusterfx_hub_part_zombies Earlier lives of the hub part of a module that were fenced and do not end.
+# TYPE clusterfx_hub_part_zombies gauge
+clusterfx_hub_part_zombies{module="dns"} 2
+# HELP clusterfx_modules Modules of remotes by their state.
+# TYPE clusterfx_modules gauge
+clusterfx_modules{module="dns",state="Running"} 1
+`
+	if err := testutil.GatherAndCompare(at, strings.NewReader(want), names, "clusterfx_hub_part_zombies", "clusterfx_modules"); err != nil {
+		t.Error(err)
+	}
+	if n := testutil.CollectAndCount(NewStates(list, parts, true), names, "clusterfx_cluster_info", "clusterfx_module_state", "clusterfx_app_failures_in_a_row"); n != 0 {
+		t.Errorf("%d series of remotes in an aggregate", n)
+	}
+}
