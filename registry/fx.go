@@ -56,8 +56,9 @@ func provide(p Params) (*Registry, error) {
 		return nil, err
 	}
 	r.parts = parts
-	parts.attach(p.Lifecycle)
-	return r, errors.Join(p.Manager.Add(r), p.Manager.Add(parts), p.Manager.Add(parts.leading()))
+	// The parts are built before the manager of the hub starts, and their hooks run when it has ended.
+	p.Lifecycle.Append(fx.Hook{OnStart: parts.OnStart, OnStop: parts.OnStop})
+	return r, errors.Join(p.Manager.Add(r), p.Manager.Add(parts), p.Manager.Add(parts.Leading()))
 }
 
 // Shared is a value of the hub's App that goes into every app.

@@ -4,10 +4,10 @@ package registry
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // HubPart is everything that the hub part of a module may ask for, beside fx.Shutdowner, which ends the hub. Embed it
@@ -62,6 +64,29 @@ type HubPart struct {
 	Options Options
 }
 
+// HubPartStatus is the state of the hub part of one module in this process.
+type HubPartStatus struct {
+	// Module is the module's name.
+	Module string
+	// State is ModuleStarting, ModuleWaiting, ModuleRunning, ModuleDegraded, ModuleFailed or ModuleStopped.
+	State string
+	// Reason and Message say why the hub part does not run or is degraded.
+	Reason, Message string
+	// Problem identifies the problem, for advice that is not in Message.
+	Problem state.Problem
+	// Since is when State or Reason last changed.
+	Since time.Time
+	// Restarts counts failures in a row. A failure after ten minutes of health starts the count again.
+	Restarts int
+	// Zombies counts earlier lives that have not ended within the stop timeout. They are fenced.
+	Zombies int
+	// Controllers are the controllers that the module has added to its manager, in that order.
+	Controllers []state.ControllerStatus
+}
+
+// ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
+const ModuleDegraded = hubpart.Degraded
+
 // HubPartOptions are the values and options that hub parts of modules get from the program.
 type HubPartOptions struct {
 	// Provide goes into the App of every hub part, in addition to the values that HubPart lists. Default: none.
@@ -91,45 +116,6 @@ type partValues struct {
 	Metrics       prometheus.Registerer
 	Traces        trace.TracerProvider
 	Options       Options
-}
-
-func (l *partLife) newValues(mgr ctrl.Manager) partValues {
-	o := l.part.parts.options
-	traces := o.Traces
-	if traces == nil {
-		traces = noop.NewTracerProvider()
-	}
-	return partValues{
-		Registry: l.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(l.Contained().Config), Scheme: l.scheme,
-		RESTMapper: mgr.GetRESTMapper(), EventRecorder: l.Events(), Logger: l.part.parts.log, Metrics: l.Collectors, Traces: traces, Options: o,
-	}
-}
-
-// hubPartOptions are the options of the App of a hub part: the values that the life provides, and the module in a
-// scope whose logger, manager and lifecycle know that the module uses them.
-func hubPartOptions(l *partLife) fx.Option {
-	parts, e := l.part.parts, l.part.entry
-	scope := []fx.Option{e.options.Config.hubOption(e.name)}
-	if parts.shutdowner != nil {
-		scope = append(scope, fx.Decorate(func(fx.Shutdowner) fx.Shutdowner { return parts.shutdowner }))
-	}
-	for _, other := range parts.modules {
-		if other.options.ForHubParts != nil {
-			scope = append(scope, other.options.ForHubParts)
-		}
-	}
-	options := []fx.Option{
-		l.Options(),
-		fx.Provide(func() partValues { return l.parts }),
-	}
-	if parts.options.HubParts.Provide != nil {
-		options = append(options, parts.options.HubParts.Provide)
-	}
-	wrap := func(mgr ctrl.Manager) ctrl.Manager { return &partManager{Manager: mgr, part: l} }
-	return fx.Options(append(options,
-		app.Scope(l.Life, e.name, wrap, append(scope, e.options.Hub)...),
-		fx.Invoke(func(given partGiven) { l.shared, l.middleware = given.Shared, given.Middleware }))...)
 }
 
 // partGiven has the values that a hub part gives to the apps of the remotes.
@@ -167,16 +153,64 @@ type declarations struct {
 	Declared []Shared `group:"clusterfx-shared-types"`
 }
 
+// hubGraph describes the graph of a hub part: the values that its App provides, and the module in a scope of its own.
+// It receives the values that the hub part gives to the apps of the remotes.
+type hubGraph struct {
+	entry      *entry
+	modules    catalog
+	options    Options
+	log        logr.Logger
+	shutdowner fx.Shutdowner
+	registry   *Registry // the handle of the module
+
+	given partGiven // set when the graph is built
+}
+
+// fx returns the options of the graph. The life is the zero Life if the graph is only checked.
+func (g *hubGraph) fx(l *hubpart.Life) fx.Option {
+	scope := []fx.Option{g.entry.options.Config.hubOption(g.entry.name)}
+	if g.shutdowner != nil {
+		scope = append(scope, fx.Decorate(func(fx.Shutdowner) fx.Shutdowner { return g.shutdowner }))
+	}
+	for _, other := range g.modules {
+		if other.options.ForHubParts != nil {
+			scope = append(scope, other.options.ForHubParts)
+		}
+	}
+	options := []fx.Option{
+		l.Options(),
+		fx.Provide(func() partValues { return g.values(l) }),
+	}
+	if g.options.HubParts.Provide != nil {
+		options = append(options, g.options.HubParts.Provide)
+	}
+	return fx.Options(append(options,
+		l.Scope(g.entry.name, append(scope, g.entry.options.Hub)...),
+		fx.Invoke(func(given partGiven) { g.given = given }))...)
+}
+
+func (g *hubGraph) values(l *hubpart.Life) partValues {
+	mgr, config := l.Values()
+	traces := g.options.Traces
+	if traces == nil {
+		traces = noop.NewTracerProvider()
+	}
+	return partValues{
+		Registry: g.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
+		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(config), Scheme: l.Scheme,
+		RESTMapper: mgr.GetRESTMapper(), EventRecorder: l.Events(), Logger: g.log, Metrics: l.Collectors, Traces: traces,
+		Options: g.options,
+	}
+}
+
 // HubPartApp returns the options of the App of a module's hub part, for tools that inspect its graph. Of o it uses
 // Modules, ModuleConfigs and HubParts. An App cannot be built from them: its values are empty.
 func HubPartApp(o Options, m Module) fx.Option {
-	env := &environment{}
+	g := &hubGraph{entry: &entry{Module: m}, options: o, shutdowner: noShutdowner{}}
 	for _, one := range o.Modules {
-		env.modules = append(env.modules, entry{Module: one})
+		g.modules = append(g.modules, entry{Module: one})
 	}
-	parts := &hubParts{environment: env, options: o, shutdowner: noShutdowner{}}
-	l := &partLife{Life: &app.Life{}, part: &hubPart{parts: parts, entry: &entry{Module: m}}}
-	return hubPartOptions(l)
+	return g.fx(&hubpart.Life{Life: &app.Life{}})
 }
 
 type noShutdowner struct{}
@@ -184,29 +218,16 @@ type noShutdowner struct{}
 // Shutdown does nothing.
 func (noShutdowner) Shutdown(...fx.ShutdownOption) error { return nil }
 
-// validate checks the graph of every hub part.
-func (h *hubParts) validate() error {
+// validateHubParts checks the graph of every hub part.
+func validateHubParts(o Options, modules catalog) error {
 	var problems []error
-	for _, e := range h.modules {
+	for _, e := range modules {
 		if e.options.Hub == nil {
 			continue
 		}
-		if err := fx.ValidateApp(HubPartApp(h.options, e.Module)); err != nil {
+		if err := fx.ValidateApp(HubPartApp(o, e.Module)); err != nil {
 			problems = append(problems, fmt.Errorf("module %q: its hub part: %w", e.name, err))
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// attach ties the parts to the lifecycle of the hub's App: they are built before its manager starts, and their hooks
-// run when it has ended.
-func (h *hubParts) attach(l fx.Lifecycle) {
-	l.Append(fx.Hook{
-		OnStart: func(context.Context) error {
-			h.bracketed.Store(true)
-			h.prepare()
-			return nil
-		},
-		OnStop: h.end,
-	})
 }

@@ -5,18 +5,11 @@ package registry
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
-	"sync"
-
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// This file limits the functions that a hub part gives to the registry and to the servers of the hub to the life of
-// the hub part.
+// This file limits the functions that a hub part gives to the registry to the life of the hub part.
 
 // within returns a context that also ends with the life of the hub part that has this handle.
 func (r *Registry) within(ctx context.Context) (context.Context, context.CancelCauseFunc) {
@@ -49,108 +42,4 @@ func (r *Registry) contained(what string, f func(Event)) func(Event) {
 			r.by.Call(what, func() { f(e) })
 		}
 	}
-}
-
-// site has the checks and handlers that hub parts have added to the servers of the hub. The servers have one entry
-// for each; when the hub part is started again, the entry leads to the check or handler of the new life.
-type site struct {
-	mu       sync.Mutex // protects the fields
-	checks   map[string]*slot[healthz.Checker]
-	handlers map[string]*slot[http.Handler]
-}
-
-// slot is an entry of the hub's servers.
-type slot[T any] struct {
-	life  *partLife // that has added the value
-	name  string
-	value T
-}
-
-// put puts a value into a slot. add makes the entry of the hub's servers for a new slot; put removes the slot if add
-// fails.
-func put[T any](s *site, slots *map[string]*slot[T], one slot[T], add func() error) error {
-	s.mu.Lock()
-	before := (*slots)[one.name]
-	if before != nil && before.life.part != one.life.part {
-		s.mu.Unlock()
-		return fmt.Errorf("the hub part of module %s has added %s already; choose another name", before.life.part.entry.name, one.name)
-	}
-	if *slots == nil {
-		*slots = map[string]*slot[T]{}
-	}
-	(*slots)[one.name] = &one
-	s.mu.Unlock()
-	if before != nil {
-		return nil
-	}
-	err := panics.Catch(add)
-	if err != nil {
-		s.mu.Lock()
-		delete(*slots, one.name)
-		s.mu.Unlock()
-	}
-	return err
-}
-
-// at returns the slot of a name, and whether its life has not ended.
-func at[T any](s *site, slots *map[string]*slot[T], name string) (slot[T], bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one := *(*slots)[name]
-	return one, one.life.Context().Err() == nil
-}
-
-// addCheck adds a check to the checks of the hub. The check of a life that has ended succeeds.
-func (l *partLife) addCheck(page, name string, check healthz.Checker, add func(string, healthz.Checker) error) error {
-	s, key := &l.part.parts.site, page+"/"+name
-	return put(s, &s.checks, slot[healthz.Checker]{l, key, check}, func() error {
-		return add(name, func(r *http.Request) error {
-			one, lives := at(s, &s.checks, key)
-			if !lives {
-				return nil
-			}
-			return one.life.answering().CallCheck("health check", one.value, r)
-		})
-	})
-}
-
-// partManager is the manager of a hub part. It adds checks and handlers to the servers of the hub.
-type partManager struct {
-	ctrl.Manager
-	part *partLife
-}
-
-// AddHealthzCheck adds a check to the checks of the hub.
-func (m *partManager) AddHealthzCheck(name string, check healthz.Checker) error {
-	return m.part.addCheck("healthz", name, check, m.part.part.parts.manager.AddHealthzCheck)
-}
-
-// AddReadyzCheck adds a check to the checks of the hub.
-func (m *partManager) AddReadyzCheck(name string, check healthz.Checker) error {
-	return m.part.addCheck("readyz", name, check, m.part.part.parts.manager.AddReadyzCheck)
-}
-
-// AddMetricsServerExtraHandler adds a handler to the hub's metrics server. net/http contains its panics.
-func (m *partManager) AddMetricsServerExtraHandler(path string, handler http.Handler) error {
-	parts := m.part.part.parts
-	return put(&parts.site, &parts.site.handlers, slot[http.Handler]{m.part, path, handler}, func() error {
-		return parts.manager.AddMetricsServerExtraHandler(path, parts.site.handler(path))
-	})
-}
-
-// handler serves the handler in a slot.
-func (s *site) handler(path string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, lives := at(s, &s.handlers, path)
-		if !lives {
-			http.Error(w, "the hub part of module "+one.life.part.entry.name+" does not run", http.StatusServiceUnavailable)
-			return
-		}
-		one.value.ServeHTTP(w, r)
-	})
-}
-
-// Elected returns a channel that is closed when this hub leads.
-func (m *partManager) Elected() <-chan struct{} {
-	return m.part.part.parts.elected
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -78,23 +77,6 @@ func (r *Registry) offer(module string, o *offer) {
 	}
 }
 
-// publish offers the values that a life shares to the apps.
-func (p *hubPart) publish(l *partLife) {
-	p.mu.Lock()
-	p.over = HubPartStatus{}
-	p.mu.Unlock()
-	if len(p.entry.shares) > 0 {
-		p.parts.registry.offer(p.entry.name, &offer{life: l.Number, shared: l.shared})
-	}
-}
-
-// unpublish withdraws the values that a life shares.
-func (p *hubPart) unpublish(l *partLife) {
-	if l.ready && len(p.entry.shares) > 0 {
-		p.parts.registry.offer(p.entry.name, nil)
-	}
-}
-
 // shareOnce reports a type that the hub parts of two modules share.
 func (all catalog) shareOnce() error {
 	var problems []error
@@ -136,6 +118,3 @@ func (all catalog) lacks(m Module, without string, static []Shared) bool {
 	}
 	return rest.complete(m, static) != nil
 }
-
-// lackOf returns a message that names permissions which are not granted.
-func lackOf(rights []string) string { return "the hub lacks: " + strings.Join(rights, ", ") }

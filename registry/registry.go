@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -46,9 +47,9 @@ type core struct {
 	zombies   atomic.Int64
 	events    broadcast
 	states    *telemetry.States
-	parts     *hubParts      // nil without FX
-	claims    *claims        // which remote represents which cluster
-	running   sync.WaitGroup // the actors, also of remotes that are forgotten; added to while not closed
+	parts     *hubpart.Supervisor // nil without FX
+	claims    *claims             // which remote represents which cluster
+	running   sync.WaitGroup      // the actors, also of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
 	actors map[ClusterName]*actor

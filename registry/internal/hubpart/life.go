@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package hubpart
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/fx"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -23,65 +24,71 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// partLife is one life of a hub part: an epoch like that of a remote's app, with the hub in place of the remote. Its
+// Life is one life of a hub part: an epoch like that of a remote's app, with the hub in place of the remote. Its
 // App has a manager, a cache and clients of its own, so that their work is known to be the module's, and ends with
 // the life.
-type partLife struct {
+type Life struct {
 	*app.Life
-	part     *hubPart
-	scheme   *runtime.Scheme // a copy of the hub's, to which invokes may add kinds
-	registry *Registry       // the handle of the module
-	parts    partValues      // the values that the App provides
-	manager  ctrl.Manager    // set when the App is built
+	// Scheme is a copy of the hub's, to which invokes may add kinds.
+	Scheme *runtime.Scheme
+	part   *Part
+	hooks  Hooks
 
-	shared     []Shared // set when the App is built
-	middleware []Middleware
-
-	halted context.Context //nolint:containedctx // Ends when the manager has to end.
-	halt   context.CancelFunc
-	denied chan struct{} // capacity 1: a watch was forbidden
-	quiet  chan struct{} // closed when all runnables have ended
-	begun  atomic.Bool   // it is run
-	ready  bool          // it ran; used only by the goroutine that runs the life
+	manager ctrl.Manager    // set when the App is built
+	halted  context.Context //nolint:containedctx // Ends when the manager has to end.
+	halt    context.CancelFunc
+	denied  chan struct{} // capacity 1: a watch was forbidden
+	quiet   chan struct{} // closed when all runnables have ended
+	begun   atomic.Bool   // it is run
+	ready   bool          // it ran; used only by the goroutine that runs the life
 }
 
-// newPartLife returns a life that has not started.
-func newPartLife(p *hubPart) *partLife {
-	env, name := p.parts.environment, p.entry.name
-	number := env.epochs.Add(1)
-	l := &partLife{part: p, scheme: copyScheme(env.host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
-	l.Life = app.NewLife(env.host, app.LifeOptions{
+// newLife returns a life that has not started.
+func newLife(p *Part) *Life {
+	host, name, number := p.supervisor.Host, p.module.Name, p.supervisor.NextEpoch()
+	l := &Life{part: p, Scheme: copyScheme(host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
+	l.Life = app.NewLife(host, app.LifeOptions{
 		Number: number, Log: p.log.WithValues("epoch", number), Modules: []string{name},
 		Timeout: state.Desired{}.WithDefaults().Client.Timeout, MaxBytes: noLimit,
-		Collectors: app.NewRegisterer(env.host.Registerer),
+		Collectors: app.NewRegisterer(host.Registerer),
 		Changed:    p.changed, Missed: l.askAgain, ControllerAdded: l.watchProgress,
 	}, "hubpart", name)
 	l.halted, l.halt = context.WithCancel(l.Context())
-	l.registry = &Registry{core: p.parts.registry.core, by: l.answering()}
+	l.hooks = p.module.Begin(l)
 	return l
+}
+
+// Guard returns the guard of the module.
+func (l *Life) Guard() *contain.Guard { return l.Life.Guard(l.part.module.Name) }
+
+// Values are the values that a Life makes before it builds the graph. The manager has the others.
+func (l *Life) Values() (ctrl.Manager, *rest.Config) { return l.manager, l.Contained().Config }
+
+// Scope returns the part of the graph that belongs to the module: its options, in a scope whose logger, manager and
+// lifecycle know that the module uses them. The Life may be the zero Life if the graph is only checked.
+func (l *Life) Scope(module string, options ...fx.Option) fx.Option {
+	wrap := func(mgr ctrl.Manager) ctrl.Manager { return &lifeManager{Manager: mgr, life: l} }
+	return app.Scope(l.Life, module, wrap, options...)
 }
 
 // noLimit is the budget of a hub part's cache. The hub's API server is trusted.
 const noLimit = 1 << 62
 
-// answering returns the guard of the module.
-func (l *partLife) answering() *contain.Guard { return l.Guard(l.part.entry.name) }
-
 // start starts to build the App, unless that has started.
-func (l *partLife) start() {
+func (l *Life) start() {
 	if l.Built() == nil {
 		l.Build(func() error {
 			pprof.SetGoroutineLabels(l.Context())
 			if err := l.connect(); err != nil {
 				return err
 			}
-			return l.BuildGraph(hubPartOptions(l))
+			return l.BuildGraph(l.hooks.Graph())
 		})
 	}
 }
 
 // connect makes the values that the App provides. It sends no request.
-func (l *partLife) connect() error {
+func (l *Life) connect() error {
 	config := l.config()
 	l.Contained().Config = config
 	mgr, err := ctrl.NewManager(config, l.managerOptions())
@@ -90,33 +97,32 @@ func (l *partLife) connect() error {
 	}
 	l.SetRecorder(mgr)
 	l.manager = mgr
-	l.parts = l.newValues(mgr)
 	return nil
 }
 
 // config returns the configuration of the part's clients: the hub's, with the fence of this life and the name of
 // the module on every request.
-func (l *partLife) config() *rest.Config {
+func (l *Life) config() *rest.Config {
 	config := rest.CopyConfig(l.Hub)
-	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.entry.name, l.Number)
+	config.UserAgent = fmt.Sprintf("clusterfx/%s/hub/%s/%d", l.Replica, l.part.module.Name, l.Number)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &partTransport{
-			next: next, fence: l.Context(), judge: l.part.parts.judge(l.Log, true, choice{Module: l.part.entry.Module}),
+		return &fencedTransport{
+			next: next, fence: l.Context(), judge: l.part.module.Judge(l.Log),
 		}
 	})
 	return config
 }
 
-func (l *partLife) managerOptions() ctrl.Options {
+func (l *Life) managerOptions() ctrl.Options {
 	yes, forever := true, time.Duration(-1)
 	o := ctrl.Options{}
-	if base := l.part.parts.options.HubParts.Manager; base != nil {
+	if base := l.part.supervisor.ManagerOptions; base != nil {
 		o = base()
 	}
-	o.Scheme, o.Logger = l.scheme, l.Log.V(1)
+	o.Scheme, o.Logger = l.Scheme, l.Log.V(1)
 	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.HubMapper, nil }
 	o.NewCache = l.NewCache
-	for _, namespace := range l.part.entry.HubNamespaces() {
+	for _, namespace := range l.part.module.Namespaces {
 		if o.Cache.DefaultNamespaces == nil {
 			o.Cache.DefaultNamespaces = map[string]cache.Config{}
 		}
@@ -136,7 +142,7 @@ func (l *partLife) managerOptions() ctrl.Options {
 }
 
 // stale returns the message and the problem of a Stale informer of the part, or nothing. The nil life has none.
-func (l *partLife) stale() (string, state.Problem) {
+func (l *Life) stale() (string, state.Problem) {
 	if l == nil {
 		return "", state.Problem{}
 	}
@@ -149,22 +155,22 @@ func (l *partLife) stale() (string, state.Problem) {
 
 // run runs the life until it fails or ctx ends, and returns the cause. It does not wait for the goroutines that it
 // has started: done is closed when all of them have ended.
-func (l *partLife) run(ctx context.Context) error {
+func (l *Life) run(ctx context.Context) error {
 	err := l.runUntil(ctx)
-	l.part.parts.running.Go(func() { l.cleanUp(ctx) })
+	l.part.supervisor.running.Go(func() { l.cleanUp(ctx) })
 	return err
 }
 
-func (l *partLife) runUntil(ctx context.Context) error {
+func (l *Life) runUntil(ctx context.Context) error {
 	l.begun.Store(true)
-	l.part.parts.running.Go(func() {
+	l.part.supervisor.running.Go(func() {
 		select {
-		case <-l.part.parts.elected:
+		case <-l.part.supervisor.elected:
 			l.Permit()
 		case <-l.Context().Done():
 		}
 	})
-	cut := context.AfterFunc(ctx, func() { l.Stop(ErrStopped) })
+	cut := context.AfterFunc(ctx, func() { l.Stop(app.ErrStopped) })
 	if err := l.awaitRights(); err != nil {
 		return err
 	}
@@ -184,7 +190,7 @@ func (l *partLife) runUntil(ctx context.Context) error {
 		return err
 	}
 	l.ready = true
-	l.part.parts.running.Go(l.watchRights)
+	l.part.supervisor.running.Go(l.watchRights)
 	l.part.publish(l)
 	l.part.changed()
 	return l.Run(l.halted)
@@ -192,29 +198,29 @@ func (l *partLife) runUntil(ctx context.Context) error {
 
 // cleanUp ends the manager and runs the hooks of the life, and returns when all goroutines have ended. At the end of
 // the hub the hooks wait for the apps of the remotes, which may use values that the hooks close.
-func (l *partLife) cleanUp(hub context.Context) {
+func (l *Life) cleanUp(hub context.Context) {
 	defer l.End()
 	l.halt()
 	if hub.Err() == nil {
-		l.Stop(ErrStopped)
+		l.Stop(app.ErrStopped)
 		l.AwaitManager(l.Limits.StopTimeout / 2)
 	} else {
 		l.AwaitManager(app.Never)
 	}
 	l.Revoke(0)
 	close(l.quiet)
-	ctx, cancel := l.part.parts.timeOfHooks(hub)
+	ctx, cancel := l.part.supervisor.timeOfHooks(hub)
 	if err := l.StopHooks(ctx); err != nil {
 		l.Log.Error(err, "A hub part did not stop cleanly")
 	}
 	cancel()
-	l.Stop(ErrStopped)
+	l.Stop(app.ErrStopped)
 }
 
 // controllers returns the controllers that the module has added.
-func (l *partLife) controllers() []state.ControllerStatus {
+func (l *Life) controllers() []state.ControllerStatus {
 	for _, m := range l.Modules() {
-		if m.Name == l.part.entry.name {
+		if m.Name == l.part.module.Name {
 			return m.Controllers
 		}
 	}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package hubpart
 
 import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,12 +23,12 @@ import (
 const rightsTimeout = 20 * time.Second
 
 // newReviewer returns a reviewer that asks the hub's API server for the hub's permissions. A standby may ask, too.
-func (p *hubPart) newReviewer() (*probe.Reviewer, error) {
+func (p *Part) newReviewer() (*probe.Reviewer, error) {
 	scheme := runtime.NewScheme()
 	if err := authorizationv1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	hub, err := client.New(p.current().config(), client.Options{Scheme: scheme, Mapper: p.parts.host.HubMapper})
+	hub, err := client.New(p.current().config(), client.Options{Scheme: scheme, Mapper: p.supervisor.Host.HubMapper})
 	if err != nil {
 		return nil, fmt.Errorf("build the client that asks for permissions: %w", err)
 	}
@@ -36,16 +37,16 @@ func (p *hubPart) newReviewer() (*probe.Reviewer, error) {
 
 // lacks returns the permissions in the hub that the module declares and the hub does not have, named as an operator
 // would ask for them.
-func (l *partLife) lacks() ([]string, error) {
+func (l *Life) lacks() ([]string, error) {
 	ctx, cancel := context.WithTimeout(l.Context(), rightsTimeout)
 	defer cancel()
 	asks, err := l.part.newReviewer()
 	if err != nil {
 		return nil, err
 	}
-	name := l.part.entry.name
+	name := l.part.module.Name
 	var lacking []string
-	for _, declared := range HubRules(l.part.entry.Module) {
+	for _, declared := range l.part.module.Rules {
 		q := &preflight.Questions{Rules: []preflight.ModuleRules{{Module: name, Rules: declared.Rules}}}
 		if declared.Namespace != "" {
 			q.Namespaces = []string{declared.Namespace}
@@ -60,8 +61,8 @@ func (l *partLife) lacks() ([]string, error) {
 }
 
 // awaitRights returns when the hub has every permission that the module declares.
-func (l *partLife) awaitRights() error {
-	if len(l.part.entry.HubRules()) == 0 {
+func (l *Life) awaitRights() error {
+	if len(l.part.module.Rules) == 0 {
 		return nil
 	}
 	for {
@@ -86,8 +87,8 @@ func (l *partLife) awaitRights() error {
 
 // watchRights reports permissions that are revoked while the part runs. The part continues with the remaining
 // permissions.
-func (l *partLife) watchRights() {
-	if len(l.part.entry.HubRules()) == 0 {
+func (l *Life) watchRights() {
+	if len(l.part.module.Rules) == 0 {
 		return
 	}
 	pause := probe.PreflightInterval
@@ -105,7 +106,7 @@ func (l *partLife) watchRights() {
 }
 
 // pause returns after a time, or when a watch was forbidden. It reports false when the life has ended.
-func (l *partLife) pause(d time.Duration) bool {
+func (l *Life) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -121,7 +122,7 @@ func (l *partLife) pause(d time.Duration) bool {
 }
 
 // askAgain starts the next check of the permissions soon.
-func (l *partLife) askAgain() {
+func (l *Life) askAgain() {
 	select {
 	case l.denied <- struct{}{}:
 	default:
@@ -129,17 +130,17 @@ func (l *partLife) askAgain() {
 }
 
 // granted records that the part no longer waits for a permission.
-func (p *hubPart) granted() {
+func (p *Part) granted() {
 	p.mu.Lock()
 	if p.over.Reason == state.ReasonRightsMissing || p.over.Reason == state.ReasonPending {
-		p.over = HubPartStatus{}
+		p.over = Status{}
 	}
 	p.mu.Unlock()
 	p.lack(nil)
 }
 
 // lack records the missing permissions.
-func (p *hubPart) lack(missing []string) {
+func (p *Part) lack(missing []string) {
 	p.mu.Lock()
 	same := slices.Equal(p.lacking, missing)
 	p.lacking = missing
@@ -148,3 +149,6 @@ func (p *hubPart) lack(missing []string) {
 		p.changed()
 	}
 }
+
+// lackOf returns a message that names permissions which are not granted.
+func lackOf(rights []string) string { return "the hub lacks: " + strings.Join(rights, ", ") }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package hubpart
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// partTransport sends the requests of a hub part to the hub's API server, no longer than the life
+// fencedTransport sends the requests of a hub part to the hub's API server, no longer than the life
 // of the part.
-type partTransport struct {
+type fencedTransport struct {
 	next  http.RoundTripper
 	fence context.Context //nolint:containedctx // As in a transport chain.
 
@@ -20,7 +20,7 @@ type partTransport struct {
 }
 
 // RoundTrip sends the request, unless the part has ended.
-func (t *partTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	unhook := context.AfterFunc(t.fence, func() { cancel(context.Cause(t.fence)) })
 	end := func() {
@@ -45,7 +45,7 @@ func (t *partTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // WrappedRoundTripper returns the transport below, for client-go.
-func (t *partTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // fencedBody ends the context of its request when it is closed.
 type fencedBody struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package hubpart
 
 import (
 	"strings"
@@ -15,9 +15,7 @@ import (
 
 // Heartbeats of hub parts. They show in the state of the part, and are no reason to give up the lease.
 
-// WatchProgress returns a function that makes the queue of a controller of a hub part, as inner does, and watches its
-// progress. heartbeat is a request that no source makes; the reconciler does not see it. Controllers of ctrl.Request
-// need no call. For a manager that does not belong to a hub part, it returns inner.
+// WatchProgress is registry.WatchProgress.
 func WatchProgress[request comparable](
 	manager ctrl.Manager, controller string, heartbeat request, inner liveness.NewQueue[request],
 ) liveness.NewQueue[request] {
@@ -25,29 +23,29 @@ func WatchProgress[request comparable](
 	if !ok {
 		return inner
 	}
-	of, ok := m.Manager.(*partManager)
-	if !ok || of.part.part.parts.hearts == nil {
+	of, ok := m.Manager.(*lifeManager)
+	if !ok || of.life.part.supervisor.Hearts == nil {
 		return inner
 	}
-	return liveness.Wrap(of.part.part.parts.hearts, of.part.subject(controller), heartbeat, inner)
+	return liveness.Wrap(of.life.part.supervisor.Hearts, of.life.subject(controller), heartbeat, inner)
 }
 
 // watchProgress watches a controller that the hub part adds, if its requests are ctrl.Requests.
-func (l *partLife) watchProgress(controller manager.Runnable, name string) {
-	if hearts := l.part.parts.hearts; hearts != nil {
+func (l *Life) watchProgress(controller manager.Runnable, name string) {
+	if hearts := l.part.supervisor.Hearts; hearts != nil {
 		liveness.Attach(hearts, l.subject(name), controller, liveness.Request())
 	}
 }
 
-func (l *partLife) subject(controller string) liveness.Subject {
-	return liveness.Subject{Module: l.part.entry.name, Controller: controller}
+func (l *Life) subject(controller string) liveness.Subject {
+	return liveness.Subject{Module: l.part.module.Name, Controller: controller}
 }
 
 // stuck returns the message of the part's state that names the controllers without progress; empty for none.
-func (p *hubPart) stuck() string {
+func (p *Part) stuck() string {
 	var names []string
-	for _, one := range p.parts.hearts.Missed() {
-		if one.Stuck && one.Module == p.entry.name {
+	for _, one := range p.supervisor.Hearts.Missed() {
+		if one.Stuck && one.Module == p.module.Name {
 			names = append(names, one.Controller)
 		}
 	}
@@ -58,9 +56,9 @@ func (p *hubPart) stuck() string {
 }
 
 // beaten is called when a subject is stuck, and when it has recovered.
-func (h *hubParts) beaten(s liveness.Subject) {
-	for _, p := range h.all {
-		if p.entry.name == s.Module {
+func (s *Supervisor) beaten(subject liveness.Subject) {
+	for _, p := range s.all {
+		if p.module.Name == subject.Module {
 			p.changed()
 		}
 	}
