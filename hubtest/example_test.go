@@ -9,7 +9,7 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
-// A test of a module: what it does with an object of a remote, and that it goes on after an outage.
+// A test of a module: what it does with an object of a remote, and that it continues after an outage.
 func Example() {
 	_ = func(t *testing.T) { // func TestEcho(t *testing.T) {
 		t.Parallel()

@@ -69,7 +69,7 @@ func TestHub_Restart(t *testing.T) {
 	}
 	expectEcho(t, hub, edge, "after")
 	if hub.Registry() == before {
-		t.Error("the registry is that of the hub before")
+		t.Error("the registry is the registry of the previous hub")
 	}
 	if err := before.Ensure("edge", state.Desired{}); !errors.Is(err, registry.ErrClosed) {
 		t.Errorf("the hub before has not ended: %v", err)

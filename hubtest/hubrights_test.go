@@ -35,7 +35,7 @@ func may(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// With the declared permissions a module that has forgotten one waits for it and fails the test, and one that declares what
+// With the declared permissions a module with a missing declaration waits for it and fails the test, and a module that declares what
 // it uses runs. One whose permission was declared and taken away waits and says which it is.
 func TestDeclaredHubRights(t *testing.T) {
 	t.Parallel()

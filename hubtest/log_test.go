@@ -29,9 +29,9 @@ func TestLog(t *testing.T) {
 		lines           int
 		first           string
 	}{
-		"of a test that passes is not shown":          {false, false, 0, ""},
-		"of a test that fails is shown at its end":    {false, true, 1 + lastLines, "hub: 50 lines before these are not shown"},
-		"is shown at once where somebody wants it so": {true, false, 2 * lastLines, `hub:  "level"=0 "msg"="line" "n"=0`},
+		"of a test that passes is not shown":        {false, false, 0, ""},
+		"of a test that fails is shown at its end":  {false, true, 1 + lastLines, "hub: 50 lines before these are not shown"},
+		"is shown at once if the options demand it": {true, false, 2 * lastLines, `hub:  "level"=0 "msg"="line" "n"=0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

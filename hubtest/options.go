@@ -101,7 +101,8 @@ func Rules(rules ...rbacv1.PolicyRule) Option {
 }
 
 // DeclaredHubRights runs the hub as a ServiceAccount that has exactly the roles which "hub rbac --in hub" prints for its
-// modules. A request of a module for which its HubRules have no permission is refused and fails the test. Namespaces in HubNamespaces are created. Hub.Cache reads with these permissions, too. Default: all permissions.
+// modules. A request of a module for which its HubRules have no permission is refused and fails the test. Namespaces in
+// HubNamespaces are created. Hub.Cache reads with these permissions, too. Default: all permissions.
 func DeclaredHubRights() Option {
 	return func(o *options) { o.declaredHubRights = true }
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
-// The tests in this file run before those that are parallel, and so one of them knows which API server
+// The tests in this file run before the parallel tests, so a test knows which API server
 // the next one gets.
 
 // A server that a test has left full of things is used again, and nothing of them is there.

@@ -29,7 +29,7 @@ func TestRemote_RegisterBySecret(t *testing.T) {
 	}
 	edge.RotateToken()
 	if labels := secretOf(t, hub, edge).Labels; labels[hubv1.LabelCluster] != hubv1.LabelClusterValue {
-		t.Errorf("the Secret does not register the remote any more: %v", labels)
+		t.Errorf("the Secret no longer registers the remote: %v", labels)
 	}
 	edge.Change(func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
 	edge.Change(func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterActive })
@@ -42,7 +42,7 @@ func TestRemote_RegisterBySecret(t *testing.T) {
 	before.Wait()
 }
 
-// A kubeconfig of a remote leads through its faults, and is not that of the hub.
+// A kubeconfig of a remote leads through its faults, and differs from the kubeconfig of the hub.
 func TestRemote_Kubeconfig(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Rules(may("namespaces", "get")))

@@ -79,7 +79,7 @@ func TestBlackhole(t *testing.T) {
 	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("dial: %v; want it to hang", err)
 	}
-	// One that goes on trying gets through when the hole is closed.
+	// A client that retries gets through when the hole is closed.
 	connected := make(chan net.Conn, 1)
 	go func() {
 		conn, err := net.DialTimeout("tcp", p.Addr(), patience)
@@ -163,12 +163,12 @@ func TestLoseAnswers(t *testing.T) {
 	conn, untouched := dial(t, p), dial(t, p)
 	exchange(t, conn, "before.")
 	set(t, p, fault.LoseAnswers())
-	send(t, conn, "done, and nobody knows")
+	send(t, conn, "done without a response")
 	expectSilence(t, conn)
-	eventually(t, "the request arrives", func() bool { return strings.HasSuffix(server.received(), "nobody knows") })
+	eventually(t, "the request arrives", func() bool { return strings.HasSuffix(server.received(), "without a response") })
 	set(t, p, fault.Pass())
 	expectReset(t, conn)
-	exchange(t, untouched, "a stream without a hole goes on")
+	exchange(t, untouched, "a stream without a hole continues")
 }
 
 func TestHold(t *testing.T) {

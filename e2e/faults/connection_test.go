@@ -53,7 +53,7 @@ func unknownHost(t *testing.T, s *stage) {
 	r.expectReady(within(recovered))
 }
 
-// anotherAuthority is a server that was replaced by one whose certificate nobody has vouched for.
+// anotherAuthority is a server that was replaced by a server whose certificate no known CA has signed.
 func anotherAuthority(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))

@@ -27,7 +27,7 @@ func credentialRows() []row {
 	}
 }
 
-// revoked is a remote that does not know the hub's token any more, and gets one that it knows.
+// revoked is a remote that no longer knows the hub's token, and then gets a token that it knows.
 func revoked(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -79,8 +79,8 @@ func otherCluster(move func(*remote, *fleet.Cluster)) func(*testing.T, *stage) {
 	}
 }
 
-// viaOutage puts another server behind the remote's address while nobody answers there, as it is when a
-// cluster is built anew.
+// viaOutage puts another server behind the remote's address while no server responds there, as when a
+// cluster is rebuilt.
 func viaOutage(r *remote, to *fleet.Cluster) {
 	r.t.Helper()
 	r.set(fault.Refuse())

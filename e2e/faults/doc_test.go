@@ -53,7 +53,7 @@ func readProofs(t *testing.T) map[string]string {
 
 var (
 	quoted = regexp.MustCompile(`"([^"]+)"`)
-	// word is a test, or the folder in which those that follow are.
+	// word is a test, or the folder with the tests that follow.
 	word = regexp.MustCompile(`\b(?:registry|reconcilers|cmd|e2e)(?:/\w+)*|\bTest\w+`)
 )
 

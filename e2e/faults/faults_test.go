@@ -33,7 +33,7 @@ const (
 	twin = "twin"
 )
 
-// wanderer is a token that both calm and twin take for that of an administrator.
+// wanderer is a token that both calm and twin take for the token of an administrator.
 const wanderer = "wanderer-between-two-clusters"
 
 // withWanderer returns the flag of an API server that accepts it.

@@ -211,7 +211,7 @@ func (s *stage) sixWays(t *testing.T, misbehaving *misbehaviour) []*faultyOnes {
 	}
 }
 
-// listSlowly makes the app list everything anew, over a line that takes all the while for it.
+// listSlowly makes the app relist everything, over a connection that takes the whole time for it.
 func listSlowly(t *testing.T, r *remote) {
 	t.Helper()
 	r.set(fault.Throttle(slowLine))

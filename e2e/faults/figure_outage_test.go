@@ -95,7 +95,7 @@ func (s *stage) refuseLeases(t *testing.T, all []*remote) []time.Duration {
 }
 
 // stopAll stops remotes while leases of them are out, and returns how long it took from each call of Stop
-// until the lease had ended and nothing could be sent with it any more.
+// until the lease had ended and no request could be sent with it.
 func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 	t.Helper()
 	took := make([]time.Duration, len(all))
@@ -112,7 +112,7 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 			})
 			err := r.lease(func(ctx context.Context, c client.Client) error {
 				close(lent)
-				// This request is on its way to nobody when the remote is stopped.
+				// This request is on its way to no receiver when the remote is stopped.
 				_ = c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "late"}})
 				<-ctx.Done()
 				took[i] = time.Since(<-stopped)

@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Load on a neighbour while somebody else is at fault.
+// Load on a neighbour while another remote has a fault.
 const (
 	writeEvery = 100 * time.Millisecond
 	leaseEvery = 20 * time.Millisecond

@@ -64,7 +64,7 @@ func fewDescriptors(t *testing.T) {
 	}
 	eventually(t, func() error {
 		if countReady(all[remotes/2:]) < remotes/2 {
-			return errors.New("those that waited are not Ready though others have left")
+			return errors.New("the waiting remotes are not Ready although others were removed")
 		}
 		return nil
 	})

@@ -57,13 +57,13 @@ func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, 
 		r.set(fault.Pass())
 		r.expectReady(within(recovered))
 		if r.epoch() == epoch {
-			t.Error("the app goes on in its old epoch, whose informers may be deaf")
+			t.Error("the app stays in its old epoch, whose informers may be deaf")
 		}
 		r.expectWorking()
 	}
 }
 
-// lostAnswers is a remote that does what it is asked to, and nobody learns of it.
+// lostAnswers is a remote that performs requests and whose responses are lost.
 func lostAnswers(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -187,7 +187,7 @@ func slowList(least time.Duration) func(*testing.T, *stage) {
 func noisy(t *testing.T, s *stage) {
 	t.Helper()
 	const writers, long = 16, 20 * time.Second
-	// Neither the cluster of the neighbours, which share its API server, nor one that is stopped.
+	// Neither the cluster of the neighbours, which share its API server, nor a stopped cluster.
 	r := s.remoteOf(t, s.cluster(twin))
 	r.register()
 	r.expectReady(patience)

@@ -60,7 +60,7 @@ func frozen(t *testing.T, s *stage) {
 	}
 }
 
-// badCertificate is an API server whose certificate is exchanged, while it runs, for one that is valid at
+// badCertificate is an API server whose certificate is replaced, while it runs, by a certificate that is valid at
 // another time.
 func badCertificate(from, to time.Duration) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
@@ -83,7 +83,7 @@ func badCertificate(from, to time.Duration) func(*testing.T, *stage) {
 	}
 }
 
-// breakConnections makes the hub connect anew.
+// breakConnections makes the hub connect again.
 func (r *remote) breakConnections() {
 	r.t.Helper()
 	r.set(fault.Reset())

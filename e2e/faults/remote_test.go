@@ -136,8 +136,8 @@ func (r *remote) storeAsIs(kubeconfig []byte) error {
 	return err
 }
 
-// deregister mends the way, deletes the Cluster and its Secret, and waits until the hub has let go of it.
-// If the test has stopped its hub, nobody is there to do so.
+// deregister repairs the connection, deletes the Cluster and its Secret, and waits until the hub has removed it.
+// If the test has stopped its hub, there is no hub to do so.
 func (r *remote) deregister() {
 	r.t.Helper()
 	if r.proxy != nil {

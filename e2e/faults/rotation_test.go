@@ -30,7 +30,7 @@ const drained = 12 * time.Second
 // rotated is remotes whose credentials are replaced under load, one of each kind of credential.
 func rotated(t *testing.T, s *stage) {
 	t.Helper()
-	t.Run("of each kind", func(t *testing.T) { // ends when those that it starts have ended
+	t.Run("of each kind", func(t *testing.T) { // ends when the tests that it starts have ended
 		for _, kind := range credentialKinds {
 			t.Run(kind.name, func(t *testing.T) {
 				t.Parallel()
@@ -57,7 +57,7 @@ var credentialKinds = []credentialKind{
 	{"certificate", (*fleet.Cluster).MintCertificate, func(user string) string { return user }},
 }
 
-// rotate replaces the credential of a remote n times, each time by that of another user, and returns how
+// rotate replaces the credential of a remote n times, each time by the credential of another user, and returns how
 // long it took from each change of the Secret until the API server saw the first request of the new user.
 // It fails the test if a lease fails, an informer lists again, or the app is started again.
 func (s *stage) rotate(t *testing.T, kind credentialKind, n int) []time.Duration {

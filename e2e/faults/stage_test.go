@@ -35,8 +35,8 @@ type stage struct {
 	t         *testing.T
 	fleet     *fleet.Fleet
 	hub       *fleet.Cluster
-	brittle   *fleet.Cluster // nil where nobody needs it
-	etcd      *etcd          // that of brittle
+	brittle   *fleet.Cluster // nil where no test needs it
+	etcd      *etcd          // the etcd of brittle
 	admin     client.Client  // of the hub
 	scheme    *runtime.Scheme
 	history   *history

@@ -69,7 +69,7 @@ func removedAPI(t *testing.T, s *stage) {
 	r.expectReady(within(recovered))
 }
 
-// compacted is a remote whose informers come back when the API server cannot tell any more what they
+// compacted is a remote whose informers come back when the API server can no longer tell what they
 // have missed.
 func compacted(t *testing.T, s *stage) {
 	t.Helper()

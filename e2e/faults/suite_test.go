@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
+		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that
 		// ends (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")))
 	if err := printFigures(); err != nil {

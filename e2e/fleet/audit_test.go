@@ -60,7 +60,7 @@ func TestCluster_AuditEvents(t *testing.T) {
 	close(stop)
 	factory.Shutdown()
 
-	// The log goes on after a restart.
+	// The log continues after a restart.
 	g.Expect(c.Restart(t.Context())).To(Succeed())
 	g.Expect(c.AuditEvents(fleet.ByAgent("tester/"))).To(ContainElement(HaveField("ID", create.ID)))
 }

@@ -23,7 +23,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		// Somebody who may look at Nodes for ten seconds.
+		// A user who may look at Nodes for ten seconds.
 		watcher, err := remote.MintToken(ctx, fleet.User{
 			Name:     "watcher",
 			Lifetime: 10 * time.Second,

@@ -174,7 +174,7 @@ func TestHeaders(t *testing.T) {
 	}
 	lie, _, err := newVictim(t, named(t, "borrowed etag")).get(t.Context(), "/api", 1<<20)
 	if err != nil || lie.Header.Get("ETag") != truth.Header.Get("ETag") {
-		t.Errorf("%v, ETag %q; want that of the truth, %q", err, lie.Header.Get("ETag"), truth.Header.Get("ETag"))
+		t.Errorf("%v, ETag %q; want the ETag of the truth, %q", err, lie.Header.Get("ETag"), truth.Header.Get("ETag"))
 	}
 }
 
@@ -198,7 +198,7 @@ func TestGzipBomb(t *testing.T) {
 	}
 }
 
-// What has no end goes on until the client hangs up.
+// An endless response continues until the client closes the connection.
 func TestEndless(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
@@ -240,18 +240,18 @@ func TestSilence(t *testing.T) {
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ path, text string }{
-		"negative length":            {"/readyz", "Content-Length"},
-		"two lengths":                {"/readyz", "Content-Length"},
-		"too long a length":          {"/readyz", "EOF"},
-		"no answer":                  {"/readyz", "INTERNAL_ERROR"},
-		"no tls":                     {"/readyz", "HTTP response to HTTPS"},
-		"tls garbage":                {"/readyz", "tls"},
-		"another certificate":        {"/readyz", "unknown authority"},
-		"reset storm":                {listPath, "INTERNAL_ERROR"},
-		"goaway before every answer": {"/readyz", ""},
-		"continuation flood":         {"/readyz", ""},
-		"endless headers":            {listPath, "header"},
-		"an upgrade nobody wanted":   {"/readyz", ""},
+		"negative length":              {"/readyz", "Content-Length"},
+		"two lengths":                  {"/readyz", "Content-Length"},
+		"too long a length":            {"/readyz", "EOF"},
+		"no answer":                    {"/readyz", "INTERNAL_ERROR"},
+		"no tls":                       {"/readyz", "HTTP response to HTTPS"},
+		"tls garbage":                  {"/readyz", "tls"},
+		"another certificate":          {"/readyz", "unknown authority"},
+		"reset storm":                  {listPath, "INTERNAL_ERROR"},
+		"goaway before every answer":   {"/readyz", ""},
+		"continuation flood":           {"/readyz", ""},
+		"endless headers":              {listPath, "header"},
+		"an upgrade without a request": {"/readyz", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +259,7 @@ func TestBroken(t *testing.T) {
 			defer cancel()
 			v := newVictim(t, named(t, name))
 			response, body, err := v.get(ctx, c.path, 1<<20)
-			if name == "an upgrade nobody wanted" {
+			if name == "an upgrade without a request" {
 				response, body, err = v.get(ctx, listPath, 1<<20)
 				if err == nil && response.StatusCode == http.StatusSwitchingProtocols {
 					return

@@ -25,7 +25,7 @@ func TestHub(t *testing.T) {
 		{"Another image, with a module of one's own, is rolled out", s.upgrade},
 		{"Module podcount works in both directions", s.podcount},
 		{"`hub rotate`: the old token is refused", s.rotate},
-		{"A remote's node is frozen (`docker pause`) and goes on", s.freeze},
+		{"A remote's node is frozen (`docker pause`) and continues", s.freeze},
 		{"The working hub is killed (`kill -9`)", s.kill},
 		{"`hub deregister` twice: the remotes are as they were", s.deregister},
 		{"`kubectl delete -k`: the management cluster is as it was", s.remove},

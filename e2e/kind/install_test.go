@@ -140,7 +140,7 @@ func (s *site) registerWith(program string, remote *fleet.Cluster) {
 	s.program(program, "register", remote.Name(), "--yes", "--cluster-server", server, "--cluster-kubeconfig", kubeconfig(remote))
 }
 
-// accounts lists everything of a cluster that gives somebody a right.
+// accounts lists every object of a cluster that grants a permission.
 func (s *site) accounts(c *fleet.Cluster) string {
 	s.t.Helper()
 	return s.kubectl(c, "get", "serviceaccounts,secrets,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-o", "name")

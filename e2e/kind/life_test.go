@@ -130,7 +130,7 @@ func (s *site) freeze() string {
 	expectReady(second, "True")
 	back := time.Since(begin)
 	expect(s.t, "still here", func() string { return s.greeting(s.remote(second)) })
-	return fmt.Sprintf("%s after %.0f s, Ready again %.0f s after it goes on; the other one works meanwhile",
+	return fmt.Sprintf("%s after %.0f s, Ready again %.0f s after it continues; the other remote works meanwhile",
 		reason, noticed.Seconds(), back.Seconds())
 }
 

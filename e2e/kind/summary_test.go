@@ -42,7 +42,7 @@ func indent(text string) string {
 	return strings.Join(lines, "")
 }
 
-// write writes the page, also that of a run that failed, which says so.
+// write writes the page, also for a failed run, and the page shows the failure.
 func (s *summary) write(t *testing.T, root string) {
 	t.Helper()
 	result := "Every step passed."

@@ -132,7 +132,7 @@ func newAttacker(t *testing.T) (address string, contacts func() int64) {
 }
 
 // D9. There the Secret was read before it was looked at whether the object was being deleted: where the
-// Secret had gone first the object could never be deleted any more.
+// Secret had gone first the object could never be deleted.
 func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)

@@ -192,7 +192,7 @@ func (h *hub) grantIn(namespace, user string, rules ...rbacv1.PolicyRule) {
 	}))
 }
 
-// D17. There nobody could ask which clusters there were, nobody heard of those that came and went, and
+// D17. There was no way to list the clusters, no notification of added and removed clusters, and
 // what ran in them was fixed when the program was compiled.
 func TestAncestor_NobodyHearsOfClusters(t *testing.T) {
 	t.Parallel()
@@ -230,7 +230,7 @@ func (h *hub) expectHeard(name registry.ClusterName, kind registry.EventKind) {
 	h.t.Helper()
 	eventually(h.t, func() error {
 		if !h.heard.has(name, kind) {
-			return fmt.Errorf("nobody was told that %s is %s", name, kind)
+			return fmt.Errorf("there is no notification that %s is %s", name, kind)
 		}
 		return nil
 	})

@@ -81,7 +81,7 @@ func TestAncestor_FinalizersAndConditionsAreOverwritten(t *testing.T) {
 		t.Errorf("a condition that stayed True has changed at %s, before at %s", got, confirmed)
 	}
 	if !meta.IsStatusConditionTrue(c.Status.Conditions, theirs) {
-		t.Errorf("the condition of somebody else is gone:%s", summary(c))
+		t.Errorf("the condition of another controller is gone:%s", summary(c))
 	}
 	h.remove(name)
 	eventually(t, func() error {
@@ -105,7 +105,7 @@ func (h *hub) statusWrites(name string) int {
 	return len(events)
 }
 
-// D11. There a monitor deleted every remote object without a counterpart on the hub, also those that users
+// D11. There a monitor deleted every remote object without a counterpart on the hub, also objects that users
 // had made, and deleted the hub's object when the remote one was missing for a moment.
 func TestAncestor_MonitorDeletesWhatOthersMade(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func TestAncestor_SecondClusterFailsOnControllerNames(t *testing.T) {
 	spawn(t, r, retried, admin(t, one))
 	expectWorks(t, one, retried)
 	if got := epochOf(t, r, retried); starts.Load() != 2 {
-		t.Errorf("epoch %d after %d starts, want one that failed and one that did not", got, starts.Load())
+		t.Errorf("epoch %d after %d starts, want a failed start and a successful start", got, starts.Load())
 	}
 	aside.expectUnaware()
 	for _, name := range []registry.ClusterName{first, second, retried} {
@@ -237,7 +237,7 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 		aside.expectUnaware()
 		quickly(t, "Stop", func() error { return r.Stop(t.Context(), name) })
 	})
-	t.Run("a kind that is missing, and a module that nobody has", func(t *testing.T) {
+	t.Run("a missing kind, and an unknown module", func(t *testing.T) {
 		t.Parallel()
 		widget := &unstructured.Unstructured{}
 		widget.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"})
@@ -255,11 +255,11 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 }
 
 // D16. There a client answered from the last hundred objects that it had written if their resourceVersion
-// was higher as a number than that of the cache. It knew nothing of patches and deletions, and after a
+// was higher as a number than the version of the cache. It knew nothing of patches and deletions, and after a
 // restore of the remote, when numbers are lower, it went on answering what was no more.
 func TestAncestor_CacheOfWritesOutlivesWhatWasWritten(t *testing.T) {
 	t.Parallel()
-	t.Run("objects that are patched, deleted and made anew", func(t *testing.T) {
+	t.Run("objects that are patched, deleted and created again", func(t *testing.T) {
 		t.Parallel()
 		r := newRegistry(t, nil)
 		name := registry.ClusterName(unique("written"))
@@ -270,7 +270,7 @@ func TestAncestor_CacheOfWritesOutlivesWhatWasWritten(t *testing.T) {
 			}))
 		}
 	})
-	t.Run("a remote that was built anew", func(t *testing.T) {
+	t.Run("a remote that was rebuilt", func(t *testing.T) {
 		t.Parallel()
 		r := newRegistry(t, nil)
 		name := registry.ClusterName(unique("rebuilt"))

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// D5. There Spawn returned before the manager had started: reads failed or found nothing, and nobody could
+// D5. There Spawn returned before the manager had started: reads failed or found nothing, and no caller could
 // tell when that was over.
 func TestAncestor_SpawnReturnsBeforeCachesAreFilled(t *testing.T) {
 	t.Parallel()

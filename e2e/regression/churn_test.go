@@ -59,7 +59,7 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 	over()
 	latencies := <-marks
 	slices.Sort(latencies)
-	t.Logf("%d names came and went twice in %s; meanwhile %d reconciles of those that stayed took %s (median) to %s",
+	t.Logf("%d names came and went twice in %s; meanwhile %d reconciles of the other remotes took %s (median) to %s",
 		coming, took, len(latencies), latencies[len(latencies)/2], latencies[len(latencies)-1])
 	if left := r.List(); len(left) != staying {
 		t.Errorf("%d remotes are left, want the %d that stay", len(left), staying)
@@ -73,7 +73,7 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 }
 
 // comeAndGo registers a name and removes it, from several goroutines at once. Some become Ready in between,
-// and of every third one nobody can say whether it was registered or removed last.
+// and of every third one it is unknown whether it was registered or removed last.
 func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, config state.Desired, i int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -175,7 +175,7 @@ func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
 	h.expectRuns()
 }
 
-// life is the time of a Cluster between its creation and that of the next one of its name.
+// life is the time between the creation of a Cluster and the creation of the next Cluster with its name.
 type life struct {
 	where string // which cluster its Secret leads to
 	began time.Time

@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// commandEchoes are further ways to send a token back: those that concern what commands print, and what register writes.
+// commandEchoes are further ways to send a token back: in the output of commands, and in what register writes.
 func commandEchoes() map[string]echoing {
 	posts := func(end string) func(*http.Request) bool {
 		return func(r *http.Request) bool { return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, end) }

@@ -67,7 +67,7 @@ func newEcho(t *testing.T, where string, script echoing) *echo {
 	return e
 }
 
-// data is that of a Secret that leads to the server.
+// data is the data of a Secret that leads to the server.
 func (e *echo) data() map[string][]byte {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.Certificate().Raw})
 	return map[string][]byte{"token": []byte(e.token), "server": []byte(e.URL), "ca.crt": authority}

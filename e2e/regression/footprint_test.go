@@ -69,7 +69,7 @@ func (f footprint) exceeds(before footprint) []string {
 	return all
 }
 
-// measureUntil measures until nothing exceeds a measurement of before, or nothing changes that any more.
+// measureUntil measures until no value exceeds an earlier measurement, or waiting no longer helps.
 func (h *hub) measureUntil(before footprint) footprint {
 	h.t.Helper()
 	wait := patience
@@ -118,7 +118,7 @@ func (h *hub) files() int {
 	return len(entries)
 }
 
-// series returns the names of all metrics, with their labels: of the registry, and those that libraries keep
+// series returns the names of all metrics, with their labels: of the registry, and of the metrics that libraries keep
 // for the whole process.
 func (h *hub) series() map[string]bool {
 	h.t.Helper()

@@ -38,7 +38,7 @@ func TestLeases_CallbacksThatNeverReturn(t *testing.T) {
 				if cause := context.Cause(ctx); !errors.Is(cause, registry.ErrStopped) {
 					return fmt.Errorf("the context has ended with %w", cause)
 				}
-				ctx = context.WithoutCancel(ctx) // as somebody does who means to finish
+				ctx = context.WithoutCancel(ctx) // as a caller does who wants to finish
 				_, write := newConfigMap(ctx, remote, held)
 				read := remote.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(metav1.NamespacePublic))
 				if !errors.Is(write, registry.ErrStopped) || !errors.Is(read, registry.ErrStopped) {

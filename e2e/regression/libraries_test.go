@@ -111,8 +111,8 @@ func whoAmI(t *testing.T, r *registry.Registry, name registry.ClusterName) strin
 	return review.Status.UserInfo.Username
 }
 
-// Defect 8 of the libraries. Cluster API's cache sends to its subscribers over a channel that somebody has
-// to read, and holds the lock of all subscribers meanwhile: one that is slow keeps everybody waiting.
+// Defect 8 of the libraries. Cluster API's cache sends to its subscribers over a channel that a subscriber has
+// to read, and holds the lock of all subscribers meanwhile: a slow subscriber keeps all others waiting.
 func TestClusterAPI_SlowSubscriberKeepsEverybodyWaiting(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -187,7 +187,7 @@ func TestGardener_RenewalListsEverythingAnew(t *testing.T) {
 
 // Defect 10 of the libraries. Karmada's work for a cluster that is not ready goes round and round in the
 // queue that all clusters share, with an error each time. Here what does not concern a remote that cannot
-// be used fails at once and asks nobody.
+// be used fails at once and sends no request.
 func TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)

@@ -168,7 +168,7 @@ func TestMulticlusterRuntime_ClusterEndsWithTheCallThatRegisteredIt(t *testing.T
 
 // Defect 6 of the libraries. multicluster-runtime's cluster-inventory provider compares configurations
 // that are never equal, because there are functions in them: every event about a cluster, whatever it is
-// about, tears the cluster down and engages it anew.
+// about, tears the cluster down and engages it again.
 func TestMulticlusterRuntime_EveryEventEngagesAnew(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -187,7 +187,7 @@ func TestMulticlusterRuntime_EveryEventEngagesAnew(t *testing.T) {
 			metav1.SetMetaDataLabel(&c.ObjectMeta, "regression/touch", touch)
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "regression/touch", touch)
 		})
-		// The same credentials in other bytes, and keys that nobody reads.
+		// The same credentials in other bytes, and keys that are never read.
 		h.putSecret(name, map[string][]byte{
 			"kubeconfig": [][]byte{clusterOf(t, one).Kubeconfig(), reencoded}[i%2], "touch": []byte(touch),
 		})

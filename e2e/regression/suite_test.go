@@ -63,7 +63,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = world.close() }() // also after a failure, when nothing is checked
 	return fleettest.Main(m, world.close, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
+		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that
 		// ends (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")))
 }
@@ -89,8 +89,8 @@ const (
 
 // The API servers of the tests.
 const (
-	hubCluster  = "hub"  // that of the hub which most tests share, and of registries without a hub
-	turnCluster = "turn" // that of the tests which start and stop hubs of their own, in turns
+	hubCluster  = "hub"  // of the hub which most tests share, and of registries without a hub
+	turnCluster = "turn" // of the tests which start and stop hubs of their own, in turns
 	one, two    = "one", "two"
 )
 
@@ -141,7 +141,7 @@ func (w *worldOf) close() error {
 		w.shared = nil
 	}
 	if w.fleet != nil {
-		err = errors.Join(err, w.fleet.Close(context.Background())) //nolint:forbidigo // There is no test any more.
+		err = errors.Join(err, w.fleet.Close(context.Background())) //nolint:forbidigo // The tests have ended.
 		w.fleet = nil
 	}
 	return err
@@ -159,7 +159,7 @@ func clusterOf(t *testing.T, name string) *fleet.Cluster {
 
 var names atomic.Int64
 
-// unique returns a name that nobody else has in this process.
+// unique returns a name that is unique in this process.
 func unique(what string) string { return fmt.Sprintf("%s-%d", what, names.Add(1)) }
 
 // policy allows what a test needs: its clusters listen on loopback.
@@ -318,13 +318,13 @@ func (b *blocker) block() {
 	<-b.released
 }
 
-// await waits until somebody is blocked.
+// await waits until a caller is blocked.
 func (b *blocker) await(t testing.TB) {
 	t.Helper()
 	select {
 	case <-b.entered:
 	case <-time.After(patience):
-		t.Fatal("nobody came to be blocked")
+		t.Fatal("no caller was blocked")
 	}
 }
 

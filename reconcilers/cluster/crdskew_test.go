@@ -57,7 +57,7 @@ func TestReport_ToACRDThatLacksAField(t *testing.T) {
 	s.expectAllBut("lacks-several", several...)
 }
 
-// skew is an API server whose CRD of Clusters is not that of the hub.
+// skew is an API server whose CRD of Clusters differs from the CRD of the hub.
 type skew struct {
 	t      *testing.T
 	direct client.Client

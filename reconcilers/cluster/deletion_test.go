@@ -84,7 +84,7 @@ func TestCluster_Deletion(t *testing.T) {
 		h.change(name, func(c *hubv1.Cluster) { controllerutil.RemoveFinalizer(c, foreign) })
 		h.expectGone(name)
 	})
-	t.Run("stops the app also when somebody else lets the Cluster go", func(t *testing.T) {
+	t.Run("stops the app also when another client removes the finalizer", func(t *testing.T) {
 		h, name := ready(t, "e")
 		// Both at once, so that the hub may not see the Cluster again.
 		var c *hubv1.Cluster
@@ -198,7 +198,7 @@ func TestCluster_DeletionWhileStarting(t *testing.T) {
 	deleting.Wait()
 }
 
-// Fault F69: a Cluster that is deleted and made anew at once, with other credentials. Two apps of the
+// Fault F69: a Cluster that is deleted and created again at once, with other credentials. Two apps of the
 // same name never run at the same time, and nothing of the first is left in the second.
 func TestCluster_DeletionFollowedByACluster(t *testing.T) {
 	t.Parallel()
@@ -294,7 +294,7 @@ func TestCluster_DeletionOfADeadRemote(t *testing.T) {
 	gone("restarted")
 }
 
-// Fault F59: a hub that ends in the middle of a removal goes on with it when it is back.
+// Fault F59: a hub that ends in the middle of a removal continues it after a restart.
 func TestCluster_DeletionIsTakenUpAfterARestart(t *testing.T) {
 	t.Parallel()
 	var cleaned atomic.Int64

@@ -119,7 +119,7 @@ func changes() map[string]change {
 	}
 }
 
-// Every transition of a Cluster is an event, and nothing else is. TestCluster_CredentialsExpire has those that come
+// Every transition of a Cluster is an event, and nothing else is. TestCluster_CredentialsExpire has the events that come
 // with time.
 func TestCluster_EventsOfTransitions(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestCluster_EventsOfModules(t *testing.T) {
 	}
 }
 
-// A Cluster that crashes the hub tells so when it is quarantined, and one that cannot clean up when it goes.
+// A Cluster that crashes the hub has an event when it is quarantined, and a Cluster whose cleanup fails has an event at its end.
 func TestCluster_EventsOfQuarantine(t *testing.T) {
 	t.Parallel()
 	h := newIdleHub(t, nil)
@@ -259,7 +259,7 @@ func (s *stage) mint(suffix string, lifetime time.Duration) *fleet.Credential {
 	return token
 }
 
-// give makes a credential that of the Cluster.
+// give stores a credential in the Secret of the Cluster.
 func (s *stage) give(token *fleet.Credential) {
 	s.t.Helper()
 	s.token = token

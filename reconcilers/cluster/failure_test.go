@@ -154,7 +154,7 @@ func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
 			func(h *hub, name string) { h.putSecret(name, besideToken(h.t, remote, []byte("hello"))) },
 			give(good), hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonInvalidKubeconfig, "ca.crt", true,
 		},
-		"nobody listens": {
+		"closed port": {
 			give(edit(t, good, func(c *clientcmdapi.Config) {
 				for _, cluster := range c.Clusters {
 					cluster.Server = "https://127.0.0.1:1"
@@ -228,7 +228,7 @@ func besideToken(t testing.TB, remote *fleet.Cluster, ca []byte) map[string][]by
 	return map[string][]byte{"token": []byte(token.Config().BearerToken), "server": []byte(remote.Server()), "ca.crt": ca}
 }
 
-// A CA that is not the server's is TLSFailed also where an app runs and goes on with the CA of before.
+// A CA that is not the server's is TLSFailed also where an app runs and keeps the previous CA.
 func TestCluster_WrongAuthorityAfterRotation(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)

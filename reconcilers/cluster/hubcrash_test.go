@@ -40,7 +40,7 @@ func poison() registry.Module {
 		Remote: fx.Invoke(func(name registry.ClusterName, lifecycle fx.Lifecycle) {
 			lifecycle.Append(fx.StartHook(func(ctx context.Context) error {
 				if strings.Contains(string(name), "poison") {
-					go panic("poison") // which nobody can contain
+					go panic("poison") // which the hub cannot contain
 					<-ctx.Done()
 				}
 				return nil
@@ -49,7 +49,7 @@ func poison() registry.Module {
 	})
 }
 
-// TestHubProcess is a hub in a process of its own, which ends when nobody holds its standard input.
+// TestHubProcess is a hub in a process of its own, which ends when its standard input is closed.
 func TestHubProcess(t *testing.T) {
 	path, namespace := os.Getenv(childKubeconfig), os.Getenv(childNamespace)
 	if path == "" {

@@ -73,7 +73,7 @@ func checkSummary(t testing.TB, c *hubv1.Cluster) {
 	}
 }
 
-// foreignCondition is a condition that somebody else writes.
+// foreignCondition is a condition that another controller writes.
 const foreignCondition = "BackedUp"
 
 func expectCondition(t testing.TB, c *hubv1.Cluster, kind string, status metav1.ConditionStatus) {

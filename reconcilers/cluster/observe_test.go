@@ -97,7 +97,7 @@ func TestObserve(t *testing.T) {
 		}
 	}
 	if info := h.info(name); info.Epoch != app.Status.Epoch {
-		t.Errorf("another app took the place of the one that ran")
+		t.Errorf("another app has replaced the running app")
 	}
 }
 

@@ -106,7 +106,7 @@ func TestCluster_StatusIsWrittenOnChangeOnly(t *testing.T) {
 			t.Errorf("inventory = %+v", c.Status.Inventory)
 		}
 		if !meta.IsStatusConditionTrue(c.Status.Conditions, foreignCondition) {
-			t.Errorf("the condition of somebody else is gone: %s", summary(c))
+			t.Errorf("the condition of another controller is gone: %s", summary(c))
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestCluster_IsNotReadyForASpecThatIsNotInEffect(t *testing.T) {
 	stop := h.watch(name, func(c *hubv1.Cluster) {
 		ready := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
 		if ready && c.Status.ObservedGeneration > 1 {
-			t.Errorf("Ready with a server that nobody listens at: %s", summary(c))
+			t.Errorf("Ready with a closed port as its server: %s", summary(c))
 		}
 	})
 	h.change(name, func(c *hubv1.Cluster) { c.Spec.Server = "https://127.0.0.1:1" })

@@ -88,7 +88,7 @@ func TestIdentityToRecord(t *testing.T) {
 		"an unknown one is not":                {"", "", registry.Status{Identity: confirmed}, ""},
 		"a refused one is not":                 {"", "", registry.Status{ID: "new", Identity: facet(metav1.ConditionFalse, "IsHub")}, ""},
 		"an accepted one replaces the old one": {"old", "new", registry.Status{ID: "new", Identity: confirmed}, "new"},
-		"one that was not accepted does not":   {"old", "other", registry.Status{ID: "new", Identity: confirmed}, ""},
+		"a refused cluster does not":           {"old", "other", registry.Status{ID: "new", Identity: confirmed}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

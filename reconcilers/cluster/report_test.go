@@ -25,10 +25,10 @@ func TestWithoutControllers(t *testing.T) {
 		want   time.Duration     // until they are reported
 	}{
 		"an app that runs":              {state.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, hubv1.ModuleRunning, 0},
-		"one that has begun to start":   {state.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
-		"one that starts for long":      {state.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 0},
+		"a remote that begins to start": {state.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
+		"a remote that starts slowly":   {state.StateStarting, metav1.ConditionUnknown, 11 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 0},
 		"one with something in its way": {state.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonForbidden, hubv1.ModuleWaiting, 0},
-		"one that failed, and starts again": {
+		"a remote that failed and starts again": {
 			state.StateStarting, metav1.ConditionFalse, time.Second, hubv1.ReasonStartFailed, hubv1.ModuleStarting, 9 * time.Second,
 		},
 	} {

@@ -51,7 +51,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 		hubv1.ReasonExpired:           func() { h.putKubeconfig(name, mint(t, remote, "late", -time.Minute)) },
 		hubv1.ReasonSecretNotFound:    func() { h.deleteSecret(name) },
 	} {
-		t.Run("goes on with its last good credential when the new one is "+reason, func(t *testing.T) {
+		t.Run("keeps its last good credential when the new credential is "+reason, func(t *testing.T) {
 			spoil()
 			c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, reason)
 			if reason == hubv1.ReasonExpired {

@@ -17,7 +17,7 @@ type asked struct {
 	accepted bool
 	rejected bool
 	secret   string // its version
-	cached   string // the one that the cache has
+	cached   string // the version in the cache
 	began    time.Time
 	readings int
 }

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Where nobody collects traces, the hub's App has a provider all the same, and a Reconcile costs no more for it.
+// Without a collector of traces the hub's App has a provider, too, and a Reconcile does not cost more because of it.
 func TestSpans_CostNothingWhenOff(t *testing.T) {
 	for name, s := range map[string]spans{"nothing": newSpans(nil), "nowhere": newSpans(noop.NewTracerProvider())} {
 		if n := testing.AllocsPerRun(100, func() {

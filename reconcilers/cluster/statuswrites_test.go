@@ -32,7 +32,7 @@ func TestCluster_StatusIsAppliedOnChangeOnly(t *testing.T) {
 	h.newCluster(name, nil)
 	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
 	h.expectReady(name)
-	reconcile := func() { // The one that begins last may not have ended.
+	reconcile := func() { // The last reconcile may not have ended.
 		before := traffic.ensuredOf(name)
 		h.change(name, func(c *hubv1.Cluster) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "example.com/touched", fmt.Sprint(before))

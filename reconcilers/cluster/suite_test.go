@@ -50,10 +50,10 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	if os.Getenv(childKubeconfig) != "" {
-		os.Exit(fleettest.Main(m)) // Its clusters, and so its connections, are somebody else's.
+		os.Exit(fleettest.Main(m)) // Its clusters, and so its connections, belong to another process.
 	}
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
+		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that
 		// ends (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
@@ -352,7 +352,7 @@ func prepare(ctx context.Context, c *fleet.Cluster) error {
 	return prepared.err
 }
 
-// rights are those that the package says it needs, and no others.
+// permissions are the documented permissions of the package, and no others.
 func rights() []rbacv1.PolicyRule {
 	return slices.Concat(cluster.Rules(), cluster.CredentialsRules(), cluster.EventRules())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A remote that is deregistered goes on living without a hub. What was made outside of it stays known by its locks.
+// A remote that is deregistered continues to live without a hub. What was made outside of it stays known by its locks.
 func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
 	// The hub is its own remote, which saves an API server. The app sees all namespaces, and works in one.

@@ -39,7 +39,7 @@ func TestCrash_AtEachStep(t *testing.T) {
 	})
 }
 
-// TestCrash_ThenDeleted kills the hub after each step, and deletes the object while nobody looks. What it has made
+// TestCrash_ThenDeleted kills the hub after each step, and deletes the object while no hub runs. What it has made
 // by then is found, whether it knew of it or not.
 func TestCrash_ThenDeleted(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestCrash_Histories(t *testing.T) {
 	})
 }
 
-// life is that of a tunnel, with the replicas that look after it.
+// life is the life of a tunnel, with the replicas that reconcile it.
 type life struct {
 	*site
 	options options

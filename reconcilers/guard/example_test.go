@@ -34,7 +34,7 @@ type hotline struct {
 	company numbers
 }
 
-// Reconcile does one step at a time, and goes on where the last finished one left it.
+// Reconcile does one step at a time, and continues where the last finished step left it.
 func (h hotline) Reconcile(ctx context.Context) (*reconcile.Result, error) {
 	switch h.Settled() {
 	case "":
@@ -113,7 +113,7 @@ func ExampleHost_Controller() {
 		if err != nil {
 			return err
 		}
-		// The Leases of Clusters that are deleted have nobody else to delete them.
+		// No other controller deletes the Leases of deleted Clusters.
 		if err := mgr.Add(host.Sweeper(mgr.GetLogger())); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Errors of reconcilers, which nobody but a queue gets.
+// Errors of reconcilers, which only a queue gets.
 var (
 	ErrAmbiguousProvider = errAmbiguousProvider
 	ErrNoProvider        = errNoProvider

@@ -277,7 +277,7 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 		}
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
 	})
-	t.Run("and when somebody else has taken it", func(t *testing.T) {
+	t.Run("and when another holder has taken it", func(t *testing.T) {
 		t.Parallel()
 		s := newSite(t)
 		s.newTunnel("a")

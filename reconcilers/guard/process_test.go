@@ -14,7 +14,7 @@ import (
 
 var errKilled = errors.New("the process was killed")
 
-// process is one that may be killed. From then on nothing that it does has any effect. Real API servers answer what
+// process is a process that may be killed. From then on none of its actions has an effect. Real API servers answer what
 // it asks for before.
 type process struct {
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ func (p *process) kill() {
 	p.die()
 }
 
-// revive lets it go on, as one that was cut off from the API server for a while.
+// revive lets it continue, like a process that was cut off from the API server for a while.
 func (p *process) revive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
-// look does what nobody else sees, so that it is no step.
+// look calls f, which has no visible effect, so that the call is no step.
 func (p *process) look(f func() error) error {
 	if p.isDead() {
 		return errKilled

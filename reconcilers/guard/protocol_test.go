@@ -36,7 +36,7 @@ var errDead = errors.New("the process is dead")
 
 // TestProtocol_OneTaskAtATimeAndEveryChangeOnce has two replicas make changes in an external system that honours
 // attempt IDs. Their clocks differ, and run at different speed; requests and answers are slow or lost, requests
-// arrive long after whoever sent them has given up; replicas are cut off; processes die at any time and begin anew.
+// arrive long after their sender has given up; replicas are cut off; processes die at any time and start again.
 func TestProtocol_OneTaskAtATimeAndEveryChangeOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) { // which is ten times
@@ -232,7 +232,7 @@ func (l *life) step(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// request has f done by somebody else. It may be done though the error says that it is not known, and then also
+// request has f done by another client. It may be done though the error says that it is not known, and then also
 // after request has returned, or the process is dead.
 func (l *life) request(ctx context.Context, f func()) error {
 	if l.death.Err() != nil {

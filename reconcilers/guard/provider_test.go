@@ -116,7 +116,7 @@ func (h *hand) settle(name string) error {
 			return errKilled
 		case err != nil && !apierrors.IsConflict(err):
 			return err
-		case result.RequeueAfter >= 5*time.Second: // Somebody has the lock: the first look at it was this one.
+		case result.RequeueAfter >= 5*time.Second: // Another holder has the lock, and this was the first look at it.
 			h.clock.Skip(ttl)
 		case result.RequeueAfter == 0:
 			return nil

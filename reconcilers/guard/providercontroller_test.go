@@ -380,7 +380,7 @@ func TestD11_GeneratedNamesAreAlwaysTheSame(t *testing.T) {
 		}
 		names = append(names, other.Name)
 	}
-	t.Run("what is there, and belongs to somebody else, stays theirs", func(t *testing.T) {
+	t.Run("an existing object of another owner keeps its owner", func(t *testing.T) {
 		must(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: s.Namespace}}))
 		err := s.controller(h, "a").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}})
 		if !apierrors.IsAlreadyExists(err) {

@@ -120,7 +120,7 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 	if left := s.get("a").Finalizers; !slices.Equal(left, []string{"example.com/theirs"}) {
 		t.Errorf("finalizers: %v", left)
 	}
-	pass(0) // It is not ours any more.
+	pass(0) // The object is no longer ours.
 	s.change("a", func(o *Tunnel) { o.Finalizers = nil })
 	pass(0)
 }
@@ -258,7 +258,7 @@ func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	}
 }
 
-// In operatorkit the finalizer went when nobody handled an object any more. Here a provider can be missed, too.
+// In operatorkit the finalizer was removed when no handler matched the object. Here a provider can be missed, too.
 func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -293,7 +293,7 @@ func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
 		if c.left() != 0 {
 			t.Errorf("%d left", c.left())
 		}
-		t.Run("one that nothing was done for may go", func(t *testing.T) {
+		t.Run("an object without locks may be deleted", func(t *testing.T) {
 			s.newTunnel("c", func(o *Tunnel) { o.Spec.Company = "another" })
 			must(t, h.settle("c"))
 			s.remove("c")

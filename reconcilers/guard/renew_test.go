@@ -16,7 +16,7 @@ import (
 )
 
 // lateAnswers is a place whose writes are done at once, and whose answers come late, the longer the more there
-// were. From some write on nothing is done any more.
+// were. From some write on none of the writes is done.
 type lateAnswers struct {
 	entry  entry
 	object *corev1.ConfigMap

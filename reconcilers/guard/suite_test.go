@@ -38,7 +38,7 @@ const (
 	name      = "tunnels" // of the hosts
 	finalizer = guard.Prefix + name
 	kind      = "Tunneled" // the condition
-	ttl       = time.Hour  // nobody loses a lock because the machine is busy
+	ttl       = time.Hour  // no replica loses a lock because the machine is busy
 )
 
 var errBroken = errors.New("broken")

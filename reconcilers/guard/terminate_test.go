@@ -141,7 +141,7 @@ func (s *site) deleted(h *hand, name string, change ...func(*Tunnel)) *Tunnel {
 func isForeign(t *Tunnel) { t.Finalizers = append(t.Finalizers, foreign) }
 
 // A cache may show an object as it was before its provider was done. Whether the object has gone since, or stays for
-// another's finalizer: nothing is done again, by the same process or another one, and nobody is warned.
+// another's finalizer: nothing is done again, by the same process or another process, and there is no warning.
 func TestTerminate_WithAnOldView(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -261,7 +261,7 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 		t.Error("a dead process has written the outcome")
 	}
 	s.remove("held")
-	s.newTunnel("again") // has the name of one that has gone
+	s.newTunnel("again") // has the name of a deleted tunnel
 	s.guard(h, "again", done, nil)
 	s.remove("again")
 	s.newTunnel("again")
@@ -344,7 +344,7 @@ func TestTerminate_WithACacheThatLags(t *testing.T) {
 					t.Errorf("events: %q", all)
 				}
 				if o.Locks == nil {
-					s.expectLeases(1) // that of the next one
+					s.expectLeases(1) // the Lease of the next tunnel
 				}
 			})
 		})

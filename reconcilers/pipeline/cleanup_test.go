@@ -22,7 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A remote that is deregistered goes on living without a hub: nothing in it may wait for one.
+// A remote that is deregistered continues to live without a hub: nothing in it may wait for a hub.
 func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
 	for way, newPart := range map[string]func(*site, pipeline.Set[*Widget]) fx.Option{

@@ -53,7 +53,7 @@ func TestInvalidConfig(t *testing.T) {
 		"a negative resync":          newReconciler(pipeline.Options[*Widget]{Name: name, Resync: -time.Second}),
 		"a negative timeout":         newReconciler(pipeline.Options[*Widget]{Name: name, ControllerOptions: pipeline.ControllerOptions{Timeout: -time.Second}}),
 		"no router":                  failure(pipeline.NewReconciler(s, nil, pipeline.Options[*Widget]{Name: name})),
-		"a kind nobody knows":        strange[*unknown](s),
+		"an unknown kind":            strange[*unknown](s),
 		"a type that is not one":     strange[client.Object](s),
 		"objects without a type":     strange[*unstructured.Unstructured](s),
 		"objects in part":            strange[*metav1.PartialObjectMetadata](s),

@@ -20,7 +20,7 @@ import (
 )
 
 // TestReconciler_Histories drives random lives of an object on a real API server: it is changed, paused, routed
-// elsewhere, deleted and created anew, while its resources cancel, fail and panic, and the hub is restarted.
+// elsewhere, deleted and created again, while its resources cancel, fail and panic, and the hub is restarted.
 func TestReconciler_Histories(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

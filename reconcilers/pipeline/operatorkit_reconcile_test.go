@@ -166,7 +166,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 			h.expectGone("w")
 		})
 	}
-	t.Run("no set handles the object any more", func(t *testing.T) {
+	t.Run("no set handles the object", func(t *testing.T) {
 		t.Parallel()
 		var j sitetest.Journal
 		set := every(&part{name: "p", journal: &j})

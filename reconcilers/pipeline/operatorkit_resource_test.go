@@ -80,7 +80,7 @@ func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 		var found apiextensionsv1.CustomResourceDefinition
 		must(t, s.Get(t.Context(), client.ObjectKeyFromObject(first), &found))
 		found.Spec.Names.Singular = "thing"
-		must(t, s.Update(t.Context(), &found)) // somebody else's version
+		must(t, s.Update(t.Context(), &found)) // the version of another client
 		if err := pipeline.EnsureCRD(t.Context(), s, first); !apierrors.IsConflict(err) {
 			t.Errorf("error = %v", err)
 		}
@@ -121,7 +121,7 @@ func TestD10_DecoratorsArePure(t *testing.T) {
 	}
 }
 
-// D11: setting a flag that nobody had installed did nothing, setting it twice panicked.
+// D11: setting a flag that was not installed did nothing, setting it twice panicked.
 func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 	t.Parallel()
 	t.Run("from several goroutines, several times", func(t *testing.T) {

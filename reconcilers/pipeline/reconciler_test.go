@@ -336,7 +336,7 @@ func TestReconciler_AnotherOfItsName(t *testing.T) {
 	}
 }
 
-// A conflict is over before anybody has read of it.
+// A conflict has ended before a reader of the status sees it.
 func TestReconciler_ConflictOfAResource(t *testing.T) {
 	t.Parallel()
 	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
@@ -351,7 +351,7 @@ func TestReconciler_ConflictOfAResource(t *testing.T) {
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
 }
 
-// A terminal error that could not be reported is tried again, or nobody would ever know.
+// A terminal error that could not be reported is tried again, or it would stay unknown.
 func TestReconciler_UnreportedTerminalError(t *testing.T) {
 	t.Parallel()
 	p := &part{name: "p", journal: &sitetest.Journal{}}

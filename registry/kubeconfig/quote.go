@@ -91,7 +91,8 @@ func (c Credential) SignatureIn(text string) bool {
 	return len(signature) >= leastCredential && strings.Contains(text, signature)
 }
 
-// redact replaces parts of one secret, which is in lower case. Neither has a space in it that counts: most texts are words that are too short.
+// redact replaces parts of one secret, which is in lower case. Neither has a space in it that counts: most texts are
+// words that are too short.
 func redact(text, hidden string) string {
 	least := min(leastPart, len(hidden))
 	if least < leastCredential || len(text) < least {

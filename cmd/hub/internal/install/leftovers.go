@@ -17,8 +17,9 @@ import (
 )
 
 // Leftovers returns a warning for each role that may be of an earlier installation of this hub, as its name says, and that
-// these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name, and ClusterRoles with which a hub
-// could impersonate any user. It changes nothing. Roles that it may not list are not looked at.
+// these objects do not replace, with the command that removes it: Roles for namespaces that modules no longer name, and
+// ClusterRoles with which a hub could impersonate any user. It changes nothing. Roles that it may not list are not
+// looked at.
 func Leftovers(ctx context.Context, c client.Reader, objects []*unstructured.Unstructured) ([]string, error) {
 	var found rbacv1.RoleList
 	var clusterRoles rbacv1.ClusterRoleList

@@ -38,8 +38,8 @@ type Options struct {
 	Level string
 }
 
-// New returns a logger that writes to w; to a Buffer, without ever waiting for a reader. An unknown format or level is an error that names the
-// known ones.
+// New returns a logger that writes to w; to a Buffer, without ever waiting for a reader. An unknown format or level is
+// an error that names the known ones.
 func New(w io.Writer, o Options) (logr.Logger, error) {
 	level, err := parseLevel(o.Level)
 	if err != nil {

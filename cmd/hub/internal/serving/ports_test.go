@@ -128,7 +128,7 @@ func fetch(t *testing.T, url string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// freeAddress returns an address of this machine that nobody listens at.
+// freeAddress returns an address of this machine with a closed port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -103,13 +103,13 @@ func TestHandler_Refuses(t *testing.T) {
 		change func(*http.Request)
 		want   int
 	}{
-		"a name that somebody made lead here": {func(r *http.Request) { r.Host = "evil.example.com:6060" }, http.StatusForbidden},
-		"an address of elsewhere":             {func(r *http.Request) { r.Host = "10.0.0.1:6060" }, http.StatusForbidden},
-		"localhost is here":                   {func(r *http.Request) { r.Host = "localhost:6060" }, http.StatusOK},
-		"and so is its address":               {func(r *http.Request) { r.Host = "[::1]:6060" }, http.StatusOK},
-		"another form":                        {func(r *http.Request) { r.Header.Set("Accept", "application/json") }, http.StatusNotAcceptable},
-		"a browser takes text":                {func(r *http.Request) { r.Header.Set("Accept", "text/html,*/*;q=0.8") }, http.StatusOK},
-		"another method":                      {func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
+		"a foreign name that resolves to the hub": {func(r *http.Request) { r.Host = "evil.example.com:6060" }, http.StatusForbidden},
+		"an address of elsewhere":                 {func(r *http.Request) { r.Host = "10.0.0.1:6060" }, http.StatusForbidden},
+		"localhost is here":                       {func(r *http.Request) { r.Host = "localhost:6060" }, http.StatusOK},
+		"and so is its address":                   {func(r *http.Request) { r.Host = "[::1]:6060" }, http.StatusOK},
+		"another form":                            {func(r *http.Request) { r.Header.Set("Accept", "application/json") }, http.StatusNotAcceptable},
+		"a browser takes text":                    {func(r *http.Request) { r.Header.Set("Accept", "text/html,*/*;q=0.8") }, http.StatusOK},
+		"another method":                          {func(r *http.Request) { r.Method = http.MethodPost }, http.StatusMethodNotAllowed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Check reports fields that are there twice, fields that the type of a value does not have, and values of another shape: a list where a text belongs.
-// Fields are named by their json tags. Types that decode themselves are not checked.
+// Check reports duplicate fields, fields that the type of a value does not have, and values of another shape: a list
+// where a text belongs. Fields are named by their json tags. Types that decode themselves are not checked.
 func (f *File) Check(like any) error {
 	if f.root == nil {
 		return nil

@@ -337,6 +337,6 @@ func TestJournal_FitsIntoAConfigMap(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := j.begin(name(0)); err != nil {
-		t.Errorf("one that is there: %v", err)
+		t.Errorf("an existing record: %v", err)
 	}
 }
