@@ -5,9 +5,11 @@ package permissions
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -57,6 +59,25 @@ func TestRulebook_Senders(t *testing.T) {
 		if diff := cmp.Diff(c.want, b.Undeclared()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// The log has the advice of the program.
+func TestRulebook_LogsAdvice(t *testing.T) {
+	t.Parallel()
+	var logged []string
+	b := New(func(string) (Declaration, bool) { return Declaration{}, true })
+	judge := b.Judge(Requests{
+		InHub: true, Senders: []string{"idle"},
+		Log:     funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}),
+		Explain: func(message string, problem state.Problem) string { return message + ": " + string(problem.Kind) },
+	})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods", http.NoBody)
+	judge(r, http.StatusForbidden)
+	judge(r, http.StatusForbidden)
+	const want = `module idle does not declare \"list pods\" in its HubRules: UndeclaredHubRule`
+	if len(logged) != 1 || !strings.Contains(logged[0], want) {
+		t.Errorf("the log has %q, want %s once", logged, want)
 	}
 }
 
