@@ -6,7 +6,9 @@ Package registry runs one dependency-injected application per remote cluster and
 The caller tells a Registry which remotes there are (Ensure). The registry connects to each remote, probes it, checks
 that it is the same cluster as before, builds an fx App with a controller-runtime manager from the modules of the hub,
 restarts the App after a failure, and stops it when the remote is removed or unreachable. Code on the hub reaches a remote
-with WithClient. The registry does not know the Cluster API; reconcilers/cluster translates between the two.
+with WithClient. The registry does not know the Cluster API; reconcilers/cluster translates between the two. Its messages
+state facts and name no annotation, field, flag or command of the hub: a state.Problem identifies the problem, and
+reconcilers/clusterstatus adds the advice to the conditions.
 
 # The parts
 
@@ -16,6 +18,7 @@ carries out what the machine decides. Each part imports only parts further down.
 	watch                sources for hub reconcilers that watch remotes
 	registry             the public surface; one actor (a goroutine) per remote; apps and hub parts; leases
 	internal/machine     the pure state machine of one remote: facts go in, actions come out
+	internal/app         one life of a remote's app: its graph, hooks, manager and clean-up
 	internal/permissions the permissions that modules use and do not declare
 	internal/probe       the connection to a remote, its health probe and its preflight
 	internal/middleware  the middleware in force, and its place in the transport chain of an app
