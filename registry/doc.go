@@ -16,8 +16,9 @@ Read registry/state and registry/internal/machine first: they say what a remote 
 carries out what the machine decides. Each part imports only parts further down.
 
 	watch                sources for hub reconcilers that watch remotes
-	registry             the public surface; one actor (a goroutine) per remote; apps and hub parts; leases
+	registry             the public surface; one actor (a goroutine) per remote; leases
 	internal/machine     the pure state machine of one remote: facts go in, actions come out
+	internal/hubpart     the hub parts of modules, each supervised, with an App and permissions of its own
 	internal/app         one life of a remote's app: its graph, hooks, manager and clean-up
 	internal/permissions the permissions that modules use and do not declare
 	internal/probe       the connection to a remote, its health probe and its preflight
