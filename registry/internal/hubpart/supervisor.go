@@ -132,17 +132,22 @@ func (s *Supervisor) prepare() {
 			if !isDone(life.Built()) {
 				continue
 			}
-			if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.Scheme); return nil }); err != nil {
-				p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
-			}
-			if life.BuildError() != nil {
-				continue // The state of the part has the error.
-			}
-			if err := life.hooks.Built(); err != nil {
-				p.log.Error(err, "Failed to apply the middleware of a hub part")
-			}
+			s.adopt(p, life)
 		}
 	})
+}
+
+// adopt gives the kinds and the middleware of a life that is built to the hub.
+func (s *Supervisor) adopt(p *Part, life *Life) {
+	if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.Scheme); return nil }); err != nil {
+		p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
+	}
+	if life.BuildError() != nil {
+		return // The state of the part has the error.
+	}
+	if err := life.hooks.Built(); err != nil {
+		p.log.Error(err, "Failed to apply the middleware of a hub part")
+	}
 }
 
 func isDone(done <-chan struct{}) bool {
