@@ -32,6 +32,8 @@ carries out what the machine decides. Each part imports only parts further down.
 	internal/meter       how much memory a response takes when it is decoded
 	internal/startqueue  the order of starts and of first contacts
 	internal/logsink     loggers that redact credentials, and that are quiet after the end of an app
+	internal/claims      which remote represents which cluster
+	internal/redact      the hub's own credential, replaced in texts
 	internal/preflight   the questions of a preflight and their results, as values
 	internal/panics      panics as errors
 	state                the desired state and the status of a remote

@@ -19,6 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
+	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/internal/restmapper"
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
@@ -32,7 +33,7 @@ type environment struct {
 	host          *app.Host
 	end           context.CancelFunc // of the root of the host, after Shutdown
 	secrets       *kubeconfig.Redactor
-	hubCredential *hubCredential
+	hubCredential *redact.Hub
 	hubTransport  http.RoundTripper
 	hubCache      client.Reader
 	appsNamespace string // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
@@ -55,7 +56,7 @@ type environment struct {
 func newEnvironment(o Options, modules catalog, inForce *middleware.Set, transport http.RoundTripper) *environment {
 	env := &environment{
 		hubTransport: transport, hubCache: o.HubCache,
-		secrets: o.Secrets, hubCredential: &hubCredential{config: o.Hub, secrets: o.Secrets}, policy: o.Policy,
+		secrets: o.Secrets, hubCredential: redact.NewHub(o.Hub, o.Secrets), policy: o.Policy,
 		modules: modules, shared: o.Shared, middleware: inForce, explain: o.Explain,
 	}
 	env.host, env.end = newHost(o)

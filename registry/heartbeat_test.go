@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -32,7 +33,7 @@ func TestActor_Heartbeats(t *testing.T) {
 		}()
 		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog{}, &middleware.Set{}, nil)
 		r := &Registry{core: &core{
-			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: newClaims(),
+			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: claims.New(),
 		}}
 		a := newActor(r, "edge-1", state.Desired{Paused: true}.WithDefaults())
 		r.actors[a.name] = a

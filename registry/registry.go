@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
@@ -48,7 +49,7 @@ type core struct {
 	events    broadcast
 	states    *telemetry.States
 	parts     *hubpart.Supervisor // nil without FX
-	claims    *claims             // which remote represents which cluster
+	claims    *claims.Claims      // which remote represents which cluster
 	running   sync.WaitGroup      // the actors, also of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
@@ -86,10 +87,10 @@ func New(o Options) (*Registry, error) {
 		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
 		key:    []byte(rand.Text()),
 		actors: map[ClusterName]*actor{},
-		claims: newClaims(),
+		claims: claims.New(),
 	}}
 	r.environment = newEnvironment(o, modules, inForce, transport)
-	r.hubCredential.follow()
+	r.hubCredential.Follow()
 	r.states = telemetry.NewStates(r.List, r.hubPartStates, o.AggregateMetrics)
 	if err := r.states.Register(r.host.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
@@ -132,7 +133,7 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 		return nil, fmt.Errorf("register %s: %w", name, ErrAlreadyExists)
 	}
 	if !r.allowTwin {
-		if loser := r.actors[r.claims.expect(config.Identity.Known, claim{name: name, since: config.Since})]; loser != nil {
+		if loser := r.actors[r.claims.Expect(config.Identity.Known, claims.Claim{Name: name, Since: config.Since})]; loser != nil {
 			loser.probeNow()
 		}
 	}
@@ -331,10 +332,26 @@ func (r *Registry) forget(a *actor, last func()) bool {
 	delete(r.actors, a.name)
 	r.host.Metrics.Forget(string(a.name))
 	r.secrets.Set(string(a.name))
-	r.claims.drop(a.name)
+	r.claims.Drop(a.name)
 	last()
 	return true
 }
 
 // isHub reports whether an id belongs to the hub's cluster although Options.AllowHub is not set.
 func (r *Registry) isHub(id string) bool { return id == r.hubID && !r.allowHub }
+
+// claim claims the cluster with this id for the remote called name. It returns the name of an older remote that has the
+// claim, if any. A younger remote that loses its claim is probed at once, and learns of it.
+func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder ClusterName) {
+	if r.allowTwin {
+		return ""
+	}
+	holder, loser := r.claims.Take(id, claims.Claim{Name: name, Since: since})
+	r.mu.RLock()
+	a := r.actors[loser]
+	r.mu.RUnlock()
+	if a != nil {
+		a.probeNow()
+	}
+	return holder
+}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
-	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -45,7 +44,7 @@ func (a *actor) describe(now time.Time) Status {
 // redactor returns a function that replaces the credentials in use for the remote, and the credentials of the hub.
 func (a *actor) redactor() func(string) string {
 	wanted, env := a.applied.Credential, a.registry.environment
-	redact := func(text string) string { return kubeconfig.Redact(text, wanted, env.hubCredential.get()) }
+	redact := func(text string) string { return env.hubCredential.Redact(text, wanted) }
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l != nil {
 			next := redact

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// The credential of the hub is replaced as it is in its file, no more than maxAge late, beside the credentials of the caller.
+func TestHub_Redact(t *testing.T) {
+	t.Parallel()
+	tokens := []string{"tOk9zQ7xWv4kJ2pL8mN3rT6y", "qW8rT5yU2iO9pA4sD7fG1hJ3"}
+	remote := kubeconfig.CredentialOf(&rest.Config{BearerToken: "zX6cV1bN8mL4kJ7hG2fD5sA9"})
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(t *testing.T, token string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHub(&rest.Config{BearerTokenFile: file}, &kubeconfig.Redactor{})
+		expect := func(want string) {
+			t.Helper()
+			if got := h.Redact(tokens[0]+" "+tokens[1]+" zX6cV1bN8mL4kJ7hG2fD5sA9", remote); got != want {
+				t.Errorf("redacted to %q, want %q", got, want)
+			}
+		}
+		write(t, tokens[0])
+		expect("[redacted] " + tokens[1] + " [redacted]")
+		write(t, tokens[1])
+		<-time.After(maxAge)
+		expect("[redacted] " + tokens[1] + " [redacted]")
+		<-time.After(1)
+		expect(tokens[0] + " [redacted] [redacted]")
+	})
+}
