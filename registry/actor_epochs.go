@@ -54,24 +54,24 @@ func (a *actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 // optionsFor describes a new app on a connection. redact replaces the credentials of the connection.
 func (a *actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
 	env, name := a.registry.environment, a.name
-	run := a.selection.run
+	run, modules := a.selection.Run, a.selection.Names()
 	g := appGraph{
-		modules: env.modules, choices: run, shared: slices.Concat(env.shared, a.selection.offered.values()),
+		modules: run, shared: slices.Concat(env.shared, a.selection.Offered.Values()),
 		status: a.describe(now), quote: quoter(redact), hubCache: env.hubCache,
 	}
 	g.status.Epoch = number
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
 		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Rank: a.rank(),
-		HubTransport: env.hubTransportFor(name), Modules: namesOf(run),
-		Filters: func() []app.ModuleFilters { return env.modules.filters(run) },
+		HubTransport: env.hubTransportFor(name), Modules: modules,
+		Filters: func() []app.ModuleFilters { return filtersOf(env.modules.Configured(run)) },
 		Graph:   g.options,
 		Middleware: func(next http.RoundTripper) http.RoundTripper {
 			return env.middleware.Wrap(name, a.latest.Load, next)
 		},
 		Judges: func(log logr.Logger) app.Judges {
 			return app.Judges{
-				Remote: env.judge(log, false), Modules: env.judge(log, false, run...), Hub: env.judge(log, true, run...),
+				Remote: env.judge(log, false), Modules: env.judge(log, false, modules...), Hub: env.judge(log, true, modules...),
 			}
 		},
 		Missed:  a.preflightNow,

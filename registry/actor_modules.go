@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/machine"
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
@@ -21,7 +22,7 @@ import (
 // choosing is the actor's selection of modules for its remote, and its history. It belongs to the actor's goroutine.
 type choosing struct {
 	questions *preflight.Questions // whose results are needed to choose; nil for none
-	selection selection
+	selection catalog.Selection
 	chosen    bool // selection is set, though perhaps outdated
 
 	asked  bool // the operator has changed something since the last choice
@@ -62,7 +63,7 @@ func (a *actor) take(config state.Desired) {
 	a.asked = a.asked || operatorChanges(&a.applied, &config)
 	a.applied = config
 	a.latest.Store(&config)
-	if q := questionsFor(a.registry.modules, &config); !reflect.DeepEqual(q, a.questions) {
+	if q := a.registry.modules.Questions(&config); !reflect.DeepEqual(q, a.questions) {
 		a.questions = q
 	}
 	a.wants = a.wanted(config)
@@ -79,8 +80,8 @@ func (a *actor) choose(now time.Time) {
 	if narrows { // so that the modules that lack a permission end before the credential is in use
 		found = trial.Found
 	}
-	selected := choose(a.registry.modules, &a.applied, remoteFacts{l.Version, found, a.registry.offered()})
-	shape := selected.shape(&a.applied)
+	selected := a.registry.modules.Select(&a.applied, catalog.Facts{Version: l.Version, Preflight: found, Offered: a.registry.offered()})
+	shape := selected.Shape(&a.applied)
 	if shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
 		return // a later probe calls choose again
 	}
@@ -131,10 +132,10 @@ func (a *actor) authorized() state.Condition {
 		return state.Condition{}
 	case a.applied.Paused:
 		return state.PausedCondition()
-	case !a.chosen || a.selection.authorized == state.Condition{}:
+	case !a.chosen || a.selection.Authorized == state.Condition{}:
 		return state.Condition{Status: metav1.ConditionUnknown, Reason: state.ReasonPending, Message: "the permissions have not been checked yet"}
 	}
-	return a.selection.authorized
+	return a.selection.Authorized
 }
 
 // moduleInfos returns the state of every selected module, sorted by name: the modules of the app, the modules that
@@ -148,11 +149,11 @@ func (a *actor) moduleInfos() []state.ModuleStatus {
 	case a.machine.Failure != nil:
 		infos = slices.Clone(a.modules)
 	}
-	waits := func(m state.ModuleStatus) bool { return indexOfModule(a.selection.waiting, m.Name) >= 0 }
-	infos = append(slices.DeleteFunc(infos, waits), a.selection.waiting...)
-	for _, m := range a.registry.modules {
-		if m.wants(&a.applied) && indexOfModule(infos, m.name) < 0 {
-			others.Name = m.name
+	waits := func(m state.ModuleStatus) bool { return indexOfModule(a.selection.Waiting, m.Name) >= 0 }
+	infos = append(slices.DeleteFunc(infos, waits), a.selection.Waiting...)
+	for _, name := range a.registry.modules.Wanted(&a.applied) {
+		if indexOfModule(infos, name) < 0 {
+			others.Name = name
 			infos = append(infos, others)
 		}
 	}

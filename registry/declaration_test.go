@@ -38,7 +38,7 @@ func TestDeclarationOf(t *testing.T) {
 			},
 		},
 	} {
-		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options))); diff != "" {
+		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options).inner)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

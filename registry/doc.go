@@ -23,6 +23,7 @@ carries out what the machine decides. Each part imports only parts further down.
 	internal/permissions the permissions that modules use and do not declare
 	internal/probe       the connection to a remote, its health probe and its preflight
 	internal/middleware  the middleware in force, and its place in the transport chain of an app
+	internal/catalog     the modules of a hub, their configuration, and which of them a remote runs
 	internal/contain     wrappers that contain panics of modules: manager, cache, collectors, reconcilers
 	internal/boundcache  the cache of an app: its budget, its filters, informers that cannot list or watch
 	internal/restmapper  discovery, and the REST mappings that remotes share

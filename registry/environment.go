@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
@@ -37,9 +38,9 @@ type environment struct {
 	hubTransport  http.RoundTripper
 	hubCache      client.Reader
 	appsNamespace string // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
-	modules       catalog
-	shared        []Shared
-	offers        atomic.Pointer[offers] // the values that the hub parts of modules share now
+	modules       catalog.Catalog
+	shared        []catalog.Shared
+	offers        atomic.Pointer[catalog.Offers] // the values that the hub parts of modules share now
 	middleware    *middleware.Set
 	policy        kubeconfig.Policy
 	rulebook      *permissions.Rulebook
@@ -53,11 +54,11 @@ type environment struct {
 	epochs   *atomic.Int64 // started so far, of all remotes
 }
 
-func newEnvironment(o Options, modules catalog, inForce *middleware.Set, transport http.RoundTripper) *environment {
+func newEnvironment(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) *environment {
 	env := &environment{
 		hubTransport: transport, hubCache: o.HubCache,
 		secrets: o.Secrets, hubCredential: redact.NewHub(o.Hub, o.Secrets), policy: o.Policy,
-		modules: modules, shared: o.Shared, middleware: inForce, explain: o.Explain,
+		modules: modules, shared: sharedValues(o.Shared), middleware: inForce, explain: o.Explain,
 	}
 	env.host, env.end = newHost(o)
 	if o.Impersonate {

@@ -4,12 +4,13 @@ package registry
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 )
 
 // Params are the values that FX needs from the hub's App.
@@ -63,8 +64,7 @@ func provide(p Params) (*Registry, error) {
 
 // Shared is a value of the hub's App that goes into every app.
 type Shared struct {
-	kind    reflect.Type
-	provide fx.Option
+	value catalog.Shared
 }
 
 // sharedGroup is the fx value group that collects the shared values.
@@ -85,7 +85,7 @@ const sharedGroup = "clusterfx-shared"
 // error when the hub starts.
 func Share[T any]() fx.Option {
 	share := func(value T) Shared {
-		return Shared{kind: reflect.TypeFor[T](), provide: fx.Provide(func() T { return value })}
+		return Shared{catalog.Shared{Type: reflect.TypeFor[T](), Provide: fx.Provide(func() T { return value })}}
 	}
 	var none T
 	return fx.Options(
@@ -95,19 +95,15 @@ func Share[T any]() fx.Option {
 }
 
 // String names the type.
-func (s Shared) String() string { return fmt.Sprintf("registry.Share[%s]", s.kind) }
+func (s Shared) String() string { return s.value.String() }
 
-// shareOnce returns an option that provides every shared value, once for each type.
-func shareOnce(all []Shared) fx.Option {
-	var options []fx.Option
-	seen := map[reflect.Type]bool{}
+// sharedValues returns the values as the catalog has them.
+func sharedValues(all []Shared) []catalog.Shared {
+	values := make([]catalog.Shared, 0, len(all))
 	for _, s := range all {
-		if s.kind != nil && !seen[s.kind] {
-			seen[s.kind] = true
-			options = append(options, s.provide)
-		}
+		values = append(values, s.value)
 	}
-	return fx.Options(options...)
+	return values
 }
 
 // middlewareGroup is the fx value group that collects middleware.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -31,7 +32,7 @@ func TestActor_Heartbeats(t *testing.T) {
 			defer close(running)
 			hearts.Run(ctx)
 		}()
-		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog{}, &middleware.Set{}, nil)
+		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
 		r := &Registry{core: &core{
 			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: claims.New(),
 		}}

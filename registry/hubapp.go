@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -131,19 +132,19 @@ var errDeclared = errors.New("the types that the module shares are known")
 
 // declaredBy returns the types that the hub part of a module shares, without values. It calls no function of the
 // module.
-func declaredBy(m Module) ([]Shared, error) {
-	if m.options.Hub == nil {
+func declaredBy(m *catalog.Module) ([]catalog.Shared, error) {
+	if m.Hub == nil {
 		return nil, nil
 	}
-	var found []Shared
+	var found []catalog.Shared
 	asks := fx.Invoke(func(in declarations) error { // The first invoke: fx calls none after one that fails.
-		found = in.Declared
+		found = sharedValues(in.Declared)
 		return errDeclared
 	})
-	if err := fx.New(fx.NopLogger, fx.Module("declared", asks), fx.Module(m.name, m.options.Hub)).Err(); !errors.Is(err, errDeclared) {
+	if err := fx.New(fx.NopLogger, fx.Module("declared", asks), fx.Module(m.Name, m.Hub)).Err(); !errors.Is(err, errDeclared) {
 		return nil, err
 	}
-	return slices.SortedFunc(slices.Values(found), func(a, b Shared) int { return cmp.Compare(a.String(), b.String()) }), nil
+	return slices.SortedFunc(slices.Values(found), func(a, b catalog.Shared) int { return cmp.Compare(a.String(), b.String()) }), nil
 }
 
 // declarations are the types that Share was called for.
@@ -156,8 +157,8 @@ type declarations struct {
 // hubGraph describes the graph of a hub part: the values that its App provides, and the module in a scope of its own.
 // It receives the values that the hub part gives to the apps of the remotes.
 type hubGraph struct {
-	entry      *entry
-	modules    catalog
+	entry      *catalog.Entry
+	modules    catalog.Catalog
 	options    Options
 	log        logr.Logger
 	shutdowner fx.Shutdowner
@@ -168,13 +169,13 @@ type hubGraph struct {
 
 // fx returns the options of the graph. The life is the zero Life if the graph is only checked.
 func (g *hubGraph) fx(l *hubpart.Life) fx.Option {
-	scope := []fx.Option{g.entry.options.Config.hubOption(g.entry.name)}
+	var scope []fx.Option
 	if g.shutdowner != nil {
 		scope = append(scope, fx.Decorate(func(fx.Shutdowner) fx.Shutdowner { return g.shutdowner }))
 	}
 	for _, other := range g.modules {
-		if other.options.ForHubParts != nil {
-			scope = append(scope, other.options.ForHubParts)
+		if other.ForHubParts != nil {
+			scope = append(scope, other.ForHubParts)
 		}
 	}
 	options := []fx.Option{
@@ -185,7 +186,7 @@ func (g *hubGraph) fx(l *hubpart.Life) fx.Option {
 		options = append(options, g.options.HubParts.Provide)
 	}
 	return fx.Options(append(options,
-		l.Scope(g.entry.name, append(scope, g.entry.options.Hub)...),
+		l.Scope(g.entry.Name, append(scope, g.entry.Hub)...),
 		fx.Invoke(func(given partGiven) { g.given = given }))...)
 }
 
@@ -206,9 +207,9 @@ func (g *hubGraph) values(l *hubpart.Life) partValues {
 // HubPartApp returns the options of the App of a module's hub part, for tools that inspect its graph. Of o it uses
 // Modules, ModuleConfigs and HubParts. An App cannot be built from them: its values are empty.
 func HubPartApp(o Options, m Module) fx.Option {
-	g := &hubGraph{entry: &entry{Module: m}, options: o, shutdowner: noShutdowner{}}
-	for _, one := range o.Modules {
-		g.modules = append(g.modules, entry{Module: one})
+	g := &hubGraph{entry: &catalog.Entry{Module: m.inner}, options: o, shutdowner: noShutdowner{}}
+	for _, one := range inCatalog(o.Modules) {
+		g.modules = append(g.modules, catalog.Entry{Module: one})
 	}
 	return g.fx(&hubpart.Life{Life: &app.Life{}})
 }
@@ -219,14 +220,14 @@ type noShutdowner struct{}
 func (noShutdowner) Shutdown(...fx.ShutdownOption) error { return nil }
 
 // validateHubParts checks the graph of every hub part.
-func validateHubParts(o Options, modules catalog) error {
+func validateHubParts(o Options, modules catalog.Catalog) error {
 	var problems []error
 	for _, e := range modules {
-		if e.options.Hub == nil {
+		if e.Hub == nil {
 			continue
 		}
-		if err := fx.ValidateApp(HubPartApp(o, e.Module)); err != nil {
-			problems = append(problems, fmt.Errorf("module %q: its hub part: %w", e.name, err))
+		if err := fx.ValidateApp(HubPartApp(o, Module{e.Module})); err != nil {
+			problems = append(problems, fmt.Errorf("module %q: its hub part: %w", e.Name, err))
 		}
 	}
 	return errors.Join(problems...)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/fx"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
@@ -24,13 +25,13 @@ func newHubParts(p Params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 	var modules []hubpart.Module
 	for i := range r.modules {
 		e := &r.modules[i]
-		if e.options.Hub == nil {
+		if e.Hub == nil {
 			continue
 		}
 		g := hubGraph{entry: e, modules: r.modules, options: o, log: log, shutdowner: p.Shutdowner}
 		modules = append(modules, hubpart.Module{
-			Name: e.name, Rules: declarationOf(e.Module).Hub, Namespaces: e.HubNamespaces(),
-			Judge: func(log logr.Logger) func(*http.Request, int) { return r.judge(log, true, choice{Module: e.Module}) },
+			Name: e.Name, Rules: declarationOf(e.Module).Hub, Namespaces: e.HubNamespaces,
+			Judge: func(log logr.Logger) func(*http.Request, int) { return r.judge(log, true, e.Name) },
 			Begin: func(l *hubpart.Life) hubpart.Hooks { return r.beginHubPart(l, g) },
 		})
 	}
@@ -44,21 +45,41 @@ func newHubParts(p Params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 // beginHubPart returns the functions for a life of a hub part. g describes its graph, without the handle.
 func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Hooks {
 	g.registry = &Registry{core: r.core, by: l.Guard()}
-	shares := len(g.entry.shares) > 0
+	shares := g.entry.Shares()
 	return hubpart.Hooks{
 		Graph: func() fx.Option { return g.fx(l) },
 		// The middleware stays in force when the part ends, and while the part is started again.
 		Built: func() error { return r.middleware.Add(middlewareOf(g.given.Middleware)) },
 		Ready: func() {
 			if shares {
-				r.offer(g.entry.name, &offer{life: l.Number, shared: g.given.Shared})
+				r.offer(g.entry.Name, &catalog.Offer{Life: l.Number, Shared: sharedValues(g.given.Shared)})
 			}
 		},
 		Ended: func() {
 			if shares {
-				r.offer(g.entry.name, nil)
+				r.offer(g.entry.Name, nil)
 			}
 		},
+	}
+}
+
+// offered returns the values that hub parts share now.
+func (env *environment) offered() catalog.Offers {
+	if now := env.offers.Load(); now != nil {
+		return *now
+	}
+	return nil
+}
+
+// offer records the values that the hub part of a module shares, or nil if it no longer shares any, and makes every
+// actor choose its modules again.
+func (r *Registry) offer(module string, o *catalog.Offer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.offered().With(module, o)
+	r.offers.Store(&next)
+	for _, a := range r.actors {
+		a.do(func() { a.asked = true })
 	}
 }
 

@@ -4,19 +4,24 @@ package registry
 
 import (
 	"encoding/json"
-	"errors"
-	"regexp"
 	"slices"
 
 	"go.uber.org/fx"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // Module is a named part of the control plane: code that runs in the app of every remote, in
 // the hub, or in both. Make one with NewModule.
 type Module struct {
-	name    string
-	options ModuleOptions
+	inner catalog.Module
 }
 
 // ModuleOptions are the parts of a module.
@@ -53,6 +58,67 @@ type ModuleOptions struct {
 	HubNamespaces []string
 }
 
+// Selector selects the remotes that run a module. The zero Selector selects all remotes.
+//
+// The operator's settings (labels, spec.modules) decide whether a module is selected at all. The properties of the
+// remote (its APIs, its version) decide whether a selected module can run: a module that cannot run is left out of
+// the app and waits, and the other modules run. The registry decides again whenever these change; a change of the
+// running modules replaces the app, as a change of spec.modules does.
+type Selector struct {
+	// Labels picks remotes by the labels of their Cluster. Default: nil, all. A Cluster whose
+	// spec.modules names the module has it whatever its labels are.
+	Labels labels.Selector
+	// OnRequest keeps the module out of every remote whose spec.modules does not name it. Default:
+	// false, a module is on.
+	OnRequest bool
+	// Requires are kinds that the remote has to serve: the module waits until it does, and is stopped
+	// when it no longer does. The hub looks for a missing kind every ten seconds. Default: none.
+	Requires []schema.GroupVersionKind
+	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and BelowVersion the
+	// first later version that it does not work with. Pre-releases and the builds of vendors count as the version
+	// that they are based on. Default: "", any.
+	MinVersion, BelowVersion string
+}
+
+// CacheFilter says which objects of a kind a module needs from the caches of remotes, and which parts of them. It goes
+// into ModuleOptions.CacheFilters, or is returned by the method CacheFilters() []CacheFilter of the module's
+// configuration.
+//
+// A filter applies to the module that declares it, wherever the module reads from the cache of a remote: with Client,
+// Cache and Manager of Remote, and in its hub part with WithClient, WithCluster and registry/watch. An object that the
+// filter leaves out does not exist there: Get returns NotFound. APIReader of Remote reads all objects.
+//
+// Filters of two modules for one kind never conflict. Modules without a filter share an informer of all objects, as
+// they do without any filters; modules with the same selectors and namespaces, and without Transform, share another
+// one; and each other filter has its own. So a filter saves memory if no other module needs all objects of the kind.
+// The objects of all informers count towards Limits.
+type CacheFilter struct {
+	// Object is an empty object of the kind. The filter holds for the kind read as a typed object, as an unstructured
+	// one and as metadata.
+	Object client.Object
+	// Labels and Fields select objects. The API server evaluates them; it accepts few fields. Default: all objects.
+	Labels labels.Selector
+	Fields fields.Selector
+	// Namespaces are the namespaces whose objects are selected. If spec.namespaces of the Cluster limits the cache,
+	// too, the namespaces are the intersection. They do not apply to a kind without namespaces. Default: all
+	// namespaces.
+	Namespaces []string
+	// Transform removes from an object the fields that the module does not need, before the object is stored. It must
+	// not keep the object, must not block, and is called more than once for some objects. The object has the type
+	// that the module reads: a *metav1.PartialObjectMetadata for metadata. A panic fails the module. Default: objects
+	// are stored without managedFields, and otherwise whole.
+	Transform func(client.Object)
+}
+
+// boundFilters returns the filters as the caches have them.
+func boundFilters(filters []CacheFilter) []boundcache.Filter {
+	var all []boundcache.Filter
+	for _, f := range filters {
+		all = append(all, boundcache.Filter(f))
+	}
+	return all
+}
+
 // modulesGroup is the fx value group that collects the modules of a hub.
 const modulesGroup = "clusterfx-modules"
 
@@ -62,33 +128,48 @@ func AsCleanup(constructor any) any {
 	return fx.Annotate(constructor, fx.ResultTags(`group:"clusterfx-cleanup"`))
 }
 
-var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
-
 // NewModule returns a module. Its name, a DNS label of 2 to 32 characters, appears in conditions, logs and metrics
 // and in spec.modules of Cluster objects. A bad name is reported when the hub starts, together with all other bad
 // names.
 func NewModule(name string, o ModuleOptions) Module {
-	return Module{name: name, options: o}
+	parts := catalog.Parts{Remote: o.Remote, Hub: o.Hub, ForHubParts: o.ForHubParts}
+	if o.Hub != nil && o.Config.hub != nil {
+		parts.Hub = fx.Options(o.Config.hub(name), o.Hub)
+	}
+	return Module{catalog.Module{
+		Name: name, Description: o.Description, Parts: parts, Select: catalog.Selector(o.Select),
+		Config: o.Config.remote, CacheFilters: boundFilters(o.CacheFilters),
+		Rules: o.Rules, HubRules: o.HubRules, HubNamespaces: o.HubNamespaces,
+	}}
+}
+
+// inCatalog returns the modules as the catalog has them.
+func inCatalog(modules []Module) []catalog.Module {
+	all := make([]catalog.Module, 0, len(modules))
+	for _, m := range modules {
+		all = append(all, m.inner)
+	}
+	return all
 }
 
 // Name returns the module's name.
-func (m Module) Name() string { return m.name }
+func (m Module) Name() string { return m.inner.Name }
 
 // Description returns the sentence given in ModuleOptions.
-func (m Module) Description() string { return m.options.Description }
+func (m Module) Description() string { return m.inner.Description }
 
 // HasHubPart reports whether the module has a hub part.
-func (m Module) HasHubPart() bool { return m.options.Hub != nil }
+func (m Module) HasHubPart() bool { return m.inner.Hub != nil }
 
 // Rules returns the permissions that the module needs in a remote. Callers must not change them.
-func (m Module) Rules() []rbacv1.PolicyRule { return m.options.Rules }
+func (m Module) Rules() []rbacv1.PolicyRule { return m.inner.Rules }
 
 // HubRules returns the permissions that the module needs in the hub. Callers must not change them.
-func (m Module) HubRules() []rbacv1.PolicyRule { return m.options.HubRules }
+func (m Module) HubRules() []rbacv1.PolicyRule { return m.inner.HubRules }
 
 // HubNamespaces returns the namespaces of the hub that limit HubRules, none for no limit. Callers must not change
 // them.
-func (m Module) HubNamespaces() []string { return m.options.HubNamespaces }
+func (m Module) HubNamespaces() []string { return m.inner.HubNamespaces }
 
 // Option returns the option that adds the module to the hub's App: to the group of modules whose remote parts and hub
 // parts the registry runs.
@@ -96,25 +177,28 @@ func (m Module) Option() fx.Option {
 	return fx.Supply(fx.Annotate(m, fx.ResultTags(`group:"`+modulesGroup+`"`)))
 }
 
+// SelectModules returns the modules that a remote with these labels and names runs in its app: those that the names choose,
+// or, without names, those whose Selector the labels match. What the remote is like is not considered.
+func SelectModules(modules []Module, labels map[string]string, names []string) []Module {
+	config := &state.Desired{Labels: labels}
+	if len(names) > 0 {
+		config.Modules = names
+	}
+	var selected []Module
+	for _, m := range modules {
+		if m.inner.Wants(config) {
+			selected = append(selected, m)
+		}
+	}
+	return selected
+}
+
 // ConfigType is the type of a module's configuration, with its defaults. Make one with ConfigOf. The zero ConfigType
 // means that the module has no configuration.
 type ConfigType struct {
-	// build puts the layers on top of the defaults, checks the result and returns an option that provides it to the
-	// module alone.
-	build func(layers []json.RawMessage) (fx.Option, error)
+	remote catalog.ConfigType
 	// hub returns an option that provides the configuration to the hub part of the module.
 	hub func(module string) fx.Option
-	// filters returns the cache filters of the configuration.
-	filters func(layers []json.RawMessage) []CacheFilter
-}
-
-// filtersOf returns the cache filters of a configuration, none for a module without one. It ignores an error of the
-// configuration, which build reports.
-func (c ConfigType) filtersOf(layers []json.RawMessage) []CacheFilter {
-	if c.filters == nil {
-		return nil
-	}
-	return c.filters(layers)
 }
 
 // ConfigOf returns the type of a configuration. T is a struct with json tags; defaults returns a new one with the
@@ -127,23 +211,25 @@ func (c ConfigType) filtersOf(layers []json.RawMessage) []CacheFilter {
 // apply there. The hub part gets the configuration without overrides. The type is the module's own in either App: two
 // modules may use the same type.
 func ConfigOf[T any](defaults func() T) ConfigType {
-	decode := func(layers []json.RawMessage) (T, error) { return decodeConfig(defaults(), layers) }
+	decode := func(layers []json.RawMessage) (T, error) { return catalog.Decode(defaults(), layers) }
 	return ConfigType{
-		build: func(layers []json.RawMessage) (fx.Option, error) {
-			config, err := decode(layers)
-			return fx.Provide(func() (T, error) { return config, err }, fx.Private), err
+		remote: catalog.ConfigType{
+			Provide: func(layers []json.RawMessage) (fx.Option, error) {
+				config, err := decode(layers)
+				return fx.Provide(func() (T, error) { return config, err }, fx.Private), err
+			},
+			Filters: func(layers []json.RawMessage) []boundcache.Filter {
+				config, err := decode(layers)
+				if one, ok := any(&config).(interface{ CacheFilters() []CacheFilter }); ok && err == nil {
+					return boundFilters(one.CacheFilters())
+				}
+				return nil
+			},
 		},
 		hub: func(module string) fx.Option {
 			return fx.Provide(func(o hubOptions) (T, error) {
 				return decode([]json.RawMessage{o.configOf(module)})
 			}, fx.Private)
-		},
-		filters: func(layers []json.RawMessage) []CacheFilter {
-			config, err := decode(layers)
-			if one, ok := any(&config).(interface{ CacheFilters() []CacheFilter }); ok && err == nil {
-				return one.CacheFilters()
-			}
-			return nil
 		},
 	}
 }
@@ -162,29 +248,4 @@ func (o hubOptions) configOf(module string) json.RawMessage {
 		return nil
 	}
 	return configs[i].Config
-}
-
-// errNoConfig says that the operator configures a module that has no configuration.
-var errNoConfig = errors.New("the module has no configuration; remove its configuration from the hub")
-
-// decode returns an option that provides a configuration to the remote part of its module. The option is empty for a
-// module without a configuration.
-func (c ConfigType) decode(layers ...json.RawMessage) (fx.Option, error) {
-	if c.build != nil {
-		return c.build(layers)
-	}
-	for _, layer := range layers {
-		if len(layer) > 0 {
-			return nil, errNoConfig
-		}
-	}
-	return fx.Options(), nil
-}
-
-// hubOption returns an option that provides the configuration to the hub part of a module.
-func (c ConfigType) hubOption(module string) fx.Option {
-	if c.hub == nil {
-		return fx.Options()
-	}
-	return c.hub(module)
 }

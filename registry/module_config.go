@@ -5,122 +5,63 @@ package registry
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 
-	kjson "sigs.k8s.io/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 )
 
-// decodeConfig decodes the layers of a configuration on top of its defaults, and validates the result. The error
-// joins all problems. A configuration with a value of another type is not validated.
-func decodeConfig[T any](config T, layers []json.RawMessage) (T, error) {
-	var problems []error
-	typed := true
-	for _, layer := range layers {
-		if len(layer) == 0 {
-			continue
-		}
-		unknown, err := decodeStrictly(layer, &config)
-		typed = typed && err == nil
-		if err != nil || len(unknown) > 0 {
-			problems = append(problems, fieldProblems[T](layer, errors.Join(append(unknown, err)...))...)
-		}
-	}
-	for i, problem := range problems {
-		problems[i] = fmt.Errorf("decode the configuration into %T: %w", config, problem)
-	}
-	if v, ok := any(&config).(interface{ Validate() error }); ok && typed {
-		for _, problem := range joined(v.Validate()) {
-			problems = append(problems, fmt.Errorf("the configuration is not valid: %w", problem))
-		}
-	}
-	return config, errors.Join(problems...)
+// ModuleConfig is the operator's configuration of one module.
+type ModuleConfig struct {
+	// Name is the module's.
+	Name string `json:"name"`
+	// Config overrides the module's defaults, as JSON: fields that are left out keep their defaults.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Overrides override Config in their order, each for the remotes whose Cluster has the labels that its Selector
+	// matches.
+	Overrides []ConfigOverride `json:"overrides,omitempty"`
 }
 
-// decodeStrictly decodes JSON on top of the present value, and returns the unknown fields. A list replaces the list
-// before: encoding/json would keep the fields of its elements that the new elements do not have.
-func decodeStrictly(layer []byte, into any) (unknown []error, err error) {
-	var tree any
-	if err := json.Unmarshal(layer, &tree); err != nil {
-		return nil, err
-	}
-	cleared, err := json.Marshal(withoutLists(tree))
+// ConfigOverride is a part of a module's configuration for some remotes.
+type ConfigOverride struct {
+	Selector metav1.LabelSelector `json:"selector"`
+	Config   json.RawMessage      `json:"config"`
+}
+
+// ConfigError is one error in the configuration of a module. New returns all of them, joined.
+type ConfigError struct {
+	// Config is the index in Options.ModuleConfigs, and Override the index in its Overrides, or -1 for none.
+	Config, Override int
+	err              error
+}
+
+// Error names the module and the mistake.
+func (e *ConfigError) Error() string { return e.err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *ConfigError) Unwrap() error { return e.err }
+
+// newCatalog checks the modules and their configuration and reports all errors: in names, selectors, configurations,
+// and every module's graph alone and together with the others. It builds nothing and sends no request.
+func newCatalog(o Options) (catalog.Catalog, error) {
+	all, err := catalog.New(catalog.Options{Modules: inCatalog(o.Modules), Scheme: o.Scheme, SharedBy: declaredBy})
 	if err != nil {
 		return nil, err
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(cleared, into); err != nil {
-		return nil, err
-	}
-	return kjson.UnmarshalStrict(layer, into)
-}
-
-// withoutLists replaces every list by null, which empties a slice.
-func withoutLists(tree any) any {
-	switch tree := tree.(type) {
-	case []any:
-		return nil
-	case map[string]any:
-		for key, value := range tree {
-			tree[key] = withoutLists(value)
+	configs := make([]catalog.Config, 0, len(o.ModuleConfigs))
+	for _, c := range o.ModuleConfigs {
+		config := catalog.Config{Name: c.Name, Config: c.Config}
+		for _, one := range c.Overrides {
+			config.Overrides = append(config.Overrides, catalog.Override(one))
 		}
-	}
-	return tree
-}
-
-// fieldProblems decodes each top field of a layer alone and returns the problems of all, because a decoder stops at the
-// first value of another type. If each field alone is right, it returns the problems of the whole layer.
-func fieldProblems[T any](layer []byte, whole error) []error {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(layer, &fields); err != nil {
-		return joined(whole)
+		configs = append(configs, config)
 	}
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		field, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
-		if err != nil {
-			continue // It has been decoded, so it can be encoded.
-		}
-		unknown, err := decodeStrictly(field, new(T))
-		problems = append(problems, unknown...)
-		if err != nil {
-			problems = append(problems, explainType(name, err))
-		}
+	for _, p := range all.Configure(configs) {
+		problems = append(problems, &ConfigError{Config: p.Config, Override: p.Override, err: p.Err})
 	}
-	if len(problems) == 0 {
-		return joined(whole)
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
 	}
-	return problems
-}
-
-// explainType names the field that has a value of another type.
-func explainType(field string, err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		return fmt.Errorf("field %q: use a value of type %s, not of type %s", wrong.Field, wrong.Type, wrong.Value)
-	}
-	return fmt.Errorf("field %q: %w", field, err)
-}
-
-// joined returns the errors of errors.Join, or the one error that it is given.
-func joined(err error) []error {
-	if err == nil {
-		return nil
-	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { // no errors.As: errors below a wrapped error belong to it
-		return many.Unwrap()
-	}
-	return []error{err}
-}
-
-// without returns the problems that are not in before, by their texts: an inherited problem is reported once.
-func without(problems, before []error) []error {
-	before = slices.Clone(before)
-	return slices.DeleteFunc(slices.Clone(problems), func(problem error) bool {
-		i := slices.IndexFunc(before, func(known error) bool { return known.Error() == problem.Error() })
-		if i >= 0 {
-			before = slices.Delete(before, i, i+1)
-		}
-		return i >= 0
-	})
+	return all, all.Resolve(sharedValues(o.Shared), checkGraph)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
@@ -72,7 +73,7 @@ func New(o Options) (*Registry, error) {
 		return nil, fmt.Errorf("check the middleware: %w", err)
 	}
 	if o.Impersonate {
-		if err := checkNamespaces([]string{o.AppsNamespace}); err != nil {
+		if err := catalog.CheckNamespaces(o.AppsNamespace); err != nil {
 			return nil, fmt.Errorf("registry: AppsNamespace: %w", err)
 		}
 	}

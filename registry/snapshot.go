@@ -57,7 +57,7 @@ func (a *actor) redactor() func(string) string {
 // noteUnknownModules adds each module that spec.modules names and this hub does not have as waiting. The other
 // modules work, so the remote stays in its state.
 func (a *actor) noteUnknownModules(info *Status) {
-	unknown := a.registry.modules.unknown(a.applied.Modules)
+	unknown := a.registry.modules.Unknown(a.applied.Modules)
 	if len(unknown) == 0 {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
@@ -22,7 +23,7 @@ import (
 func TestPulse_OfTheMonitor(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{})
-	env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog{}, &middleware.Set{}, nil)
+	env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
 	defer env.end()
 	env.beat()
 	env.beating.Wait() // It would wait for a pulse of the registry's own.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -39,7 +40,7 @@ func (r *Registry) Undeclared() []UndeclaredAccess {
 
 // declared returns the permissions that a module declares, and reports whether the hub has the module.
 func (env *environment) declared(module string) (permissions.Declaration, bool) {
-	entry := env.modules.find(module)
+	entry := env.modules.Find(module)
 	if entry == nil {
 		return permissions.Declaration{}, false
 	}
@@ -47,9 +48,9 @@ func (env *environment) declared(module string) (permissions.Declaration, bool) 
 }
 
 // declarationOf returns the permissions that a module declares.
-func declarationOf(m Module) permissions.Declaration {
-	d := permissions.Declaration{Remote: RemoteRules(m), InNamespaces: len(m.HubNamespaces()) > 0}
-	for _, rules := range HubRules(m) {
+func declarationOf(m catalog.Module) permissions.Declaration {
+	d := permissions.Declaration{Remote: catalog.RemoteRules(m), InNamespaces: len(m.HubNamespaces) > 0}
+	for _, rules := range catalog.HubRules(m) {
 		d.Hub = append(d.Hub, permissions.NamespacedRules(rules))
 	}
 	return d
@@ -57,6 +58,6 @@ func declarationOf(m Module) permissions.Declaration {
 
 // judge returns a function that compares the refused requests of an App to the remote or to the hub with the rules that
 // modules declare. senders are the modules that may send a request which carries no module.
-func (env *environment) judge(log logr.Logger, inHub bool, senders ...choice) func(r *http.Request, status int) {
-	return env.rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: env.explained, Senders: namesOf(senders)})
+func (env *environment) judge(log logr.Logger, inHub bool, senders ...string) func(r *http.Request, status int) {
+	return env.rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: env.explained, Senders: senders})
 }

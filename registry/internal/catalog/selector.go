@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package catalog
 
 import (
 	"fmt"
@@ -14,25 +14,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Selector selects the remotes that run a module. The zero Selector selects all remotes.
-//
-// The operator's settings (labels, spec.modules) decide whether a module is selected at all. The properties of the
-// remote (its APIs, its version) decide whether a selected module can run: a module that cannot run is left out of
-// the app and waits, and the other modules run. The registry decides again whenever these change; a change of the
-// running modules replaces the app, as a change of spec.modules does.
+// Selector selects the remotes that run a module. See registry.Selector, which explains the fields.
 type Selector struct {
-	// Labels picks remotes by the labels of their Cluster. Default: nil, all. A Cluster whose
-	// spec.modules names the module has it whatever its labels are.
-	Labels labels.Selector
-	// OnRequest keeps the module out of every remote whose spec.modules does not name it. Default:
-	// false, a module is on.
-	OnRequest bool
-	// Requires are kinds that the remote has to serve: the module waits until it does, and is stopped
-	// when it no longer does. The hub looks for a missing kind every ten seconds. Default: none.
-	Requires []schema.GroupVersionKind
-	// MinVersion is the first version of Kubernetes that the module works with, such as "1.30", and BelowVersion the
-	// first later version that it does not work with. Pre-releases and the builds of vendors count as the version
-	// that they are based on. Default: "", any.
+	Labels                   labels.Selector
+	OnRequest                bool
+	Requires                 []schema.GroupVersionKind
 	MinVersion, BelowVersion string
 }
 

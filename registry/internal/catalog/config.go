@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Config is the operator's configuration of one module. See registry.ModuleConfig.
+type Config struct {
+	Name      string
+	Config    json.RawMessage
+	Overrides []Override
+}
+
+// Override is a part of a module's configuration for some remotes. See registry.ConfigOverride.
+type Override struct {
+	Selector metav1.LabelSelector
+	Config   json.RawMessage
+}
+
+// Problem is one error in the configuration of a module.
+type Problem struct {
+	// Config is the index of the configuration, and Override the index in its Overrides, or -1 for none.
+	Config, Override int
+	// Err names the module and the mistake.
+	Err error
+}
+
+// Configure checks and stores the operator's configuration of the modules, and returns all problems.
+func (all Catalog) Configure(configs []Config) []Problem {
+	var problems []Problem
+	seen := map[string]bool{}
+	for i, c := range configs {
+		known := all.Find(c.Name)
+		switch {
+		case known == nil:
+			problems = append(problems, Problem{i, -1, fmt.Errorf("this hub has no module %q; it has %s", c.Name, all.names())})
+		case seen[c.Name]:
+			problems = append(problems, Problem{i, -1, fmt.Errorf("module %q is configured twice; remove one", c.Name)})
+		default:
+			problems = append(problems, known.configure(i, c)...)
+		}
+		seen[c.Name] = true
+	}
+	return problems
+}
+
+// configure checks and stores the configuration of a module, which has an index in the operator's list. It returns all
+// problems.
+func (e *Entry) configure(index int, c Config) (problems []Problem) {
+	report := func(override int, err error) {
+		problems = append(problems, Problem{index, override, errorIn(c.Name, err)})
+	}
+	e.base = c.Config
+	ofBase := joined(e.checkConfig(e.scheme, e.base))
+	for _, problem := range ofBase {
+		report(-1, problem)
+	}
+	for i, o := range c.Overrides {
+		selector, err := metav1.LabelSelectorAsSelector(&o.Selector)
+		switch {
+		case len(o.Selector.MatchLabels)+len(o.Selector.MatchExpressions) == 0:
+			report(i, fmt.Errorf("overrides[%d]: it has no selector; move a configuration for all remotes to config", i))
+		case err != nil:
+			report(i, fmt.Errorf("overrides[%d]: %w", i, err))
+		}
+		for _, problem := range without(joined(e.checkConfig(e.scheme, e.base, o.Config)), ofBase) {
+			report(i, fmt.Errorf("overrides[%d]: %w", i, problem))
+		}
+		e.overrides = append(e.overrides, override{selector, o.Config})
+	}
+	return problems
+}
+
+// joined returns the errors of errors.Join, or the one error that it is given.
+func joined(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok { // no errors.As: errors below a wrapped error belong to it
+		return many.Unwrap()
+	}
+	return []error{err}
+}
+
+// without returns the problems that are not in before, by their texts: an inherited problem is reported once.
+func without(problems, before []error) []error {
+	before = slices.Clone(before)
+	return slices.DeleteFunc(slices.Clone(problems), func(problem error) bool {
+		i := slices.IndexFunc(before, func(known error) bool { return known.Error() == problem.Error() })
+		if i >= 0 {
+			before = slices.Delete(before, i, i+1)
+		}
+		return i >= 0
+	})
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"go.uber.org/fx"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+)
+
+// Parts are the options that a module adds to Apps, nil for none: Remote to the app of each remote that runs the module,
+// Hub to the App of its hub part, and ForHubParts to the hub parts of all modules.
+type Parts struct {
+	Remote, Hub, ForHubParts fx.Option
+}
+
+// ConfigType is the type of a module's configuration. A configuration is a list of layers of JSON, of which later layers
+// override earlier ones. The zero ConfigType means that the module has no configuration.
+type ConfigType struct {
+	// Provide decodes a configuration on top of the defaults, checks the result, and returns an option that provides it
+	// to the module alone. The option returns the error again.
+	Provide func(layers []json.RawMessage) (fx.Option, error)
+	// Filters returns the cache filters of a configuration, none for a configuration with an error.
+	Filters func(layers []json.RawMessage) []boundcache.Filter
+}
+
+// provide returns an option that provides a configuration to the remote part of its module. The option is empty for a
+// module without a configuration.
+func (t ConfigType) provide(layers []json.RawMessage) (fx.Option, error) {
+	if t.Provide != nil {
+		return t.Provide(layers)
+	}
+	for _, layer := range layers {
+		if len(layer) > 0 {
+			return nil, errNoConfig
+		}
+	}
+	return fx.Options(), nil
+}
+
+// ProvideConfig returns the option that provides the configuration to the remote part of the module. If several
+// overrides together make it invalid, the constructor that asks for it fails.
+func (c Choice) ProvideConfig() fx.Option {
+	config, _ := c.Config.provide(c.layers) // the option returns the error again
+	return config
+}
+
+// Shared is a value of the hub that goes into every app, or the type of such a value.
+type Shared struct {
+	Type reflect.Type
+	// Provide is the option that provides the value.
+	Provide fx.Option
+}
+
+// String names the type.
+func (s Shared) String() string { return fmt.Sprintf("registry.Share[%s]", s.Type) }
+
+// ProvideShared returns an option that provides every shared value, once for each type.
+func ProvideShared(all []Shared) fx.Option {
+	var options []fx.Option
+	seen := map[reflect.Type]bool{}
+	for _, s := range all {
+		if s.Type != nil && !seen[s.Type] {
+			seen[s.Type] = true
+			options = append(options, s.Provide)
+		}
+	}
+	return fx.Options(options...)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Module is a module of the hub as its author declares it. The fields are those of registry.ModuleOptions, which
+// explains them.
+type Module struct {
+	Name        string
+	Description string
+	Parts
+	Select          Selector
+	Config          ConfigType
+	CacheFilters    []boundcache.Filter
+	Rules, HubRules []rbacv1.PolicyRule
+	HubNamespaces   []string
+}
+
+var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
+
+// check reports the first error in the declaration of a module. A nil scheme knows no kinds.
+func (m *Module) check(scheme *runtime.Scheme) error {
+	if err := m.Select.check(); err != nil {
+		return err
+	}
+	if err := m.checkConfig(scheme); err != nil {
+		return err
+	}
+	rules := slices.Concat(m.Rules, m.HubRules)
+	return errors.Join(checkRules(rules), CheckNamespaces(m.HubNamespaces...))
+}
+
+// checkConfig reports the errors in a configuration of the module.
+func (m *Module) checkConfig(scheme *runtime.Scheme, layers ...json.RawMessage) error {
+	if _, err := m.Config.provide(layers); err != nil {
+		return err
+	}
+	return boundcache.CheckFilters(scheme, m.filters(layers))
+}
+
+// filters returns the cache filters of the module with a configuration. It ignores an error of the configuration, which
+// checkConfig reports.
+func (m *Module) filters(layers []json.RawMessage) []boundcache.Filter {
+	if m.Config.Filters == nil {
+		return m.CacheFilters
+	}
+	return slices.Concat(m.CacheFilters, m.Config.Filters(layers))
+}
+
+// Wants reports whether the operator selects the module for a remote. Hub-only modules do not apply to remotes.
+func (m *Module) Wants(c *state.Desired) bool {
+	return (m.Remote != nil || m.Hub == nil && m.ForHubParts == nil) && m.Select.wants(m.Name, c)
+}
+
+// errNoConfig says that the operator configures a module that has no configuration.
+var errNoConfig = errors.New("the module has no configuration; remove its configuration from the hub")
+
+// errorIn names a module in its error.
+func errorIn(module string, err error) error { return fmt.Errorf("module %q: %w", module, err) }

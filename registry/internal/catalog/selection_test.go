@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"encoding/json"
+	"testing"
+
+	"go.uber.org/fx"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+var (
+	widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	gadget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Gadget"}
+)
+
+func TestCatalog_Select(t *testing.T) {
+	t.Parallel()
+	edge := labels.SelectorFromSet(labels.Set{"tier": "edge"})
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"nodes"}}}
+	served := func(kinds ...schema.GroupVersionKind) *preflight.Result {
+		f := &preflight.Result{Served: map[schema.GroupVersionKind]bool{widget: false, gadget: false}}
+		for _, kind := range kinds {
+			f.Served[kind] = true
+		}
+		return f
+	}
+	cases := map[string]struct {
+		module  Module
+		config  state.Desired
+		version string
+		found   *preflight.Result
+
+		runs   bool
+		waits  string // reason
+		rights string // reason of Authorized
+	}{
+		"the zero selector means all":               {runs: true},
+		"labels that match":                         {module: Module{Select: Selector{Labels: edge}}, config: state.Desired{Labels: map[string]string{"tier": "edge"}}, runs: true},
+		"labels that do not match":                  {module: Module{Select: Selector{Labels: edge}}},
+		"on request, and nobody asks":               {module: Module{Select: Selector{OnRequest: true}}},
+		"on request, and spec.modules asks":         {module: Module{Select: Selector{OnRequest: true}}, config: state.Desired{Modules: []string{"one"}}, runs: true},
+		"spec.modules names others":                 {config: state.Desired{Modules: []string{"other"}}},
+		"a hub part only":                           {module: Module{Parts: Parts{Hub: fx.Options()}}},
+		"spec.modules is empty":                     {config: state.Desired{Modules: []string{}}},
+		"spec.modules goes before labels":           {module: Module{Select: Selector{Labels: edge}}, config: state.Desired{Modules: []string{"one"}}, runs: true},
+		"a kind that is served":                     {module: Module{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, found: served(widget), runs: true},
+		"a kind that is not served":                 {module: Module{Select: Selector{Requires: []schema.GroupVersionKind{widget, gadget}}}, found: served(widget), waits: state.ReasonAPIMissing},
+		"a kind of which nothing is known":          {module: Module{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, waits: state.ReasonAPIMissing},
+		"spec.modules does not help a missing kind": {module: Module{Select: Selector{Requires: []schema.GroupVersionKind{widget}}}, config: state.Desired{Modules: []string{"one"}}, found: served(), waits: state.ReasonAPIMissing},
+		"a version that is new enough":              {module: Module{Select: Selector{MinVersion: "1.30"}}, version: "v1.30.0", runs: true},
+		"a version of a vendor":                     {module: Module{Select: Selector{MinVersion: "1.30", BelowVersion: "1.31"}}, version: "v1.30.4-eks-1a2b3c+dirty", runs: true},
+		"a version that is too old":                 {module: Module{Select: Selector{MinVersion: "1.30"}}, version: "v1.29.9", waits: state.ReasonVersionUnsupported},
+		"a version that is too new":                 {module: Module{Select: Selector{BelowVersion: "1.31"}}, version: "v1.31.0", waits: state.ReasonVersionUnsupported},
+		"a version that is none":                    {module: Module{Select: Selector{BelowVersion: "1.31"}}, version: "dev", waits: state.ReasonVersionUnsupported},
+		"rights that are granted":                   {module: Module{Rules: rules}, found: served(), runs: true, rights: state.ReasonAllowed},
+		"rights that are missing":                   {module: Module{Rules: rules}, found: &preflight.Result{Missing: map[string][]string{"one": {"list nodes"}}}, waits: state.ReasonRightsMissing, rights: state.ReasonRightsMissing},
+		"rights that nobody could ask for":          {module: Module{Rules: rules}, found: &preflight.Result{Unknown: "403"}, runs: true, rights: state.ReasonPending},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.module.Name = "one"
+			got := Catalog{{Module: c.module}}.Select(&c.config, Facts{Version: c.version, Preflight: c.found})
+			if runs := len(got.Run) == 1; runs != c.runs {
+				t.Errorf("it runs: %t, want %t", runs, c.runs)
+			}
+			waits := ""
+			if len(got.Waiting) == 1 {
+				waits = got.Waiting[0].Reason
+				if got.Waiting[0].Message == "" {
+					t.Error("it waits, and does not say for what")
+				}
+			}
+			if waits != c.waits || got.Authorized.Reason != c.rights {
+				t.Errorf("waits for %q with rights %q, want %q and %q", waits, got.Authorized.Reason, c.waits, c.rights)
+			}
+		})
+	}
+}
+
+// What restarts an app is the set of its modules and their configuration, and not labels as such.
+func TestSelection_Shape(t *testing.T) {
+	t.Parallel()
+	type size struct{ Size int }
+	all, err := New(Options{
+		Modules: []Module{{Name: "one", Config: ConfigType{Provide: func(layers []json.RawMessage) (fx.Option, error) {
+			_, err := Decode(size{1}, layers)
+			return fx.Options(), err
+		}}}},
+		SharedBy: func(*Module) ([]Shared, error) { return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := all.Configure([]Config{{
+		Name: "one",
+		Overrides: []Override{
+			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"Size":2}`)},
+			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"disk": "slow"}}, Config: json.RawMessage(`{"Size":3}`)},
+		},
+	}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	shape := func(of map[string]string) string {
+		c := state.Desired{Labels: of}
+		return all.Select(&c, Facts{}).Shape(&c)
+	}
+	plain := shape(nil)
+	if other := shape(map[string]string{"owner": "me"}); other != plain {
+		t.Errorf("a label that selects nothing changes %s to %s", plain, other)
+	}
+	seen := map[string]bool{plain: true}
+	for _, of := range []map[string]string{{"tier": "edge"}, {"disk": "slow"}, {"tier": "edge", "disk": "slow"}} {
+		if s := shape(of); seen[s] {
+			t.Errorf("%v has the same shape as others: %s", of, s)
+		} else {
+			seen[s] = true
+		}
+	}
+}
+
+// Changes that come of the remote alone cost fewer and fewer apps.
