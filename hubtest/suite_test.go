@@ -3,17 +3,14 @@
 package hubtest_test
 
 import (
-	"flag"
 	"os"
 	"testing"
 
+	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait more than they compute. The flag on the command line wins.
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		panic(err)
-	}
+	fleettest.AtOnce(4)
 	os.Exit(hubtest.Main(m))
 }

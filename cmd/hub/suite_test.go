@@ -6,12 +6,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -58,20 +55,8 @@ func TestMain(m *testing.M) {
 		os.Exit(app.Main()) //nolint:forbidigo // This process is a hub and no test.
 	}
 	ctrl.SetLogger(logr.Discard())
-	runMore()
+	fleettest.AtOnce(6)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
-}
-
-// runMore runs twice as many tests at a time as a machine with two cores would, unless a flag says how many: most of them
-// wait for leases, for heartbeats and for the end of processes.
-func runMore() {
-	const parallel, least = "test.parallel", 4
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == parallel })
-	if !given && runtime.GOMAXPROCS(0) < least {
-		_ = flag.Set(parallel, strconv.Itoa(least))
-	}
 }
 
 // patience is how long a test waits for what should come within some seconds, or, with everything

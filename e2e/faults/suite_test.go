@@ -3,7 +3,6 @@
 package faults_test
 
 import (
-	"flag"
 	"os"
 	"testing"
 	"time"
@@ -23,10 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	ctrl.SetLogger(logr.Discard())
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	// These tests wait far more than they compute. The flag on the command line wins.
-	if err := flag.Set("test.parallel", "32"); err != nil {
-		panic(err)
-	}
+	fleettest.AtOnce(32)
 	code := fleettest.Main(m, fleettest.NoLeaks(
 		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that
 		// ends (controller-runtime, newGVKFixupWatcher).

@@ -5,7 +5,6 @@ package regression_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/netip"
 	"os"
@@ -57,10 +56,7 @@ func run(m *testing.M) int {
 	ctrlmetrics.RegisterRESTClientMetrics(ctrlmetrics.MetricRequestLatency, ctrlmetrics.MetricDNSResolutionLatency,
 		ctrlmetrics.MetricRequestSize, ctrlmetrics.MetricResponseSize, ctrlmetrics.MetricRateLimiterLatency, ctrlmetrics.MetricRequestRetry)
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
-	// These tests wait far more than they compute. The flag on the command line wins.
-	if err := flag.Set("test.parallel", "12"); err != nil {
-		panic(err)
-	}
+	fleettest.AtOnce(12)
 	defer func() { _ = world.close() }() // also after a failure, when nothing is checked
 	return fleettest.Main(m, world.close, fleettest.NoLeaks(
 		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that

@@ -4,7 +4,6 @@ package cluster_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -45,10 +44,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	// These tests wait far more than they compute. The flag on the command line wins.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	fleettest.AtOnce(8)
 	if os.Getenv(childKubeconfig) != "" {
 		os.Exit(fleettest.Main(m)) // Its clusters, and so its connections, belong to another process.
 	}

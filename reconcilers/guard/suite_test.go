@@ -27,6 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	fleettest.AtOnce(6)
 	// A life against a real API server takes up to a second. The flag on the command line wins.
 	if err := flag.Set("rapid.checks", "10"); err != nil {
 		panic(err)

@@ -28,6 +28,7 @@ import (
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
+	fleettest.AtOnce(6)
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 

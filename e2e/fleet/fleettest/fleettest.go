@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -70,6 +72,15 @@ func Main(m *testing.M, checks ...Check) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// AtOnce lets a package run so many parallel tests at once, where go test runs one for each processor: for packages whose
+// tests wait for clusters, leases and backoffs far more than they compute. TestMain calls it before Main. More
+// processors, and -parallel on the command line, win.
+func AtOnce(tests int) {
+	if tests > runtime.GOMAXPROCS(0) {
+		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // Every test binary has the flag.
+	}
 }
 
 // exitAtOnce lets the processes that tests start end without a delay: a program with the race detector sleeps for a second
