@@ -222,7 +222,7 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 		t.Fatalf("HTTPClientFor: %v", err)
 	}
 	t.Cleanup(httpClient.CloseIdleConnections)
-	direct, err := client.New(config, client.Options{HTTPClient: httpClient})
+	direct, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: scheme(t)})
 	if err != nil {
 		t.Fatalf("client.New: %v", err)
 	}

@@ -119,7 +119,8 @@ func TestSupervise_Stuck(t *testing.T) {
 	}, func(o *registry.Options) {
 		o.Limits = registry.Limits{ReconcileTimeout: 200 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 		o.Log = funcr.New(func(_, line string) {
-			if strings.Contains(line, "A reconciler does not return") {
+			// On a busy machine also a reconciler that works may be late.
+			if strings.Contains(line, "A reconciler does not return") && !strings.Contains(logged.Load().(string), "TestSupervise_Stuck") {
 				logged.Store(line)
 			}
 		}, funcr.Options{})

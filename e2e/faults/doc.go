@@ -120,7 +120,7 @@ by all of them together.
 	F70  reconcilers/cluster TestCluster_DeletionOfADeadRemote, of the Secret; a Cluster has no namespace
 	F71  reconcilers/cluster TestCluster_Deletion
 	F72  registry TestRegistry_HangingHooks; reconcilers/cluster TestCluster_DeletionOfWhatHangs
-	F73  registry TestRegistry_HangingHooks, TestHooks_StopRunsAllOfThem
+	F73  registry TestRegistry_HangingHooks; registry/internal/app TestHooks_StopRunsAllOfThem
 	F74  e2e/regression TestLeases_CallbacksThatNeverReturn; reconcilers/cluster TestCluster_DeletionOfWhatHangs
 	F75  e2e/regression TestLeases_CallbacksThatCallTheRegistry
 	F76  e2e/regression TestLeaks_RemotesThatEndInEveryWay; registry TestRegistry_Cycles

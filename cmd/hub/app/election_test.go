@@ -100,14 +100,26 @@ func TestRun_Standby(t *testing.T) {
 	}
 }
 
+// endsAfter returns the remote part of a module that reports its end, and ends after a test has tried the clients of its
+// term, which are closed afterwards.
+func endsAfter(ended chan<- struct{}, tried <-chan struct{}) fx.Option {
+	return fx.Invoke(func(l fx.Lifecycle) {
+		l.Append(fx.StopHook(func(ctx context.Context) {
+			ended <- struct{}{}
+			select {
+			case <-tried:
+			case <-ctx.Done():
+			}
+		}))
+	})
+}
+
 // A hub that loses its lease ends everything, and is a standby in the same process. It has what a
 // hub has that was started anew, and its ports answer all the time.
 func TestRun_LostLease(t *testing.T) {
 	h := newHub(t)
-	ended := make(chan struct{}, 1)
-	remote := fx.Invoke(func(l fx.Lifecycle) {
-		l.Append(fx.StopHook(func() { ended <- struct{}{} }))
-	})
+	ended, tried := make(chan struct{}, 1), make(chan struct{})
+	remote := endsAfter(ended, tried)
 	terms := make(chan everything, 2)
 	hubPart := fx.Invoke(func(v everything) error {
 		terms <- v
@@ -140,6 +152,7 @@ func TestRun_LostLease(t *testing.T) {
 	if err := old.Client.Create(t.Context(), name); err == nil || !strings.Contains(err.Error(), "this hub is not the leader") {
 		t.Errorf("a client of the old term can write: %v", err)
 	}
+	close(tried)
 	h.must(get(t, o.HealthAddress, "healthz", http.StatusOK))
 	h.must(get(t, o.MetricsAddress, "metrics", http.StatusOK))
 
