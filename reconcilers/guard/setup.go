@@ -12,7 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
-	"github.com/clusterfx/clusterfx/registry/notes"
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
 // retryBase is the pause after the first error of an object, since the retry may send a request to an external system.
@@ -26,7 +26,7 @@ func AddTo[O client.Object](mgr ctrl.Manager, o Options[O], factories ...Factory
 		return fmt.Errorf("%w: guard %s: a manager is needed", ErrInvalidConfig, o.Name)
 	}
 	if o.Events == nil {
-		o.Events = notes.Distinct(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
+		o.Events = eventseries.ByNote(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
 	}
 	h, err := NewHost(mgr.GetClient(), mgr.GetAPIReader(), o)
 	if err != nil {

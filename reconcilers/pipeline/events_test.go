@@ -15,7 +15,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
-	"github.com/clusterfx/clusterfx/registry/notes"
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
 func TestReconciler_Events(t *testing.T) {
@@ -53,7 +53,7 @@ func TestReconciler_EventsAreSeries(t *testing.T) {
 	site := newSite(t)
 	mgr := site.Manager()
 	p := &part{name: "p", journal: &sitetest.Journal{}}
-	h := site.byHand(pipeline.Options[*Widget]{Events: notes.Distinct(mgr.GetEventRecorder("series"), mgr.GetScheme())}, every(p))
+	h := site.byHand(pipeline.Options[*Widget]{Events: eventseries.ByNote(mgr.GetEventRecorder("series"), mgr.GetScheme())}, every(p))
 	site.Run(mgr)
 	h.newWidget("w")
 	h.passes("w", 1)

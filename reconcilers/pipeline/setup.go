@@ -12,7 +12,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/assembly"
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
-	"github.com/clusterfx/clusterfx/registry/notes"
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
 // retryBase is the pause after the first error of an object. The longest pause is 5 minutes.
@@ -30,7 +30,7 @@ func AddTo[O client.Object](mgr ctrl.Manager, router *Router[O], o Options[O]) e
 		return fmt.Errorf("%w: pipeline %s: a manager is needed", ErrInvalidConfig, o.Name)
 	}
 	if o.Events == nil {
-		o.Events = notes.Distinct(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
+		o.Events = eventseries.ByNote(mgr.GetEventRecorder(o.Name), mgr.GetScheme())
 	}
 	r, err := NewReconciler(mgr.GetClient(), router, o)
 	if err != nil {

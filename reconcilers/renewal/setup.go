@@ -20,8 +20,8 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 	"github.com/clusterfx/clusterfx/registry/liveness"
-	"github.com/clusterfx/clusterfx/registry/notes"
 )
 
 // Settings are the settings of the program.
@@ -47,7 +47,7 @@ const (
 func Setup(p Params) error {
 	r := &reconciler{
 		hub: p.Manager.GetClient(), live: p.Manager.GetAPIReader(), remotes: p.Registry,
-		events:    notes.Distinct(p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()),
+		events:    eventseries.ByNote(p.Manager.GetEventRecorder(FieldManager), p.Manager.GetScheme()),
 		namespace: p.Settings.Namespace, writes: newWriteLimit(),
 	}
 	if r.namespace == "" {

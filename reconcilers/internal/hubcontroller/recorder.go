@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/clusterfx/clusterfx/reconcilers/internal/object"
-	"github.com/clusterfx/clusterfx/registry/notes"
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
 // Event is an event about a part of an object.
@@ -37,7 +37,7 @@ type Recorder struct {
 
 // NewRecorder returns a recorder of events of the hub.
 func NewRecorder(mgr ctrl.Manager) Recorder {
-	return Recorder{notes.Distinct(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
+	return Recorder{eventseries.ByNote(mgr.GetEventRecorder(FieldManager), mgr.GetScheme()), mgr.GetScheme()}
 }
 
 // eventAction is the action of all events.

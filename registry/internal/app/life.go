@@ -17,12 +17,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/notes"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -172,7 +172,7 @@ func (l *Life) Events() events.EventRecorder { return &l.events }
 
 // SetRecorder sets the recorder of a manager as the recorder of the App's events.
 func (l *Life) SetRecorder(mgr ctrl.Manager) {
-	l.events.EventRecorder = notes.Distinct(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
+	l.events.EventRecorder = eventseries.ByNote(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme())
 }
 
 // moduleFailed records that a module has failed, with an error that it returned or a panic.

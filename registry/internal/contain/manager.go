@@ -15,8 +15,8 @@ import (
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 	"github.com/clusterfx/clusterfx/registry/internal/logsink"
-	"github.com/clusterfx/clusterfx/registry/notes"
 )
 
 // Manager is the manager of an app as one module sees it. The runnables that the module adds, and the handlers and
@@ -58,7 +58,7 @@ func (m *Manager) GetLogger() logr.Logger {
 
 // GetEventRecorder returns a recorder that makes an event of each note.
 func (m *Manager) GetEventRecorder(name string) crrecorder.EventRecorder {
-	return notes.Distinct(m.Manager.GetEventRecorder(name), m.GetScheme())
+	return eventseries.ByNote(m.Manager.GetEventRecorder(name), m.GetScheme())
 }
 
 // GetConfig returns the configuration for clients that the module makes.

@@ -26,7 +26,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/serving"
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
-	"github.com/clusterfx/clusterfx/registry/notes"
+	"github.com/clusterfx/clusterfx/registry/eventseries"
 )
 
 // newScheme returns the scheme of the hub and of all apps: the kinds of Kubernetes, and ours.
@@ -149,6 +149,6 @@ func newHubValues(mgr ctrl.Manager, o Options) hubValues {
 	return hubValues{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Connection: mgr, Cache: mgr.GetCache(),
 		Config: mgr.GetConfig(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Events: notes.Distinct(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme()), Metrics: o.Registry.Metrics, Traces: traces,
+		Events: eventseries.ByNote(mgr.GetEventRecorder("clusterfx"), mgr.GetScheme()), Metrics: o.Registry.Metrics, Traces: traces,
 	}
 }

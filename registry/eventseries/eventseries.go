@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package notes
+package eventseries
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ import (
 	crrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// Distinct returns a recorder that makes one series of the events which say the same about an object, and another event
+// ByNote returns a recorder that makes one series of the events which say the same about an object, and another event
 // of each other note. A Recorder is returned as it is.
-func Distinct(recorder events.EventRecorder, scheme *runtime.Scheme) *Recorder {
+func ByNote(recorder events.EventRecorder, scheme *runtime.Scheme) *Recorder {
 	if already, ok := recorder.(*Recorder); ok {
 		return already
 	}

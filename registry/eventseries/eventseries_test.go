@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package notes
+package eventseries
 
 import (
 	"fmt"
@@ -54,10 +54,10 @@ func object(version int) *corev1.ConfigMap {
 	return one
 }
 
-func TestDistinct(t *testing.T) {
+func TestByNote(t *testing.T) {
 	t.Parallel()
 	var l listener
-	d := Distinct(&l, clientgoscheme.Scheme)
+	d := ByNote(&l, clientgoscheme.Scheme)
 	for version := range 12 { // it flaps, and each time it is another version
 		d.Eventf(object(version), nil, "Normal", "Ready", "Reconcile", "%d modules run", version%2+1)
 		d.AnnotatedEventf(object(version), nil, nil, "Warning", "Lost", "Reconcile", "gone")
@@ -66,18 +66,18 @@ func TestDistinct(t *testing.T) {
 	if len(got) != 3 || got["1 modules run"] != 6 || got["2 modules run"] != 6 || got["gone"] != 12 {
 		t.Errorf("series: %v", got)
 	}
-	if Distinct(d, clientgoscheme.Scheme) != d {
+	if ByNote(d, clientgoscheme.Scheme) != d {
 		t.Error("a recorder of distinct notes is wrapped once more")
 	}
 }
 
 // A note that is never the same does not fill the API server, also behind another such recorder.
-func TestDistinct_AreBounded(t *testing.T) {
+func TestByNote_AreBounded(t *testing.T) {
 	t.Parallel()
 	var l listener
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	inner := Distinct(&l, clientgoscheme.Scheme)
-	d := Distinct(&struct{ *Recorder }{inner}, clientgoscheme.Scheme)
+	inner := ByNote(&l, clientgoscheme.Scheme)
+	d := ByNote(&struct{ *Recorder }{inner}, clientgoscheme.Scheme)
 	d.now, inner.now = func() time.Time { return now }, func() time.Time { return now }
 	for n := range 100 {
 		d.Eventf(object(n), nil, "Normal", "Counted", "Reconcile", "%d things", n)
@@ -101,11 +101,11 @@ func TestDistinct_AreBounded(t *testing.T) {
 
 // A recorder that remembers as many topics as it may forgets the one that was silent for longest, and what counts no
 // longer; it remembers the others.
-func TestDistinct_ForgetTheOldest(t *testing.T) {
+func TestByNote_ForgetTheOldest(t *testing.T) {
 	t.Parallel()
 	var l listener
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	d := Distinct(&l, clientgoscheme.Scheme)
+	d := ByNote(&l, clientgoscheme.Scheme)
 	d.now = func() time.Time { return now }
 	// say records a note about a topic and returns whether it is an event of its own.
 	say := func(n int, note string) bool {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notes makes the events of Kubernetes tell each note. Remote.EventRecorder and HubPart.EventRecorder of package
-// registry and the recorders of a module's Manager are such recorders already; so are those of the hub's controllers, which
-// is why the package stands beside the registry.
+// Package eventseries makes one series of the Kubernetes events with the same note, and another event of each other
+// note. Remote.EventRecorder and HubPart.EventRecorder of package registry and the recorders of a module's Manager are
+// such recorders already, and so are the recorders of the hub's controllers, which is why the package is not part of
+// the registry.
 //
 // client-go makes a series of events about the same version of an object, whatever their notes are, and the series
 // keeps the note of the first event. So a change of the object would begin another event though its note is the same,
@@ -11,4 +12,4 @@
 //
 // After ten notes of one kind, reason and action about one object within ten minutes all further ones are one
 // series, so that a note with a counter in it does not fill the API server.
-package notes
+package eventseries
