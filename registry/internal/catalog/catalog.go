@@ -37,7 +37,7 @@ type override struct {
 type Options struct {
 	// Modules are the modules of the hub.
 	Modules []Module
-	// Scheme has the kinds that a cache filter may name. Default: cache filters may name any kind.
+	// Scheme tells which cache filters of a module are for the same kind. Required if a module has cache filters.
 	Scheme *runtime.Scheme
 	// SharedBy returns the types that the hub part of a module shares, without values. Required.
 	SharedBy func(*Module) ([]Shared, error)

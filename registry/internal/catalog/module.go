@@ -31,7 +31,7 @@ type Module struct {
 
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,30}[a-z0-9]$`)
 
-// check reports the first error in the declaration of a module. A nil scheme knows no kinds.
+// check reports the first error in the declaration of a module.
 func (m *Module) check(scheme *runtime.Scheme) error {
 	if err := m.Select.check(); err != nil {
 		return err
