@@ -61,7 +61,7 @@ var fates = map[string][]string{
 	waiting: {
 		"html objects", "nothing for objects", "401 for objects", "500 for objects", "429 for objects", "503 for objects",
 		"500 without an end", "redirect objects", "reset storm", "silence for objects", "endless headers", "endless early hints",
-		"an upgrade nobody wanted", "colourful warnings", "ten thousand warnings",
+		"an upgrade without a request", "colourful warnings", "ten thousand warnings",
 		"gzip bomb", "endless list", "endless spaces", "endless garbage", "dripping list", "half a list", "half a protobuf",
 		"garbage in protobuf", "protobuf of a giant", "nested list", "list in yaml", "list as text", "list is a table",
 		"list is a status", "endless pages", "a million empty objects", "a million empty protobufs", "a million empty owners", "containers in protobuf",
@@ -82,7 +82,7 @@ var fates = map[string][]string{
 // heavy are the scripts that are after the hub's memory. They run one by one, so that it can be said
 // which of them takes how much.
 var heavy = []string{
-	"500 without an end", "an upgrade nobody wanted", "a uid of 10 MB", "a hundred thousand resources", "a million resources",
+	"500 without an end", "an upgrade without a request", "a uid of 10 MB", "a hundred thousand resources", "a million resources",
 	"millions of empty groups", "a hundred thousand old groups", "endless discovery", "endless readyz", "gzip bomb",
 	"endless list", "endless spaces", "endless garbage", "nested list", "list in yaml", "endless large pages",
 	"a string of 64 MiB", "a million empty objects", "a million empty protobufs", "a million empty owners",

@@ -49,7 +49,7 @@ func headers() []Script {
 			}}},
 		},
 		{
-			Name: "an upgrade nobody wanted", Does: "switches protocols (101) when asked for lists and watches", http1: true,
+			Name: "an upgrade without a request", Does: "switches protocols (101) when asked for lists and watches", http1: true,
 			lies: []lie{{configMaps, raw(func(s *Server, conn net.Conn) {
 				_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: chaos\r\n\r\n")
 				s.flood(conn, "", "chaos ")
