@@ -4,9 +4,6 @@ package registry
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"sync"
 )
 
 // CleanupStep reverts the changes of a module in a remote when the remote is removed for good.
@@ -27,27 +24,4 @@ type CleanupStep struct {
 	Order int
 	// Run does the work of the step.
 	Run func(ctx context.Context) error
-}
-
-// stepsSeen are the names of all cleanup steps that apps of a registry have had.
-type stepsSeen struct {
-	mu    sync.Mutex // protects names
-	names map[string]bool
-}
-
-func (s *stepsSeen) noteSteps(names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.names == nil {
-		s.names = map[string]bool{}
-	}
-	for _, name := range names {
-		s.names[name] = true
-	}
-}
-
-func (s *stepsSeen) knownSteps() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.names))
 }

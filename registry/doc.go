@@ -16,7 +16,8 @@ Read registry/state and registry/internal/machine first: they say what a remote 
 carries out what the machine decides. Each part imports only parts further down.
 
 	watch                sources for hub reconcilers that watch remotes
-	registry             the public surface; one actor (a goroutine) per remote; leases
+	registry             the public surface, and leases
+	internal/actor       one goroutine per remote, which feeds the machine and carries out its actions
 	internal/machine     the pure state machine of one remote: facts go in, actions come out
 	internal/hubpart     the hub parts of modules, each supervised, with an App and permissions of its own
 	internal/app         one life of a remote's app: its graph, hooks, manager and clean-up

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -103,4 +104,9 @@ func (e *AbandonedError) Error() string {
 		parts = append(parts, "cause: "+e.Why)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// abandoned returns the error for the work that the removal of a remote leaves undone.
+func abandoned(name ClusterName, left *actor.Leftover) *AbandonedError {
+	return &AbandonedError{Name: name, Steps: left.Steps, Why: left.Why, Problem: left.Problem, Zombie: left.Zombie}
 }

@@ -3,9 +3,12 @@
 package registry
 
 import (
+	"slices"
+
 	"go.uber.org/fx"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 )
@@ -17,6 +20,14 @@ type appGraph struct {
 	status   Status
 	quote    Quoter
 	hubCache client.Reader
+}
+
+// graph returns the function that describes the graph of a new app.
+func (r *Registry) graph(s actor.Start) app.Graph {
+	return appGraph{
+		modules: s.Selection.Run, shared: slices.Concat(r.shared, s.Selection.Offered.Values()),
+		status: s.Status, quote: quoter(s.Redact), hubCache: r.hubCache,
+	}.options
 }
 
 // options returns the options of the graph. The epoch is the zero Epoch if the graph is only checked.
@@ -76,13 +87,4 @@ func AppOptions(modules ...Module) fx.Option {
 // checkGraph returns the errors in the graph of an app with some modules and shared values. It builds nothing.
 func checkGraph(modules []catalog.Choice, shared []catalog.Shared) error {
 	return fx.ValidateApp(appGraph{modules: modules, shared: shared}.options(&app.Epoch{}))
-}
-
-// filtersOf returns the filters of modules as an app has them.
-func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
-	var filters []app.ModuleFilters
-	for _, m := range modules {
-		filters = append(filters, app.ModuleFilters{Module: m.Name, Filters: m.Filters()})
-	}
-	return filters
 }

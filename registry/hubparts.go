@@ -12,32 +12,37 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
+	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
 // newHubParts returns the supervisor of the hub parts of all modules.
 func newHubParts(p Params, r *Registry, o Options) (*hubpart.Supervisor, error) {
-	if err := validateHubParts(o, r.modules); err != nil {
+	if err := validateHubParts(o, r.remotes.Modules); err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
-	log := RedactingLogger(p.Log, r.secrets)
+	log := RedactingLogger(p.Log, r.remotes.Secrets)
 	var modules []hubpart.Module
-	for i := range r.modules {
-		e := &r.modules[i]
+	for i := range r.remotes.Modules {
+		e := &r.remotes.Modules[i]
 		if e.Hub == nil {
 			continue
 		}
-		g := hubGraph{entry: e, modules: r.modules, options: o, log: log, shutdowner: p.Shutdowner}
+		g := hubGraph{entry: e, modules: r.remotes.Modules, options: o, log: log, shutdowner: p.Shutdowner}
 		modules = append(modules, hubpart.Module{
 			Name: e.Name, Rules: declarationOf(e.Module).Hub, Namespaces: e.HubNamespaces,
-			Judge: func(log logr.Logger) func(*http.Request, int) { return r.judge(log, true, e.Name) },
+			Judge: func(log logr.Logger) func(*http.Request, int) {
+				return r.remotes.Rulebook.Judge(permissions.Requests{
+					InHub: true, Log: log, Explain: r.remotes.Explain, Senders: []string{e.Name},
+				})
+			},
 			Begin: func(l *hubpart.Life) hubpart.Hooks { return r.beginHubPart(l, g) },
 		})
 	}
 	return hubpart.New(hubpart.Options{
-		Host: r.host, Manager: p.Manager, Log: log, Hearts: r.hearts, NextEpoch: func() int64 { return r.epochs.Add(1) },
-		Explain:        r.explained,
+		Host: r.remotes.Apps, Manager: p.Manager, Log: log, Hearts: r.remotes.Hearts, NextEpoch: r.remotes.NextEpoch,
+		Explain:        r.remotes.Explain,
 		ManagerOptions: o.HubParts.Manager, Changed: o.HubParts.Changed, Modules: modules,
 	}), nil
 }
@@ -49,7 +54,7 @@ func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Hooks {
 	return hubpart.Hooks{
 		Graph: func() fx.Option { return g.fx(l) },
 		// The middleware stays in force when the part ends, and while the part is started again.
-		Built: func() error { return r.middleware.Add(middlewareOf(g.given.Middleware)) },
+		Built: func() error { return r.remotes.Middleware.Add(middlewareOf(g.given.Middleware)) },
 		Ready: func() {
 			if shares {
 				r.offer(g.entry.Name, &catalog.Offer{Life: l.Number, Shared: sharedValues(g.given.Shared)})
@@ -64,8 +69,8 @@ func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Hooks {
 }
 
 // offered returns the values that hub parts share now.
-func (env *environment) offered() catalog.Offers {
-	if now := env.offers.Load(); now != nil {
+func (r *Registry) offered() catalog.Offers {
+	if now := r.offers.Load(); now != nil {
 		return *now
 	}
 	return nil
@@ -79,7 +84,7 @@ func (r *Registry) offer(module string, o *catalog.Offer) {
 	next := r.offered().With(module, o)
 	r.offers.Store(&next)
 	for _, a := range r.actors {
-		a.do(func() { a.asked = true })
+		a.OffersChanged()
 	}
 }
 

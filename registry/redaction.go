@@ -13,9 +13,9 @@ import (
 // the remote has refused the object: one line of printable characters, at most kubeconfig.MaxQuote bytes, in which
 // each part of the credentials of the remote and of the hub is replaced. Put nothing else that a remote wrote there.
 func (r *Registry) Quote(name ClusterName, text string) string {
-	redact := func(text string) string { return r.hubCredential.Redact(text) }
+	redact := func(text string) string { return r.remotes.HubCredential.Redact(text) }
 	if a, err := r.actor(name); err == nil {
-		redact = a.current.Load().redact
+		redact = a.Current().Redact
 	}
 	return kubeconfig.Quote(text, redact)
 }
@@ -27,12 +27,6 @@ type Quoter func(text string) string
 // quoter returns the Quoter for a remote whose credentials a function replaces.
 func quoter(redact func(text string) string) Quoter {
 	return func(text string) string { return kubeconfig.Quote(text, redact) }
-}
-
-// redactFor returns a function that replaces the credentials of the hub, and the credential with which requests are
-// sent on a connection.
-func (env *environment) redactFor(t *kubeconfig.Transport) func(string) string {
-	return func(text string) string { return env.hubCredential.Redact(t.Redact(text)) }
 }
 
 // RedactingLogger returns a logger that replaces the credentials which a Redactor knows in the texts and errors that it logs,

@@ -4,10 +4,10 @@ package registry
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +17,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/claims"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
@@ -40,21 +42,28 @@ type Registry struct {
 
 // core is the state that all handles of a registry share.
 type core struct {
-	*environment
+	remotes   *actor.Host        // what all remotes share
+	end       context.CancelFunc // of the contexts of all Apps, after Shutdown
 	log       logr.Logger
-	key       []byte // of the fingerprints that tell credentials apart
 	hubID     string
 	allowHub  bool
 	allowTwin bool
-	zombies   atomic.Int64
-	events    broadcast
-	states    *telemetry.States
-	parts     *hubpart.Supervisor // nil without FX
-	claims    *claims.Claims      // which remote represents which cluster
-	running   sync.WaitGroup      // the actors, also of remotes that are forgotten; added to while not closed
+
+	hubTransport  http.RoundTripper
+	hubCache      client.Reader
+	appsNamespace string // whose ServiceAccounts the apps act as in the hub; empty for the hub itself
+	shared        []catalog.Shared
+	offers        atomic.Pointer[catalog.Offers] // the values that the hub parts of modules share now
+	pulse         pulse
+
+	events  broadcast
+	states  *telemetry.States
+	parts   *hubpart.Supervisor // nil without FX
+	claims  *claims.Claims      // which remote represents which cluster
+	running sync.WaitGroup      // the actors, also of remotes that are forgotten; added to while not closed
 
 	mu     sync.RWMutex // protects the fields below; held for map operations only
-	actors map[ClusterName]*actor
+	actors map[ClusterName]*actor.Actor
 	closed bool
 }
 
@@ -84,19 +93,30 @@ func New(o Options) (*Registry, error) {
 	if o.Secrets == nil {
 		o.Secrets = &kubeconfig.Redactor{}
 	}
-	r := &Registry{core: &core{
-		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
-		key:    []byte(rand.Text()),
-		actors: map[ClusterName]*actor{},
-		claims: claims.New(),
-	}}
-	r.environment = newEnvironment(o, modules, inForce, transport)
-	r.hubCredential.Follow()
+	r := newRegistry(o, modules, inForce, transport)
+	r.remotes.HubCredential.Follow()
 	r.states = telemetry.NewStates(r.List, r.hubPartStates, o.AggregateMetrics)
-	if err := r.states.Register(r.host.Registerer); err != nil {
+	if err := r.states.Register(r.remotes.Apps.Registerer); err != nil {
 		return nil, fmt.Errorf("register the metrics: %w", err)
 	}
 	return r, nil
+}
+
+func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, transport http.RoundTripper) *Registry {
+	r := &Registry{core: &core{
+		log: RedactingLogger(o.Log, o.Secrets), hubID: o.HubID, allowHub: o.AllowHub, allowTwin: o.AllowDuplicates,
+		hubTransport: transport, hubCache: o.HubCache, shared: sharedValues(o.Shared),
+		actors: map[ClusterName]*actor.Actor{}, claims: claims.New(),
+	}}
+	if o.Impersonate {
+		r.appsNamespace = o.AppsNamespace
+	}
+	if r.hubCache == nil {
+		r.hubCache = noCache{}
+	}
+	r.usePulse(o.Heartbeats)
+	r.remotes = r.newRemotes(o, modules, inForce)
+	return r
 }
 
 // Ensure posts the desired state of a remote and returns at once. It is idempotent: the registry changes the parts of
@@ -115,11 +135,11 @@ func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]stri
 	if err != nil {
 		return err
 	}
-	a.relabel(maps.Clone(labels), maps.Clone(annotations))
+	a.Relabel(maps.Clone(labels), maps.Clone(annotations))
 	return nil
 }
 
-func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool) (*actor, error) {
+func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool) (*actor.Actor, error) {
 	if wrong := validation.IsDNS1123Label(string(name)); len(wrong) > 0 {
 		return nil, &InvalidNameError{Name: name, Why: wrong[0]}
 	}
@@ -135,16 +155,16 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 	}
 	if !r.allowTwin {
 		if loser := r.actors[r.claims.Expect(config.Identity.Known, claims.Claim{Name: name, Since: config.Since})]; loser != nil {
-			loser.probeNow()
+			loser.ProbeNow()
 		}
 	}
 	if a != nil {
-		a.want(config)
+		a.Want(config)
 		return a, nil
 	}
-	a = newActor(r, name, config)
+	a = actor.New(r.remotes, name, config)
 	r.actors[name] = a
-	r.running.Go(a.run)
+	r.running.Go(a.Run)
 	return a, nil
 }
 
@@ -156,7 +176,7 @@ func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Des
 	if err != nil {
 		return err
 	}
-	return a.waitReady(ctx)
+	return waitReady(ctx, name, a)
 }
 
 // WaitReady waits until the remote is Ready. It returns ErrNotFound for an unknown name, and when the remote is
@@ -166,22 +186,22 @@ func (r *Registry) WaitReady(ctx context.Context, name ClusterName) error {
 	if err != nil {
 		return err
 	}
-	return a.waitReady(ctx)
+	return waitReady(ctx, name, a)
 }
 
-func (a *actor) waitReady(ctx context.Context) error {
+func waitReady(ctx context.Context, name ClusterName, a *actor.Actor) error {
 	for {
-		now := a.current.Load()
-		switch now.info.State {
+		now := a.Current()
+		switch now.Status.State {
 		case state.StateReady:
 			return nil
 		case state.StateStopped:
-			return fmt.Errorf("wait for %s: %w", a.name, ErrNotFound)
+			return fmt.Errorf("wait for %s: %w", name, ErrNotFound)
 		}
 		select {
-		case <-now.changed:
+		case <-now.Changed:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w: %w", a.name, context.Cause(ctx), notReady(now.info))
+			return fmt.Errorf("wait for %s: %w: %w", name, context.Cause(ctx), notReady(now.Status))
 		}
 	}
 }
@@ -207,10 +227,13 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	switch {
 	case err == nil:
-		return a.abandoned()
+		if left := a.Abandoned(); left != nil {
+			return abandoned(name, left)
+		}
+		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		if left := a.undone.Load(); left != nil {
-			return fmt.Errorf("%w: %w", err, left)
+		if left := a.Undone(); left != nil {
+			return fmt.Errorf("%w: %w", err, abandoned(name, left))
 		}
 	}
 	return err
@@ -225,19 +248,19 @@ func (r *Registry) removeBy(ctx context.Context) time.Time {
 		return time.Now().Add(removeTimeout)
 	}
 	left := time.Until(deadline)
-	stop := r.host.Limits.StopTimeout + time.Second // and for the report
+	stop := r.remotes.Apps.Limits.StopTimeout + time.Second // and for the report
 	return time.Now().Add(max(left/2, left-stop))
 }
 
 // finish orders the end of a remote and waits until it has ended. It returns the actor, also when ctx ends first.
-func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.Time) (*actor, error) {
+func (r *Registry) finish(ctx context.Context, name ClusterName, removeBy time.Time) (*actor.Actor, error) {
 	a, err := r.actor(name)
 	if err != nil {
 		return nil, err
 	}
-	overtaken := a.wantStop(removeBy)
+	overtaken := a.Stop(removeBy)
 	select {
-	case <-a.done:
+	case <-a.Done():
 		return a, nil
 	case <-overtaken:
 		return nil, fmt.Errorf("stop %s: %w", name, ErrSuperseded)
@@ -252,7 +275,7 @@ func (r *Registry) Status(name ClusterName) (Status, bool) {
 	if err != nil {
 		return Status{}, false
 	}
-	return a.current.Load().info, true
+	return a.Current().Status, true
 }
 
 // List returns a snapshot of every remote, sorted by name.
@@ -260,7 +283,7 @@ func (r *Registry) List() []Status {
 	r.mu.RLock()
 	infos := make([]Status, 0, len(r.actors))
 	for _, a := range r.actors {
-		infos = append(infos, a.current.Load().info)
+		infos = append(infos, a.Current().Status)
 	}
 	r.mu.RUnlock()
 	slices.SortFunc(infos, func(a, b Status) int { return strings.Compare(string(a.Name), string(b.Name)) })
@@ -268,28 +291,28 @@ func (r *Registry) List() []Status {
 }
 
 // Zombies returns how many apps have been left behind because they did not end in time.
-func (r *Registry) Zombies() int { return int(r.zombies.Load()) }
+func (r *Registry) Zombies() int { return int(r.remotes.Zombies.Load()) }
 
 // Shutdown stops all remotes at the same time, and the registry for good: every later call of
 // Ensure or Spawn returns ErrClosed. It waits until all apps have cleaned up, or ctx ends.
 func (r *Registry) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
-	var actors []*actor
+	var actors []*actor.Actor
 	for _, a := range r.actors {
 		actors = append(actors, a)
 	}
 	r.mu.Unlock()
 	for _, a := range actors {
-		a.wantStop(time.Time{})
+		a.Stop(time.Time{})
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		r.running.Wait() // also for actors that were stopped before, and still clean up
-		r.host.Registerer.Unregister(r.states)
+		r.remotes.Apps.Registerer.Unregister(r.states)
 		r.end()
-		r.beating.Wait()
+		r.pulse.beating.Wait()
 	}()
 	select {
 	case <-ended:
@@ -303,7 +326,7 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 // runnable of the hub's manager.
 func (r *Registry) Start(ctx context.Context) error {
 	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*r.host.Limits.StopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*r.remotes.Apps.Limits.StopTimeout)
 	defer cancel()
 	return r.Shutdown(ctx)
 }
@@ -312,7 +335,7 @@ func (r *Registry) Start(ctx context.Context) error {
 // after Start has returned.
 func (r *Registry) NeedLeaderElection() bool { return true }
 
-func (r *Registry) actor(name ClusterName) (*actor, error) {
+func (r *Registry) actor(name ClusterName) (*actor.Actor, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if a := r.actors[name]; a != nil {
@@ -324,16 +347,17 @@ func (r *Registry) actor(name ClusterName) (*actor, error) {
 // forget removes an actor that has ended its remote, unless a new desired state was posted in the meantime. It calls
 // last before another caller can use the name again, so that the last event of the actor comes before the first event
 // of its successor.
-func (r *Registry) forget(a *actor, last func()) bool {
+func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !a.wantsStop() {
+	if !a.Stops() {
 		return false
 	}
-	delete(r.actors, a.name)
-	r.host.Metrics.Forget(string(a.name))
-	r.secrets.Set(string(a.name))
-	r.claims.Drop(a.name)
+	name := a.Name()
+	delete(r.actors, name)
+	r.remotes.Apps.Metrics.Forget(string(name))
+	r.remotes.Secrets.Set(string(name))
+	r.claims.Drop(name)
 	last()
 	return true
 }
@@ -352,7 +376,7 @@ func (r *Registry) claim(id string, name ClusterName, since time.Time) (holder C
 	a := r.actors[loser]
 	r.mu.RUnlock()
 	if a != nil {
-		a.probeNow()
+		a.ProbeNow()
 	}
 	return holder
 }

@@ -23,11 +23,11 @@ import (
 func TestPulse_OfTheMonitor(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{})
-	env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
-	defer env.end()
-	env.beat()
-	env.beating.Wait() // It would wait for a pulse of the registry's own.
-	if env.pulse != hearts.Pulse() {
+	r := newRegistry(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
+	defer r.end()
+	r.pulse.beat()
+	r.pulse.beating.Wait() // It would wait for a pulse of the registry's own.
+	if r.pulse.Pulse != hearts.Pulse() {
 		t.Error("the registry has a pulse of its own")
 	}
 }
@@ -43,7 +43,7 @@ func TestPulse_EndsWithTheRegistry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.beat()
+			r.pulse.beat()
 			if err := r.Shutdown(ctx); err != nil {
 				t.Fatal(err)
 			}

@@ -3,10 +3,6 @@
 package registry
 
 import (
-	"net/http"
-
-	"github.com/go-logr/logr"
-
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -32,15 +28,15 @@ func (u UndeclaredAccess) Problem() state.Problem { return permissions.Undeclare
 // Undeclared returns the permissions that modules lacked in this process because they do not declare them, sorted.
 func (r *Registry) Undeclared() []UndeclaredAccess {
 	var all []UndeclaredAccess
-	for _, u := range r.rulebook.Undeclared() {
+	for _, u := range r.remotes.Rulebook.Undeclared() {
 		all = append(all, UndeclaredAccess(u))
 	}
 	return all
 }
 
 // declared returns the permissions that a module declares, and reports whether the hub has the module.
-func (env *environment) declared(module string) (permissions.Declaration, bool) {
-	entry := env.modules.Find(module)
+func declared(modules catalog.Catalog, module string) (permissions.Declaration, bool) {
+	entry := modules.Find(module)
 	if entry == nil {
 		return permissions.Declaration{}, false
 	}
@@ -54,10 +50,4 @@ func declarationOf(m catalog.Module) permissions.Declaration {
 		d.Hub = append(d.Hub, permissions.NamespacedRules(rules))
 	}
 	return d
-}
-
-// judge returns a function that compares the refused requests of an App to the remote or to the hub with the rules that
-// modules declare. senders are the modules that may send a request which carries no module.
-func (env *environment) judge(log logr.Logger, inHub bool, senders ...string) func(r *http.Request, status int) {
-	return env.rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: env.explained, Senders: senders})
 }

@@ -4,6 +4,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel/trace"
@@ -11,8 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -42,9 +45,9 @@ func (r *Registry) WithClient(
 func (r *Registry) WithCluster(
 	ctx context.Context, name ClusterName, f func(ctx context.Context, remote cluster.Cluster) error,
 ) (err error) {
-	if r.host.Tracer != nil {
+	if r.remotes.Apps.Tracer != nil {
 		var span trace.Span
-		ctx, span = r.host.Tracer.Start(ctx, "WithClient", string(name))
+		ctx, span = r.remotes.Apps.Tracer.Start(ctx, "WithClient", string(name))
 		defer func() { endLease(span, err) }()
 	}
 	ctx, cancel := r.within(ctx)
@@ -56,7 +59,7 @@ func (r *Registry) WithCluster(
 	if err != nil {
 		return r.unlessDeposed(name, err)
 	}
-	lent, err := a.lender()
+	lent, err := lender(a)
 	if err != nil {
 		return err
 	}
@@ -70,26 +73,26 @@ func (r *Registry) WithCluster(
 
 // lender returns the epoch that lends out its client, or a NotReadyError. It returns an error as soon as a stop is
 // posted, although the actor may not have handled the stop yet.
-func (a *actor) lender() (*app.Epoch, error) {
-	now := a.current.Load()
-	if a.wantsStop() {
-		info := now.info
+func lender(a *actor.Actor) (*app.Epoch, error) {
+	now := a.Current()
+	if a.Stops() {
+		info := now.Status
 		info.State = state.StateStopping
 		info.Summarize()
 		return nil, notReady(info)
 	}
-	if now.epoch == nil {
-		return nil, notReady(now.info)
+	if now.Epoch == nil {
+		return nil, notReady(now.Status)
 	}
-	return now.epoch, nil
+	return now.Epoch, nil
 }
 
 // unlessDeposed returns err, or the error of the gate if this hub does not serve the remote.
 func (r *Registry) unlessDeposed(name ClusterName, err error) error {
-	if r.host.Gate == nil {
+	if r.remotes.Apps.Gate == nil {
 		return err
 	}
-	if closed := r.host.Gate(name); closed != nil {
+	if closed := r.remotes.Apps.Gate(name); closed != nil {
 		return closed
 	}
 	return err
@@ -120,4 +123,22 @@ func (c lentCluster) GetClient() client.Client { return c.client }
 
 func notReady(info Status) error {
 	return &NotReadyError{Name: info.Name, State: info.State, Reason: info.Reason, Message: info.Message, Problem: info.Problem}
+}
+
+// endLease ends the span of a lease that returned err. A canceled lease has not failed.
+func endLease(span trace.Span, err error) {
+	if err != nil && span.IsRecording() {
+		telemetry.Fail(span, reasonOfLease(err))
+	}
+	span.End()
+}
+
+func reasonOfLease(err error) string {
+	switch {
+	case errors.Is(err, ErrNotReady):
+		return "NotReady"
+	case errors.Is(err, ErrNotFound):
+		return "NotFound"
+	}
+	return app.ReasonOf(err)
 }

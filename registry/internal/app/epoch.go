@@ -64,9 +64,8 @@ type Options struct {
 	// Modules are the names of the modules that the app runs, and Filters their filters for the cache.
 	Modules []string
 	Filters func() []ModuleFilters
-	// Graph returns the options of the graph: the values that a module may ask for, each module in its Scope, and an
-	// invoke that calls SetSteps. It is called once, when the values of the Epoch are made.
-	Graph func(*Epoch) fx.Option
+	// Graph describes the graph of the app.
+	Graph Graph
 	// Middleware wraps the round-tripper of the requests to the remote. It returns nil if there is no middleware.
 	Middleware func(http.RoundTripper) http.RoundTripper
 	// Judges returns the functions that inspect the responses to the requests of the app. The logger is the app's.
@@ -77,6 +76,10 @@ type Options struct {
 	Built           func(steps []string)
 	Missed, Changed func()
 }
+
+// Graph returns the options of the graph of an app: the values that a module may ask for, each module in its Scope, and
+// an invoke that calls SetSteps. It is called once, when the values of the Epoch are made.
+type Graph func(*Epoch) fx.Option
 
 // Judges inspect the responses of API servers, each with the status of a response.
 type Judges struct {

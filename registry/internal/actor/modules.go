@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package actor
 
 import (
 	"cmp"
@@ -54,8 +54,8 @@ func operatorChanges(before, after *state.Desired) bool {
 
 // take applies a new desired state: the running app sees at once the fields that restart nothing, and the questions
 // to the remote may change.
-func (a *actor) take(config state.Desired) {
-	limits, err := a.registry.middleware.Limits(a.name, &config)
+func (a *Actor) take(config state.Desired) {
+	limits, err := a.host.Middleware.Limits(a.name, &config)
 	if err != nil {
 		a.log.Error(err, "A middleware failed; requests have the limits that the other middleware set")
 	}
@@ -63,14 +63,14 @@ func (a *actor) take(config state.Desired) {
 	a.asked = a.asked || operatorChanges(&a.applied, &config)
 	a.applied = config
 	a.latest.Store(&config)
-	if q := a.registry.modules.Questions(&config); !reflect.DeepEqual(q, a.questions) {
+	if q := a.host.Modules.Questions(&config); !reflect.DeepEqual(q, a.questions) {
 		a.questions = q
 	}
 	a.wants = a.wanted(config)
 }
 
 // choose selects the modules again if the results of the preflight suffice, and gives the selection to the machine.
-func (a *actor) choose(now time.Time) {
+func (a *Actor) choose(now time.Time) {
 	l := a.machine.ConnectionTo(a.wants.Endpoint)
 	if l == nil || l.Contact != machine.ContactOK || !l.Preflighted(a.questions) {
 		return // the selection before stays until then
@@ -80,7 +80,7 @@ func (a *actor) choose(now time.Time) {
 	if narrows { // so that the modules that lack a permission end before the credential is in use
 		found = trial.Found
 	}
-	selected := a.registry.modules.Select(&a.applied, catalog.Facts{Version: l.Version, Preflight: found, Offered: a.registry.offered()})
+	selected := a.host.Modules.Select(&a.applied, catalog.Facts{Version: l.Version, Preflight: found, Offered: a.host.Offered()})
 	shape := selected.Shape(&a.applied)
 	if shape != a.wants.Shape && a.chosen && !a.asked && !narrows && !a.believes(now) {
 		return // a later probe calls choose again
@@ -99,7 +99,7 @@ func (a *actor) choose(now time.Time) {
 }
 
 // inquire gives the questions of the preflight to the connections.
-func (a *actor) inquire() {
+func (a *Actor) inquire() {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
 			continue
@@ -117,7 +117,7 @@ func (a *actor) inquire() {
 }
 
 // preflightNow starts a preflight on the connection in use.
-func (a *actor) preflightNow() {
+func (a *Actor) preflightNow() {
 	a.do(func() {
 		if a.link != nil {
 			a.link.PreflightNow()
@@ -126,7 +126,7 @@ func (a *actor) preflightNow() {
 }
 
 // authorized returns the condition for whether the credentials have the permissions that the modules declare.
-func (a *actor) authorized() state.Condition {
+func (a *Actor) authorized() state.Condition {
 	switch {
 	case a.questions == nil || len(a.questions.Rules) == 0:
 		return state.Condition{}
@@ -140,7 +140,7 @@ func (a *actor) authorized() state.Condition {
 
 // moduleInfos returns the state of every selected module, sorted by name: the modules of the app, the modules that
 // wait for the remote, and the modules of the next app.
-func (a *actor) moduleInfos() []state.ModuleStatus {
+func (a *Actor) moduleInfos() []state.ModuleStatus {
 	var infos []state.ModuleStatus
 	others := state.ModuleStatus{State: state.ModuleStopped}
 	switch e := a.epochs[a.machine.App.Epoch]; {
@@ -151,7 +151,7 @@ func (a *actor) moduleInfos() []state.ModuleStatus {
 	}
 	waits := func(m state.ModuleStatus) bool { return indexOfModule(a.selection.Waiting, m.Name) >= 0 }
 	infos = append(slices.DeleteFunc(infos, waits), a.selection.Waiting...)
-	for _, name := range a.registry.modules.Wanted(&a.applied) {
+	for _, name := range a.host.Modules.Wanted(&a.applied) {
 		if indexOfModule(infos, name) < 0 {
 			others.Name = name
 			infos = append(infos, others)
@@ -164,7 +164,7 @@ func (a *actor) moduleInfos() []state.ModuleStatus {
 // modulesIn returns the states of the modules of an app. After a failure, a failed module stays Failed with the
 // reason until it runs, so that a module that is started every few seconds does not look healthy in between, and the
 // other modules are Stopped when the app is. An app that does not run has no controllers.
-func (a *actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
+func (a *Actor) modulesIn(e *app.Epoch) []state.ModuleStatus {
 	infos := e.Modules()
 	for i := range infos {
 		if !a.machine.App.Runs() {

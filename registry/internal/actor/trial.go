@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package actor
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type namedCredential struct {
 }
 
 // keepCredentials forgets the credentials that neither a connection nor the desired state has.
-func (a *actor) keepCredentials() {
+func (a *Actor) keepCredentials() {
 	m := &a.machine
 	wanted := map[string]namedCredential{
 		*a.credential(): {a.applied.Credential, a.applied.CredentialName},
@@ -42,15 +42,15 @@ func (a *actor) keepCredentials() {
 	for _, one := range named {
 		all = append(all, wanted[one].Credential)
 	}
-	a.registry.secrets.Set(string(a.name), all...)
+	a.host.Secrets.Set(string(a.name), all...)
 }
 
 // try tries a credential on a connection of its own, and posts the outcome.
-func (a *actor) try(act machine.Action) {
+func (a *Actor) try(act machine.Action) {
 	a.endTrial()
 	fact := machine.Tried{Probed: machine.Probed{Endpoint: act.Endpoint, Credential: act.Credential}}
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.credentials[act.Credential].Credential}
-	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
+	transport, err := kubeconfig.NewTransport(connection, a.host.Policy)
 	if err != nil {
 		fact.Refused, fact.Failed = true, conditionOf(err)
 		a.post(fact)
@@ -60,10 +60,10 @@ func (a *actor) try(act machine.Action) {
 	if a.machine.Trial.Attempts > 0 {
 		rank = startqueue.RankFailed
 	}
-	ctx, cancel := context.WithCancel(a.registry.host.Root)
+	ctx, cancel := context.WithCancel(a.host.Apps.Root)
 	a.cancelTrial = cancel
 	questions := a.questions
-	l := probe.New(ctx, a.registry.linkOptions(), a.linkTarget(transport, act.Credential, rank))
+	l := probe.New(ctx, a.host.Connections, a.linkTarget(transport, act.Credential, rank))
 	a.work.Go(func() {
 		defer cancel()
 		tried := l.Try(questions)
@@ -76,7 +76,7 @@ func (a *actor) try(act machine.Action) {
 	})
 }
 
-func (a *actor) endTrial() {
+func (a *Actor) endTrial() {
 	if a.cancelTrial != nil {
 		a.cancelTrial()
 		a.cancelTrial = nil
@@ -84,8 +84,8 @@ func (a *actor) endTrial() {
 }
 
 // takeTrial handles the result of a trial. The id of the remote is not claimed before the credential is in use.
-func (a *actor) takeTrial(f machine.Tried) {
-	f.IsHub = f.ID != "" && a.registry.isHub(f.ID) && !a.applied.AllowHub
+func (a *Actor) takeTrial(f machine.Tried) {
+	f.IsHub = f.ID != "" && a.host.IsHub(f.ID) && !a.applied.AllowHub
 	a.learn(f)
 	if t := &a.machine.Trial; !f.OK || !t.Accepted {
 		a.log.V(1).Info("The new credential is not in use", "reason", t.Why.Reason, "error", t.Why.Message)

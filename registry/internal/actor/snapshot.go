@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package actor
 
 import (
 	"reflect"
@@ -15,16 +15,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// snapshot is the state of an actor for other goroutines. It is replaced, never changed.
-type snapshot struct {
-	info    Status
-	epoch   *app.Epoch               // lends out its clients; nil unless Ready
-	redact  func(text string) string // replaces the credentials in use
-	changed chan struct{}            // closed when this snapshot has been replaced
+// Snapshot is the state of an Actor for other goroutines. It is replaced, never changed.
+type Snapshot struct {
+	Status state.Status
+	// Epoch lends out its clients; nil unless the remote is Ready.
+	Epoch *app.Epoch
+	// Redact replaces the credentials in use in a text.
+	Redact func(text string) string
+	// Changed is closed when this Snapshot has been replaced.
+	Changed chan struct{}
 }
 
-// describe returns the Status of the machine, with the fields that only the actor knows.
-func (a *actor) describe(now time.Time) Status {
+// Current returns the latest Snapshot.
+func (a *Actor) Current() *Snapshot { return a.current.Load() }
+
+// describe returns the state.Status of the machine, with the fields that only the actor knows.
+func (a *Actor) describe(now time.Time) state.Status {
 	info := a.machine.Status(now)
 	info.Name, info.Labels, info.Annotations = a.name, a.applied.Labels, a.applied.Annotations
 	info.Server, info.Revision, info.Owner = a.applied.Endpoint.Server, a.applied.Revision, a.applied.Owner
@@ -42,9 +48,9 @@ func (a *actor) describe(now time.Time) Status {
 }
 
 // redactor returns a function that replaces the credentials in use for the remote, and the credentials of the hub.
-func (a *actor) redactor() func(string) string {
-	wanted, env := a.applied.Credential, a.registry.environment
-	redact := func(text string) string { return env.hubCredential.Redact(text, wanted) }
+func (a *Actor) redactor() func(string) string {
+	wanted, hub := a.applied.Credential, a.host.HubCredential
+	redact := func(text string) string { return hub.Redact(text, wanted) }
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l != nil {
 			next := redact
@@ -56,8 +62,8 @@ func (a *actor) redactor() func(string) string {
 
 // noteUnknownModules adds each module that spec.modules names and this hub does not have as waiting. The other
 // modules work, so the remote stays in its state.
-func (a *actor) noteUnknownModules(info *Status) {
-	unknown := a.registry.modules.Unknown(a.applied.Modules)
+func (a *Actor) noteUnknownModules(info *state.Status) {
+	unknown := a.host.Modules.Unknown(a.applied.Modules)
 	if len(unknown) == 0 {
 		return
 	}
@@ -76,35 +82,35 @@ func (a *actor) noteUnknownModules(info *Status) {
 }
 
 // publish replaces the snapshot if anything in it has changed, and publishes an event to the subscribers.
-func (a *actor) publish(now time.Time, over bool) {
+func (a *Actor) publish(now time.Time, over bool) {
 	before := a.current.Load()
 	info := a.describe(now)
-	info.Since = before.info.Since
+	info.Since = before.Status.Since
 	if over {
 		info.State = state.StateStopped
 	}
-	if info.State != before.info.State {
+	if info.State != before.Status.State {
 		info.Since = now
 	}
-	if reflect.DeepEqual(info, before.info) {
+	if reflect.DeepEqual(info, before.Status) {
 		return
 	}
-	after := &snapshot{info: info, changed: make(chan struct{}), redact: a.redactor()}
+	after := &Snapshot{Status: info, Changed: make(chan struct{}), Redact: a.redactor()}
 	if info.State == state.StateReady {
-		after.epoch = a.epochs[a.machine.App.Epoch]
+		after.Epoch = a.epochs[a.machine.App.Epoch]
 	}
 	a.current.Store(after)
-	close(before.changed)
-	a.registry.events.publish(Event{Name: a.name, Kind: kindOfChange(before, after), Epoch: info.Epoch})
+	close(before.Changed)
+	a.host.Changed(Event{Name: a.name, Kind: kindOfChange(before, after), Epoch: info.Epoch})
 }
 
-func kindOfChange(before, after *snapshot) EventKind {
+func kindOfChange(before, after *Snapshot) EventKind {
 	switch {
-	case after.info.State == state.StateStopped:
+	case after.Status.State == state.StateStopped:
 		return EventStopped
-	case after.epoch != nil && after.epoch != before.epoch:
+	case after.Epoch != nil && after.Epoch != before.Epoch:
 		return EventReady
-	case after.epoch == nil && before.epoch != nil:
+	case after.Epoch == nil && before.Epoch != nil:
 		return EventLost
 	}
 	return EventChanged

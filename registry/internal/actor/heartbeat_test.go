@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package actor
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 
-	"github.com/clusterfx/clusterfx/registry/internal/catalog"
-	"github.com/clusterfx/clusterfx/registry/internal/claims"
+	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/middleware"
+	"github.com/clusterfx/clusterfx/registry/internal/redact"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/state"
@@ -32,13 +32,16 @@ func TestActor_Heartbeats(t *testing.T) {
 			defer close(running)
 			hearts.Run(ctx)
 		}()
-		env := newEnvironment(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
-		r := &Registry{core: &core{
-			environment: env, log: logr.Discard(), actors: map[ClusterName]*actor{}, claims: claims.New(),
-		}}
-		a := newActor(r, "edge-1", state.Desired{Paused: true}.WithDefaults())
-		r.actors[a.name] = a
-		go a.run()
+		secrets := &kubeconfig.Redactor{}
+		a := New(&Host{
+			Apps: &app.Host{}, Log: logr.Discard(), Secrets: secrets, HubCredential: redact.NewHub(&rest.Config{}, secrets),
+			Hearts: hearts, Middleware: &middleware.Set{}, Changed: func(Event) {},
+			Forget: func(a *Actor, last func()) bool {
+				last()
+				return true
+			},
+		}, "edge-1", state.Desired{Paused: true}.WithDefaults())
+		go a.Run()
 		<-time.After(5 * time.Minute)
 		if missed := hearts.Missed(); missed != nil {
 			t.Errorf("a remote that is paused misses heartbeats: %v", missed)
@@ -54,7 +57,7 @@ func TestActor_Heartbeats(t *testing.T) {
 		if err := hearts.Err(); err != nil {
 			t.Errorf("its goroutine goes on: %v", err)
 		}
-		a.wantStop(time.Time{})
+		a.Stop(time.Time{})
 		<-a.done
 		<-time.After(5 * time.Minute)
 		if err := hearts.Err(); err != nil {
@@ -62,6 +65,5 @@ func TestActor_Heartbeats(t *testing.T) {
 		}
 		cancel()
 		<-running
-		env.end()
 	})
 }

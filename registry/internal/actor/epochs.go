@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package actor
 
 import (
 	"context"
@@ -25,13 +25,13 @@ import (
 // goroutine; code that waits runs in a goroutine that the actor owns, and posts a fact.
 
 // start builds and runs an app on the connection that act names. It calls first with the epoch before that.
-func (a *actor) start(act machine.Action, now time.Time, first func(*app.Epoch)) {
+func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch)) {
 	l := a.link
 	if l == nil || l.Endpoint() != act.Endpoint {
 		l = a.spare
 	}
-	number, redact := act.Epoch, a.registry.redactFor(l.Transport())
-	e := app.New(a.registry.host, a.optionsFor(l, number, redact, now))
+	number, redact := act.Epoch, a.host.redactFor(l.Transport())
+	e := app.New(a.host.Apps, a.optionsFor(l, number, redact, now))
 	first(e)
 	a.epochs[number] = e
 	go e.Run(
@@ -39,7 +39,7 @@ func (a *actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 		func(err error) {
 			failed := machine.Failure(app.Describe(err))
 			failed.Message = redact(failed.Message)
-			a.registry.host.Metrics.CountAppFailure(string(a.name), failed.Reason)
+			a.host.Apps.Metrics.CountAppFailure(string(a.name), failed.Reason)
 			a.logFailure(failed, err)
 			a.do(func() {
 				a.learn(machine.AppEnded{Epoch: number, Why: failed})
@@ -52,35 +52,28 @@ func (a *actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 }
 
 // optionsFor describes a new app on a connection. redact replaces the credentials of the connection.
-func (a *actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
-	env, name := a.registry.environment, a.name
+func (a *Actor) optionsFor(l *probe.Connection, number int64, redact func(string) string, now time.Time) app.Options {
+	host, name := a.host, a.name
 	run, modules := a.selection.Run, a.selection.Names()
-	g := appGraph{
-		modules: run, shared: slices.Concat(env.shared, a.selection.Offered.Values()),
-		status: a.describe(now), quote: quoter(redact), hubCache: env.hubCache,
-	}
-	g.status.Epoch = number
+	status := a.describe(now)
+	status.Epoch = number
 	return app.Options{
 		Name: name, Number: number, Log: logsink.Redact(a.log.WithValues("epoch", number), redact),
 		Desired: a.applied.WithDefaults(), Base: l.Transport(), LastReceived: l.LastReceived(), Rank: a.rank(),
-		HubTransport: env.hubTransportFor(name), Modules: modules,
-		Filters: func() []app.ModuleFilters { return filtersOf(env.modules.Configured(run)) },
-		Graph:   g.options,
+		HubTransport: host.HubTransport(name), Modules: modules,
+		Filters: func() []app.ModuleFilters { return filtersOf(host.Modules.Configured(run)) },
+		Graph:   host.Graph(Start{Selection: a.selection, Status: status, Redact: redact}),
 		Middleware: func(next http.RoundTripper) http.RoundTripper {
-			return env.middleware.Wrap(name, a.latest.Load, next)
+			return host.Middleware.Wrap(name, a.latest.Load, next)
 		},
-		Judges: func(log logr.Logger) app.Judges {
-			return app.Judges{
-				Remote: env.judge(log, false), Modules: env.judge(log, false, modules...), Hub: env.judge(log, true, modules...),
-			}
-		},
+		Judges:  func(log logr.Logger) app.Judges { return host.judges(log, modules) },
 		Missed:  a.preflightNow,
 		Changed: func() { a.noteWaiting(number) },
 		Built: func(steps []string) {
 			a.do(func() {
 				a.steps[number] = steps
 				a.owe(steps)
-				a.registry.noteSteps(steps)
+				a.host.steps.note(steps)
 				a.learn(machine.AppBuilt{Epoch: number, Steps: len(steps)})
 			})
 		},
@@ -88,7 +81,7 @@ func (a *actor) optionsFor(l *probe.Connection, number int64, redact func(string
 }
 
 // noteWaiting gives the machine the condition of a starting app.
-func (a *actor) noteWaiting(number int64) {
+func (a *Actor) noteWaiting(number int64) {
 	a.do(func() {
 		if e := a.epochs[number]; e != nil {
 			a.learn(machine.AppWaiting{Epoch: number, Waiting: e.Waiting()})
@@ -96,20 +89,20 @@ func (a *actor) noteWaiting(number int64) {
 	})
 }
 
-func (a *actor) logFailure(failed machine.Failure, err error) {
+func (a *Actor) logFailure(failed machine.Failure, err error) {
 	log := a.log
 	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Info("The app failed and will be started again",
-		"module", failed.Module, "reason", failed.Reason, "error", a.registry.explained(failed.Message, failed.Problem))
+		"module", failed.Module, "reason", failed.Reason, "error", a.host.Explain(failed.Message, failed.Problem))
 }
 
 // stopEpoch fences the epoch now, and reports it gone when it has ended or, as a zombie, after StopTimeout.
-func (a *actor) stopEpoch(number int64) {
+func (a *Actor) stopEpoch(number int64) {
 	e := a.epochs[number]
-	e.Stop(ErrStopped)
+	e.Stop(app.ErrStopped)
 	a.work.Go(func() {
 		a.waitFor(e)
 		a.do(func() {
@@ -120,8 +113,8 @@ func (a *actor) stopEpoch(number int64) {
 }
 
 // waitFor waits for the end of a stopped epoch, and leaves the epoch behind after StopTimeout.
-func (a *actor) waitFor(e *app.Epoch) {
-	patience := time.NewTimer(a.registry.host.Limits.StopTimeout)
+func (a *Actor) waitFor(e *app.Epoch) {
+	patience := time.NewTimer(a.host.Apps.Limits.StopTimeout)
 	defer patience.Stop()
 	select {
 	case <-e.Done():
@@ -133,7 +126,7 @@ func (a *actor) waitFor(e *app.Epoch) {
 }
 
 // release drops the actor's reference to an epoch, so that its caches can be freed.
-func (a *actor) release(e *app.Epoch) {
+func (a *Actor) release(e *app.Epoch) {
 	if e.Number == a.machine.App.Epoch {
 		a.modules = a.modulesIn(e)
 	}
@@ -141,7 +134,7 @@ func (a *actor) release(e *app.Epoch) {
 }
 
 // drop forgets an epoch. The cleanup steps of the last epoch are kept for a removal.
-func (a *actor) drop(number int64) {
+func (a *Actor) drop(number int64) {
 	delete(a.epochs, number)
 	if number != a.machine.App.Epoch {
 		delete(a.steps, number)
@@ -152,16 +145,16 @@ func (a *actor) drop(number int64) {
 const leaseGrace = 10 * time.Second
 
 // yield ends the controllers of an epoch, so that the controllers of the next epoch may start.
-func (a *actor) yield(number int64) {
+func (a *Actor) yield(number int64) {
 	e := a.epochs[number]
 	a.work.Go(func() {
-		e.Yield(a.registry.host.Limits.StopTimeout / 2)
+		e.Yield(a.host.Apps.Limits.StopTimeout / 2)
 		a.post(machine.AppYielded{Epoch: number})
 	})
 }
 
 // retire lets the leases of an epoch continue for leaseGrace after another epoch has replaced it.
-func (a *actor) retire(number int64) {
+func (a *Actor) retire(number int64) {
 	e := a.epochs[number]
 	a.retired = append(a.retired, e)
 	a.drop(number)
@@ -172,7 +165,7 @@ func (a *actor) retire(number int64) {
 		case <-grace.C:
 		case <-e.Context().Done():
 		}
-		e.Stop(ErrReplaced)
+		e.Stop(app.ErrReplaced)
 		a.waitFor(e)
 		a.do(func() {
 			a.retired = slices.DeleteFunc(a.retired, func(other *app.Epoch) bool { return other == e })
@@ -181,14 +174,14 @@ func (a *actor) retire(number int64) {
 }
 
 // endRetired ends the leases of replaced apps.
-func (a *actor) endRetired() {
+func (a *Actor) endRetired() {
 	for _, e := range a.retired {
-		e.Stop(ErrStopped)
+		e.Stop(app.ErrStopped)
 	}
 }
 
 // clean ends the controllers of an epoch and runs its cleanup steps until the deadline of the removal.
-func (a *actor) clean(number int64) {
+func (a *Actor) clean(number int64) {
 	e := a.epochs[number]
 	ctx, cancel := context.WithDeadline(e.Context(), a.wants.RemoveBy)
 	a.work.Go(func() {
@@ -214,14 +207,14 @@ const outOfTime = "there was no time left"
 
 // owe records the cleanup steps to do before the remote is removed. A module that no longer runs may have left
 // objects there, too.
-func (a *actor) owe(steps []string) {
+func (a *Actor) owe(steps []string) {
 	for _, name := range steps {
 		a.owed[name] = true
 	}
 }
 
 // noteUndone records the steps that a removal has not done so far.
-func (a *actor) noteUndone(stop bool) {
+func (a *Actor) noteUndone(stop bool) {
 	if !stop {
 		a.removal.Why = ""
 		a.undone.Store(nil)
@@ -232,9 +225,9 @@ func (a *actor) noteUndone(stop bool) {
 	a.undone.Store(&left)
 }
 
-// abandoned returns an error that names the work that a removal has left undone, or nil. It is called when the actor
+// Abandoned returns the work that a removal has left undone, or nil. It is called when the actor
 // has ended.
-func (a *actor) abandoned() error {
+func (a *Actor) Abandoned() *Leftover {
 	left := a.left()
 	left.Zombie = a.machine.Zombies > 0
 	if len(left.Steps) == 0 && !left.Zombie {
@@ -245,11 +238,11 @@ func (a *actor) abandoned() error {
 
 // left returns the cleanup steps that are not done, and the cause. An app that was never built in this process counts
 // as an app with the steps of all other apps.
-func (a *actor) left() AbandonedError {
+func (a *Actor) left() Leftover {
 	left := *a.removal
 	var built bool
 	if left.Steps, built = a.steps[a.machine.App.Epoch]; !built && a.machine.KnownID() != "" {
-		left.Steps = a.registry.knownSteps()
+		left.Steps = a.host.steps.list()
 	}
 	left.Steps = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(left.Steps), maps.Keys(a.owed)))))
 	switch {
@@ -265,16 +258,16 @@ func (a *actor) left() AbandonedError {
 }
 
 // leaveBehind counts an epoch that does not end as a zombie until it does.
-func (a *actor) leaveBehind(e *app.Epoch) {
+func (a *Actor) leaveBehind(e *app.Epoch) {
 	a.log.Info("An app did not end in time and is left behind; it is fenced and can reach nothing",
 		"epoch", e.Number, "goroutines", e.Contained().Goroutines())
-	a.registry.zombies.Add(1)
-	a.registry.host.Metrics.AddZombies(string(a.name), 1)
+	a.host.Zombies.Add(1)
+	a.host.Apps.Metrics.AddZombies(string(a.name), 1)
 	a.post(machine.ZombiesChanged{By: 1})
 	go func() {
 		<-e.Done()
-		a.registry.zombies.Add(-1)
-		a.registry.host.Metrics.AddZombies(string(a.name), -1)
+		a.host.Zombies.Add(-1)
+		a.host.Apps.Metrics.AddZombies(string(a.name), -1)
 		a.post(machine.ZombiesChanged{By: -1})
 	}()
 }

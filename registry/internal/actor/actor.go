@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package registry
+package actor
 
 import (
 	"context"
@@ -22,13 +22,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// actor owns one remote. Only its goroutine changes the knowledge about the remote and the apps of the remote: it
+// Actor owns one remote. Only its goroutine changes the knowledge about the remote and the apps of the remote: it
 // takes desired states and facts from its inbox, lets the machine decide, and starts the actions. It waits for
 // nothing but its inbox and the clock, so that it handles a new desired state at once, independent of the remote.
-type actor struct {
-	registry *Registry
-	name     ClusterName
-	log      logr.Logger
+type Actor struct {
+	host *Host
+	name state.ClusterName
+	log  logr.Logger
 
 	mu       sync.Mutex // protects the inbox, the fields up to overtaken; held for no longer than an append
 	config   state.Desired
@@ -40,11 +40,11 @@ type actor struct {
 	overtaken chan struct{}
 
 	wake    chan struct{} // capacity 1: the inbox is not empty
-	current atomic.Pointer[snapshot]
+	current atomic.Pointer[Snapshot]
 	latest  atomic.Pointer[state.Desired] // applied, for the running apps
 	done    chan struct{}                 // closed when the actor has ended
 	// undone names the work that a removal would leave undone if it ended now; nil without a removal.
-	undone atomic.Pointer[AbandonedError]
+	undone atomic.Pointer[Leftover]
 
 	// Everything below belongs to the actor's goroutine.
 	machine machine.Machine
@@ -59,36 +59,37 @@ type actor struct {
 	modules     []state.ModuleStatus       // how the modules of the last epoch ended
 	steps       map[int64][]string         // the cleanup steps of each app that was built, by epoch
 	owed        map[string]bool            // the steps of all apps so far that were not done yet
-	removal     *AbandonedError            // the work that a removal has left undone so far
-	beforeStop  Status                     // the status before the last stop was posted
+	removal     *Leftover                  // the work that a removal has left undone so far
+	beforeStop  state.Status               // the status before the last stop was posted
 	work        sync.WaitGroup             // goroutines that end soon after the event they wait for
 }
 
-func newActor(r *Registry, name ClusterName, config state.Desired) *actor {
-	a := &actor{
-		registry: r,
-		name:     name,
-		log:      r.log.WithValues("cluster", string(name)),
-		config:   config,
-		changed:  true,
-		epochs:   map[int64]*app.Epoch{},
-		steps:    map[int64][]string{},
-		owed:     map[string]bool{},
-		removal:  &AbandonedError{Name: name},
-		wake:     make(chan struct{}, 1),
-		done:     make(chan struct{}),
+// New returns the Actor of a new remote. The caller runs it.
+func New(host *Host, name state.ClusterName, config state.Desired) *Actor {
+	a := &Actor{
+		host:    host,
+		name:    name,
+		log:     host.Log.WithValues("cluster", string(name)),
+		config:  config,
+		changed: true,
+		epochs:  map[int64]*app.Epoch{},
+		steps:   map[int64][]string{},
+		owed:    map[string]bool{},
+		removal: &Leftover{},
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
 	}
 	a.machine.Jitter = rand.Float64
-	a.machine.NextEpoch = func() int64 { return r.epochs.Add(1) }
+	a.machine.NextEpoch = func() int64 { return host.NextEpoch() }
 	now := time.Now()
 	info := a.describe(now)
 	info.Since = now
-	a.current.Store(&snapshot{info: info, changed: make(chan struct{}), redact: a.redactor()})
+	a.current.Store(&Snapshot{Status: info, Changed: make(chan struct{}), Redact: a.redactor()})
 	return a
 }
 
-// want posts a desired state. The latest one wins.
-func (a *actor) want(config state.Desired) {
+// Want posts a desired state. The latest one wins.
+func (a *Actor) Want(config state.Desired) {
 	a.mu.Lock()
 	a.config, a.changed, a.stop, a.removeBy = config, true, false, time.Time{}
 	if a.overtaken != nil {
@@ -99,8 +100,8 @@ func (a *actor) want(config state.Desired) {
 	a.signal()
 }
 
-// relabel posts labels and annotations, and keeps the rest of the desired state.
-func (a *actor) relabel(labels, annotations map[string]string) {
+// Relabel posts labels and annotations, and keeps the rest of the desired state.
+func (a *Actor) Relabel(labels, annotations map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if maps.Equal(a.config.Labels, labels) && maps.Equal(a.config.Annotations, annotations) {
@@ -110,9 +111,9 @@ func (a *actor) relabel(labels, annotations map[string]string) {
 	a.signal()
 }
 
-// wantStop posts a stop of the remote; cleanup steps may delay it until removeBy, the zero time for no delay. The
+// Stop posts a stop of the remote; cleanup steps may delay it until removeBy, the zero time for no delay. The
 // channel that it returns is closed if a desired state is posted before the remote is forgotten.
-func (a *actor) wantStop(removeBy time.Time) (overtaken <-chan struct{}) {
+func (a *Actor) Stop(removeBy time.Time) (overtaken <-chan struct{}) {
 	a.mu.Lock()
 	a.stop, a.removeBy = true, removeBy
 	if a.overtaken == nil {
@@ -124,17 +125,18 @@ func (a *actor) wantStop(removeBy time.Time) (overtaken <-chan struct{}) {
 	return overtaken
 }
 
-func (a *actor) wantsStop() bool {
+// Stops reports whether a stop is posted, although the Actor may not have handled it yet.
+func (a *Actor) Stops() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stop
 }
 
 // post adds a fact to the inbox. The machine gets it in the actor's goroutine.
-func (a *actor) post(f machine.Fact) { a.do(func() { a.learn(f) }) }
+func (a *Actor) post(f machine.Fact) { a.do(func() { a.learn(f) }) }
 
 // do adds a function to the inbox. The actor's goroutine calls it.
-func (a *actor) do(f func()) {
+func (a *Actor) do(f func()) {
 	a.mu.Lock()
 	a.inbox = append(a.inbox, f)
 	a.mu.Unlock()
@@ -142,10 +144,10 @@ func (a *actor) do(f func()) {
 }
 
 // learn gives a fact to the machine. It is called in the actor's goroutine.
-func (a *actor) learn(f machine.Fact) { a.machine.Apply(f, time.Now()) }
+func (a *Actor) learn(f machine.Fact) { a.machine.Apply(f, time.Now()) }
 
-// probeNow asks for a probe of the connection in use.
-func (a *actor) probeNow() {
+// ProbeNow asks for a probe of the connection in use.
+func (a *Actor) ProbeNow() {
 	a.do(func() {
 		if a.link != nil {
 			a.link.ProbeNow()
@@ -153,19 +155,31 @@ func (a *actor) probeNow() {
 	})
 }
 
-func (a *actor) signal() {
+// Name returns the name of the remote.
+func (a *Actor) Name() state.ClusterName { return a.name }
+
+// OffersChanged makes the Actor choose its modules again, because a hub part shares other values.
+func (a *Actor) OffersChanged() { a.do(func() { a.asked = true }) }
+
+// Done returns a channel that is closed when the Actor has ended and the remote is forgotten.
+func (a *Actor) Done() <-chan struct{} { return a.done }
+
+// Undone returns the work that a removal would leave undone if it ended now, or nil without a removal.
+func (a *Actor) Undone() *Leftover { return a.undone.Load() }
+
+func (a *Actor) signal() {
 	select {
 	case a.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run is the actor's goroutine. It returns when the remote has been stopped and forgotten.
-func (a *actor) run() {
+// Run is the actor's goroutine. It returns when the remote has been stopped and forgotten.
+func (a *Actor) Run() {
 	defer close(a.done)
 	defer a.work.Wait()
 	subject := liveness.Subject{Cluster: string(a.name)}
-	heart := a.registry.hearts.Watch(subject, func(h *liveness.Heart) { a.do(func() { h.Beat() }) })
+	heart := a.host.Hearts.Watch(subject, func(h *liveness.Heart) { a.do(func() { h.Beat() }) })
 	defer heart.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -184,7 +198,7 @@ func (a *actor) run() {
 }
 
 // step handles all entries of the inbox. It reports whether the actor's work is done.
-func (a *actor) step(now time.Time) (over bool) {
+func (a *Actor) step(now time.Time) (over bool) {
 	a.mu.Lock()
 	config, changed, stop, removeBy, inbox := a.config, a.changed, a.stop, a.removeBy, a.inbox
 	a.inbox, a.changed = nil, false
@@ -194,7 +208,7 @@ func (a *actor) step(now time.Time) (over bool) {
 		a.take(config)
 	}
 	if stop && !a.wants.Stop {
-		a.beforeStop = a.current.Load().info
+		a.beforeStop = a.current.Load().Status
 	}
 	a.wants.Stop, a.wants.RemoveBy = stop, removeBy
 	a.machine.ApplyWant(a.wants)
@@ -216,18 +230,18 @@ func (a *actor) step(now time.Time) (over bool) {
 		a.endRetired()
 	}
 	a.noteUndone(stop)
-	if over && a.registry.forget(a, func() { a.publish(now, true) }) {
+	if over && a.host.Forget(a, func() { a.publish(now, true) }) {
 		return true
 	}
 	a.publish(now, false)
 	return false
 }
 
-func (a *actor) wanted(c state.Desired) machine.Want {
+func (a *Actor) wanted(c state.Desired) machine.Want {
 	return machine.Want{
 		Paused:           c.Paused,
 		Endpoint:         c.Endpoint.Fingerprint(),
-		Credential:       c.Credential.Fingerprint(a.registry.key),
+		Credential:       c.Credential.Fingerprint(a.host.Key),
 		AcceptCredential: c.AcceptCredential,
 		Shape:            a.wants.Shape, // see choose
 		Questions:        a.questions,
@@ -239,7 +253,7 @@ func (a *actor) wanted(c state.Desired) machine.Want {
 }
 
 // pace sets the rate of the probes of both connections.
-func (a *actor) pace(p state.Probe) {
+func (a *Actor) pace(p state.Probe) {
 	for _, l := range []*probe.Connection{a.link, a.spare} {
 		if l == nil {
 			continue
@@ -249,7 +263,7 @@ func (a *actor) pace(p state.Probe) {
 	}
 }
 
-func (a *actor) perform(act machine.Action, now time.Time) {
+func (a *Actor) perform(act machine.Action, now time.Time) {
 	switch act.Kind {
 	case machine.Connect:
 		a.link = a.connect()
@@ -289,20 +303,20 @@ func (a *actor) perform(act machine.Action, now time.Time) {
 }
 
 // connect opens a connection to the desired endpoint. If that fails it posts the reason and returns nil.
-func (a *actor) connect() *probe.Connection {
+func (a *Actor) connect() *probe.Connection {
 	connection := kubeconfig.Connection{Endpoint: a.applied.Endpoint, Credential: a.applied.Credential}
-	transport, err := kubeconfig.NewTransport(connection, a.registry.policy)
+	transport, err := kubeconfig.NewTransport(connection, a.host.Policy)
 	if err != nil {
 		a.reject(err)
 		return nil
 	}
-	l := probe.New(a.registry.host.Root, a.registry.linkOptions(), a.linkTarget(transport, *a.credential(), a.rank()))
+	l := probe.New(a.host.Apps.Root, a.host.Connections, a.linkTarget(transport, *a.credential(), a.rank()))
 	l.Start(func(p probe.Outcome) { a.do(func() { a.takeProbe(l, factOf(p)) }) })
 	return l
 }
 
 // linkTarget describes a connection to the desired endpoint, with a credential.
-func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) probe.Target {
+func (a *Actor) linkTarget(transport *kubeconfig.Transport, credential string, rank startqueue.Rank) probe.Target {
 	return probe.Target{
 		Cluster:    string(a.name),
 		Transport:  transport,
@@ -314,7 +328,7 @@ func (a *actor) linkTarget(transport *kubeconfig.Transport, credential string, r
 }
 
 // disconnect ends the probe of a connection at once, and the connection as soon as no open lease may use it.
-func (a *actor) disconnect(gone *probe.Connection) {
+func (a *Actor) disconnect(gone *probe.Connection) {
 	if gone == nil {
 		return
 	}
@@ -330,13 +344,13 @@ func (a *actor) disconnect(gone *probe.Connection) {
 	})
 }
 
-func (a *actor) credential() *string {
-	fingerprint := a.applied.Credential.Fingerprint(a.registry.key)
+func (a *Actor) credential() *string {
+	fingerprint := a.applied.Credential.Fingerprint(a.host.Key)
 	return &fingerprint
 }
 
 // rank is the priority of this remote in the queue of starts and first contacts.
-func (a *actor) rank() startqueue.Rank {
+func (a *Actor) rank() startqueue.Rank {
 	switch {
 	case a.applied.CrashRecord.Crashes > 0:
 		return startqueue.RankSuspect
@@ -350,19 +364,19 @@ func (a *actor) rank() startqueue.Rank {
 
 // takeProbe handles the result of a probe, and claims the id that it found if the remote is expected to have that id.
 // It runs in the actor's goroutine, so that no claim outlives the actor.
-func (a *actor) takeProbe(from *probe.Connection, p machine.Probed) {
+func (a *Actor) takeProbe(from *probe.Connection, p machine.Probed) {
 	if a.link != from && a.spare != from {
 		return
 	}
 	if p.ID != "" && a.machine.Expects(p.ID) {
-		p.Holder = a.registry.claim(p.ID, a.name, a.applied.Since)
+		p.Holder = a.host.Claim(p.ID, a.name, a.applied.Since)
 	}
-	p.IsHub = p.ID != "" && a.registry.isHub(p.ID) && !a.applied.AllowHub
+	p.IsHub = p.ID != "" && a.host.IsHub(p.ID) && !a.applied.AllowHub
 	a.learn(p)
 }
 
 // swap replaces the credential of the running app. A connection that could not be opened before is opened now.
-func (a *actor) swap(l *probe.Connection, act machine.Action) *probe.Connection {
+func (a *Actor) swap(l *probe.Connection, act machine.Action) *probe.Connection {
 	if l == nil {
 		return a.connect()
 	}
@@ -377,7 +391,7 @@ func (a *actor) swap(l *probe.Connection, act machine.Action) *probe.Connection 
 }
 
 // reject treats credentials with which no connection can be made like a probe that the remote refused.
-func (a *actor) reject(err error) {
+func (a *Actor) reject(err error) {
 	a.post(machine.Probed{
 		Endpoint: a.applied.Endpoint.Fingerprint(), Credential: *a.credential(),
 		Failed: conditionOf(err), Fatal: true, Refused: true,

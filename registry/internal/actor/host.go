@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actor
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/clusterfx/clusterfx/registry/internal/app"
+	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/internal/middleware"
+	"github.com/clusterfx/clusterfx/registry/internal/permissions"
+	"github.com/clusterfx/clusterfx/registry/internal/probe"
+	"github.com/clusterfx/clusterfx/registry/internal/redact"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
+)
+
+// Host has what the Actors of a hub share. All fields are required, but Hearts.
+type Host struct {
+	// Apps has what the Apps share.
+	Apps *app.Host
+	Log  logr.Logger
+	// Key is the key of the fingerprints that tell credentials apart.
+	Key []byte
+	// Policy says which endpoints a connection may lead to.
+	Policy kubeconfig.Policy
+	// Connections are the options of all connections.
+	Connections probe.Options
+	// Secrets replaces the credentials in the log of the hub. HubCredential replaces the credential of the hub.
+	Secrets       *kubeconfig.Redactor
+	HubCredential *redact.Hub
+	// Hearts watches the goroutines of the Actors.
+	Hearts *liveness.Monitor
+	// Modules are the modules of the hub, Offered returns the values that hub parts share now.
+	Modules catalog.Catalog
+	Offered func() catalog.Offers
+	// Middleware are the middleware in force, Rulebook the permissions that modules declare.
+	Middleware *middleware.Set
+	Rulebook   *permissions.Rulebook
+	// HubTransport returns the connection to the hub's API server with the identity of a remote's app.
+	HubTransport func(state.ClusterName) http.RoundTripper
+	// Graph describes the graph of a new app.
+	Graph func(Start) app.Graph
+	// Explain returns a message for the log, with the program's advice about its problem.
+	Explain func(message string, problem state.Problem) string
+	// NextEpoch returns the number of the next Epoch, which is unique in the hub.
+	NextEpoch func() int64
+
+	// Claim claims the cluster with an id for a remote. It returns the name of an older remote that has the claim.
+	Claim func(id string, name state.ClusterName, since time.Time) (holder state.ClusterName)
+	// IsHub reports whether an id belongs to the hub's own cluster, which must not be a remote.
+	IsHub func(id string) bool
+	// Forget removes an Actor that has ended its remote, unless a new desired state was posted in the meantime. It calls
+	// last before the name may be used again.
+	Forget func(a *Actor, last func()) bool
+	// Changed is called after a change of a remote. It must return at once.
+	Changed func(Event)
+	// Zombies counts the apps that are left behind because they do not end.
+	Zombies atomic.Int64
+
+	steps stepNames
+}
+
+// Start describes a new app.
+type Start struct {
+	// Selection are the modules, and the values that hub parts share with them.
+	Selection catalog.Selection
+	// Status is the status of the remote at the start.
+	Status state.Status
+	// Redact replaces the credentials of the connection in a text.
+	Redact func(text string) string
+}
+
+// Event says that a remote has changed.
+type Event struct {
+	Name  state.ClusterName
+	Kind  EventKind
+	Epoch int64
+}
+
+// EventKind is the kind of a change. registry.EventKind has the same values and describes them.
+type EventKind string
+
+// Kinds of events.
+const (
+	EventReady   EventKind = "Ready"
+	EventLost    EventKind = "Lost"
+	EventStopped EventKind = "Stopped"
+	EventChanged EventKind = "Changed"
+)
+
+// Leftover is the work that the removal of a remote leaves undone. registry.AbandonedError describes the fields.
+type Leftover struct {
+	Steps   []string
+	Why     string
+	Problem state.Problem
+	Zombie  bool
+}
+
+// redactFor returns a function that replaces the credentials of the hub, and the credential with which requests are
+// sent on a connection.
+func (h *Host) redactFor(t *kubeconfig.Transport) func(string) string {
+	return func(text string) string { return h.HubCredential.Redact(t.Redact(text)) }
+}
+
+// judges returns the functions that compare the refused requests of an app with the permissions that its modules
+// declare.
+func (h *Host) judges(log logr.Logger, modules []string) app.Judges {
+	judge := func(inHub bool, senders []string) func(*http.Request, int) {
+		return h.Rulebook.Judge(permissions.Requests{InHub: inHub, Log: log, Explain: h.Explain, Senders: senders})
+	}
+	return app.Judges{Remote: judge(false, nil), Modules: judge(false, modules), Hub: judge(true, modules)}
+}
+
+// filtersOf returns the filters of modules as an app has them.
+func filtersOf(modules []catalog.Choice) []app.ModuleFilters {
+	var filters []app.ModuleFilters
+	for _, m := range modules {
+		filters = append(filters, app.ModuleFilters{Module: m.Name, Filters: m.Filters()})
+	}
+	return filters
+}
+
+// stepNames are the names of all cleanup steps that apps of the hub have had.
+type stepNames struct {
+	mu    sync.Mutex // protects names
+	names map[string]bool
+}
+
+func (s *stepNames) note(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = map[string]bool{}
+	}
+	for _, name := range names {
+		s.names[name] = true
+	}
+}
+
+func (s *stepNames) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.names))
+}
