@@ -69,15 +69,21 @@ func (g *Guard) labels() []string {
 	return slices.Concat(g.App.Labels, []string{telemetry.ModuleLabel, g.Module})
 }
 
-// controllerRunnable is a controller of a module.
+// controllerRunnable is a controller of a module. The manager calls Warmup and Start in goroutines of their own, and the
+// controller starts its sources in the first call that it receives. So both contexts have the Controller of the sources.
 type controllerRunnable struct {
 	runnable
 	warmer warmup
 	known  *Controller
 }
 
-// Warmup waits until the controller has received its initial objects. The sources and the queue of the controller live
-// in this context, and its workers end only with the queue; so the context ends when the gate closes.
+// Start runs the controller.
+func (c *controllerRunnable) Start(ctx context.Context) error {
+	return c.runnable.Start(context.WithValue(ctx, controllerKey{}, c.known))
+}
+
+// Warmup waits until the controller has received its initial objects. If Warmup starts the sources, they and the queue
+// live in its context, and the workers end only with the queue; so the context ends when the gate closes.
 func (c *controllerRunnable) Warmup(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(c.guard.App.Gate.Context, cancel)

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contain
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// newControllerRunnable returns a controller of a module with one source.
+func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *controllerRunnable {
+	t.Helper()
+	yes := true
+	c, err := controller.NewUnmanaged("pods", controller.Options{
+		Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{}, nil
+		}),
+		EnableWarmup: &yes, SkipNameValidation: &yes, Logger: logr.Discard(),
+	})
+	if err != nil {
+		t.Fatalf("NewUnmanaged: %v", err)
+	}
+	if err := c.Watch(s); err != nil {
+		t.Fatalf("Watch: %v", err)
+	}
+	app := &App{
+		Context: ctx, Gate: NewGate(ctx),
+		Failed:           func(_ string, err error) error { return err },
+		ControllerSynced: func(string, *Controller) {},
+		TakeUnsupervised: func(string) []string { return nil },
+	}
+	app.Gate.Open()
+	return &controllerRunnable{
+		runnable: runnable{Runnable: c, guard: NewGuard(app, "pods", logr.Discard())},
+		warmer:   c.(warmup), known: &Controller{},
+	}
+}
+
+// A controller starts its sources in Warmup or in Start, whichever the manager calls first. In both cases the app knows
+// which kinds the controller waits for.
+func TestControllerRunnable_KindsAreKnown(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]func(*controllerRunnable) manager.RunnableFunc{
+		"Warmup first": func(c *controllerRunnable) manager.RunnableFunc { return c.Warmup },
+		"Start first":  func(c *controllerRunnable) manager.RunnableFunc { return c.Start },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			asked := make(chan struct{})
+			one := newControllerRunnable(ctx, t, func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+				controllerOf(ctx).asks("Pod", "*v1.Pod")
+				close(asked)
+				return nil
+			})
+			var running sync.WaitGroup
+			defer running.Wait()
+			defer cancel()
+			running.Go(func() {
+				if err := first(one)(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			<-asked
+			if missing := one.known.Missing(); len(missing) != 1 || missing[0].Kind != "Pod" {
+				t.Errorf("the controller waits for %+v, want Pod", missing)
+			}
+		})
+	}
+}
