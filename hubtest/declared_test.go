@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/clusterfx/clusterfx/registry/watch"
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
@@ -120,7 +121,7 @@ func greeterThatMay(verbs ...string) registry.Module {
 		Rules:  []rbacv1.PolicyRule{may("configmaps", append(verbs, "list", "watch")...)},
 		Remote: fx.Invoke(func(p registry.Remote, config greeting) error {
 			return ctrl.NewControllerManagedBy(p.Manager).Named("greeter").For(&corev1.ConfigMap{}).
-				WatchesRawSource(registry.InitialRequest(ctrl.Request{})).
+				WatchesRawSource(watch.InitialRequest(ctrl.Request{})).
 				Complete(reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 					made := configMap("greeting")
 					_, err := ctrl.CreateOrUpdate(ctx, p.Client, made, func() error {

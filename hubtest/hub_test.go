@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -169,7 +170,7 @@ func TestRules(t *testing.T) {
 	})
 	t.Run("none of it", func(t *testing.T) {
 		t.Parallel()
-		hub := hubtest.New(t, hubtest.Modules(echo()), hubtest.Rules(registry.RemoteRules()...))
+		hub := hubtest.New(t, hubtest.Modules(echo()), hubtest.Rules(rbac.RemoteRules[registry.Module]()...))
 		edge := hub.AddRemote("edge")
 		edge.WaitCondition(hubv1.ConditionReachable, metav1.ConditionTrue, "")
 		edge.WaitCondition(hubv1.ConditionAuthorized, metav1.ConditionFalse, "")

@@ -17,6 +17,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 // An Option configures New. Options of one kind add up, except for Patience, whose last one wins.
@@ -26,7 +27,7 @@ type Option func(*options)
 type options struct {
 	remotes             []string
 	modules             []registry.Module
-	configs             []registry.ModuleConfig
+	configs             []moduleconfig.Config
 	problems            []error // errors in the options themselves
 	hubCRDs, remoteCRDs []fs.FS
 	schemes             []func(*runtime.Scheme) error
@@ -93,7 +94,7 @@ func Clusters(changes ...func(*hubv1.Cluster)) Option {
 // Rules are the permissions of the hub in every remote. Default: the permissions that the modules declare, which "hub
 // rbac" prints:
 //
-//	hubtest.Rules(registry.RemoteRules(podcount.Module)...)
+//	hubtest.Rules(rbac.RemoteRules(podcount.Module)...)
 //
 // A remote that refuses a request of a module for which its Rules have no permission fails the test.
 func Rules(rules ...rbacv1.PolicyRule) Option {
@@ -115,7 +116,7 @@ func DeclaredHubRights() Option {
 // An invalid text fails the test. Default: the defaults of the modules.
 func ModuleConfig(module, text string) Option {
 	return func(o *options) {
-		one := registry.ModuleConfig{}
+		one := moduleconfig.Config{}
 		err := yaml.UnmarshalStrict([]byte(text), &one)
 		if err == nil && one.Name != "" {
 			err = errors.New("name: leave it out")

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/clusterfx/clusterfx/registry/state"
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/registry"
 )
 
 // process represents the hub's process: in production the hub is a process of its own. It can be started and stopped any
@@ -30,7 +30,7 @@ type process struct {
 	account *fleet.Credential
 	// undeclared are the permissions that modules lacked because they do not declare them, in all hubs of the
 	// test so far.
-	undeclared []registry.UndeclaredAccess
+	undeclared []state.UndeclaredAccess
 
 	mu  sync.Mutex // protects now
 	now *run       // nil unless the hub runs
@@ -121,7 +121,7 @@ func (p *process) noteRunning() {
 }
 
 // note adds to undeclared.
-func (p *process) note(found []registry.UndeclaredAccess) {
+func (p *process) note(found []state.UndeclaredAccess) {
 	for _, u := range found {
 		if !slices.Contains(p.undeclared, u) {
 			p.undeclared = append(p.undeclared, u)

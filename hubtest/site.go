@@ -17,7 +17,7 @@ import (
 
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // site is a hub that New has started, its remotes, and the connections to their API servers. It belongs to the test that
@@ -56,7 +56,7 @@ func (s *site) rules() []rbacv1.PolicyRule {
 	if s.options.rules != nil {
 		return s.options.rules
 	}
-	return registry.RemoteRules(s.process.options(&run{}).Modules...)
+	return rbac.RemoteRules(s.process.options(&run{}).Modules...)
 }
 
 // open takes a server of each role from the pool, or starts it, and connects to it.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -292,7 +293,7 @@ func TestCacheFilter_Config(t *testing.T) {
 		o.Modules = []registry.Module{registry.NewModule("choosy", registry.ModuleOptions{
 			Remote: a.part(), Config: registry.ConfigOf(func() choosy { return choosy{Label: "plain"} }),
 		})}
-		o.ModuleConfigs = []registry.ModuleConfig{{Name: "choosy", Overrides: []registry.ConfigOverride{{
+		o.ModuleConfigs = []moduleconfig.Config{{Name: "choosy", Overrides: []moduleconfig.Override{{
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"label": "edge"}`),
 		}}}}
 	})

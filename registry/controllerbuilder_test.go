@@ -25,6 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // lineLog keeps the log lines that contain a text.
@@ -97,7 +98,7 @@ func TestControllerManagedBy_Methods(t *testing.T) {
 			Owns(&corev1.ConfigMap{}).
 			Watches(&rbacv1.ClusterRole{}, mapTo("watched")).
 			WatchesMetadata(&corev1.Service{}, mapTo("watched as metadata")).
-			WatchesRawSource(registry.InitialRequest(request("of a source"))).
+			WatchesRawSource(watch.InitialRequest(request("of a source"))).
 			WithEventFilter(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() != "kube-system" })).
 			WithLogConstructor(func(*ctrl.Request) logr.Logger {
 				mu.Lock()

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // A refused request is compared with the rules of the module for the server, and with the rules of the registry itself.
@@ -21,19 +22,19 @@ func TestDeclarationOf(t *testing.T) {
 		options ModuleOptions
 		want    permissions.Declaration
 	}{
-		"nothing": {want: permissions.Declaration{Remote: RemoteRules()}},
+		"nothing": {want: permissions.Declaration{Remote: rbac.RemoteRules[Module]()}},
 		"all namespaces of the hub": {
 			ModuleOptions{Rules: []rbacv1.PolicyRule{rule("pods")}, HubRules: []rbacv1.PolicyRule{rule("configmaps")}},
 			permissions.Declaration{
-				Remote: append(RemoteRules(), rule("pods")),
-				Hub:    []permissions.NamespacedRules{{Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
+				Remote: append(rbac.RemoteRules[Module](), rule("pods")),
+				Hub:    []rbac.NamespacedRules{{Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
 			},
 		},
 		"a namespace of the hub": {
 			ModuleOptions{HubRules: []rbacv1.PolicyRule{rule("configmaps")}, HubNamespaces: []string{"own"}},
 			permissions.Declaration{
-				Remote:       RemoteRules(),
-				Hub:          []permissions.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
+				Remote:       rbac.RemoteRules[Module](),
+				Hub:          []rbac.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{rule("configmaps")}}},
 				InNamespaces: true,
 			},
 		},

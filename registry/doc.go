@@ -39,6 +39,8 @@ carries out what the machine decides. Each part imports only parts further down.
 	internal/preflight   the questions of a preflight and their results, as values
 	internal/panics      panics as errors
 	state                the desired state and the status of a remote
+	rbac                 the permissions that modules need, for the tools that grant them
+	moduleconfig         the operator's configuration of modules, as types
 	kubeconfig           a Secret's bytes as validated credentials
 	notes                a recorder that makes one series of the events with the same note
 	liveness             heartbeats of controllers and actors

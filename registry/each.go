@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
@@ -48,11 +47,6 @@ type EachResult[T any] struct {
 
 // NotReady reports whether the remote could not be used when its turn came.
 func (r EachResult[T]) NotReady() bool { return errors.Is(r.Err, ErrNotReady) }
-
-// MatchLabels picks the remotes whose labels a selector matches.
-func MatchLabels(selector labels.Selector) func(Status) bool {
-	return func(info Status) bool { return selector.Matches(labels.Set(info.Labels)) }
-}
 
 // Each calls f for every selected remote, some at a time, and returns the result of each call, sorted by name. A
 // remote that fails or is slow does not affect the calls for other remotes: partial failure is in the results, and

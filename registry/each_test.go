@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // What one remote does to a call is that remote's result, and nobody else's.
@@ -41,7 +42,7 @@ func TestEach(t *testing.T) {
 	boom := errors.New("boom")
 
 	began := time.Now()
-	results := registry.Each(t.Context(), r, registry.EachOptions{Select: registry.MatchLabels(selector), Timeout: 2 * time.Second},
+	results := registry.Each(t.Context(), r, registry.EachOptions{Select: state.MatchLabels(selector), Timeout: 2 * time.Second},
 		func(ctx context.Context, name registry.ClusterName, remote client.Client) (int, error) {
 			switch name {
 			case "deaf":

@@ -35,19 +35,6 @@ var (
 	ErrClosed = errors.New("the registry is shut down")
 )
 
-// InvalidNameError is returned for the name of a remote that is not a DNS label.
-type InvalidNameError struct {
-	// Name is the name.
-	Name ClusterName
-	// Why is the reason why the name is invalid.
-	Why string
-}
-
-// Error quotes the name and says why it is invalid.
-func (e *InvalidNameError) Error() string {
-	return fmt.Sprintf("the name of a remote must be a DNS label, and %q is not one: %s", state.Sanitize(string(e.Name)), e.Why)
-}
-
 // NotReadyError is returned when a remote is registered but cannot be used now. It matches
 // ErrNotReady with errors.Is.
 type NotReadyError struct {

@@ -105,7 +105,7 @@ func ExampleShare() {
 func ExampleWithMiddleware() {
 	slowly := registry.WithMiddleware(registry.Middleware{
 		Name:   "slowly",
-		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"link": "satellite"})),
+		Select: state.MatchLabels(labels.SelectorFromSet(labels.Set{"link": "satellite"})),
 		Client: func(c state.ClientLimits) state.ClientLimits {
 			c.QPS, c.Burst, c.Timeout = 5, 10, time.Minute
 			return c

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 )
 
-// Params are the values that FX needs from the hub's App.
-type Params struct {
+// params are the values that FX needs from the hub's App.
+type params struct {
 	fx.In
 
 	// Manager is the hub's. The registry is added to it as a runnable, so that the apps end
@@ -40,7 +40,7 @@ type Params struct {
 // FX provides a *Registry to the hub's App, and runs the hub part of every module in an App of its own.
 var FX = fx.Module("registry", fx.Provide(provide))
 
-func provide(p Params) (*Registry, error) {
+func provide(p params) (*Registry, error) {
 	o := p.Options
 	o.Hub, o.HubMapper, o.HubCache = p.Manager.GetConfig(), p.Manager.GetRESTMapper(), p.Manager.GetCache()
 	o.Scheme, o.Log, o.Modules = p.Manager.GetScheme(), p.Log.WithName("registry"), p.Modules

@@ -11,6 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // appGraph describes the graph of an app: the values that the app provides, and each module in a scope of its own.
@@ -18,7 +19,7 @@ type appGraph struct {
 	modules  []catalog.Choice
 	shared   []catalog.Shared
 	status   Status
-	quote    Quoter
+	quote    kubeconfig.Quoter
 	hubCache client.Reader
 }
 
@@ -73,10 +74,10 @@ func (s cleanupSteps) convert() []app.CleanupStep {
 	return steps
 }
 
-// AppOptions returns the options of the App of a remote with these modules, for tools that inspect its graph without
+// AppGraph returns the options of the App of a remote that runs these modules, for tools that inspect its graph without
 // a remote. They do not include the values that hub parts share. An App cannot be built from them: its values are
 // empty.
-func AppOptions(modules ...Module) fx.Option {
+func (o Options) AppGraph(modules ...Module) fx.Option {
 	var g appGraph
 	for _, m := range inCatalog(modules) {
 		g.modules = append(g.modules, catalog.Choice{Module: m})

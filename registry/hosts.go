@@ -31,6 +31,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -136,7 +137,7 @@ func (r *Registry) hubTransportFor(name ClusterName) http.RoundTripper {
 	// Without groups in the request the API server adds the groups of the ServiceAccount. A request with groups would
 	// need permission to impersonate groups.
 	return clienttransport.NewImpersonatingRoundTripper(
-		clienttransport.ImpersonationConfig{UserName: HubUser(r.appsNamespace, name)}, r.hubTransport,
+		clienttransport.ImpersonationConfig{UserName: rbac.HubUser(r.appsNamespace, string(name))}, r.hubTransport,
 	)
 }
 

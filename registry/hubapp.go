@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,7 +25,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
 	"github.com/clusterfx/clusterfx/registry/internal/hubpart"
-	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // HubPart is everything that the hub part of a module may ask for, beside fx.Shutdowner, which ends the hub. Embed it
@@ -64,29 +62,6 @@ type HubPart struct {
 	// Options are the options of the registry.
 	Options Options
 }
-
-// HubPartStatus is the state of the hub part of one module in this process.
-type HubPartStatus struct {
-	// Module is the module's name.
-	Module string
-	// State is ModuleStarting, ModuleWaiting, ModuleRunning, ModuleDegraded, ModuleFailed or ModuleStopped.
-	State string
-	// Reason and Message say why the hub part does not run or is degraded.
-	Reason, Message string
-	// Problem identifies the problem, for advice that is not in Message.
-	Problem state.Problem
-	// Since is when State or Reason last changed.
-	Since time.Time
-	// Restarts counts failures in a row. A failure after ten minutes of health starts the count again.
-	Restarts int
-	// Zombies counts earlier lives that have not ended within the stop timeout. They are fenced.
-	Zombies int
-	// Controllers are the controllers that the module has added to its manager, in that order.
-	Controllers []state.ControllerStatus
-}
-
-// ModuleDegraded is the state of a hub part that runs and lacks something that it needs.
-const ModuleDegraded = hubpart.Degraded
 
 // HubPartOptions are the values and options that hub parts of modules get from the program.
 type HubPartOptions struct {
@@ -204,9 +179,9 @@ func (g *hubGraph) values(l *hubpart.Life) partValues {
 	}
 }
 
-// HubPartApp returns the options of the App of a module's hub part, for tools that inspect its graph. Of o it uses
-// Modules, ModuleConfigs and HubParts. An App cannot be built from them: its values are empty.
-func HubPartApp(o Options, m Module) fx.Option {
+// HubPartGraph returns the options of the App of a module's hub part, for tools that inspect its graph. It uses the
+// fields Modules, ModuleConfigs and HubParts. An App cannot be built from them: its values are empty.
+func (o Options) HubPartGraph(m Module) fx.Option {
 	g := &hubGraph{entry: &catalog.Entry{Module: m.inner}, options: o, shutdowner: noShutdowner{}}
 	for _, one := range inCatalog(o.Modules) {
 		g.modules = append(g.modules, catalog.Entry{Module: one})
@@ -226,7 +201,7 @@ func validateHubParts(o Options, modules catalog.Catalog) error {
 		if e.Hub == nil {
 			continue
 		}
-		if err := fx.ValidateApp(HubPartApp(o, Module{e.Module})); err != nil {
+		if err := fx.ValidateApp(o.HubPartGraph(Module{e.Module})); err != nil {
 			problems = append(problems, fmt.Errorf("module %q: its hub part: %w", e.Name, err))
 		}
 	}

@@ -41,22 +41,22 @@ import (
 )
 
 // partNamed returns the state of a hub part.
-func partNamed(r *registry.Registry, name string) registry.HubPartStatus {
+func partNamed(r *registry.Registry, name string) state.HubPartStatus {
 	for _, one := range r.HubParts() {
 		if one.Module == name {
 			return one
 		}
 	}
-	return registry.HubPartStatus{}
+	return state.HubPartStatus{}
 }
 
 // expectPart waits until a hub part is in a state, and its message has a text.
-func expectPart(t *testing.T, r *registry.Registry, name, state, says string) registry.HubPartStatus {
+func expectPart(t *testing.T, r *registry.Registry, name, want, says string) state.HubPartStatus {
 	t.Helper()
-	var one registry.HubPartStatus
+	var one state.HubPartStatus
 	eventually(t, func() error {
-		if one = partNamed(r, name); one.State != state || !strings.Contains(one.Message, says) {
-			return fmt.Errorf("%+v, want %s with %q", one, state, says)
+		if one = partNamed(r, name); one.State != want || !strings.Contains(one.Message, says) {
+			return fmt.Errorf("%+v, want %s with %q", one, want, says)
 		}
 		return nil
 	})
@@ -282,7 +282,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	gomega.NewWithT(t).Eventually(func() error { // it is looked at once a minute
-		if one := partNamed(r, "lacks"); one.State != registry.ModuleDegraded || one.Reason != state.ReasonRightsMissing {
+		if one := partNamed(r, "lacks"); one.State != state.ModuleDegraded || one.Reason != state.ReasonRightsMissing {
 			return fmt.Errorf("%+v", one)
 		}
 		return nil
@@ -333,7 +333,7 @@ func TestHubParts_Heartbeats(t *testing.T) {
 	t.Cleanup(free)
 	run()
 	for name, controller := range map[string]string{"objects": "first", "remotes": "second"} {
-		one := expectPart(t, r, name, registry.ModuleDegraded, "three heartbeats or longer, which is stuck or slow: controller "+controller)
+		one := expectPart(t, r, name, state.ModuleDegraded, "three heartbeats or longer, which is stuck or slow: controller "+controller)
 		if one.Reason != state.ReasonNoProgress || one.Restarts > 0 {
 			t.Errorf("its reconciler is deadlocked: %+v", one)
 		}

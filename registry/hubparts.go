@@ -15,10 +15,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // newHubParts returns the supervisor of the hub parts of all modules.
-func newHubParts(p Params, r *Registry, o Options) (*hubpart.Supervisor, error) {
+func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) {
 	if err := validateHubParts(o, r.remotes.Modules); err != nil {
 		return nil, fmt.Errorf("check the modules: %w", err)
 	}
@@ -90,15 +91,11 @@ func (r *Registry) offer(module string, o *catalog.Offer) {
 
 // HubParts returns the state of the hub part of every module that has one, in the order of the modules. It returns
 // nothing for a registry without FX.
-func (r *Registry) HubParts() []HubPartStatus {
+func (r *Registry) HubParts() []state.HubPartStatus {
 	if r.parts == nil {
 		return nil
 	}
-	var all []HubPartStatus
-	for _, one := range r.parts.List() {
-		all = append(all, HubPartStatus(one))
-	}
-	return all
+	return r.parts.List()
 }
 
 // hubPartStates returns the states of the hub parts for the metrics.

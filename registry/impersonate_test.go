@@ -19,6 +19,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Where the operator wants it so, an app can do on the hub what the hub's RBAC grants to its remote, and
@@ -30,7 +31,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	if err := hub.Create(t.Context(), namespace); err != nil {
 		t.Fatalf("create a Namespace: %v", err)
 	}
-	grant(t, hub, namespace.Name, registry.HubUser("apps", "trusted"))
+	grant(t, hub, namespace.Name, rbac.HubUser("apps", "trusted"))
 
 	manage := make(chan client.Client, 2)
 	module := registry.NewModule("writer", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) { manage <- p.HubClient })})
@@ -61,7 +62,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	}
 	want := authenticationv1.UserInfo{
 		Username: "system:serviceaccount:apps:stranger",
-		Groups:   []string{"system:serviceaccounts", registry.HubGroup("apps"), "system:authenticated"},
+		Groups:   []string{"system:serviceaccounts", rbac.HubGroup("apps"), "system:authenticated"},
 	}
 	if diff := cmp.Diff(want, who.Status.UserInfo); diff != "" {
 		t.Errorf("who an app is at the hub: -want +got:\n%s", diff)

@@ -37,7 +37,7 @@ var errTampered = errors.New("tampered with")
 func refusing(name string, asked *sync.Map) registry.Middleware {
 	return registry.Middleware{
 		Name:   name,
-		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"refuse": "yes"})),
+		Select: state.MatchLabels(labels.SelectorFromSet(labels.Set{"refuse": "yes"})),
 		Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(r *http.Request) (*http.Response, error) {
 				asked.Store(name, true)
@@ -177,7 +177,7 @@ func TestMiddleware_Client(t *testing.T) {
 	_, config := remote(t, "a")
 	slow := registry.Middleware{
 		Name:   "slow",
-		Select: registry.MatchLabels(labels.SelectorFromSet(labels.Set{"slow": "yes"})),
+		Select: state.MatchLabels(labels.SelectorFromSet(labels.Set{"slow": "yes"})),
 		Client: func(c state.ClientLimits) state.ClientLimits { c.QPS, c.Burst = 1, 5; return c },
 	}
 	r := newRegistry(t, func(o *registry.Options) { o.Middleware = []registry.Middleware{slow} })

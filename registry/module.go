@@ -4,6 +4,7 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"go.uber.org/fx"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/boundcache"
 	"github.com/clusterfx/clusterfx/registry/internal/catalog"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -243,9 +245,22 @@ type hubOptions struct {
 
 func (o hubOptions) configOf(module string) json.RawMessage {
 	configs := o.Options.ModuleConfigs
-	i := slices.IndexFunc(configs, func(c ModuleConfig) bool { return c.Name == module })
+	i := slices.IndexFunc(configs, func(c moduleconfig.Config) bool { return c.Name == module })
 	if i < 0 {
 		return nil
 	}
 	return configs[i].Config
+}
+
+// newCatalog checks the modules and their configuration and reports all errors: in names, selectors, configurations,
+// and every module's graph alone and together with the others. It builds nothing and sends no request.
+func newCatalog(o Options) (catalog.Catalog, error) {
+	all, err := catalog.New(catalog.Options{Modules: inCatalog(o.Modules), Scheme: o.Scheme, SharedBy: declaredBy})
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(all.Configure(o.ModuleConfigs)...); err != nil {
+		return nil, err
+	}
+	return all, all.Resolve(sharedValues(o.Shared), checkGraph)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 // scan is the configuration of a module for tests.
@@ -87,10 +88,10 @@ func TestConfig(t *testing.T) {
 	var s scanner
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Modules = []registry.Module{s.module()}
-		o.ModuleConfigs = []registry.ModuleConfig{{
+		o.ModuleConfigs = []moduleconfig.Config{{
 			Name:   "scanner",
 			Config: json.RawMessage(`{"size": 10, "targets": [{"name": "a", "insecure": true}]}`),
-			Overrides: []registry.ConfigOverride{
+			Overrides: []moduleconfig.Override{
 				{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"paths": ["/edge"], "marks": {"edge": "yes"}}`)},
 				{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"disk": "slow"}}, Config: json.RawMessage(`{"size": 2, "targets": [{"name": "b"}]}`)},
 			},
@@ -121,7 +122,7 @@ func TestConfig(t *testing.T) {
 func TestConfig_OfTheHub(t *testing.T) {
 	t.Parallel()
 	var s scanner
-	o := registry.Options{ModuleConfigs: []registry.ModuleConfig{{Name: "scanner", Config: json.RawMessage(`{"size": 7}`)}}}
+	o := registry.Options{ModuleConfigs: []moduleconfig.Config{{Name: "scanner", Config: json.RawMessage(`{"size": 7}`)}}}
 	_, run, err := hubAppWith(t, fleettest.Cluster(t, "hub").Config(), o, s.module().Option())
 	if err != nil {
 		t.Fatal(err)
@@ -137,19 +138,19 @@ func TestNew_ChecksConfigs(t *testing.T) {
 	hub, _ := remote(t, "hub")
 	all := metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	cases := map[string]struct {
-		config registry.ModuleConfig
+		config moduleconfig.Config
 		says   string
 	}{
-		"an unknown module":          {registry.ModuleConfig{Name: "scaner"}, `"scaner"`},
-		"an unknown field":           {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"sise": 1}`)}, "sise"},
-		"another case":               {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"Size": 1}`)}, "Size"},
-		"a number for a text":        {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"targets": [{"name": 1.30}]}`)}, "name"},
-		"no selector":                {registry.ModuleConfig{Name: "scanner", Overrides: []registry.ConfigOverride{{Config: json.RawMessage(`{}`)}}}, "it has no selector"},
-		"another type":               {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"size": "much"}`)}, "size"},
-		"a value that is refused":    {registry.ModuleConfig{Name: "scanner", Config: json.RawMessage(`{"size": -1}`)}, "below zero"},
-		"an override that is wrong":  {registry.ModuleConfig{Name: "scanner", Overrides: []registry.ConfigOverride{{Selector: all, Config: json.RawMessage(`{"size": -1}`)}}}, "overrides[0]"},
-		"a selector that is wrong":   {registry.ModuleConfig{Name: "scanner", Overrides: []registry.ConfigOverride{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}}}}, "overrides[0]"},
-		"a module without a setting": {registry.ModuleConfig{Name: "counter", Config: json.RawMessage(`{}`)}, "no configuration"},
+		"an unknown module":          {moduleconfig.Config{Name: "scaner"}, `"scaner"`},
+		"an unknown field":           {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"sise": 1}`)}, "sise"},
+		"another case":               {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"Size": 1}`)}, "Size"},
+		"a number for a text":        {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"targets": [{"name": 1.30}]}`)}, "name"},
+		"no selector":                {moduleconfig.Config{Name: "scanner", Overrides: []moduleconfig.Override{{Config: json.RawMessage(`{}`)}}}, "it has no selector"},
+		"another type":               {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"size": "much"}`)}, "size"},
+		"a value that is refused":    {moduleconfig.Config{Name: "scanner", Config: json.RawMessage(`{"size": -1}`)}, "below zero"},
+		"an override that is wrong":  {moduleconfig.Config{Name: "scanner", Overrides: []moduleconfig.Override{{Selector: all, Config: json.RawMessage(`{"size": -1}`)}}}, "overrides[0]"},
+		"a selector that is wrong":   {moduleconfig.Config{Name: "scanner", Overrides: []moduleconfig.Override{{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a b": ""}}}}}, "overrides[0]"},
+		"a module without a setting": {moduleconfig.Config{Name: "counter", Config: json.RawMessage(`{}`)}, "no configuration"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestNew_ChecksConfigs(t *testing.T) {
 			_, err := registry.New(registry.Options{
 				Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t),
 				Modules:       []registry.Module{(&scanner{}).module(), (&counter{}).module()},
-				ModuleConfigs: []registry.ModuleConfig{c.config},
+				ModuleConfigs: []moduleconfig.Config{c.config},
 			})
 			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.config.Name) {
 				t.Errorf("New says %v, want the module and %q", err, c.says)

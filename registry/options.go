@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -38,7 +39,7 @@ type Options struct {
 	// Modules run in the apps.
 	Modules []Module
 	// ModuleConfigs are the operator's configurations of the modules. Default: none.
-	ModuleConfigs []ModuleConfig
+	ModuleConfigs []moduleconfig.Config
 	// Shared are values that go into every app. Default: none. See Share.
 	Shared []Shared
 	// Middleware changes the requests to remotes. Default: none.
@@ -69,7 +70,7 @@ type Options struct {
 	// for the remote. It keeps a hub from writing that is no longer the leader. Its errors should match ErrNotLeader.
 	// Gate must not block. Default: open.
 	Gate func(remote ClusterName) error
-	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see HubUser), so that
+	// Impersonate makes every app act at the hub's API server as a ServiceAccount of its own (see rbac.HubUser), so that
 	// the hub's RBAC limits the effects of a remote there. The hub needs permission to impersonate the
 	// ServiceAccounts of AppsNamespace, and each of these the permissions that its modules need. They need not exist.
 	// Default: apps act as the hub itself.

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // A module gets an owner reference to its Cluster. When another Cluster has taken the place of that one, so has
@@ -74,7 +75,7 @@ func TestInitialRequest(t *testing.T) {
 	lonely := registry.NewModule("lonely", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		return ctrl.NewControllerManagedBy(p.Manager).Named("lonely").
 			Watches(&corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}).
-			WatchesRawSource(registry.InitialRequest(first)).
+			WatchesRawSource(watch.InitialRequest(first)).
 			Complete(reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
 				mu.Lock()
 				defer mu.Unlock()

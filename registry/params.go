@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
 // Names of the values in an app that share their type with another one. Modules need not type
@@ -60,7 +62,7 @@ type Remote struct {
 	// Logger carries the names of the cluster and of the module.
 	Logger logr.Logger
 	// Quote makes a text of the remote fit for the status of an object that a user owns.
-	Quote Quoter
+	Quote kubeconfig.Quoter
 	// Metrics adds the label "cluster" to every collector, and unregisters them when the app
 	// ends.
 	Metrics prometheus.Registerer
@@ -89,7 +91,7 @@ type values struct {
 	RESTMapper    meta.RESTMapper
 	EventRecorder events.EventRecorder
 	Logger        logr.Logger
-	Quote         Quoter
+	Quote         kubeconfig.Quoter
 	Metrics       prometheus.Registerer
 	HubClient     client.Client `name:"manage-client"`
 	HubCache      client.Reader `name:"manage-cache"`

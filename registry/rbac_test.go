@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 func ruleOn(group, verb string, resources ...string) rbacv1.PolicyRule {
@@ -30,7 +31,7 @@ func TestHubRules(t *testing.T) {
 	both := rbacv1.PolicyRule{
 		APIGroups: []string{"", "clusterfx.dev"}, Resources: []string{"clusters", "clusters/status", "things"}, Verbs: []string{"get"},
 	}
-	got := registry.HubRules(
+	got := rbac.HubRules(
 		module("everywhere", nil, leases),
 		module("limited", []string{"b", "a", "b"}, configMaps, paths),
 		module("mixed", []string{"b"}, both),
@@ -38,7 +39,7 @@ func TestHubRules(t *testing.T) {
 		module("all", []string{"d"}, ruleOn("*", "get", "*")),
 		module("ours", []string{"e"}, ruleOn("clusterfx.dev", "get", "*"), ruleOn("*", "list", "clusters")),
 	)
-	want := []registry.NamespacedRules{
+	want := []rbac.NamespacedRules{
 		{Rules: []rbacv1.PolicyRule{
 			leases, paths, ruleOn("clusterfx.dev", "get", "clusters", "clusters/status"),
 			ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "get", "*"), ruleOn("clusterfx.dev", "list", "clusters"),

@@ -20,12 +20,8 @@ func (r *Registry) Quote(name ClusterName, text string) string {
 	return kubeconfig.Quote(text, redact)
 }
 
-// Quoter makes a text that a remote wrote fit for the status of an object that a user owns, as the method Quote of a
-// Registry does.
-type Quoter func(text string) string
-
 // quoter returns the Quoter for a remote whose credentials a function replaces.
-func quoter(redact func(text string) string) Quoter {
+func quoter(redact func(text string) string) kubeconfig.Quoter {
 	return func(text string) string { return kubeconfig.Quote(text, redact) }
 }
 

@@ -120,7 +120,7 @@ func newRegistry(o Options, modules catalog.Catalog, inForce *middleware.Set, tr
 }
 
 // Ensure posts the desired state of a remote and returns at once. It is idempotent: the registry changes the parts of
-// the running state that differ, and nothing else. The latest call wins. It returns an *InvalidNameError for a name
+// the running state that differ, and nothing else. The latest call wins. It returns an *state.InvalidNameError for a name
 // that is not a DNS label, and ErrClosed when the registry is shut down.
 func (r *Registry) Ensure(name ClusterName, config state.Desired) error {
 	_, err := r.ensure(name, config, false)
@@ -141,7 +141,7 @@ func (r *Registry) Relabel(name ClusterName, labels, annotations map[string]stri
 
 func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool) (*actor.Actor, error) {
 	if wrong := validation.IsDNS1123Label(string(name)); len(wrong) > 0 {
-		return nil, &InvalidNameError{Name: name, Why: wrong[0]}
+		return nil, &state.InvalidNameError{Name: name, Why: wrong[0]}
 	}
 	config = config.Clone().WithDefaults()
 	r.mu.Lock()
@@ -169,7 +169,7 @@ func (r *Registry) ensure(name ClusterName, config state.Desired, mustBeNew bool
 }
 
 // Spawn registers a remote and waits until it is Ready. It returns ErrAlreadyExists for a name that is known already,
-// and an *InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with the reason why the remote
+// and an *state.InvalidNameError as Ensure does. When ctx ends first it returns ctx's error with the reason why the remote
 // is not ready; the desired state stays.
 func (r *Registry) Spawn(ctx context.Context, name ClusterName, config state.Desired) error {
 	a, err := r.ensure(name, config, true)

@@ -30,19 +30,6 @@ func Source[request comparable](r *Registry, toRequests func(Event) []request) s
 	})
 }
 
-// InitialRequest returns a source that adds one request when the controller starts, and nothing later. It is for a
-// controller that has work also when none of its objects exist, as in a remote that is empty:
-//
-//	WatchesRawSource(registry.InitialRequest(ctrl.Request{}))
-func InitialRequest[request comparable](first request) source.TypedSource[request] {
-	return source.TypedFunc[request](func(
-		_ context.Context, queue workqueue.TypedRateLimitingInterface[request],
-	) error {
-		queue.Add(first)
-		return nil
-	})
-}
-
 // Follow calls f with the events of remotes until ctx ends, first with an event for every remote that is known now:
 // EventReady for a Ready remote, EventChanged for any other. It returns at once; f is called in one goroutine, one
 // event after the other. While f takes its time only the latest event of each remote is kept, so f sees the latest

@@ -29,7 +29,7 @@ func counting(c *counter, rules ...rbacv1.PolicyRule) registry.Module {
 	return registry.NewModule("counter", registry.ModuleOptions{Remote: fx.Invoke(c.setUp), Rules: rules})
 }
 
-func expectUndeclared(t *testing.T, r *registry.Registry, want ...registry.UndeclaredAccess) {
+func expectUndeclared(t *testing.T, r *registry.Registry, want ...state.UndeclaredAccess) {
 	t.Helper()
 	if diff := cmp.Diff(want, r.Undeclared()); diff != "" {
 		t.Errorf("undeclared: %s", diff)
@@ -47,7 +47,7 @@ func TestUndeclared_Watch(t *testing.T) {
 	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
 	const problem = `odule counter does not declare "watch configmaps" in its Rules`
 	expectSays(t, info, "ConfigMap", "M"+problem)
-	expectUndeclared(t, r, registry.UndeclaredAccess{Module: "counter", Right: "watch configmaps"})
+	expectUndeclared(t, r, state.UndeclaredAccess{Module: "counter", Right: "watch configmaps"})
 	if got := r.Undeclared()[0].String(); got != "m"+problem {
 		t.Errorf("the problem is %q", got)
 	}
@@ -141,8 +141,8 @@ func TestUndeclared_Requests(t *testing.T) {
 		}
 		return nil
 	})
-	expectUndeclared(t, r, registry.UndeclaredAccess{Module: "sends", Right: "create secrets"},
-		registry.UndeclaredAccess{Module: "sends", Right: "create serviceaccounts"}, registry.UndeclaredAccess{Module: "sends", Right: "list and watch pods"})
+	expectUndeclared(t, r, state.UndeclaredAccess{Module: "sends", Right: "create secrets"},
+		state.UndeclaredAccess{Module: "sends", Right: "create serviceaccounts"}, state.UndeclaredAccess{Module: "sends", Right: "list and watch pods"})
 }
 
 // A hub part that may list and not watch runs until its informer is Stale. Its state names the missing rule.
@@ -164,17 +164,17 @@ func TestUndeclared_HubPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	run()
-	part := expectPart(t, r, "lists", registry.ModuleDegraded,
+	part := expectPart(t, r, "lists", state.ModuleDegraded,
 		`odule lists does not declare "watch secrets" in its HubRules`)
 	if part.Reason != state.ReasonStale || part.Problem.Kind != state.ProblemUndeclaredHubRule {
 		t.Errorf("%+v", part)
 	}
-	expectUndeclared(t, r, registry.UndeclaredAccess{Module: "lists", Right: "watch secrets", InHub: true})
+	expectUndeclared(t, r, state.UndeclaredAccess{Module: "lists", Right: "watch secrets", InHub: true})
 }
 
 // missing is an error that says what was found.
-type missing []registry.UndeclaredAccess
+type missing []state.UndeclaredAccess
 
 func (m missing) Error() string {
-	return "so far: " + cmp.Diff([]registry.UndeclaredAccess(nil), []registry.UndeclaredAccess(m))
+	return "so far: " + cmp.Diff([]state.UndeclaredAccess(nil), []state.UndeclaredAccess(m))
 }

@@ -139,7 +139,7 @@ func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
 	}
 	for _, separator := range []string{".", "_", "/"} {
 		other := registry.ClusterName(strings.ReplaceAll(alike, "-", separator))
-		var invalid *registry.InvalidNameError
+		var invalid *state.InvalidNameError
 		if err := r.Ensure(other, admin(t, two)); !errors.As(err, &invalid) {
 			t.Errorf("Ensure of %s: %v, want an InvalidNameError", other, err)
 		}

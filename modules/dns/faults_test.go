@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app" //nolint:depguard // options of the hub
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/dns"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 // The server does what it is asked for, and nobody hears of it. When answers come again the record is found by
@@ -147,7 +147,7 @@ func TestKey(t *testing.T) {
 	server, log := newNameserver(t), &diary{}
 	s := &site{t: t, server: server, Hub: hubtest.New(t, hubtest.Modules(dns.Module), hubtest.HubOptions(func(o *app.Options) {
 		o.Log = funcr.New(log.write, funcr.Options{Verbosity: 10})
-		o.Registry.ModuleConfigs = []registry.ModuleConfig{{Name: "dns", Config: configFor(t, server.address)}}
+		o.Registry.ModuleConfigs = []moduleconfig.Config{{Name: "dns", Config: configFor(t, server.address)}}
 	}))}
 	s.register(edge, at10)
 	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonKeyNotUsable)

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/app" //nolint:depguard // the hub that is killed is the real one
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/dns"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 // asHub makes the test binary a hub with the module.
@@ -57,7 +57,7 @@ func newSite(t testing.TB, changes ...func(*dns.Config)) *site {
 func siteFor(t testing.TB, address, key string, changes ...func(*dns.Config)) *site {
 	t.Helper()
 	hub := hubtest.New(t, hubtest.Modules(dns.Module), hubtest.HubOptions(func(o *app.Options) {
-		o.Registry.ModuleConfigs = []registry.ModuleConfig{{Name: "dns", Config: configFor(t, address, changes...)}}
+		o.Registry.ModuleConfigs = []moduleconfig.Config{{Name: "dns", Config: configFor(t, address, changes...)}}
 	}))
 	s := &site{Hub: hub, t: t}
 	s.Create(secretWith(key))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/clusterfx/clusterfx/registry/watch"
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
@@ -31,7 +32,7 @@ func Setup(p Params) error {
 	return registry.ControllerManagedBy(p.Manager).
 		Named("inventory").
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.request), builder.WithPredicates(relevant())).
-		WatchesRawSource(registry.InitialRequest(ctrl.Request{NamespacedName: r.cluster})).
+		WatchesRawSource(watch.InitialRequest(ctrl.Request{NamespacedName: r.cluster})).
 		Complete(r)
 }
 

@@ -18,7 +18,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/hubtest"
 	"github.com/clusterfx/clusterfx/modules/inventory"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 func TestMain(m *testing.M) { os.Exit(hubtest.Main(m)) }
@@ -44,7 +44,7 @@ type writing struct {
 func newSite(t testing.TB) *site {
 	t.Helper()
 	hub := hubtest.New(t, hubtest.Modules(inventory.Module),
-		hubtest.Rules(registry.RemoteRules(inventory.Module)...))
+		hubtest.Rules(rbac.RemoteRules(inventory.Module)...))
 	s := &site{t: t, hub: hub, Remote: hub.NewRemote("edge")}
 	s.record()
 	return s

@@ -24,7 +24,7 @@ import (
 // Options say which remotes a Provider gives to controllers. The zero value gives all of them.
 type Options struct {
 	// Select picks remotes. It is called again when a remote changes, must return at once, and must not call the
-	// Provider. Nil means all. See registry.MatchLabels.
+	// Provider. Nil means all. See state.MatchLabels.
 	Select func(registry.Status) bool
 	// Log receives the errors of single remotes. Default: the manager's logger with New, and no logger with
 	// NewProvider.

@@ -152,3 +152,7 @@ func CredentialOf(config *rest.Config) Credential {
 	}
 	return newCredential(s)
 }
+
+// Quoter makes a text that a remote wrote fit for the status of an object that a user owns, as Quote does, with the
+// credentials of that remote and of the hub replaced.
+type Quoter func(text string) string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // State is the state of a remote. WithClient lends a client only of a remote that is Ready.
@@ -188,4 +189,9 @@ func (s *Status) Redact(redact func(string) string) {
 	for m := range s.Modules {
 		s.Modules[m].Message = redact(s.Modules[m].Message)
 	}
+}
+
+// MatchLabels returns a function that selects the remotes whose labels a selector matches.
+func MatchLabels(selector labels.Selector) func(Status) bool {
+	return func(s Status) bool { return selector.Matches(labels.Set(s.Labels)) }
 }

@@ -9,7 +9,7 @@ remote and an object's name, whenever such an object changes, and reaches the ob
 
 	watch.ControllerManagedBy(mgr, remotes).
 		Named("pods").
-		WatchesRemote(&corev1.Pod{}, watch.Options[client.Object]{Select: registry.MatchLabels(edge)}).
+		WatchesRemote(&corev1.Pod{}, watch.Options[client.Object]{Select: state.MatchLabels(edge)}).
 		Complete(r)
 
 	func (r *pods) Reconcile(ctx context.Context, request watch.Request) (ctrl.Result, error) {

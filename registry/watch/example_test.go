@@ -41,7 +41,7 @@ func Example() {
 		return watch.ControllerManagedBy(mgr, remotes).
 			Named("restarts").
 			WatchesRemote(&corev1.Pod{}, watch.Options[client.Object]{
-				Select:   registry.MatchLabels(labels.SelectorFromSet(labels.Set{"tier": "edge"})),
+				Select:   state.MatchLabels(labels.SelectorFromSet(labels.Set{"tier": "edge"})),
 				TellLost: true,
 			}).
 			Complete(&restarts{remotes})

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
@@ -23,7 +22,7 @@ func TestBuilder_WatchesRemotes(t *testing.T) {
 			return err
 		}
 		return watch.ControllerManagedBy(h, h.remotes).Named("some").
-			WatchesRemotes(registry.MatchLabels(edge)).Complete(&some)
+			WatchesRemotes(state.MatchLabels(edge)).Complete(&some)
 	})
 	one := fleettest.Cluster(t, "one")
 	h.register(t, "a", one)

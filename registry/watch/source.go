@@ -21,7 +21,7 @@ import (
 // Options select the objects and remotes that a source watches, and map objects to requests. The zero value watches all
 // objects of the kind in all remotes and makes a request for each.
 type Options[object client.Object] struct {
-	// Select picks remotes. It is called again when a remote changes. Nil means all. See registry.MatchLabels.
+	// Select picks remotes. It is called again when a remote changes. Nil means all. See state.MatchLabels.
 	Select func(state.Status) bool
 	// Predicates drop events of objects; all must agree to an event.
 	Predicates []predicate.TypedPredicate[object]

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/clusterfx/clusterfx/registry/watch"
 	"github.com/clusterfx/clusterfx/registry"
 )
 
@@ -26,7 +27,7 @@ func CountPods(p registry.Remote) error {
 	return registry.ControllerManagedBy(p.Manager).
 		Named("podcount").
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(c.request)).
-		WatchesRawSource(registry.InitialRequest(c.only())). // also where no Pod is
+		WatchesRawSource(watch.InitialRequest(c.only())). // also where no Pod is
 		Complete(c)
 }
 

@@ -3,45 +3,25 @@
 package catalog
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// Config is the operator's configuration of one module. See registry.ModuleConfig.
-type Config struct {
-	Name      string
-	Config    json.RawMessage
-	Overrides []Override
-}
-
-// Override is a part of a module's configuration for some remotes. See registry.ConfigOverride.
-type Override struct {
-	Selector metav1.LabelSelector
-	Config   json.RawMessage
-}
-
-// Problem is one error in the configuration of a module.
-type Problem struct {
-	// Config is the index of the configuration, and Override the index in its Overrides, or -1 for none.
-	Config, Override int
-	// Err names the module and the mistake.
-	Err error
-}
-
 // Configure checks and stores the operator's configuration of the modules, and returns all problems.
-func (all Catalog) Configure(configs []Config) []Problem {
-	var problems []Problem
+func (all Catalog) Configure(configs []moduleconfig.Config) []error {
+	var problems []error
 	seen := map[string]bool{}
 	for i, c := range configs {
 		known := all.Find(c.Name)
 		switch {
 		case known == nil:
-			problems = append(problems, Problem{i, -1, fmt.Errorf("this hub has no module %q; it has %s", c.Name, all.names())})
+			problems = append(problems, &moduleconfig.Error{Config: i, Override: -1, Err: fmt.Errorf("this hub has no module %q; it has %s", c.Name, all.names())})
 		case seen[c.Name]:
-			problems = append(problems, Problem{i, -1, fmt.Errorf("module %q is configured twice; remove one", c.Name)})
+			problems = append(problems, &moduleconfig.Error{Config: i, Override: -1, Err: fmt.Errorf("module %q is configured twice; remove one", c.Name)})
 		default:
 			problems = append(problems, known.configure(i, c)...)
 		}
@@ -52,9 +32,9 @@ func (all Catalog) Configure(configs []Config) []Problem {
 
 // configure checks and stores the configuration of a module, which has an index in the operator's list. It returns all
 // problems.
-func (e *Entry) configure(index int, c Config) (problems []Problem) {
+func (e *Entry) configure(index int, c moduleconfig.Config) (problems []error) {
 	report := func(override int, err error) {
-		problems = append(problems, Problem{index, override, errorIn(c.Name, err)})
+		problems = append(problems, &moduleconfig.Error{Config: index, Override: override, Err: errorIn(c.Name, err)})
 	}
 	e.base = c.Config
 	ofBase := joined(e.checkConfig(e.scheme, e.base))

@@ -4,12 +4,9 @@ package catalog
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -32,99 +29,4 @@ func CheckNamespaces(names ...string) error {
 		}
 	}
 	return nil
-}
-
-// RemoteRules returns the permissions that the hub's user needs in a remote for some modules: the permissions that
-// they declare, and those of the registry itself.
-func RemoteRules(modules ...Module) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{
-		// The id of the cluster.
-		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}},
-		// The events that the modules record with Remote.EventRecorder.
-		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-	}
-	for _, m := range modules {
-		rules = append(rules, m.Rules...)
-	}
-	return rules
-}
-
-// NamespacedRules are rules that apply to one namespace, or to the whole cluster if Namespace is empty.
-type NamespacedRules struct {
-	Namespace string
-	Rules     []rbacv1.PolicyRule
-}
-
-// HubRules returns the permissions that modules need in the hub: first the rules for the whole cluster, if there are
-// any, then the rules for each of their HubNamespaces, sorted by name.
-func HubRules(modules ...Module) []NamespacedRules {
-	byNamespace := map[string][]rbacv1.PolicyRule{}
-	for _, m := range modules {
-		everywhere, namespaced := m.HubRules, []rbacv1.PolicyRule(nil)
-		if len(m.HubNamespaces) > 0 {
-			everywhere, namespaced = splitRules(m.HubRules)
-		}
-		if len(everywhere) > 0 {
-			byNamespace[""] = append(byNamespace[""], everywhere...)
-		}
-		for _, namespace := range slices.Compact(slices.Sorted(slices.Values(m.HubNamespaces))) {
-			if len(namespaced) > 0 {
-				byNamespace[namespace] = append(byNamespace[namespace], namespaced...)
-			}
-		}
-	}
-	var all []NamespacedRules
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		all = append(all, NamespacedRules{Namespace: namespace, Rules: byNamespace[namespace]})
-	}
-	return all
-}
-
-// The cluster-scoped resource of this API group.
-const (
-	clustersGroup    = "clusterfx.dev"
-	clustersResource = "clusters"
-)
-
-// splitRules separates the rules on Clusters and on paths, which no Role can grant, from the others. A rule on all groups
-// or on all resources is about Clusters, too.
-func splitRules(rules []rbacv1.PolicyRule) (everywhere, namespaced []rbacv1.PolicyRule) {
-	for _, r := range rules {
-		if len(r.NonResourceURLs) > 0 {
-			everywhere = append(everywhere, r)
-			continue
-		}
-		ours, others := partition(r.APIGroups, func(group string) bool { return group == clustersGroup })
-		clusters, rest := partition(r.Resources, func(resource string) bool {
-			base, _, _ := strings.Cut(resource, "/")
-			return base == clustersResource || base == rbacv1.ResourceAll
-		})
-		if len(ours) > 0 || slices.Contains(r.APIGroups, rbacv1.APIGroupAll) {
-			everywhere = appendRule(everywhere, r, []string{clustersGroup}, clusters)
-		}
-		namespaced = appendRule(namespaced, r, ours, rest)
-		namespaced = appendRule(namespaced, r, others, r.Resources)
-	}
-	return everywhere, namespaced
-}
-
-// appendRule appends a rule like another one with these groups and resources, if there are some of both.
-func appendRule(to []rbacv1.PolicyRule, like rbacv1.PolicyRule, groups, resources []string) []rbacv1.PolicyRule {
-	if len(groups) == 0 || len(resources) == 0 {
-		return to
-	}
-	like.APIGroups, like.Resources = groups, resources
-	return append(to, like)
-}
-
-// partition separates the strings of which a condition holds from the others.
-func partition(all []string, holds func(string) bool) (yes, no []string) {
-	for _, one := range all {
-		if holds(one) {
-			yes = append(yes, one)
-		} else {
-			no = append(no, one)
-		}
-	}
-	return yes, no
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterfx/clusterfx/registry/internal/preflight"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -100,9 +101,9 @@ func TestSelection_Shape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems := all.Configure([]Config{{
+	problems := all.Configure([]moduleconfig.Config{{
 		Name: "one",
-		Overrides: []Override{
+		Overrides: []moduleconfig.Override{
 			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "edge"}}, Config: json.RawMessage(`{"Size":2}`)},
 			{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"disk": "slow"}}, Config: json.RawMessage(`{"Size":3}`)},
 		},

@@ -18,21 +18,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Status is the state of a Part. registry.HubPartStatus describes the fields.
-type Status struct {
-	Module          string
-	State           string
-	Reason, Message string
-	Problem         state.Problem
-	Since           time.Time
-	Restarts        int
-	Zombies         int
-	Controllers     []state.ControllerStatus
-}
-
-// Degraded is the state of a hub part that runs and lacks something that it needs.
-const Degraded = "Degraded"
-
 // Part runs the hub part of one module for one term of the hub: it builds it, starts it, and starts it again when
 // it fails. Neither the hub nor another hub part waits for it.
 type Part struct {
@@ -40,22 +25,22 @@ type Part struct {
 	module     *Module
 	log        logr.Logger
 
-	mu      sync.Mutex // protects the fields; held for a few instructions
-	over    Status     // the state that the supervisor sets; its State is empty for none
-	now     Status     // the last published state
-	lacking []string   // permissions that are declared and not granted
-	life    *Life      // the current one; nil before the first
+	mu      sync.Mutex          // protects the fields; held for a few instructions
+	over    state.HubPartStatus // the state that the supervisor sets; its State is empty for none
+	now     state.HubPartStatus // the last published state
+	lacking []string            // permissions that are declared and not granted
+	life    *Life               // the current one; nil before the first
 	zombies int
 }
 
 func newPart(s *Supervisor, m *Module) *Part {
 	p := &Part{supervisor: s, module: m, log: s.Log.WithValues("module", m.Name)}
-	p.now = Status{Module: m.Name, State: state.ModuleStarting, Reason: state.ReasonStarting, Since: time.Now()}
+	p.now = state.HubPartStatus{Module: m.Name, State: state.ModuleStarting, Reason: state.ReasonStarting, Since: time.Now()}
 	return p
 }
 
 // info returns the state of the part.
-func (p *Part) info() Status {
+func (p *Part) info() state.HubPartStatus {
 	p.mu.Lock()
 	one, life := p.now, p.life
 	one.Zombies = p.zombies
@@ -74,11 +59,11 @@ func (p *Part) current() *Life {
 
 // say sets the state of the part on behalf of the supervisor; the empty state clears it.
 func (p *Part) say(condition, reason, message string) {
-	p.override(Status{State: condition, Reason: reason, Message: state.Sanitize(message)})
+	p.override(state.HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)})
 }
 
 // override sets the state of the part on behalf of the supervisor.
-func (p *Part) override(with Status) {
+func (p *Part) override(with state.HubPartStatus) {
 	p.mu.Lock()
 	p.over = with
 	p.mu.Unlock()
@@ -103,9 +88,9 @@ func (p *Part) changed() {
 	switch {
 	case found.State != state.ModuleRunning:
 	case stuck != "":
-		found = state.ModuleStatus{State: Degraded, Reason: state.ReasonNoProgress, Message: stuck}
+		found = state.ModuleStatus{State: state.ModuleDegraded, Reason: state.ReasonNoProgress, Message: stuck}
 	case stale != "":
-		found = state.ModuleStatus{State: Degraded, Reason: state.ReasonStale, Message: stale, Problem: problem}
+		found = state.ModuleStatus{State: state.ModuleDegraded, Reason: state.ReasonStale, Message: stale, Problem: problem}
 	}
 	changed := was.State != found.State || was.Reason != found.Reason
 	if changed {
@@ -131,7 +116,7 @@ func (p *Part) stateOf(found state.ModuleStatus) state.ModuleStatus {
 	case over.State != "":
 		return over
 	case found.State == state.ModuleRunning && len(p.lacking) > 0:
-		return state.ModuleStatus{State: Degraded, Reason: state.ReasonRightsMissing, Message: lackOf(p.lacking)}
+		return state.ModuleStatus{State: state.ModuleDegraded, Reason: state.ReasonRightsMissing, Message: lackOf(p.lacking)}
 	}
 	return found
 }
@@ -184,7 +169,7 @@ func (p *Part) failed(err error, wasReady bool, after time.Duration) {
 		log = log.WithValues("stack", string(panicked.Stack))
 	}
 	log.Error(err, "The hub part of a module failed and will be started again", "reason", f.Reason, "failures", restarts)
-	p.override(Status{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
+	p.override(state.HubPartStatus{State: state.ModuleFailed, Reason: f.Reason, Message: state.Sanitize(f.Message), Problem: f.Problem})
 }
 
 // waitFor waits for the end of a failed life, and leaves the life behind after StopTimeout.
@@ -238,7 +223,7 @@ func (p *Part) pause(ctx context.Context) bool {
 // publish tells the module that a life runs.
 func (p *Part) publish(l *Life) {
 	p.mu.Lock()
-	p.over = Status{}
+	p.over = state.HubPartStatus{}
 	p.mu.Unlock()
 	l.hooks.Ready()
 }

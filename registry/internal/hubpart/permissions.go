@@ -133,7 +133,7 @@ func (l *Life) askAgain() {
 func (p *Part) granted() {
 	p.mu.Lock()
 	if p.over.Reason == state.ReasonRightsMissing || p.over.Reason == state.ReasonPending {
-		p.over = Status{}
+		p.over = state.HubPartStatus{}
 	}
 	p.mu.Unlock()
 	p.lack(nil)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/clusterfx/clusterfx/registry/internal/app"
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
-	"github.com/clusterfx/clusterfx/registry/internal/permissions"
 	"github.com/clusterfx/clusterfx/registry/liveness"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -70,7 +70,7 @@ type Options struct {
 type Module struct {
 	Name string
 	// Rules are the permissions in the hub that the module declares.
-	Rules []permissions.NamespacedRules
+	Rules []rbac.NamespacedRules
 	// Namespaces are the namespaces of the hub that the part's cache is limited to. Default: all.
 	Namespaces []string
 	// Judge returns the function that inspects the responses to the requests of the part, with the status of each.
@@ -262,8 +262,8 @@ func (s *Supervisor) changed() {
 }
 
 // List returns the state of every Part, in the order of the modules.
-func (s *Supervisor) List() []Status {
-	var all []Status
+func (s *Supervisor) List() []state.HubPartStatus {
+	var all []state.HubPartStatus
 	for _, p := range s.all {
 		all = append(all, p.info())
 	}

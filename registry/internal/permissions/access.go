@@ -14,6 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/internal/requestinfo"
 	"github.com/clusterfx/clusterfx/registry/internal/probe"
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Declaration is the permissions that a module declares.
@@ -21,15 +22,9 @@ type Declaration struct {
 	// Remote are the rules for remotes, with the rules of the registry itself.
 	Remote []rbacv1.PolicyRule
 	// Hub are the rules for the hub.
-	Hub []NamespacedRules
+	Hub []rbac.NamespacedRules
 	// InNamespaces says that the module limits its rules for the hub to some namespaces.
 	InNamespaces bool
-}
-
-// NamespacedRules are rules that apply to one namespace, or to the whole cluster if Namespace is empty.
-type NamespacedRules struct {
-	Namespace string
-	Rules     []rbacv1.PolicyRule
 }
 
 // hubRules returns the rules for requests to a namespace of the hub.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // A request that was refused is compared with the declared rules as the API server reads it.
@@ -22,7 +24,7 @@ func TestAccess(t *testing.T) {
 			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"own"}, Verbs: []string{"get", "list"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		},
-		Hub: []NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{core("configmaps", "list")}}}, InNamespaces: true,
+		Hub: []rbac.NamespacedRules{{Namespace: "own", Rules: []rbacv1.PolicyRule{core("configmaps", "list")}}}, InNamespaces: true,
 	}
 	const apply = "application/apply-patch+yaml"
 	for request, c := range map[string]struct {

@@ -4,7 +4,6 @@ package permissions
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,53 +18,25 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Undeclared is a permission that a module needs for a request which an API server has refused, and does not declare.
-type Undeclared struct {
-	// Module is the name of the module. If the module that has sent the request is unknown, it has the names of all
-	// possible modules, joined by "or".
-	Module string
-	// Right is the permission, such as "watch namespaces".
-	Right string
-	// InHub says that the API server of the hub has refused the request.
-	InHub bool
-}
-
-// String names the permission and the rules that lack it.
-func (u Undeclared) String() string {
-	rules := "Rules"
-	if u.InHub {
-		rules = "HubRules"
-	}
-	return fmt.Sprintf("module %s does not declare %q in its %s", u.Module, u.Right, rules)
-}
-
-// Problem identifies the problem, for advice that is not in String.
-func (u Undeclared) Problem() state.Problem {
-	if u.InHub {
-		return state.Problem{Kind: state.ProblemUndeclaredHubRule}
-	}
-	return state.Problem{Kind: state.ProblemUndeclaredRule}
-}
-
 // Rulebook compares refused requests with the rules that modules declare, and has the undeclared permissions that were
 // found so far. All methods may be called from any goroutine.
 type Rulebook struct {
 	declared func(module string) (Declaration, bool)
 
 	mu    sync.Mutex // protects known
-	known map[Undeclared]struct{}
+	known map[state.UndeclaredAccess]struct{}
 }
 
 // New returns a Rulebook. declared returns the rules of a module, and reports whether the hub has the module.
 func New(declared func(module string) (Declaration, bool)) *Rulebook {
-	return &Rulebook{declared: declared, known: map[Undeclared]struct{}{}}
+	return &Rulebook{declared: declared, known: map[state.UndeclaredAccess]struct{}{}}
 }
 
 // maxUndeclared bounds the set of undeclared permissions.
 const maxUndeclared = 256
 
 // add adds a permission, and reports whether it is new.
-func (b *Rulebook) add(u Undeclared) bool {
+func (b *Rulebook) add(u state.UndeclaredAccess) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, known := b.known[u]; known || len(b.known) >= maxUndeclared {
@@ -76,10 +47,10 @@ func (b *Rulebook) add(u Undeclared) bool {
 }
 
 // Undeclared returns the undeclared permissions that were found so far, sorted.
-func (b *Rulebook) Undeclared() []Undeclared {
+func (b *Rulebook) Undeclared() []state.UndeclaredAccess {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(b.known), func(x, y Undeclared) int {
+	return slices.SortedFunc(maps.Keys(b.known), func(x, y state.UndeclaredAccess) int {
 		return cmp.Or(cmp.Compare(x.Module, y.Module), cmp.Compare(x.String(), y.String()))
 	})
 }
@@ -113,14 +84,14 @@ func (b *Rulebook) Judge(of Requests) func(r *http.Request, status int) {
 }
 
 // find returns the undeclared permissions for a request that was refused.
-func (b *Rulebook) find(of Requests, r *http.Request) []Undeclared {
+func (b *Rulebook) find(of Requests, r *http.Request) []state.UndeclaredAccess {
 	needed, ok := accessOf(r)
 	if !ok {
 		return nil
 	}
 	if informer, _ := transport.ObserverOf(r.Context()).(*boundcache.Informer); informer != nil {
 		needed.verbs = []string{"list", "watch"} // An informer needs both.
-		var found []Undeclared
+		var found []state.UndeclaredAccess
 		for _, user := range informer.Users() {
 			found = append(found, b.lackedBy(needed, of.InHub, user)...)
 		}
@@ -134,7 +105,7 @@ func (b *Rulebook) find(of Requests, r *http.Request) []Undeclared {
 }
 
 // explanationOf returns why a request of an informer was refused; empty if the modules declare the permission.
-func explanationOf(found []Undeclared) (string, state.Problem) {
+func explanationOf(found []state.UndeclaredAccess) (string, state.Problem) {
 	if len(found) == 0 {
 		return "", state.Problem{}
 	}
@@ -142,7 +113,7 @@ func explanationOf(found []Undeclared) (string, state.Problem) {
 }
 
 // lackedBy returns the permission for a request that all its possible senders lack.
-func (b *Rulebook) lackedBy(needed access, inHub bool, senders ...string) []Undeclared {
+func (b *Rulebook) lackedBy(needed access, inHub bool, senders ...string) []state.UndeclaredAccess {
 	right := ""
 	for _, name := range senders {
 		declaration, known := b.declared(name)
@@ -156,5 +127,5 @@ func (b *Rulebook) lackedBy(needed access, inHub bool, senders ...string) []Unde
 	if right == "" {
 		return nil
 	}
-	return []Undeclared{{Module: strings.Join(senders, " or "), Right: right, InHub: inHub}}
+	return []state.UndeclaredAccess{{Module: strings.Join(senders, " or "), Right: right, InHub: inHub}}
 }

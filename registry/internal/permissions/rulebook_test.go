@@ -20,11 +20,11 @@ import (
 func TestRulebook_Bounded(t *testing.T) {
 	t.Parallel()
 	b := New(nil)
-	if u := (Undeclared{Module: "b", Right: "list pods"}); !b.add(u) || b.add(u) || len(b.Undeclared()) != 1 {
+	if u := (state.UndeclaredAccess{Module: "b", Right: "list pods"}); !b.add(u) || b.add(u) || len(b.Undeclared()) != 1 {
 		t.Errorf("found %v", b.Undeclared())
 	}
 	for i := range 2 * maxUndeclared {
-		b.add(Undeclared{Module: "a", Right: string(rune('A' + i))})
+		b.add(state.UndeclaredAccess{Module: "a", Right: string(rune('A' + i))})
 	}
 	if all := b.Undeclared(); len(all) != maxUndeclared || all[0].Module != "a" || all[maxUndeclared-1].Module != "b" {
 		t.Errorf("%d were found: %v", len(all), all)
@@ -39,10 +39,10 @@ func TestRulebook_Senders(t *testing.T) {
 	for name, c := range map[string]struct {
 		senders []string
 		status  int
-		want    []Undeclared
+		want    []state.UndeclaredAccess
 	}{
-		"the only sender":          {[]string{"idle"}, http.StatusForbidden, []Undeclared{{Module: "idle", Right: "list pods"}}},
-		"every sender":             {[]string{"idle", "lazy"}, http.StatusForbidden, []Undeclared{{Module: "idle or lazy", Right: "list pods"}}},
+		"the only sender":          {[]string{"idle"}, http.StatusForbidden, []state.UndeclaredAccess{{Module: "idle", Right: "list pods"}}},
+		"every sender":             {[]string{"idle", "lazy"}, http.StatusForbidden, []state.UndeclaredAccess{{Module: "idle or lazy", Right: "list pods"}}},
 		"one sender may":           {[]string{"idle", "lists"}, http.StatusForbidden, nil},
 		"a sender that is unknown": {[]string{"idle", "other"}, http.StatusForbidden, nil},
 		"no sender":                {nil, http.StatusForbidden, nil},

@@ -27,6 +27,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const checkExample = `  # The hub's installation
@@ -299,7 +300,7 @@ func (f *checkFlags) needs(cluster *hubv1.Cluster) []diagnose.Needs {
 	if cluster != nil {
 		modules = registry.SelectModules(modules, cluster.Labels, cluster.Spec.Modules)
 	}
-	all := []diagnose.Needs{{By: "the hub", Rules: registry.RemoteRules()}}
+	all := []diagnose.Needs{{By: "the hub", Rules: rbac.RemoteRules[registry.Module]()}}
 	for _, m := range modules {
 		if len(m.Rules()) > 0 {
 			all = append(all, diagnose.Needs{By: "module " + m.Name(), Rules: m.Rules()})

@@ -31,7 +31,7 @@ func (s *session) graphOfApp(ctx context.Context, name string, hub *graph.Graph)
 			return !slices.ContainsFunc(cluster.Status.Modules, func(one hubv1.ModuleStatus) bool { return one.Name == m.Name() })
 		})
 	}
-	g, err := graph.Of(title, registry.AppOptions(modules...))
+	g, err := graph.Of(title, registry.Options{}.AppGraph(modules...))
 	if err == nil {
 		g.Provided(hub.Needed(sharedType))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/hubconfig"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const rbacExample = `  # All roles
@@ -48,7 +49,7 @@ func newRBAC(p Program) *cobra.Command {
 			"user of the kubeconfigs. It reads no cluster.\n\n" +
 			"With --impersonate-apps, an app acts in the hub as a ServiceAccount with the name of its Cluster, in a\n" +
 			"namespace that holds nothing else. Bind clusterfx-apps to the group\n" +
-			registry.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
+			rbac.HubGroup("NAMESPACE") + ", or narrower roles to the ServiceAccounts, which need not exist.\n" +
 			"The hub may impersonate these ServiceAccounts and no other user.",
 		Example: p.example(rbacExample),
 		Args:    arguments.None,

@@ -18,6 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/enroll"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/output"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const registerExample = `  # Register the cluster that a context leads to
@@ -121,7 +122,7 @@ func (f *registerFlags) run(ctx context.Context, name string) error {
 	if _, err := pick(f.session.program.Modules, names); err != nil {
 		return fmt.Errorf("the modules of Cluster %s: %w", name, err)
 	}
-	r.Account.Rules = registry.RemoteRules(registry.SelectModules(f.session.program.Modules, labels, names)...)
+	r.Account.Rules = rbac.RemoteRules(registry.SelectModules(f.session.program.Modules, labels, names)...)
 	if mode == dryRunClient {
 		return f.print(r)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const (
@@ -44,7 +45,7 @@ func (d *demo) hubAccount(ctx context.Context) (*rest.Config, error) {
 func (d *demo) remoteAccount(ctx context.Context, r remote, labels map[string]string) ([]byte, error) {
 	credential, err := r.MintToken(ctx, fleet.User{
 		Name: remoteAccountPrefix + r.Name(), Lifetime: accountLifetime,
-		Rules: registry.RemoteRules(registry.SelectModules(d.program.Modules, labels, nil)...),
+		Rules: rbac.RemoteRules(registry.SelectModules(d.program.Modules, labels, nil)...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the account of the hub in %s: %w", r.Name(), err)

@@ -32,7 +32,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 	"github.com/clusterfx/clusterfx/modules"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 func TestMain(m *testing.M) {
@@ -126,7 +126,7 @@ func (s *site) register(t *testing.T, c *cut) command {
 	t.Helper()
 	return &enroll.Registration{
 		Place: s.place(t, c), Entry: s.entry, Token: enroll.Requested, Lifetime: time.Hour,
-		Account: enroll.Account{Namespace: metav1.NamespaceSystem, Rules: registry.RemoteRules(modules.All()...)},
+		Account: enroll.Account{Namespace: metav1.NamespaceSystem, Rules: rbac.RemoteRules(modules.All()...)},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/arguments"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/yamlfile"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 // The type of a configuration file.
@@ -30,7 +31,7 @@ type configuration struct {
 	// Flags are flags of the command run by their names, without the dashes. The command line takes precedence.
 	Flags map[string]flagValue `json:"flags,omitempty"`
 	// Modules are the configurations of modules.
-	Modules []registry.ModuleConfig `json:"modules,omitempty"`
+	Modules []moduleconfig.Config `json:"modules,omitempty"`
 }
 
 // flagValue is the value of a flag in a file: a text, a number, a bool, or a list of texts for a flag that may
@@ -145,7 +146,7 @@ func (c *configurationFile) report(err error) error {
 // out errors about a flag that did not accept its value.
 func (c *configurationFile) place(err error) (placed []error) {
 	for _, one := range leaves(err) {
-		var module *registry.ConfigError
+		var module *moduleconfig.Error
 		if flag := aboutFlag.FindStringSubmatch(one.Error()); flag != nil {
 			taken, ours := c.flags[flag[1]]
 			if ours && !taken {
@@ -171,7 +172,7 @@ func leaves(err error) []error {
 	if !errors.As(err, &many) {
 		return []error{err}
 	}
-	var module *registry.ConfigError
+	var module *moduleconfig.Error
 	if errors.As(err, &module) && !errors.As(errors.Join(many.Unwrap()...), &module) {
 		return []error{err}
 	}
@@ -187,7 +188,7 @@ func leaves(err error) []error {
 var fieldMarks = regexp.MustCompile(`(?:field "|is not valid: )([A-Za-z0-9_.\[\]-]+)`)
 
 // fieldOf returns the field that an error about the configuration of a module is about.
-func (c *configurationFile) fieldOf(err *registry.ConfigError) string {
+func (c *configurationFile) fieldOf(err *moduleconfig.Error) string {
 	field := fmt.Sprintf("modules[%d]", err.Config)
 	if err.Override >= 0 {
 		field += fmt.Sprintf(".overrides[%d]", err.Override)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // appsNamespace returns the namespace of these ServiceAccounts, empty for none.
@@ -30,7 +30,7 @@ func (o Options) impersonation() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registry.HubGroup(namespace)}
+	group := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: rbac.HubGroup(namespace)}
 	for _, object := range objects {
 		switch {
 		case object.GetKind() == "Namespace":

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/install"
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/roles"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
-	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // kustomize builds a folder of config with the kustomize that is in kubectl.
@@ -173,7 +173,7 @@ func TestObjects_Options(t *testing.T) {
 		Own:        []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"c"}, Verbs: []string{"get"}}},
 		Apps:       []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"f"}, Verbs: []string{"get"}}},
 		Events:     []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"d"}, Verbs: []string{"get"}}},
-		Modules: []registry.NamespacedRules{{
+		Modules: []rbac.NamespacedRules{{
 			Namespace: "shop", Rules: []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"e"}, Verbs: []string{"get"}}},
 		}},
 	}

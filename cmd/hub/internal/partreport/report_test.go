@@ -20,7 +20,6 @@ import (
 
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -65,8 +64,8 @@ func TestWriter(t *testing.T) {
 		states <- state.ModuleWaiting
 		w := NewWriter(Options{
 			Client: as(t, user, allowed...), Namespace: namespace.Name, Replica: "one", Log: logr.Discard(),
-			Parts: func() []registry.HubPartStatus {
-				return []registry.HubPartStatus{{Module: "dns", State: <-states, Reason: "Why"}}
+			Parts: func() []state.HubPartStatus {
+				return []state.HubPartStatus{{Module: "dns", State: <-states, Reason: "Why"}}
 			},
 		}, wake)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
-	"github.com/clusterfx/clusterfx/registry"
 )
 
 const (
@@ -35,7 +35,7 @@ type Options struct {
 	// Namespace is the credentials namespace, Replica the name of this hub.
 	Namespace, Replica string
 	// Parts returns the state of the hub parts.
-	Parts func() []registry.HubPartStatus
+	Parts func() []state.HubPartStatus
 	// Log gets a line when the report cannot be written.
 	Log logr.Logger
 }

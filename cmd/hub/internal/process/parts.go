@@ -17,6 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/registration"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
 // parts are the parts of the hub's App. The caller starts its manager.
@@ -73,11 +74,11 @@ func AppOptions(modules []registry.Module) (fx.Option, error) {
 // the hub.
 func HubPartOptions(modules []registry.Module, m registry.Module) fx.Option {
 	o := registry.Options{Modules: modules, HubParts: Options{}.hubParts(cluster.Settings{})}
-	return registry.HubPartApp(o, m)
+	return o.HubPartGraph(m)
 }
 
 // ValidateModules has the registry check the modules and their configuration, as it does when the hub starts.
-func ValidateModules(modules []registry.Module, configs []registry.ModuleConfig) error {
+func ValidateModules(modules []registry.Module, configs []moduleconfig.Config) error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err

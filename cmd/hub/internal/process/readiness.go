@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/clusterfx/clusterfx/registry"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -42,7 +41,7 @@ func (r *readiness) check(*http.Request) error {
 
 // notRunning names the hub parts that do not run as they should, for /readyz?verbose: a hub is ready even if a hub part does
 // not run. The message of a state is left out, since the port needs no authentication.
-func notRunning(parts []registry.HubPartStatus) []string {
+func notRunning(parts []state.HubPartStatus) []string {
 	var notes []string
 	for _, one := range parts {
 		if one.State != state.ModuleRunning {

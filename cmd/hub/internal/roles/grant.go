@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/cmd/hub/internal/access"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 const (
@@ -34,7 +35,7 @@ func (h *Hub) Grant(ctx context.Context, admin client.Client, modules []registry
 	for _, one := range h.Roles(modules) {
 		g := grant{admin: admin, to: account}
 		if one.GetName() == AppsRole {
-			g.to = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: registry.HubGroup(h.apps())}
+			g.to = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: rbac.HubGroup(h.apps())}
 		}
 		if err := g.make(ctx, one); err != nil {
 			return fmt.Errorf("grant the hub its permissions: %w", err)

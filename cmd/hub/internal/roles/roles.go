@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Hub describes the hub that the roles are for.
@@ -87,14 +88,14 @@ func (h *Hub) ofApps(modules []registry.Module) []client.Object {
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}},
 		}),
 	}
-	for _, needed := range registry.HubRules(modules...) {
+	for _, needed := range rbac.HubRules(modules...) {
 		all = append(all, roleFor(AppsRole, needed))
 	}
 	return all
 }
 
 // roleFor returns the role that grants rules where they apply.
-func roleFor(name string, needed registry.NamespacedRules) client.Object {
+func roleFor(name string, needed rbac.NamespacedRules) client.Object {
 	if needed.Namespace == "" {
 		return clusterRole(name, needed.Rules)
 	}
@@ -103,7 +104,7 @@ func roleFor(name string, needed registry.NamespacedRules) client.Object {
 
 // OfRemote returns the role in every remote.
 func OfRemote(modules []registry.Module) client.Object {
-	return clusterRole(remoteRole, registry.RemoteRules(modules...))
+	return clusterRole(remoteRole, rbac.RemoteRules(modules...))
 }
 
 func clusterRole(name string, rules []rbacv1.PolicyRule) client.Object {

@@ -14,6 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 	"github.com/clusterfx/clusterfx/reconcilers/renewal"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
 // Rules are the permissions of a hub in its own cluster.
@@ -24,7 +25,7 @@ type Rules struct {
 	// Apps are the permissions of the apps in the whole cluster, if they act as ServiceAccounts of their own.
 	Apps []rbacv1.PolicyRule
 	// Modules are the permissions that modules need in single namespaces, which have to exist.
-	Modules []registry.NamespacedRules
+	Modules []rbac.NamespacedRules
 }
 
 // leaseRules returns the permissions that leader election needs in the namespace of its Lease.
@@ -51,7 +52,7 @@ func OfHub(modules []registry.Module, lease string) *Rules {
 		Own:    merged(slices.Concat(ownRules(), leaseRules(lease))),
 		Events: cluster.EventRules(),
 	}
-	for _, needed := range registry.HubRules(modules...) {
+	for _, needed := range rbac.HubRules(modules...) {
 		needed.Rules = merged(needed.Rules)
 		if needed.Namespace == "" {
 			rules.Everywhere = merged(append(rules.Everywhere, needed.Rules...))

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package moduleconfig has the operator's configuration of modules, as the configuration file of the hub has it. It has
+// types only; registry.New checks a configuration against the modules of the hub.
+package moduleconfig
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Config is the operator's configuration of one module.
+type Config struct {
+	// Name is the module's.
+	Name string `json:"name"`
+	// Config overrides the module's defaults, as JSON: fields that are left out keep their defaults.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Overrides override Config in their order, each for the remotes whose Cluster has the labels that its Selector
+	// matches.
+	Overrides []Override `json:"overrides,omitempty"`
+}
+
+// Override is a part of a module's configuration for some remotes.
+type Override struct {
+	Selector metav1.LabelSelector `json:"selector"`
+	Config   json.RawMessage      `json:"config"`
+}
+
+// Error is one error in the configuration of a module.
+type Error struct {
+	// Config is the index of the configuration, and Override the index in its Overrides, or -1 for none.
+	Config, Override int
+	// Err names the module and the mistake.
+	Err error
+}
+
+// Error names the module and the mistake.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
