@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterfx/clusterfx/registry/state"
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 	"github.com/clusterfx/clusterfx/cmd/hub/app"
 	"github.com/clusterfx/clusterfx/e2e/fleet"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 // process represents the hub's process: in production the hub is a process of its own. It can be started and stopped any

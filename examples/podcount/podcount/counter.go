@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/clusterfx/clusterfx/registry/watch"
 	"github.com/clusterfx/clusterfx/registry"
+	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
 // CountPods adds the counter to a remote's app. A registry.Remote has everything that an app offers: unnamed

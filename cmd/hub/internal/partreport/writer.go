@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/clusterfx/clusterfx/registry/state"
 	"github.com/clusterfx/clusterfx/reconcilers/clusterstatus"
+	"github.com/clusterfx/clusterfx/registry/state"
 )
 
 const (
