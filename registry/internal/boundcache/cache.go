@@ -58,6 +58,8 @@ type Cache struct {
 	indexed  sync.Map           // all indexes by their names, see indexOf
 	indexing singleflight.Group // of IndexOnce, because adding an index may send a request to the remote
 
+	unserved sync.Map // the types whose API the remote did not serve when an informer was last requested
+
 	once    sync.Once
 	running chan struct{}
 }
@@ -266,12 +268,18 @@ func (c *Cache) awaitSync(ctx context.Context, i cache.Informer, opts []cache.In
 	}
 }
 
+// noteNoMatch notes the result of a request for an informer. A success ends the Block of a type that was not served. It
+// does not end another Block: the informer may exist already, and its lists may fail.
 func (c *Cache) noteNoMatch(what string, err error) {
 	if meta.IsNoMatchError(err) {
 		c.options.Blocked(what, Block{Cause: Missing, Message: "the remote does not serve the API: " + err.Error()})
+		c.unserved.Store(what, true) // after the call, so that a success at the same time leaves no Block without it
 		return
 	}
-	if err == nil {
+	if err != nil {
+		return
+	}
+	if _, was := c.unserved.LoadAndDelete(what); was {
 		c.options.Blocked(what, Block{})
 	}
 }
