@@ -18,13 +18,13 @@ carries out what the machine decides. Each part imports only parts further down.
 	watch                sources for hub reconcilers that watch remotes
 	registry             the public surface, and leases
 	internal/actor       one goroutine per remote, which feeds the machine and carries out its actions
-	internal/machine     the pure state machine of one remote: facts go in, actions come out
 	internal/hubpart     the hub parts of modules, each supervised, with an App and permissions of its own
 	internal/app         one life of a remote's app: its graph, hooks, manager and clean-up
 	internal/permissions the permissions that modules use and do not declare
 	internal/probe       the connection to a remote, its health probe and its preflight
 	internal/middleware  the middleware in force, and its place in the transport chain of an app
 	internal/catalog     the modules of a hub, their configuration, and which of them a remote runs
+	internal/machine     the pure state machine of one remote: facts go in, actions come out
 	internal/contain     wrappers that contain panics of modules: manager, cache, collectors, reconcilers
 	internal/boundcache  the cache of an app: its budget, its filters, informers that cannot list or watch
 	internal/restmapper  discovery, and the REST mappings that remotes share
@@ -42,7 +42,7 @@ carries out what the machine decides. Each part imports only parts further down.
 	rbac                 the permissions that modules need, for the tools that grant them
 	moduleconfig         the operator's configuration of modules, as types
 	kubeconfig           a Secret's bytes as validated credentials
-	notes                a recorder that makes one series of the events with the same note
+	eventseries          a recorder that makes one series of the events with the same note
 	liveness             heartbeats of controllers and actors
 
 A new token in a Secret takes this way: reconcilers/cluster reads the Secret and calls Ensure; the actor gets the new
@@ -55,6 +55,7 @@ tells the machine; the machine orders the swap; kubeconfig.Transport uses the ne
 	remote   a registered cluster
 	app      one remote's fx.App with its controller-runtime manager
 	epoch    one life of an app, from its start to its end; epochs are numbered
+	life     one life of any App of the hub: an epoch, or one run of a hub part
 	module   a named fx.Option; its remote part is part of every selected app
 	lease    the loan of an app's client to a callback of WithClient
 

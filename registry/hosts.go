@@ -6,16 +6,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	clienttransport "k8s.io/client-go/transport"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/internal/app"
@@ -30,7 +27,6 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/startqueue"
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
-	"github.com/clusterfx/clusterfx/registry/liveness"
 	"github.com/clusterfx/clusterfx/registry/rbac"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
@@ -102,23 +98,6 @@ func (r *Registry) changed(e actor.Event) {
 	r.events.publish(Event{Name: e.Name, Kind: EventKind(e.Kind), Epoch: e.Epoch})
 }
 
-// pulse is the pulse by which probes see that the hub itself is starved. It belongs to the monitor of heartbeats, or
-// else to the registry; then it beats from the first connection to the end of the root.
-type pulse struct {
-	*liveness.Pulse
-	beat    func() // makes sure that the pulse beats
-	beating sync.WaitGroup
-}
-
-// usePulse uses the pulse of the monitor, or else a pulse of the registry.
-func (r *Registry) usePulse(hearts *liveness.Monitor) {
-	r.pulse.Pulse, r.pulse.beat = hearts.Pulse(), func() {}
-	if r.pulse.Pulse == nil {
-		r.pulse.Pulse = liveness.NewPulse()
-		r.pulse.beat = sync.OnceFunc(func() { r.pulse.beating.Go(func() { r.pulse.Run(r.remotes.Apps.Root) }) })
-	}
-}
-
 // Limits of starts and first contacts. A start keeps its slot while the app is built and receives its initial
 // objects. A first contact keeps its slot as long as a healthy API server needs to respond; then the next remote gets
 // the slot.
@@ -139,19 +118,6 @@ func (r *Registry) hubTransportFor(name ClusterName) http.RoundTripper {
 	return clienttransport.NewImpersonatingRoundTripper(
 		clienttransport.ImpersonationConfig{UserName: rbac.HubUser(r.appsNamespace, string(name))}, r.hubTransport,
 	)
-}
-
-// noCache replaces the hub's cache in a registry without Options.HubCache.
-type noCache struct{}
-
-var errNoCache = errors.New("this registry was made without Options.HubCache; use the manage-client")
-
-func (noCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errNoCache
-}
-
-func (noCache) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errNoCache
 }
 
 // tracerFor returns the tracer of a registry, or nil for a nil provider.

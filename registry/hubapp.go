@@ -142,7 +142,7 @@ type hubGraph struct {
 	given partGiven // set when the graph is built
 }
 
-// fx returns the options of the graph. The life is the zero Life if the graph is only checked.
+// fx returns the options of the graph. The life is a Life around the zero app.Life if the graph is only checked.
 func (g *hubGraph) fx(l *hubpart.Life) fx.Option {
 	var scope []fx.Option
 	if g.shutdowner != nil {
@@ -173,7 +173,7 @@ func (g *hubGraph) values(l *hubpart.Life) partValues {
 	}
 	return partValues{
 		Registry: g.registry, Manager: mgr, Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(),
-		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(config), Scheme: l.Scheme,
+		Cluster: mgr, Cache: mgr.GetCache(), Config: rest.CopyConfig(config), Scheme: l.OwnScheme,
 		RESTMapper: mgr.GetRESTMapper(), EventRecorder: l.Events(), Logger: g.log, Metrics: l.Collectors, Traces: traces,
 		Options: g.options,
 	}

@@ -38,7 +38,7 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 					InHub: true, Log: log, Explain: r.remotes.Explain, Senders: []string{e.Name},
 				})
 			},
-			Begin: func(l *hubpart.Life) hubpart.Hooks { return r.beginHubPart(l, g) },
+			Begin: func(l *hubpart.Life) hubpart.Callbacks { return r.beginHubPart(l, g) },
 		})
 	}
 	return hubpart.New(hubpart.Options{
@@ -49,10 +49,10 @@ func newHubParts(p params, r *Registry, o Options) (*hubpart.Supervisor, error) 
 }
 
 // beginHubPart returns the functions for a life of a hub part. g describes its graph, without the handle.
-func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Hooks {
+func (r *Registry) beginHubPart(l *hubpart.Life, g hubGraph) hubpart.Callbacks {
 	g.registry = &Registry{core: r.core, by: l.Guard()}
 	shares := g.entry.Shares()
-	return hubpart.Hooks{
+	return hubpart.Callbacks{
 		Graph: func() fx.Option { return g.fx(l) },
 		// The middleware stays in force when the part ends, and while the part is started again.
 		Built: func() error { return r.remotes.Middleware.Add(middlewareOf(g.given.Middleware)) },

@@ -227,12 +227,12 @@ func (r *Registry) Remove(ctx context.Context, name ClusterName) error {
 	a, err := r.finish(ctx, name, r.removeBy(ctx))
 	switch {
 	case err == nil:
-		if left := a.Abandoned(); left != nil {
+		if left := a.Leftover(); left != nil {
 			return abandoned(name, left)
 		}
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		if left := a.Undone(); left != nil {
+		if left := a.LeftoverNow(); left != nil {
 			return fmt.Errorf("%w: %w", err, abandoned(name, left))
 		}
 	}
@@ -350,7 +350,7 @@ func (r *Registry) actor(name ClusterName) (*actor.Actor, error) {
 func (r *Registry) forget(a *actor.Actor, last func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !a.Stops() {
+	if !a.StopPosted() {
 		return false
 	}
 	name := a.Name()

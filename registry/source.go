@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/clusterfx/clusterfx/registry/internal/actor"
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
@@ -151,13 +152,13 @@ type EventKind string
 // Kinds of events.
 const (
 	// EventReady means that a new epoch lends out its client.
-	EventReady EventKind = "Ready"
+	EventReady = EventKind(actor.EventReady)
 	// EventLost means that the epoch that was ready no longer is.
-	EventLost EventKind = "Lost"
+	EventLost = EventKind(actor.EventLost)
 	// EventStopped means that the registry has forgotten the remote.
-	EventStopped EventKind = "Stopped"
+	EventStopped = EventKind(actor.EventStopped)
 	// EventChanged means that the remote's Status changed in any other way.
-	EventChanged EventKind = "Changed"
+	EventChanged = EventKind(actor.EventChanged)
 )
 
 // Event tells a subscriber that a remote changed. Events are coalesced: for each remote the

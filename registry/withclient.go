@@ -75,7 +75,7 @@ func (r *Registry) WithCluster(
 // posted, although the actor may not have handled the stop yet.
 func lender(a *actor.Actor) (*app.Epoch, error) {
 	now := a.Current()
-	if a.Stops() {
+	if a.StopPosted() {
 		info := now.Status
 		info.State = state.StateStopping
 		info.Summarize()
@@ -134,11 +134,13 @@ func endLease(span trace.Span, err error) {
 }
 
 func reasonOfLease(err error) string {
+	reason := app.ReasonOf(err)
 	switch {
+	case reason != app.ReasonError:
 	case errors.Is(err, ErrNotReady):
 		return "NotReady"
 	case errors.Is(err, ErrNotFound):
 		return "NotFound"
 	}
-	return app.ReasonOf(err)
+	return reason
 }

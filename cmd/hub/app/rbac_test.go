@@ -260,6 +260,10 @@ func TestGrantHub_LeaseNamespace(t *testing.T) {
 	h := newHub(t)
 	o := app.Options{Config: h.cluster.Config(), Election: app.Election{Enabled: true, Namespace: "grant-elections"}}
 	account := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "grant-elections"}
+	for _, left := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} { // of another test
+		left.SetName("clusterfx-hub")
+		h.must(client.IgnoreNotFound(h.Delete(t.Context(), left)))
+	}
 	h.must(app.GrantHub(t.Context(), h, o, account))
 	var roles rbacv1.RoleList
 	h.must(h.List(t.Context(), &roles, client.InNamespace("grant-elections")))

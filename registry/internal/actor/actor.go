@@ -125,8 +125,8 @@ func (a *Actor) Stop(removeBy time.Time) (overtaken <-chan struct{}) {
 	return overtaken
 }
 
-// Stops reports whether a stop is posted, although the Actor may not have handled it yet.
-func (a *Actor) Stops() bool {
+// StopPosted reports whether a stop is posted, although the Actor may not have handled it yet.
+func (a *Actor) StopPosted() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stop
@@ -164,8 +164,8 @@ func (a *Actor) OffersChanged() { a.do(func() { a.asked = true }) }
 // Done returns a channel that is closed when the Actor has ended and the remote is forgotten.
 func (a *Actor) Done() <-chan struct{} { return a.done }
 
-// Undone returns the work that a removal would leave undone if it ended now, or nil without a removal.
-func (a *Actor) Undone() *Leftover { return a.undone.Load() }
+// LeftoverNow returns the work that a removal would leave undone if it ended now, or nil without a removal.
+func (a *Actor) LeftoverNow() *Leftover { return a.undone.Load() }
 
 func (a *Actor) signal() {
 	select {

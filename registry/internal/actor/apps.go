@@ -30,7 +30,7 @@ func (a *Actor) start(act machine.Action, now time.Time, first func(*app.Epoch))
 	if l == nil || l.Endpoint() != act.Endpoint {
 		l = a.spare
 	}
-	number, redact := act.Epoch, a.host.redactFor(l.Transport())
+	number, redact := act.Epoch, a.host.Connections.Redact(l.Transport())
 	e := app.New(a.host.Apps, a.optionsFor(l, number, redact, now))
 	first(e)
 	a.epochs[number] = e
@@ -225,9 +225,9 @@ func (a *Actor) noteUndone(stop bool) {
 	a.undone.Store(&left)
 }
 
-// Abandoned returns the work that a removal has left undone, or nil. It is called when the actor
+// Leftover returns the work that a removal has left undone, or nil. It is called when the actor
 // has ended.
-func (a *Actor) Abandoned() *Leftover {
+func (a *Actor) Leftover() *Leftover {
 	left := a.left()
 	left.Zombie = a.machine.Zombies > 0
 	if len(left.Steps) == 0 && !left.Zombie {

@@ -9,7 +9,7 @@ connections, starts and stops apps, chooses the modules of the remote, tries new
 its inbox and the clock, so it handles a new desired state at once, independent of the remote. Work that waits runs in
 goroutines that the Actor owns, and posts a fact when it is done.
 
-Other goroutines read the Snapshot of an Actor, which is replaced after each change. They never wait for the Actor.
+Other goroutines read the Snapshot of an Actor, which is replaced after each change. Reading never waits for the Actor.
 
 What all Actors share is in a Host. The functions in it are the only way from an Actor back to the registry.
 

@@ -30,7 +30,7 @@ type Host struct {
 	Log  logr.Logger
 	// Key is the key of the fingerprints that tell credentials apart.
 	Key []byte
-	// Policy says which endpoints a connection may lead to.
+	// Policy lists the credentials and addresses that the operator allows.
 	Policy kubeconfig.Policy
 	// Connections are the options of all connections.
 	Connections probe.Options
@@ -103,12 +103,6 @@ type Leftover struct {
 	Why     string
 	Problem state.Problem
 	Zombie  bool
-}
-
-// redactFor returns a function that replaces the credentials of the hub, and the credential with which requests are
-// sent on a connection.
-func (h *Host) redactFor(t *kubeconfig.Transport) func(string) string {
-	return func(text string) string { return h.HubCredential.Redact(t.Redact(text)) }
 }
 
 // judges returns the functions that compare the refused requests of an app with the permissions that its modules

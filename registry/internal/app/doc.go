@@ -10,7 +10,7 @@ modules may still run. A Life builds the graph, runs the hooks of the modules, s
 controller has its initial objects, and reports the state of each module meanwhile.
 
 An Epoch is a Life that runs against a remote. Its number is unique in the hub. It takes a slot in the queue of starts,
-opens an entry in the journal, makes the clients, lends a client to hub parts, and runs the cleanup steps of its modules
+opens an entry in the journal, makes the clients, lends a client to callbacks of WithClient, and runs the cleanup steps of its modules
 before the remote is removed. An Epoch runs once: after a failure the actor of the remote makes another Epoch.
 
 fx builds the graph and calls the invokes; it runs nothing. The Life runs the hooks, because the lifecycle of fx cannot

@@ -52,7 +52,7 @@ type Options struct {
 	Name   state.ClusterName
 	Number int64
 	Log    logr.Logger
-	// Desired is the desired state with its defaults. Of a Desired that is posted later, the Epoch ignores the fields.
+	// Desired is the desired state with its defaults. The Epoch does not see a Desired that is posted later; Middleware does.
 	Desired state.Desired
 	// Base is the connection to the remote, and LastReceived when a list on it last returned data, in nanoseconds.
 	Base         http.RoundTripper
@@ -61,7 +61,8 @@ type Options struct {
 	HubTransport http.RoundTripper
 	// Rank is the priority of the start.
 	Rank startqueue.Rank
-	// Modules are the names of the modules that the app runs, and Filters their filters for the cache.
+	// Modules are the names of the modules that the app runs. Filters returns the cache filters of every module of the
+	// hub: hub parts read through the filters of modules that do not run here.
 	Modules []string
 	Filters func() []ModuleFilters
 	// Graph describes the graph of the app.
@@ -92,8 +93,8 @@ type Judges struct {
 func New(host *Host, o Options) *Epoch {
 	e := &Epoch{options: o, traffic: host.Metrics.Traffic(string(o.Name))}
 	e.init(host, LifeOptions{
-		Name: o.Name, Number: o.Number, Log: o.Log, Modules: o.Modules,
-		Timeout: o.Desired.Client.Timeout, MaxBytes: int64(host.Limits.MaxCacheBytes),
+		Name: o.Name, Number: o.Number, Log: o.Log, ModuleNames: o.Modules,
+		Timeout:    o.Desired.Client.Timeout,
 		Collectors: newAppRegisterer(host.Registerer, o.Name), Filters: o.Filters,
 		Changed: o.Changed, Missed: o.Missed,
 	}, []string{telemetry.ClusterLabel, string(o.Name)})
@@ -138,7 +139,7 @@ func (e *Epoch) Run(ready func(), ended func(error)) {
 	if err == nil {
 		ready()
 		record.closeAfter(provenAfter)
-		err = e.Life.Run(e.ctx)
+		err = e.AwaitFailure(e.ctx)
 	}
 	if e.ctx.Err() == nil {
 		ended(err)
@@ -209,7 +210,7 @@ func (e *Epoch) build() error {
 func (e *Epoch) cleanUp() {
 	e.Stop(ErrStopped)
 	_, span := e.Tracer.Start(e.ctx, "app.stop", string(e.Name), telemetry.EpochKey.Int64(e.Number))
-	defer e.End()
+	defer e.Finish()
 	defer span.End()
 	half := e.Limits.StopTimeout / 2
 	e.manager.wait(half)
@@ -220,4 +221,5 @@ func (e *Epoch) cleanUp() {
 	}
 	e.building.wait(Never)
 	e.manager.wait(Never)
+	e.Collectors.end()
 }

@@ -50,7 +50,7 @@ type Life struct {
 	done     chan struct{} // closed when all goroutines of the Life have ended
 }
 
-// LifeOptions describe one Life. Number, Log, Modules, Collectors and Changed are required.
+// LifeOptions describe one Life. All fields but Name, Filters and ControllerAdded are required.
 type LifeOptions struct {
 	// Name is the name of the remote; empty for a hub part.
 	Name state.ClusterName
@@ -58,11 +58,9 @@ type LifeOptions struct {
 	Number int64
 	Log    logr.Logger
 	// Modules are the names of the modules of the App.
-	Modules []string
-	// Timeout limits the requests of the cache. Default: the limit of the client.
+	ModuleNames []string
+	// Timeout limits the requests of the cache.
 	Timeout time.Duration
-	// MaxBytes limits the memory that the objects of the cache and one response may take up.
-	MaxBytes int64
 	// Collectors registers the collectors of the modules.
 	Collectors *Registerer
 	// Filters returns the filters of the modules for the cache. Default: none.
@@ -97,8 +95,8 @@ func (l *Life) init(host *Host, o LifeOptions, labels []string) {
 	l.Log = logsink.QuietAfter(l.permission.Ended, l.Log, ErrStopped, context.Canceled)
 	l.graph.log = l.Log.WithName("fx")
 	l.hooks.log, l.hooks.timeout = l.Log, host.Limits.StopTimeout
-	l.tracker = newTracker(o.Modules, o.Changed)
-	l.intake = meter.NewLimiter(host.Schemas, o.MaxBytes)
+	l.tracker = newTracker(o.ModuleNames, o.Changed)
+	l.intake = meter.NewLimiter(host.Schemas, int64(host.Limits.MaxCacheBytes))
 	l.contained = &contain.App{
 		Name: string(l.Name), Number: l.Number, Context: l.ctx, Gate: l.permission, Labels: l.labels,
 		ReconcileTimeout: host.Limits.ReconcileTimeout, Metrics: host.Metrics, Tracer: host.Tracer,
@@ -137,12 +135,6 @@ func (l *Life) Stop(cause error) { l.cancel(cause) }
 
 // Done returns a channel that is closed when all goroutines of the Life have ended.
 func (l *Life) Done() <-chan struct{} { return l.done }
-
-// Broken returns a channel that is closed when a module has failed so that the App must end, and Cause the failure.
-func (l *Life) Broken() <-chan struct{} { return l.tracker.broken }
-
-// Cause returns the failure of the module. Call it after Broken is closed.
-func (l *Life) Cause() error { return l.tracker.cause }
 
 // Modules returns the state of each module, sorted by name.
 func (l *Life) Modules() []state.ModuleStatus { return l.tracker.list() }
@@ -244,8 +236,8 @@ func (l *Life) StartManager(ctx context.Context, mgr ctrl.Manager) {
 // AwaitManager returns when the manager has ended, or after a time. It returns at once if the manager was not started.
 func (l *Life) AwaitManager(atMost time.Duration) { l.manager.wait(atMost) }
 
-// Run returns when the manager has ended, or a module has failed, or ctx has ended, with the cause.
-func (l *Life) Run(ctx context.Context) error {
+// AwaitFailure returns when the manager has ended, or a module has failed, or ctx has ended, with the cause.
+func (l *Life) AwaitFailure(ctx context.Context) error {
 	select {
 	case <-l.manager.done:
 		return managerError(l.manager.err)
@@ -283,8 +275,8 @@ func (l *Life) AwaitSync(ctx context.Context, mgr ctrl.Manager) error {
 	}
 }
 
-// End returns when all goroutines of the Life have ended, and closes Done. The caller has stopped the Life.
-func (l *Life) End() {
+// Finish returns when all goroutines of the Life have ended, and closes Done. The caller has stopped the Life.
+func (l *Life) Finish() {
 	l.building.wait(Never)
 	l.manager.wait(Never)
 	l.Collectors.end()

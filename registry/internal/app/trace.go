@@ -27,6 +27,9 @@ func endWith(span trace.Span, err error) {
 	span.End()
 }
 
+// ReasonError is the reason of an error whose cause is not known.
+const ReasonError = "Error"
+
 // ReasonOf returns the reason of any error of an App. Reasons are the reasons of conditions.
 func ReasonOf(err error) string {
 	var ofModule *ModuleError
@@ -39,7 +42,7 @@ func ReasonOf(err error) string {
 	case errors.As(err, &ofRemote):
 		return ReasonOfRequest(ofRemote)
 	}
-	return "Error"
+	return ReasonError
 }
 
 // ReasonOfRequest returns the reason of the error of a request to a remote.

@@ -14,8 +14,8 @@ later knows the kinds that hub parts add to the scheme. Parts run on a standby, 
 wait until the hub leads. When the hub ends, the runnables of the parts stop first, and their hooks run when all apps of
 remotes have ended, because apps may use values that hub parts share.
 
-The servers of the hub have no way to remove a check or a handler. A Life that adds one gets an entry of its module, which
-leads to the check or handler of the latest Life; see servers.go.
+The servers of the hub have no way to remove a check or a handler. If a Life adds a check or a handler, the servers get an
+entry of the module; the entry calls the check or handler of the latest Life. See servers.go.
 
 The package does not know the values that a hub part may ask for. Its caller gives it the options of the graph as a
 function of the Life; see Module. Read part.go first, then life.go.

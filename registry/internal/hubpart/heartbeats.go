@@ -42,7 +42,7 @@ func (l *Life) subject(controller string) liveness.Subject {
 }
 
 // stuck returns the message of the part's state that names the controllers without progress; empty for none.
-func (p *Part) stuck() string {
+func (p *part) stuck() string {
 	var names []string
 	for _, one := range p.supervisor.Hearts.Missed() {
 		if one.Stuck && one.Module == p.module.Name {

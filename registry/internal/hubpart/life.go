@@ -30,9 +30,9 @@ import (
 type Life struct {
 	*app.Life
 	// Scheme is a copy of the hub's, to which invokes may add kinds.
-	Scheme *runtime.Scheme
-	part   *Part
-	hooks  Hooks
+	OwnScheme *runtime.Scheme
+	part      *part
+	hooks     Callbacks
 
 	manager ctrl.Manager    // set when the App is built
 	halted  context.Context //nolint:containedctx // Ends when the manager has to end.
@@ -44,12 +44,12 @@ type Life struct {
 }
 
 // newLife returns a life that has not started.
-func newLife(p *Part) *Life {
+func newLife(p *part) *Life {
 	host, name, number := p.supervisor.Host, p.module.Name, p.supervisor.NextEpoch()
-	l := &Life{part: p, Scheme: copyScheme(host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
+	l := &Life{part: p, OwnScheme: copyScheme(host.Scheme), quiet: make(chan struct{}), denied: make(chan struct{}, 1)}
 	l.Life = app.NewLife(host, app.LifeOptions{
-		Number: number, Log: p.log.WithValues("epoch", number), Modules: []string{name},
-		Timeout: state.Desired{}.WithDefaults().Client.Timeout, MaxBytes: noLimit,
+		Number: number, Log: p.log.WithValues("epoch", number), ModuleNames: []string{name},
+		Timeout:    state.Desired{}.WithDefaults().Client.Timeout,
 		Collectors: app.NewRegisterer(host.Registerer),
 		Changed:    p.changed, Missed: l.askAgain, ControllerAdded: l.watchProgress,
 	}, "hubpart", name)
@@ -65,14 +65,11 @@ func (l *Life) Guard() *contain.Guard { return l.Life.Guard(l.part.module.Name) 
 func (l *Life) Values() (ctrl.Manager, *rest.Config) { return l.manager, l.Contained().Config }
 
 // Scope returns the part of the graph that belongs to the module: its options, in a scope whose logger, manager and
-// lifecycle know that the module uses them. The Life may be the zero Life if the graph is only checked.
+// lifecycle know that the module uses them. The Life may be a Life around the zero app.Life if the graph is only checked.
 func (l *Life) Scope(module string, options ...fx.Option) fx.Option {
 	wrap := func(mgr ctrl.Manager) ctrl.Manager { return &lifeManager{Manager: mgr, life: l} }
 	return app.Scope(l.Life, module, wrap, options...)
 }
-
-// noLimit is the budget of a hub part's cache. The hub's API server is trusted.
-const noLimit = 1 << 62
 
 // start starts to build the App, unless that has started.
 func (l *Life) start() {
@@ -119,7 +116,7 @@ func (l *Life) managerOptions() ctrl.Options {
 	if base := l.part.supervisor.ManagerOptions; base != nil {
 		o = base()
 	}
-	o.Scheme, o.Logger = l.Scheme, l.Log.V(1)
+	o.Scheme, o.Logger = l.OwnScheme, l.Log.V(1)
 	o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return l.HubMapper, nil }
 	o.NewCache = l.NewCache
 	for _, namespace := range l.part.module.Namespaces {
@@ -193,13 +190,13 @@ func (l *Life) runUntil(ctx context.Context) error {
 	l.part.supervisor.running.Go(l.watchRights)
 	l.part.publish(l)
 	l.part.changed()
-	return l.Run(l.halted)
+	return l.AwaitFailure(l.halted)
 }
 
 // cleanUp ends the manager and runs the hooks of the life, and returns when all goroutines have ended. At the end of
 // the hub the hooks wait for the apps of the remotes, which may use values that the hooks close.
 func (l *Life) cleanUp(hub context.Context) {
-	defer l.End()
+	defer l.Finish()
 	l.halt()
 	if hub.Err() == nil {
 		l.Stop(app.ErrStopped)

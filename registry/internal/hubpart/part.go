@@ -18,29 +18,29 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Part runs the hub part of one module for one term of the hub: it builds it, starts it, and starts it again when
+// part runs the hub part of one module for one term of the hub: it builds it, starts it, and starts it again when
 // it fails. Neither the hub nor another hub part waits for it.
-type Part struct {
+type part struct {
 	supervisor *Supervisor
 	module     *Module
 	log        logr.Logger
 
 	mu      sync.Mutex          // protects the fields; held for a few instructions
-	over    state.HubPartStatus // the state that the supervisor sets; its State is empty for none
+	over    state.HubPartStatus // replaces the state of the life; its State is empty for none
 	now     state.HubPartStatus // the last published state
 	lacking []string            // permissions that are declared and not granted
 	life    *Life               // the current one; nil before the first
 	zombies int
 }
 
-func newPart(s *Supervisor, m *Module) *Part {
-	p := &Part{supervisor: s, module: m, log: s.Log.WithValues("module", m.Name)}
+func newPart(s *Supervisor, m *Module) *part {
+	p := &part{supervisor: s, module: m, log: s.Log.WithValues("module", m.Name)}
 	p.now = state.HubPartStatus{Module: m.Name, State: state.ModuleStarting, Reason: state.ReasonStarting, Since: time.Now()}
 	return p
 }
 
 // info returns the state of the part.
-func (p *Part) info() state.HubPartStatus {
+func (p *part) info() state.HubPartStatus {
 	p.mu.Lock()
 	one, life := p.now, p.life
 	one.Zombies = p.zombies
@@ -51,19 +51,19 @@ func (p *Part) info() state.HubPartStatus {
 	return one
 }
 
-func (p *Part) current() *Life {
+func (p *part) current() *Life {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.life
 }
 
-// say sets the state of the part on behalf of the supervisor; the empty state clears it.
-func (p *Part) say(condition, reason, message string) {
+// say replaces the state of the life; the empty state clears it.
+func (p *part) setState(condition, reason, message string) {
 	p.override(state.HubPartStatus{State: condition, Reason: reason, Message: state.Sanitize(message)})
 }
 
-// override sets the state of the part on behalf of the supervisor.
-func (p *Part) override(with state.HubPartStatus) {
+// override replaces the state of the life.
+func (p *part) override(with state.HubPartStatus) {
 	p.mu.Lock()
 	p.over = with
 	p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *Part) override(with state.HubPartStatus) {
 
 // changed computes the state of the part, and logs it if it has changed. It is called after every event that may
 // change the state.
-func (p *Part) changed() {
+func (p *part) changed() {
 	p.mu.Lock()
 	life := p.life
 	p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *Part) changed() {
 }
 
 // stateOf returns the state of the part from the state of its life. The caller holds the lock.
-func (p *Part) stateOf(found state.ModuleStatus) state.ModuleStatus {
+func (p *part) stateOf(found state.ModuleStatus) state.ModuleStatus {
 	over := state.ModuleStatus{State: p.over.State, Reason: p.over.Reason, Message: p.over.Message, Problem: p.over.Problem}
 	switch {
 	// A failed part stays Failed until it runs: a part that is started every few seconds must not look healthy in
@@ -122,13 +122,13 @@ func (p *Part) stateOf(found state.ModuleStatus) state.ModuleStatus {
 }
 
 // run runs one life after the other until ctx ends.
-func (p *Part) run(ctx context.Context, first *Life) {
+func (p *part) run(ctx context.Context, first *Life) {
 	for life := first; ; life = p.next() {
 		began := time.Now()
 		err := life.run(ctx)
 		p.unpublish(life)
 		if ctx.Err() != nil {
-			p.say(state.ModuleStopped, state.ReasonStopping, "")
+			p.setState(state.ModuleStopped, state.ReasonStopping, "")
 			return
 		}
 		p.failed(err, life.ready, time.Since(began))
@@ -140,7 +140,7 @@ func (p *Part) run(ctx context.Context, first *Life) {
 }
 
 // next returns a new life, which has not begun.
-func (p *Part) next() *Life {
+func (p *part) next() *Life {
 	life := newLife(p)
 	p.mu.Lock()
 	p.life = life
@@ -149,7 +149,7 @@ func (p *Part) next() *Life {
 }
 
 // failed records the failure of a life.
-func (p *Part) failed(err error, wasReady bool, after time.Duration) {
+func (p *part) failed(err error, wasReady bool, after time.Duration) {
 	f := app.Describe(err)
 	var ofModule *app.ModuleError
 	if errors.As(err, &ofModule) {
@@ -173,7 +173,7 @@ func (p *Part) failed(err error, wasReady bool, after time.Duration) {
 }
 
 // waitFor waits for the end of a failed life, and leaves the life behind after StopTimeout.
-func (p *Part) waitFor(life *Life) {
+func (p *part) waitFor(life *Life) {
 	patience := time.NewTimer(p.supervisor.Host.Limits.StopTimeout)
 	defer patience.Stop()
 	select {
@@ -189,14 +189,14 @@ func (p *Part) waitFor(life *Life) {
 	})
 }
 
-func (p *Part) leaveBehind(n int) {
+func (p *part) leaveBehind(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.zombies += n
 }
 
 // pause waits until the part may be started again, and reports false if ctx ended before that.
-func (p *Part) pause(ctx context.Context) bool {
+func (p *part) pause(ctx context.Context) bool {
 	p.mu.Lock()
 	delay := machine.Backoff(p.now.Restarts-1, rand.Float64())
 	p.mu.Unlock()
@@ -214,14 +214,14 @@ func (p *Part) pause(ctx context.Context) bool {
 		if zombies < machine.MaxZombies {
 			return true
 		}
-		p.say(state.ModuleFailed, state.ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
+		p.setState(state.ModuleFailed, state.ReasonModuleFailed, fmt.Sprintf("%d earlier lives of the hub part have not ended, "+
 			"so it is not started again before one of them does: restart the hub", zombies))
 		delay = machine.RetryBase
 	}
 }
 
 // publish tells the module that a life runs.
-func (p *Part) publish(l *Life) {
+func (p *part) publish(l *Life) {
 	p.mu.Lock()
 	p.over = state.HubPartStatus{}
 	p.mu.Unlock()
@@ -229,7 +229,7 @@ func (p *Part) publish(l *Life) {
 }
 
 // unpublish tells the module that a life which ran has ended.
-func (p *Part) unpublish(l *Life) {
+func (p *part) unpublish(l *Life) {
 	if l.ready {
 		l.hooks.Ended()
 	}

@@ -23,7 +23,7 @@ import (
 const rightsTimeout = 20 * time.Second
 
 // newReviewer returns a reviewer that asks the hub's API server for the hub's permissions. A standby may ask, too.
-func (p *Part) newReviewer() (*probe.Reviewer, error) {
+func (p *part) newReviewer() (*probe.Reviewer, error) {
 	scheme := runtime.NewScheme()
 	if err := authorizationv1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -72,9 +72,9 @@ func (l *Life) awaitRights() error {
 			return context.Cause(l.Context())
 		case err != nil:
 			_, message := kubeconfig.Classify(err)
-			l.part.say(state.ModuleWaiting, state.ReasonPending, "failed to ask the hub's API server for the permissions that the module declares: "+message)
+			l.part.setState(state.ModuleWaiting, state.ReasonPending, "failed to ask the hub's API server for the permissions that the module declares: "+message)
 		case len(missing) > 0:
-			l.part.say(state.ModuleWaiting, state.ReasonRightsMissing, lackOf(missing))
+			l.part.setState(state.ModuleWaiting, state.ReasonRightsMissing, lackOf(missing))
 		default:
 			l.part.granted()
 			return nil
@@ -130,7 +130,7 @@ func (l *Life) askAgain() {
 }
 
 // granted records that the part no longer waits for a permission.
-func (p *Part) granted() {
+func (p *part) granted() {
 	p.mu.Lock()
 	if p.over.Reason == state.ReasonRightsMissing || p.over.Reason == state.ReasonPending {
 		p.over = state.HubPartStatus{}
@@ -140,7 +140,7 @@ func (p *Part) granted() {
 }
 
 // lack records the missing permissions.
-func (p *Part) lack(missing []string) {
+func (p *part) lack(missing []string) {
 	p.mu.Lock()
 	same := slices.Equal(p.lacking, missing)
 	p.lacking = missing

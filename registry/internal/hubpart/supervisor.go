@@ -32,7 +32,7 @@ import (
 // the hub leads. At the end their runnables stop first, and their hooks run when all apps have ended.
 type Supervisor struct {
 	Options
-	all  []*Part
+	all  []*part
 	site site
 
 	prepared  sync.Once
@@ -45,7 +45,7 @@ type Supervisor struct {
 	closed  chan struct{}   // closed when closing is set
 }
 
-// Options describe the hub parts of a hub. All fields but ManagerOptions and Changed are required.
+// Options describe the hub parts of a hub. All fields but Hearts, ManagerOptions and Changed are required.
 type Options struct {
 	// Host has what all Apps share. The Supervisor adds to its Scheme the kinds that hub parts add to theirs.
 	Host *app.Host
@@ -76,11 +76,11 @@ type Module struct {
 	// Judge returns the function that inspects the responses to the requests of the part, with the status of each.
 	Judge func(logr.Logger) func(*http.Request, int)
 	// Begin returns the functions that a new Life calls.
-	Begin func(*Life) Hooks
+	Begin func(*Life) Callbacks
 }
 
-// Hooks are the functions that a Life calls. They must return at once.
-type Hooks struct {
+// Callbacks are the functions that a Life calls. They must return at once.
+type Callbacks struct {
 	// Graph returns the options of the graph: the values that the module may ask for, and the module in its scope (see
 	// Scope). It is called once, when the values of the Life are made.
 	Graph func() fx.Option
@@ -138,8 +138,8 @@ func (s *Supervisor) prepare() {
 }
 
 // adopt gives the kinds and the middleware of a life that is built to the hub.
-func (s *Supervisor) adopt(p *Part, life *Life) {
-	if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.Scheme); return nil }); err != nil {
+func (s *Supervisor) adopt(p *part, life *Life) {
+	if err := panics.Catch(func() error { addKinds(s.Host.Scheme, life.OwnScheme); return nil }); err != nil {
 		p.log.Error(err, "Failed to add the kinds of a hub part to the scheme; only the hub part knows them")
 	}
 	if life.BuildError() != nil {

@@ -8,7 +8,7 @@ or wrap the transport of each request. The options of the registry and the hub p
 Middleware is code of modules and of the program, so the package contains it: a middleware that panics or breaks the
 contract of http.RoundTripper fails the request, with an error that names the middleware and does not blame the remote.
 
-Each middleware has its place in the chain of an app once, and asks before each request whether it is selected. The result
+Each middleware has its place once in each chain of an app, and asks before each request whether it is selected. The result
 is kept for the desired state that it was asked about, because a Select function may be slow, and an app sends many
 requests between two changes of the desired state.
 

@@ -73,7 +73,7 @@ func (t *roundTripper) isSelected() (bool, error) {
 	return is, err
 }
 
-// transport returns the middleware's round-tripper, which is made once per app. If two are made at the same time,
+// transport returns the middleware's round-tripper, which is made once per chain. If two are made at the same time,
 // only one is used.
 func (t *roundTripper) transport() http.RoundTripper {
 	if made := t.made.Load(); made != nil {

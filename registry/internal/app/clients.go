@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/clusterfx/clusterfx/registry/internal/decode"
+	"github.com/clusterfx/clusterfx/registry/internal/meter"
+	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
+	"github.com/clusterfx/clusterfx/registry/internal/transport"
+	"github.com/clusterfx/clusterfx/registry/kubeconfig"
+)
+
+// Values are the values that an Epoch makes before it builds the graph. The manager has the others.
+type Values struct {
+	Manager ctrl.Manager
+	Cache   cache.Cache
+	// Config makes clients that write with the fence of the modules.
+	Config *rest.Config
+	// HubClient is the client for the hub.
+	HubClient client.Client
+}
+
+// Values returns the values of the Epoch. Call it in Options.Graph or after the Epoch is ready.
+func (e *Epoch) Values() Values { return e.values }
+
+// connect makes the values of the Epoch. The first requests to the remote end with ctx, the context of the
+// start; later requests do not.
+func (e *Epoch) connect(ctx context.Context) error {
+	limiter := rate.NewLimiter(rate.Limit(e.options.Desired.Client.QPS), e.options.Desired.Client.Burst)
+	config := e.configFor(e.ctx, limiter, e.judges.Remote) // Also the hub's own code sends with it.
+	var err error
+	if e.mapper, err = e.Mappings.NewMapper(ctx, e.ctx, config.Host, &http.Client{Transport: config.Transport}); err != nil {
+		return &remoteError{err}
+	}
+	work := e.configFor(e.work, limiter, e.judges.Modules)
+	inner, err := ctrl.NewManager(config, e.managerOptions(work))
+	if err != nil {
+		return fmt.Errorf("build the manager: %w", err)
+	}
+	mgr := decode.Manager{Manager: inner}
+	hub, err := e.hubClient()
+	if err != nil {
+		return fmt.Errorf("build the client for the hub: %w", err)
+	}
+	e.contained.Config = work
+	e.values = Values{Manager: mgr, Cache: mgr.GetCache(), Config: work, HubClient: hub}
+	e.SetRecorder(mgr)
+	return nil
+}
+
+// gateOfRemote returns the gate for requests of this remote's app, or nil.
+func (e *Epoch) gateOfRemote() func() error {
+	if e.Gate == nil {
+		return nil
+	}
+	return func() error { return e.Gate(e.Name) }
+}
+
+// configFor returns the configuration of clients whose requests a fence ends. All clients of an app share one
+// limiter.
+func (e *Epoch) configFor(fence context.Context, limiter *rate.Limiter, judge func(*http.Request, int)) *rest.Config {
+	c := &transport.Chain{
+		Base: e.options.Base, Fence: fence, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
+		RateLimiter: limiter, Timeout: e.options.Desired.Client.Timeout,
+		Meter: e.intake, Heard: e.options.LastReceived, Traffic: e.traffic, Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToRemote),
+		Judge: judge,
+	}
+	c.Middleware = e.options.Middleware(c.BelowMiddleware())
+	config := kubeconfig.RESTConfig(e.options.Desired.Endpoint, c)
+	config.UserAgent = e.userAgent()
+	config.WarningHandlerWithContext = rest.NoWarnings{} // A remote could fill the hub's log with them.
+	return config
+}
+
+// newClients makes the client of the modules, which writes with their fence, and keeps functions that make the client
+// of leases, and clients that read from filtered caches.
+func (e *Epoch) newClients(work *rest.Config) client.NewClientFunc {
+	return func(config *rest.Config, o client.Options) (client.Client, error) {
+		e.lend = sync.OnceValues(func() (client.Client, error) { return decode.NewClient(client.New(config, o)) })
+		ofModules := o
+		ofModules.HTTPClient = &http.Client{Transport: work.Transport}
+		e.contained.ReadingClient = func(from client.Reader) (client.Client, error) {
+			return decode.NewClient(client.New(work, reading(from, ofModules)))
+		}
+		e.lendReading = func(from client.Reader) (client.Client, error) {
+			return decode.NewClient(client.New(config, reading(from, o)))
+		}
+		return decode.NewClient(client.New(work, ofModules))
+	}
+}
+
+// reading returns o with another cache.
+func reading(from client.Reader, o client.Options) client.Options {
+	var options client.CacheOptions
+	if o.Cache != nil {
+		options = *o.Cache
+	}
+	options.Reader = from
+	o.Cache = &options
+	return o
+}
+
+// Limits of one app's client for the hub. Ten thousand apps share one hub API server, so the rate is
+// below the default rate towards a remote.
+const (
+	hubQPS     = 20
+	hubBurst   = 40
+	hubTimeout = 10 * time.Second
+)
+
+func (e *Epoch) hubClient() (client.Client, error) {
+	chain := &transport.Chain{
+		Base: e.options.HubTransport, Fence: e.work, Gate: e.gateOfRemote(), UserAgent: e.userAgent(),
+		RateLimiter: rate.NewLimiter(hubQPS, hubBurst), Timeout: hubTimeout,
+		Meter: meter.NewLimiter(e.Schemas, int64(e.Limits.MaxCacheBytes)), Intercept: e.Tracer.Requests(string(e.Name), telemetry.ToHub),
+		Judge: e.judges.Hub,
+	}
+	config := rest.CopyConfig(e.Hub)
+	config.QPS = -1
+	return client.New(config, client.Options{
+		HTTPClient: &http.Client{Transport: chain},
+		Scheme:     e.Scheme,
+		Mapper:     e.HubMapper,
+	})
+}
+
+// userAgent names the app to both API servers, so that their audit logs tell epochs apart.
+func (e *Epoch) userAgent() string {
+	return fmt.Sprintf("clusterfx/%s/%s/%d", e.Replica, e.Name, e.Number)
+}

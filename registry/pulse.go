@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"sync"
+
+	"github.com/clusterfx/clusterfx/registry/liveness"
+)
+
+// pulse is the pulse by which probes see that the hub itself is starved. It belongs to the monitor of heartbeats, or
+// else to the registry; then it beats from the first connection to the end of the root.
+type pulse struct {
+	*liveness.Pulse
+	beat    func() // makes sure that the pulse beats
+	beating sync.WaitGroup
+}
+
+// usePulse uses the pulse of the monitor, or else a pulse of the registry.
+func (r *Registry) usePulse(hearts *liveness.Monitor) {
+	r.pulse.Pulse, r.pulse.beat = hearts.Pulse(), func() {}
+	if r.pulse.Pulse == nil {
+		r.pulse.Pulse = liveness.NewPulse()
+		r.pulse.beat = sync.OnceFunc(func() { r.pulse.beating.Go(func() { r.pulse.Run(r.remotes.Apps.Root) }) })
+	}
+}
