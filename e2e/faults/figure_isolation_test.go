@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -225,7 +226,15 @@ func revokeCredential(t *testing.T, r *remote) {
 	user := fleet.User{Name: r.name, Rules: allRights}
 	minted, err := r.on.MintToken(t.Context(), user)
 	must(t, err)
+	before := r.fingerprint()
 	must(t, r.store(minted.Kubeconfig()))
+	// A token that is revoked before it is in use is never used: the app keeps the credential that it has.
+	eventually(t, func() error {
+		if now := r.fingerprint(); now == before {
+			return errors.New("the minted token is not in use: " + now)
+		}
+		return nil
+	})
 	must(t, minted.Revoke(t.Context()))
 }
 

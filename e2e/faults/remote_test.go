@@ -235,6 +235,15 @@ func (r *remote) message(kind string) string {
 	return one.Message
 }
 
+// fingerprint returns the fingerprint of the credentials in use.
+func (r *remote) fingerprint() string {
+	versions, _ := r.stage.history.since(r.name, time.Now())
+	if len(versions) == 0 || versions[len(versions)-1].cluster == nil {
+		return ""
+	}
+	return versions[len(versions)-1].cluster.Status.Credentials.Fingerprint
+}
+
 // expectMessage fails the test unless the message of a condition contains the text.
 func (r *remote) expectMessage(kind, text string) {
 	r.t.Helper()
