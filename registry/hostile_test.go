@@ -95,7 +95,8 @@ var heavy = []string{
 var quick = []string{
 	"html everywhere", "401 everywhere", "500 for objects", "redirect 307", "redirect objects", "goaway before every answer",
 	"a hundred warnings", "events of another kind",
-	"500 without an end", "endless list", "a million empty objects", "containers in protobuf", "endless frame", "millions of empty groups",
+	"500 without an end", "endless list", "a million empty objects", "containers in protobuf", "endless frame", "endless frame of spaces",
+	"millions of empty groups",
 }
 
 // Bounds of what hostile remotes may do to the hub.

@@ -137,6 +137,7 @@ func TestDiscreet_NoEvent(t *testing.T) {
 		"kind":             {runtime.ContentTypeJSON, `{"type":"ADDED","object":{"kind":"SPOKEN words","apiVersion":"v1"}}`},
 		"kind, credential": {runtime.ContentTypeJSON, `{"type":"ADDED","object":{"kind":"` + canaryToken + `","apiVersion":"v1"}}`},
 		"long":             {runtime.ContentTypeJSON, `{"type":"ERROR","object":{"message":"` + strings.Repeat("SPOKEN", 1<<20) + `"}}`},
+		"space":            {runtime.ContentTypeJSON, strings.Repeat(" \n", 33<<10) + `{"type":"ADDED","object":{"kind":"ConfigMap","apiVersion":"v1"}}`},
 		"type, encoded":    {runtime.ContentTypeProtobuf, sized("\n\x06SPOKEN\x12\x02\n\x00")},
 		"long, encoded":    {runtime.ContentTypeProtobuf, sized("\n\x05ERROR\x12" + strings.Repeat("SPOKEN", 1<<20))},
 		"kind, encoded":    {runtime.ContentTypeProtobuf, encodedEvent(t, "SPOKEN words", strings.Repeat("x", 1<<10), "")},

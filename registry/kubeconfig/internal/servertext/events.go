@@ -18,8 +18,13 @@ import (
 // errEvent ends a watch.
 var errEvent = fmt.Errorf("the server sends an event that is not a watch event: %w", ErrNotKubernetes)
 
-// maxHeld is how much of an event is held back, while its type is not known yet, or if it is an error.
-const maxHeld = 2 << 20
+const (
+	// maxHeld is how much of an event is held back, while its type is not known yet, or if it is an error.
+	maxHeld = 2 << 20
+	// maxSpace is the number of bytes of space before an event. It is dropped, so that no limit on what passes counts it.
+	// An API server sends one newline.
+	maxSpace = 64 << 10
+)
 
 // eventBody is the body of a watch. Events with objects pass unchanged. Events with errors get another Status, and data
 // that is not an event ends the watch with an error.
@@ -88,6 +93,7 @@ type jsonEvents struct {
 	outline outline
 	types   verdict
 	kind    string // the type of the event; empty if it is not known yet
+	space   int    // bytes before the event
 	held    []byte // of the event
 	passed  []byte
 }
@@ -117,10 +123,12 @@ func (e *jsonEvents) read(piece []byte) ([]byte, error) {
 	e.passed = e.passed[:0]
 	for len(piece) > 0 {
 		if e.outline.depth == 0 && e.kind == "" && len(e.held) == 0 {
-			piece = bytes.TrimLeft(piece, " \t\r\n")
-			if len(piece) > 0 && piece[0] != '{' {
+			event := bytes.TrimLeft(piece, " \t\r\n")
+			e.space += len(piece) - len(event)
+			if e.space > maxSpace || len(event) > 0 && event[0] != '{' {
 				return e.passed, errEvent
 			}
+			piece = event
 		}
 		complete := len(e.passed)
 		n, ended, err := e.outline.read(piece)
@@ -157,7 +165,7 @@ func (e *jsonEvents) take(piece []byte, ended bool) error {
 	} else if e.kind == "" {
 		return errEvent
 	}
-	e.kind, e.held = "", nil
+	e.kind, e.held, e.space = "", nil, 0
 	return nil
 }
 
