@@ -121,7 +121,7 @@ func watchesOf(path string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.URL.Path == path && isWatch(r) }
 }
 
-// canary is what a remote writes and nobody else reads.
+// canary is text of a remote that must not appear outside the response.
 const canary = "text-of-the-remote"
 
 // refuse answers with a status.

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A lease that is out when another app takes over goes on for ten seconds, and then ends.
+// A caller that is inside WithClient when another app takes over keeps its client for ten seconds; then its context ends.
 func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 	t.Parallel()
 	var c counter

@@ -22,8 +22,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// What becomes of a remote that lies. Where the app cannot do its work it waits, and is started again
-// when it has waited too long; where only answers are wrong that it can do without, it is Ready.
+// The states and reasons of remotes whose API server lies. An app that cannot work waits, and is restarted when it has
+// waited too long. An app that does not need the wrong responses is Ready.
 const (
 	notHealthy   = "Unreachable/NotHealthy"
 	timedOut     = "Unreachable/TimedOut"
@@ -35,7 +35,7 @@ const (
 	ready        = "Ready/Ready"
 )
 
-// fates says what becomes of the remote of each script.
+// fates has the scripts by the state and reason that their remotes get.
 var fates = map[string][]string{
 	notHealthy: {
 		"html everywhere", "html version", "nothing everywhere", "500 everywhere", "429 everywhere", "503 everywhere",
@@ -79,8 +79,8 @@ var fates = map[string][]string{
 	},
 }
 
-// heavy are the scripts that are after the hub's memory. They run one by one, so that it can be said
-// which of them takes how much.
+// heavy are the scripts that attack the hub's memory. They run one by one, so that the growth of the heap belongs to one of
+// them.
 var heavy = []string{
 	"500 without an end", "an upgrade without a request", "a uid of 10 MB", "a hundred thousand resources", "a million resources",
 	"millions of empty groups", "a hundred thousand old groups", "endless discovery", "endless readyz", "gzip bomb",
@@ -99,25 +99,25 @@ var quick = []string{
 	"millions of empty groups",
 }
 
-// Bounds of what hostile remotes may do to the hub.
+// Limits of the damage that hostile remotes may do to the hub.
 const (
-	// maxCache and maxObjects are how much an app may keep.
+	// maxCache and maxObjects are the budget of the cache of an app, in bytes and objects.
 	maxCache, maxObjects = 96 << 20, 5000
-	// maxHeap is by how much the hub's heap may grow for one remote: 64 MiB, and the caps, which are what
-	// an app may keep and the 200 MiB that reading the largest answer takes.
+	// maxHeap is the growth of the hub's heap for one remote, in bytes: 64 MiB, the budget of the cache, and the 200 MiB
+	// that it takes to read the largest response.
 	maxHeap = 64<<20 + maxCache + 200<<20
-	// noticed is within what time a neighbour's reconciler sees what is written.
+	// noticed is the time in which a neighbour's reconciler must see a write.
 	noticed = time.Second
-	// maxRequests is how many requests a remote may get per second, which is what its app may send,
-	// and maxBurst how many besides.
+	// maxRequests is the number of requests per second that a remote may get, which is the rate of its app, and maxBurst
+	// the number of requests in addition.
 	maxRequests, maxBurst = 60, 150
 )
 
-// together is how many remotes lie at the same time.
+// together is the number of remotes whose API servers lie at the same time.
 const together = 32
 
-// API servers that lie in every way that was thought of are a state of their remotes, and nothing else:
-// the hub lives, no credential goes astray, and the neighbour notices nothing.
+// API servers that lie affect the state of their own remotes only: the hub keeps running, no credential reaches another
+// host, and the neighbour's reconciler keeps its latency.
 func TestHostile(t *testing.T) {
 	scripts := scriptsToRun(t, false)
 	s := newHostileSuite(t, registry.Limits{SyncTimeout: 6 * time.Second})
@@ -127,7 +127,7 @@ func TestHostile(t *testing.T) {
 	s.check(t)
 }
 
-// Those that are after the hub's memory get no more of it than they may have.
+// The heap of the hub stays within its limit under every script that attacks it.
 func TestHostile_Memory(t *testing.T) {
 	scripts := scriptsToRun(t, true)
 	s := newHostileSuite(t, registry.Limits{SyncTimeout: time.Minute, MaxCacheBytes: maxCache, MaxObjects: maxObjects})
@@ -137,8 +137,8 @@ func TestHostile_Memory(t *testing.T) {
 	s.check(t)
 }
 
-// A server that closes every connection before it has answered is not one that does not answer in time, also where the
-// time of a probe is shorter than the hub takes to give up.
+// A server that closes every connection before it responds is NotHealthy, not TimedOut, even if the timeout of the probe is
+// shorter than the hub's retries.
 func TestHostile_ClosedConnectionsInAShortTime(t *testing.T) {
 	t.Parallel()
 	scripts := hostile.Scripts()
@@ -162,8 +162,8 @@ func TestHostile_ClosedConnectionsInAShortTime(t *testing.T) {
 	})
 }
 
-// scriptsToRun returns those that are after memory, or the others: all with CLUSTERFX_FAULTS=all, a few
-// otherwise.
+// scriptsToRun returns the scripts that attack memory, or the other scripts: all with CLUSTERFX_FAULTS=all, otherwise those
+// of the short run.
 func scriptsToRun(t *testing.T, afterMemory bool) []hostile.Script {
 	t.Helper()
 	all := hostile.Scripts()
@@ -174,7 +174,7 @@ func scriptsToRun(t *testing.T, afterMemory bool) []hostile.Script {
 	})
 }
 
-// checkFates fails the test if a script has no fate, or several.
+// checkFates fails the test unless every script has exactly one fate.
 func checkFates(t *testing.T, scripts []hostile.Script) {
 	t.Helper()
 	of := map[string]int{}
@@ -194,7 +194,7 @@ func checkFates(t *testing.T, scripts []hostile.Script) {
 	}
 }
 
-// hostileSuite runs scripts against one registry, which has a healthy remote besides.
+// hostileSuite runs scripts against one registry, which has a healthy remote, too.
 type hostileSuite struct {
 	registry  *registry.Registry
 	neighbour *neighbour
@@ -215,20 +215,18 @@ func newHostileSuite(t *testing.T, limits registry.Limits) *hostileSuite {
 	}
 }
 
-// check fails the test if the neighbour has noticed anything, or an app is left behind. It logs a table
-// of what happened.
+// check fails the test if the neighbour was slowed down, or if an app did not end. It logs a table of the scripts.
 func (s *hostileSuite) check(t *testing.T) {
 	t.Helper()
 	s.neighbour.check(t, noticed)
 	if got := s.registry.Zombies(); got != 0 {
-		t.Errorf("%d apps of hostile remotes are left behind", got)
+		t.Errorf("%d apps of hostile remotes have not ended", got)
 	}
 	slices.Sort(s.lines)
 	t.Logf("script | fate | peak growth of the heap | requests, lies | message\n%s", strings.Join(s.lines, "\n"))
 }
 
-// runAll registers a remote for each script at the same time, waits until each has met its fate, and
-// stops them.
+// runAll registers a remote for each script at the same time, waits until each has its fate, and stops them.
 func (s *hostileSuite) runAll(t *testing.T, scripts []hostile.Script) {
 	t.Helper()
 	heap := watchHeap()
@@ -298,14 +296,13 @@ func (s *hostileSuite) register(t *testing.T, script hostile.Script) *hostileRem
 	return one
 }
 
-// How long a script runs: so that it gets to its second try, and for as long as it takes the remote to
-// meet its fate on a busy machine.
+// The duration of a script: at least until its second attempt, and at most until the remote has its fate on a busy machine.
 const (
 	atLeast = 1500 * time.Millisecond
 	atMost  = 90 * time.Second
 )
 
-// settle waits until the script has had its time and the remote has met its fate.
+// settle waits until the script has run long enough and the remote has its fate.
 func (h *hostileRemote) settle(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -325,7 +322,7 @@ func (h *hostileRemote) settle(t *testing.T) {
 
 func fateOf(info registry.Status) string { return string(info.State) + "/" + info.Reason }
 
-// check fails the test if the fate is another one than is due, or if the server got what it should not.
+// check fails the test if the remote has the wrong fate, or if a server got requests that it should not get.
 func (h *hostileRemote) check(t *testing.T, took time.Duration) {
 	t.Helper()
 	if got := fateOf(h.last); !h.fate.MatchString(got) || h.last.Message == "" {
@@ -346,7 +343,7 @@ func (h *hostileRemote) check(t *testing.T, took time.Duration) {
 	}
 }
 
-// stop stops the remote, which takes no time whatever the server does.
+// stop stops the remote, which must not take long whatever the server does.
 func (h *hostileRemote) stop(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

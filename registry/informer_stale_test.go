@@ -189,7 +189,7 @@ func idle() reconcile.Reconciler {
 	return reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 }
 
-// A CRD that does not serve the watched version any more is shown, also where the module requires nothing.
+// A CRD that no longer serves the watched version is reported, even if the module requires no kinds.
 func TestStale_AnotherVersion(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")

@@ -102,7 +102,7 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	}
 }
 
-// What a module has done is to be undone, also when it does not run any more: a removal says so.
+// A removal names the modules whose cleanup steps have not run, including modules that no longer run.
 func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
 	t.Parallel()
 	c, _ := remote(t, "a")

@@ -253,7 +253,7 @@ func TestChart_Files(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("chart/files/%s is not %s any more: run make generate", copied, original)
+			t.Errorf("chart/files/%s differs from %s: run make generate", copied, original)
 		}
 	}
 }

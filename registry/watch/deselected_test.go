@@ -43,7 +43,7 @@ func (m *mapped) has(r watch.Request) bool {
 	return m.seen[r]
 }
 
-// The watch of a remote ends when it is not selected any more, though its app goes on.
+// The watch of a remote ends when the remote is no longer selected, although its app keeps running.
 func TestRemotes_Deselected(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -77,7 +77,7 @@ func TestRemotes_Deselected(t *testing.T) {
 		key := create(t, one, newConfigMap(t))
 		expectMapped("changes", "stays", key)
 		if m.has(in("changes", key)) {
-			t.Fatalf("%s was mapped for a remote that is not selected any more", key)
+			t.Fatalf("%s was mapped for a remote that is no longer selected", key)
 		}
 	}
 }

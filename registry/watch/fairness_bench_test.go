@@ -58,7 +58,7 @@ func BenchmarkFairness(b *testing.B) {
 				alone := serve(b, queues()[name], 500, 0)
 				samples := 500
 				if name == "plain" {
-					samples = 1 // it comes last, and there is no crowd any more
+					samples = 1 // it comes last, when the crowd is gone
 				}
 				behind := serve(b, queues()[name], samples, crowd)
 				report(b, alone, behind)

@@ -268,8 +268,8 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	r.expect(t, in("one", key), away)
 }
 
-// A remote that leaves, or is not selected any more, is lost. Requests for its objects do not reach the
-// reconciler any more, and its errors are not tried again.
+// A remote that leaves, or is no longer selected, is lost. Requests for its objects no longer reach the reconciler, and its
+// errors are not retried.
 func TestRemotes_Lost(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")

@@ -20,8 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The goroutine of a remote answers heartbeats through its inbox. One that is stuck is found and named, and is well
-// again when it goes on; one that has ended is not watched any more.
+// The goroutine of a remote answers heartbeats through its inbox. A goroutine that is stuck is reported with the name of
+// its remote until it continues; a goroutine that has ended is not reported.
 func TestActor_Heartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,12 +50,12 @@ func TestActor_Heartbeats(t *testing.T) {
 		a.do(func() { <-release })
 		<-time.After(time.Minute)
 		if err := hearts.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
-			t.Errorf("its goroutine is stuck: %v", err)
+			t.Errorf("the error of a stuck goroutine is %v", err)
 		}
 		close(release)
 		synctest.Wait()
 		if err := hearts.Err(); err != nil {
-			t.Errorf("its goroutine goes on: %v", err)
+			t.Errorf("the goroutine continues, and the error is %v", err)
 		}
 		a.Stop(time.Time{})
 		<-a.done

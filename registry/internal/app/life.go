@@ -57,7 +57,7 @@ type LifeOptions struct {
 	// Number is the number of the epoch.
 	Number int64
 	Log    logr.Logger
-	// Modules are the names of the modules of the App.
+	// ModuleNames are the names of the modules of the App.
 	ModuleNames []string
 	// Timeout limits the requests of the cache.
 	Timeout time.Duration

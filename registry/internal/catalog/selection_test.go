@@ -46,7 +46,7 @@ func TestCatalog_Select(t *testing.T) {
 		"the zero selector means all":               {runs: true},
 		"labels that match":                         {module: Module{Select: Selector{Labels: edge}}, config: state.Desired{Labels: map[string]string{"tier": "edge"}}, runs: true},
 		"labels that do not match":                  {module: Module{Select: Selector{Labels: edge}}},
-		"on request, and nobody asks":               {module: Module{Select: Selector{OnRequest: true}}},
+		"on request, not requested":                 {module: Module{Select: Selector{OnRequest: true}}},
 		"on request, and spec.modules asks":         {module: Module{Select: Selector{OnRequest: true}}, config: state.Desired{Modules: []string{"one"}}, runs: true},
 		"spec.modules names others":                 {config: state.Desired{Modules: []string{"other"}}},
 		"a hub part only":                           {module: Module{Parts: Parts{Hub: fx.Options()}}},
@@ -63,7 +63,7 @@ func TestCatalog_Select(t *testing.T) {
 		"a version that is none":                    {module: Module{Select: Selector{BelowVersion: "1.31"}}, version: "dev", waits: state.ReasonVersionUnsupported},
 		"rights that are granted":                   {module: Module{Rules: rules}, found: served(), runs: true, rights: state.ReasonAllowed},
 		"rights that are missing":                   {module: Module{Rules: rules}, found: &preflight.Result{Missing: map[string][]string{"one": {"list nodes"}}}, waits: state.ReasonRightsMissing, rights: state.ReasonRightsMissing},
-		"rights that nobody could ask for":          {module: Module{Rules: rules}, found: &preflight.Result{Unknown: "403"}, runs: true, rights: state.ReasonPending},
+		"rights that could not be checked":          {module: Module{Rules: rules}, found: &preflight.Result{Unknown: "403"}, runs: true, rights: state.ReasonPending},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

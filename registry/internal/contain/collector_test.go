@@ -86,7 +86,7 @@ func TestCollector_Hangs(t *testing.T) {
 			}
 		}
 		if took, want := time.Since(began), collectorCalls*collectorPatience; took != want {
-			t.Errorf("%d scrapes took %s, want %s: it is not waited for any more", scrapes, took, want)
+			t.Errorf("%d scrapes took %s, want %s: it must not wait for the callback", scrapes, took, want)
 		}
 		close(letGo)
 		synctest.Wait()

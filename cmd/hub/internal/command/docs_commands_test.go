@@ -43,7 +43,7 @@ func TestDocs_CommandsExist(t *testing.T) {
 		}
 	}
 	if blocks < 10 || spans < 20 {
-		t.Errorf("only %d commands were found in blocks, and %d in lines: this test does not see them any more", blocks, spans)
+		t.Errorf("only %d commands were found in blocks, and %d in lines: the test no longer finds them", blocks, spans)
 	}
 }
 
