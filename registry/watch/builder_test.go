@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// An object of the hub is reconciled when it changes, and when one changes that belongs to it in a remote.
+// An object of the hub is reconciled when it changes, and when an object that it owns in a remote changes.
 func TestBuilder_OwnsRemote(t *testing.T) {
 	t.Parallel()
 	hubCluster, one := fleettest.Cluster(t, "hub"), fleettest.Cluster(t, "one")
@@ -46,13 +46,13 @@ func TestBuilder_OwnsRemote(t *testing.T) {
 	}
 	r.expect(t, request, before)
 	before = r.count(request)
-	delete(secret.Annotations, watch.OwnerAnnotation) // the one that it belonged to must hear of it
+	delete(secret.Annotations, watch.OwnerAnnotation) // The former owner must be reconciled.
 	if err := direct.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	r.expect(t, request, before)
 	if r.count(watch.Request{Cluster: "one", NamespacedName: client.ObjectKeyFromObject(secret)}) > 0 {
-		t.Error("the remote's object made a request of its own")
+		t.Error("got a request for the remote's object, want requests for its owner only")
 	}
 }
 
@@ -71,13 +71,13 @@ func TestSetOwner(t *testing.T) {
 		}
 	}
 	if got := object.Annotations[watch.OwnerAnnotation]; got != "ConfigMap/ns/owner" {
-		t.Errorf("annotation = %q", got)
+		t.Errorf("got annotation %q, want ConfigMap/ns/owner", got)
 	}
 	if err := watch.SetOwner(other, object, scheme); err == nil || !strings.Contains(err.Error(), "ConfigMap/ns/owner") {
-		t.Errorf("a second owner: %v", err)
+		t.Errorf("SetOwner with a second owner: got %v, want an error with the first owner", err)
 	}
 	if err := watch.SetOwner(owner, &corev1.Secret{}, runtime.NewScheme()); err == nil {
-		t.Error("an owner of an unknown kind was set")
+		t.Error("SetOwner accepts an owner of an unknown kind")
 	}
 }
 
@@ -93,12 +93,12 @@ func TestBuilder_Refuses(t *testing.T) {
 		`controller "x": call For f`: watch.ControllerManagedBy(h, h.remotes).Named("x").OwnsRemote(&corev1.Pod{}, nothing),
 	} {
 		if err := b.Complete(&record{}); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "OwnsRemote: ", ""), want) {
-			t.Errorf("err = %v, want %q", err, want)
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }
 
-// Remotes come and go while objects of one that stays change: it loses nothing.
+// While other remotes are registered and stopped, no event of a remote is lost.
 func TestRemotes_Churn(t *testing.T) {
 	t.Parallel()
 	cycles := 200
@@ -119,7 +119,7 @@ func TestRemotes_Churn(t *testing.T) {
 			if err := h.remotes.Ensure(name, config); err != nil {
 				t.Errorf("Ensure: %v", err)
 			}
-			if i%3 > 0 { // the others are stopped while they start
+			if i%3 > 0 { // The other remotes are stopped while they start.
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				if err := h.remotes.WaitReady(ctx, name); err != nil {
 					t.Errorf("WaitReady: %v", err)

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// mapped remembers for which remotes an object was mapped.
+// mapped records the remotes for which each object was mapped.
 type mapped struct {
 	mu   sync.Mutex // protects seen
 	seen map[watch.Request]bool

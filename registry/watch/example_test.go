@@ -15,10 +15,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// restarts looks at Pods of all edge clusters, and forgets clusters that have left.
+// restarts reads the Pods of all edge clusters, and forgets lost clusters.
 type restarts struct{ remotes *registry.Registry }
 
-// Reconcile looks at one Pod.
+// Reconcile reads one Pod.
 func (r *restarts) Reconcile(ctx context.Context, request watch.Request) (ctrl.Result, error) {
 	if request.Lost {
 		return ctrl.Result{}, r.forget(request.Cluster)
@@ -35,7 +35,7 @@ func (r *restarts) Reconcile(ctx context.Context, request watch.Request) (ctrl.R
 func (r *restarts) forget(state.ClusterName) error            { return nil }
 func (r *restarts) note(state.ClusterName, *corev1.Pod) error { return nil }
 
-// A module's hub part is given the hub's manager and the registry, and adds a controller.
+// A module's hub part gets the hub's manager and the registry, and adds a controller.
 func Example() {
 	setUp := func(mgr ctrl.Manager, remotes *registry.Registry) error {
 		return watch.ControllerManagedBy(mgr, remotes).

@@ -30,13 +30,13 @@ import (
 
 const (
 	crowd = 100_000                // requests of the busy remote
-	work  = 200 * time.Microsecond // what the reconciler does for each
+	work  = 200 * time.Microsecond // duration of each reconcile
 )
 
 // newQueue makes the queue of a controller.
 type newQueue = func(string, workqueue.TypedRateLimiter[watch.Request]) workqueue.TypedRateLimitingInterface[watch.Request]
 
-// queues are the fair queue, and the one that controllers have by default.
+// queues are the fair queue, and the default queue of controllers.
 func queues() map[string]newQueue {
 	return map[string]newQueue{
 		"fair": watch.NewQueue(nil),
@@ -48,9 +48,9 @@ func queues() map[string]newQueue {
 	}
 }
 
-// BenchmarkFairness measures what a hundred thousand requests of one remote do to the next request of another
-// one, from when that is added until the one worker has done it: the latency without them, and with them, for
-// the fair queue and for controller-runtime's own. No API server takes part.
+// BenchmarkFairness measures the effect of a hundred thousand requests of one remote on the next request of another
+// remote, from the addition of this request until the only worker has done it: the latency without and with them, for
+// the fair queue and for controller-runtime's own. It uses no API server.
 func BenchmarkFairness(b *testing.B) {
 	for _, name := range []string{"fair", "plain"} {
 		b.Run(name, func(b *testing.B) {
@@ -58,7 +58,7 @@ func BenchmarkFairness(b *testing.B) {
 				alone := serve(b, queues()[name], 500, 0)
 				samples := 500
 				if name == "plain" {
-					samples = 1 // it comes last, when the crowd is gone
+					samples = 1 // The request comes last, after the crowd.
 				}
 				behind := serve(b, queues()[name], samples, crowd)
 				report(b, alone, behind)
@@ -68,7 +68,7 @@ func BenchmarkFairness(b *testing.B) {
 	}
 }
 
-// serve runs one worker, and returns the latencies of requests of a quiet remote, one after the other.
+// serve runs one worker, and returns the latencies of consecutive requests of a quiet remote.
 func serve(b *testing.B, newQueue newQueue, samples, busy int) []time.Duration {
 	b.Helper()
 	q := crowded(newQueue, busy)
@@ -108,8 +108,9 @@ func crowded(newQueue newQueue, busy int) workqueue.TypedRateLimitingInterface[w
 	return q
 }
 
-// ahead returns how many requests of the crowd are handed out before one of the quiet remote, at most, with the
-// one that was in work when it came. It is what the queue does; the latencies are also what else the machine does.
+// ahead returns the maximum number of requests of the crowd that are handed out before a request of the quiet remote,
+// including the request in progress. The number depends on the queue only; the latencies also depend on the load of the
+// machine.
 func ahead(newQueue newQueue, samples int) (most int) {
 	q := crowded(newQueue, crowd)
 	defer q.ShutDown()
@@ -128,7 +129,7 @@ func ahead(newQueue newQueue, samples int) (most int) {
 	return most
 }
 
-// toil is what a reconciler does: it keeps its worker busy for a while.
+// toil simulates a reconciler: it keeps its worker busy for a while.
 func toil() {
 	for began := time.Now(); time.Since(began) < work; {
 	}
@@ -141,7 +142,7 @@ func report(b *testing.B, alone, behind []time.Duration) {
 	b.ReportMetric(quantile(behind, 50), "ms-behind-p50")
 	b.ReportMetric(quantile(behind, 99), "ms-behind-p99")
 	b.ReportMetric(quantile(behind, 50)/quantile(alone, 50), "x-p50")
-	b.ReportMetric(0, "ns/op") // says nothing
+	b.ReportMetric(0, "ns/op") // has no meaning
 }
 
 // quantile returns a percentile in milliseconds.
@@ -150,8 +151,8 @@ func quantile(of []time.Duration, percent int) float64 {
 	return float64(of[(len(of)-1)*percent/100].Microseconds()) / 1000
 }
 
-// BenchmarkFairness_Remotes measures the same on two real remotes, from before a write to the quiet one until
-// Reconcile has ended for it. The busy one has an object that makes a hundred thousand requests.
+// BenchmarkFairness_Remotes measures the same on two real remotes, from before a write to the quiet remote until its
+// Reconcile has ended. The busy remote has an object that makes a hundred thousand requests.
 func BenchmarkFairness_Remotes(b *testing.B) {
 	for _, name := range []string{"fair", "plain"} {
 		b.Run(name, func(b *testing.B) {
@@ -165,20 +166,20 @@ func BenchmarkFairness_Remotes(b *testing.B) {
 				}
 				report(b, alone, f.writes(b, samples))
 				if name == "fair" && f.isOver() {
-					b.Error("the crowd was worked off before the last write: the figures say nothing")
+					b.Error("the crowd ended before the last write: the figures are invalid")
 				}
 			}
 		})
 	}
 }
 
-// fairness is a hub with a quiet remote and a busy one, and one worker.
+// fairness is a hub with a quiet remote, a busy remote and one worker.
 type fairness struct {
-	run         string // is in the names of its objects, to tell them from those of other runs
+	run         string // is in the names of its objects, to distinguish them from other runs
 	quiet, busy *fleet.Cluster
-	events      chan time.Time // of the quiet remote, when the work has ended
+	events      chan time.Time // the ends of reconciles of the quiet remote
 	flooded     chan struct{}  // closed at the first request of the crowd
-	left        atomic.Int64   // of the crowd
+	left        atomic.Int64   // remaining requests of the crowd
 }
 
 func newFairness(b *testing.B, newQueue newQueue) *fairness {
@@ -202,11 +203,12 @@ func newFairness(b *testing.B, newQueue newQueue) *fairness {
 			b.Fatal(err)
 		}
 	}
-	f.writes(b, 1) // is not measured: the quiet remote is watched now
+	f.writes(b, 1) // not measured: it shows that the quiet remote is watched
 	return f
 }
 
-// multiply makes a request for an object of the quiet remote, and a crowd for one of the busy one.
+// multiply makes one request for an object of the quiet remote, and a crowd of requests for an object of the busy
+// remote.
 func (f *fairness) multiply(_ context.Context, name state.ClusterName, o client.Object) []watch.Request {
 	switch {
 	case o.GetGenerateName() != string(name)+f.run:
@@ -221,7 +223,7 @@ func (f *fairness) multiply(_ context.Context, name state.ClusterName, o client.
 	return all
 }
 
-// Reconcile works.
+// Reconcile simulates work.
 func (f *fairness) Reconcile(_ context.Context, request watch.Request) (ctrl.Result, error) {
 	toil()
 	if request.Cluster == "quiet" {
@@ -234,14 +236,14 @@ func (f *fairness) Reconcile(_ context.Context, request watch.Request) (ctrl.Res
 
 func (f *fairness) isOver() bool { return f.left.Load() <= 0 }
 
-// flood begins the work on the crowd.
+// flood creates the crowd and waits until the worker starts on it.
 func (f *fairness) flood(b *testing.B) {
 	b.Helper()
 	f.write(b, clientFor(b, f.busy), "busy")
 	<-f.flooded
 }
 
-// writes measures events of the quiet remote, one after the other.
+// writes measures consecutive events of the quiet remote.
 func (f *fairness) writes(b *testing.B, samples int) []time.Duration {
 	b.Helper()
 	direct := clientFor(b, f.quiet)

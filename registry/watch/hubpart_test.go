@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// A panic of a function of Options, and a reconciler that only panics, end the hub part that has it, and nothing else.
+// A panic of a function of Options, and a reconciler that only panics, end only their own hub part.
 func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	t.Parallel()
 	faulty := map[string]watch.Options[client.Object]{
@@ -58,7 +58,7 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	eventually(t, func() error {
 		for _, one := range remotes.HubParts() {
 			if _, fails := faulty[one.Module]; fails && (one.Restarts == 0 || !strings.Contains(one.Message, "boom")) {
-				return fmt.Errorf("%+v", one)
+				return fmt.Errorf("got %+v, want a restart and the panic", one)
 			}
 		}
 		return nil
@@ -66,11 +66,11 @@ func TestRemotes_PanicsEndTheHubPart(t *testing.T) {
 	well.expect(t, watch.Request{Cluster: "one", NamespacedName: client.ObjectKey{Name: "default"}}, 0)
 	for _, one := range remotes.HubParts() {
 		if one.Module == "well" && (one.State != state.ModuleRunning || one.Restarts > 0) {
-			t.Errorf("the other hub part: %+v", one)
+			t.Errorf("the other hub part: got %+v, want Running with 0 restarts", one)
 		}
 	}
 	if info, _ := remotes.Status("one"); info.Restarts > 0 {
-		t.Errorf("the remote: %+v", info)
+		t.Errorf("got remote %+v, want 0 restarts", info)
 	}
 }
 

@@ -22,9 +22,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// A remote that does not serve a kind yet is watched as soon as it does, without anybody doing anything about
-// it. Until then the controller works for the remotes that do, the remote is Ready, and other kinds are watched
-// in it.
+// A remote that does not serve a kind yet is watched as soon as it does, without any action by a user. Until then the
+// controller works for the other remotes, the remote is Ready, and other kinds are watched in it.
 func TestRemotes_KindAppears(t *testing.T) {
 	t.Parallel()
 	comet := newKind()
@@ -55,11 +54,11 @@ func TestRemotes_KindAppears(t *testing.T) {
 	comets.expect(t, in("gets", launch(t, gets, comet)), 0)
 	comets.expect(t, in("has", launch(t, has, comet)), 0)
 	if after, _ := h.remotes.Status("gets"); after.Epoch != before.Epoch {
-		t.Errorf("the app of the remote was started again: epoch %d, was %d", after.Epoch, before.Epoch)
+		t.Errorf("got epoch %d, want %d without a restart", after.Epoch, before.Epoch)
 	}
 }
 
-// newKind returns one that no cluster serves.
+// newKind returns a kind that no cluster serves.
 func newKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: strings.ToLower(rand.Text()) + ".example.com", Version: "v1", Kind: "Comet"}
 }
@@ -70,7 +69,7 @@ func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return one
 }
 
-// install has a cluster serve a kind of which nothing but the name is known.
+// install makes a cluster serve a kind whose schema allows everything.
 func install(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) {
 	t.Helper()
 	crd := objectOf(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
@@ -89,7 +88,7 @@ func install(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) {
 	}
 }
 
-// launch creates an object of a kind, as soon as it is served.
+// launch creates an object of a kind, as soon as the kind is served.
 func launch(t *testing.T, c *fleet.Cluster, kind schema.GroupVersionKind) types.NamespacedName {
 	t.Helper()
 	one := objectOf(kind)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Whoever can own an object is found again.
+// ownerIn returns the owner that SetOwner has set.
 func TestOwnerIn(t *testing.T) {
 	t.Parallel()
 	inNamespace, everywhere := &corev1.ConfigMap{}, &rbacv1.ClusterRole{}
@@ -27,12 +27,12 @@ func TestOwnerIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if key, ok := ownerIn(object, kind); !ok || key != client.ObjectKeyFromObject(owner) {
-			t.Errorf("the owner of %v is %v (%t)", object.Annotations, key, ok)
+			t.Errorf("owner of %v: got %v (%t)", object.Annotations, key, ok)
 		}
 	}
 }
 
-// An annotation is written by whoever may write the object: what is in it need not be an owner.
+// A user with permission to write an object can write its annotation: ownerIn ignores text that is not an owner.
 func TestOwnerIn_Strangers(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -42,7 +42,7 @@ func TestOwnerIn_Strangers(t *testing.T) {
 		object := &corev1.Secret{}
 		object.Annotations = map[string]string{OwnerAnnotation: text}
 		if key, ok := ownerIn(object, schema.GroupKind{Kind: "ConfigMap"}); ok {
-			t.Errorf("%q: %v", text, key)
+			t.Errorf("%q: got owner %v", text, key)
 		}
 	}
 }

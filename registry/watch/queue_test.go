@@ -28,7 +28,7 @@ func request(cluster, name string) Request {
 	return Request{Cluster: state.ClusterName(cluster), NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// drain takes n requests from a queue and is done with each at once.
+// drain takes n requests from a queue and marks each as done at once.
 func drain(q *queue, n int) []string {
 	var got []string
 	for range n {
@@ -57,7 +57,7 @@ func TestQueue_RemotesTakeTurns(t *testing.T) {
 	expect(t, drain(q, 5), "noisy//0", "quiet//a", "/hub", "noisy//1", "noisy//2")
 }
 
-// However much a remote has to do, another one waits for a single request of it.
+// However many requests a remote has, another remote waits for only one of them.
 func TestQueue_ANoisyRemote(t *testing.T) {
 	t.Parallel()
 	const events = 100_000
@@ -68,15 +68,15 @@ func TestQueue_ANoisyRemote(t *testing.T) {
 	drain(q, 10)
 	q.Add(request("quiet", "a"))
 	if got := drain(q, 2); !slices.Contains(got, "quiet//a") {
-		t.Errorf("got %q, want the quiet remote's among them", got)
+		t.Errorf("got %q, want the request of the quiet remote among them", got)
 	}
 	if got := q.Len(); got != events-11 {
-		t.Errorf("%d requests are left, want %d", got, events-11)
+		t.Errorf("got %d requests in the queue, want %d", got, events-11)
 	}
 }
 
-// Requests for objects of the hub wait in the lane of the remote that has caused them. One that the hub has
-// caused, too, waits for nobody.
+// Requests for objects of the hub wait in the lane of the remote that has caused them. A request that the hub has
+// caused, too, does not wait in that lane.
 func TestQueue_CausesHaveLanes(t *testing.T) {
 	t.Parallel()
 	q := fair()
@@ -113,7 +113,7 @@ func TestQueue_PrioritiesWithinARemote(t *testing.T) {
 	add(-100, "low", "raised", "lowest")
 	add(0, "first", "second")
 	add(10, "raised")
-	add(-200, "second") // the higher one counts
+	add(-200, "second") // The higher priority applies.
 	expect(t, drain(q, 5), "a//raised", "a//first", "a//second", "a//low", "a//lowest")
 }
 
@@ -124,23 +124,23 @@ func TestQueue_KeepsARequestOnce(t *testing.T) {
 	q.Add(one)
 	q.Add(one)
 	if got := q.Len(); got != 1 {
-		t.Errorf("length = %d, want 1", got)
+		t.Errorf("got length %d, want 1", got)
 	}
 	if got, _ := q.Get(); got != one {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want the request", got)
 	}
-	q.Add(one) // while it is worked on
+	q.Add(one) // while it is in progress
 	q.Add(one)
 	if got := q.Len(); got != 0 {
-		t.Errorf("length = %d while the request is worked on, want 0", got)
+		t.Errorf("got length %d while the request is in progress, want 0", got)
 	}
 	q.Done(one)
 	if got := q.Len(); got != 1 {
-		t.Errorf("length = %d after the work, want 1", got)
+		t.Errorf("got length %d after the request is done, want 1", got)
 	}
 	expect(t, drain(q, 1), "a//one")
 	if got := q.Len(); got != 0 {
-		t.Errorf("length = %d at the end, want 0", got)
+		t.Errorf("got length %d at the end, want 0", got)
 	}
 }
 
@@ -161,14 +161,14 @@ func TestQueue_Delays(t *testing.T) {
 		q.AddAfter(request("a", "soon"), time.Minute)
 		q.AddAfter(request("b", "sooner"), time.Hour)
 		q.AddAfter(request("b", "sooner"), 2*time.Second)
-		q.AddAfter(request("b", "sooner"), time.Hour) // the earliest counts
+		q.AddAfter(request("b", "sooner"), time.Hour) // The earliest time applies.
 		q.AddRateLimited(request("c", "failed"))
 		at(time.Second, "failed")
 		q.AddRateLimited(request("c", "failed"))
 		at(2*time.Second, "sooner")
 		at(3*time.Second, "failed")
 		if got := q.NumRequeues(request("c", "failed")); got != 2 {
-			t.Errorf("%d requeues, want 2", got)
+			t.Errorf("got %d requeues, want 2", got)
 		}
 		q.Forget(request("c", "failed"))
 		q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, After: time.Hour}, request("c", "failed"))
@@ -196,7 +196,7 @@ func TestQueue_ShutDown(t *testing.T) {
 		synctest.Wait()
 		q.Add(request("a", "too late"))
 		if drained || !q.ShuttingDown() {
-			t.Errorf("drained = %v while a request is worked on", drained)
+			t.Errorf("got drained = %v while a request is in progress, want a shutdown that waits", drained)
 		}
 		if r, shutdown := q.Get(); !shutdown {
 			t.Errorf("got %s from a queue that is shut down", r)
@@ -206,8 +206,8 @@ func TestQueue_ShutDown(t *testing.T) {
 	})
 }
 
-// Whatever is added, and however the work goes, every request is handed out after it was last added, and
-// none twice at the same time.
+// For every order of additions and reconciles, each request is handed out after its last addition, and not twice at the
+// same time.
 func TestQueue_LosesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -218,7 +218,7 @@ func TestQueue_LosesNothing(t *testing.T) {
 			take := func() {
 				r, _ := q.Get()
 				if working[r] || !due[r] {
-					rt.Fatalf("%s was handed out, worked on: %v, due: %v", r, working[r], due[r])
+					rt.Fatalf("got %s, in progress: %v, due: %v, want a request that is due and not in progress", r, working[r], due[r])
 				}
 				working[r], due[r] = true, false
 			}
@@ -276,7 +276,7 @@ func TestQueue_LosesNothing(t *testing.T) {
 				}
 			}
 			if len(q.items)+len(q.lanes)+len(q.turns)+len(q.delayed)+q.ready > 0 {
-				rt.Fatalf("something is left: %d items, %d lanes", len(q.items), len(q.lanes))
+				rt.Fatalf("got %d items and %d lanes in a drained queue, want it empty", len(q.items), len(q.lanes))
 			}
 		})
 	})

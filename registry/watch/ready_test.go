@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// A remote without objects makes a request when it becomes Ready, each time, and when it is selected.
+// A remote makes a request without an object each time it becomes Ready, and when it is selected.
 func TestBuilder_WatchesRemotes(t *testing.T) {
 	t.Parallel()
 	edge := labels.SelectorFromSet(labels.Set{"tier": "edge"})
@@ -40,13 +40,13 @@ func TestBuilder_WatchesRemotes(t *testing.T) {
 	ensure(func(c *state.Desired) { c.Labels = map[string]string{"tier": "edge"} })
 	some.expect(t, of, 0)
 	if got := all.count(of); got != 1 {
-		t.Errorf("another label made %d requests where nothing is selected by it", got-1)
+		t.Errorf("got %d requests for another label without a selector, want 0", got-1)
 	}
 	before := some.count(of)
 	ensure(func(c *state.Desired) { c.Paused = true })
 	h.expectState(t, "a", state.StatePaused)
 	if got := some.count(of); got != before {
-		t.Errorf("a paused remote made %d requests", got-before)
+		t.Errorf("got %d requests of a paused remote, want 0", got-before)
 	}
 	ensure(func(c *state.Desired) { c.Labels = map[string]string{"tier": "edge"} })
 	some.expect(t, of, before)

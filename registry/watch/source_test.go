@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// record is a reconciler that remembers its requests. It does what do says, if that is set.
+// record is a reconciler that records its requests. It calls do, if that is set.
 type record struct {
 	do func(context.Context, watch.Request) error
 
@@ -52,12 +52,12 @@ func (r *record) count(request watch.Request) int {
 	return r.seen[request]
 }
 
-// expect waits until a request has come more than so many times.
+// expect waits until a request has been reconciled more than moreThan times.
 func (r *record) expect(t *testing.T, request watch.Request, moreThan int) {
 	t.Helper()
 	eventually(t, func() error {
 		if got := r.count(request); got <= moreThan {
-			return fmt.Errorf("%s has come %d times, want more than %d", request, got, moreThan)
+			return fmt.Errorf("got %s %d times, want more than %d", request, got, moreThan)
 		}
 		return nil
 	})
@@ -72,7 +72,7 @@ func ofTest(t *testing.T) []predicate.TypedPredicate[client.Object] {
 	})}
 }
 
-// newConfigMap returns a ConfigMap of the test, that is not written yet.
+// newConfigMap returns a ConfigMap of the test, which does not exist yet.
 func newConfigMap(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -100,7 +100,7 @@ func in(name state.ClusterName, key types.NamespacedName) watch.Request {
 	return watch.Request{Cluster: name, NamespacedName: key}
 }
 
-// watching sets a hub up that records what happens to ConfigMaps.
+// watching sets up a controller that records the requests for a kind.
 func watching(r *record, o watch.Options[client.Object], kind client.Object) func(*hub) error {
 	return func(h *hub) error {
 		return watch.ControllerManagedBy(h, h.remotes).Named("test").WatchesRemote(kind, o).Complete(r)
@@ -129,14 +129,14 @@ func TestRemotes(t *testing.T) {
 				r.expect(t, in(before, key), n)
 			}
 			if got := r.count(in("two", early)) + r.count(in("one", late)); got > 0 {
-				t.Errorf("%d requests name the wrong remote", got)
+				t.Errorf("got %d requests with the wrong remote, want 0", got)
 			}
 		})
 	}
 }
 
-// Remotes that are silent from the beginning keep neither the controller from starting nor any other
-// remote from being watched.
+// Remotes that do not respond from the beginning prevent neither the start of the controller nor the watches of other
+// remotes.
 func TestRemotes_SilentOnes(t *testing.T) {
 	t.Parallel()
 	const remotes, silent = 20, 5
@@ -179,7 +179,7 @@ func newProxy(t *testing.T, c *fleet.Cluster) *fault.Proxy {
 	return p
 }
 
-// When a remote is back, its objects make requests again, and so do those that have gone meanwhile.
+// When a remote is back, its objects make requests again, and so do objects that were deleted meanwhile.
 func TestRemotes_ComesBack(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -213,7 +213,7 @@ func TestRemotes_ComesBack(t *testing.T) {
 	r.expect(t, in("one", goes), before[goes])
 	r.expect(t, in("one", comes), 0)
 	if got := r.count(watch.Request{Cluster: "one", Lost: true}); got > 0 {
-		t.Errorf("the remote was called lost %d times; it was only away", got)
+		t.Errorf("got %d requests with Lost of a remote that was only unreachable, want 0", got)
 	}
 }
 
@@ -227,8 +227,8 @@ func (h *hub) expectState(t *testing.T, name state.ClusterName, want state.State
 	})
 }
 
-// What was to be done for a remote when it went away is done when it is back, also for an object that has
-// gone and of which no list tells.
+// A request that is due when a remote becomes unreachable is reconciled when the remote is back, also for an object
+// that was deleted and is not in the new list.
 func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -241,7 +241,7 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	var failing atomic.Bool
 	r := record{do: func(_ context.Context, request watch.Request) error {
 		if failing.Load() && request.NamespacedName == key {
-			return errors.New("boom") // as a call of the remote does that is on its way out
+			return errors.New("boom") // like a call of a remote that becomes unreachable
 		}
 		return nil
 	}}
@@ -255,7 +255,7 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	failing.Store(true)
 	before := r.count(in("one", key))
 	remove(t, one, key)
-	r.expect(t, in("one", key), before+1) // its deletion, which is tried again
+	r.expect(t, in("one", key), before+1) // its deletion, which is retried
 	if err := proxy.Set(fault.Refuse()); err != nil {
 		t.Fatal(err)
 	}
@@ -268,8 +268,8 @@ func TestRemotes_KeepsRequestsForTheReturn(t *testing.T) {
 	r.expect(t, in("one", key), away)
 }
 
-// A remote that leaves, or is no longer selected, is lost. Requests for its objects no longer reach the reconciler, and its
-// errors are not retried.
+// A remote that is stopped, or no longer selected, is lost. Requests for its objects no longer reach the reconciler,
+// and its errors are not retried.
 func TestRemotes_Lost(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -304,13 +304,14 @@ func TestRemotes_Lost(t *testing.T) {
 
 	after := r.count(in("leaves", key))
 	marker := create(t, one, newConfigMap(t))
-	r.expect(t, in("changes", marker), 3) // with its backoff that takes longer than the next try for the other would
+	r.expect(t, in("changes", marker), 3) // With backoff, this takes longer than a retry for the lost remote would.
 	if got := r.count(in("leaves", key)); got > after {
-		t.Errorf("the reconciler was called %d times for a remote that has left", got-after)
+		t.Errorf("got %d requests for a lost remote, want 0", got-after)
 	}
 }
 
-// An index is there when the reconciler first hears of a remote, also if several want the same.
+// An index exists when the reconciler gets its first request for a remote, also if several controllers add the same
+// index.
 func TestRemotes_Indexes(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -326,7 +327,7 @@ func TestRemotes_Indexes(t *testing.T) {
 				if err == nil && len(found.Items) == 0 {
 					err = errors.New("the object is not in the index")
 				}
-				if err != nil && ctx.Err() == nil { // which ends with the test
+				if err != nil && ctx.Err() == nil { // ctx ends with the test
 					t.Errorf("%s: %v", request, err)
 				}
 				return nil

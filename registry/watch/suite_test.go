@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// patience is how long a test waits for what should come within a second or two.
+// patience is the time that a test waits for an event which should happen within a second or two.
 const patience = 2 * time.Minute
 
 // hub is a hub's manager and its registry.
@@ -41,7 +41,7 @@ type hub struct {
 	remotes *registry.Registry
 }
 
-// newHub returns a hub that setUp has given controllers to. It runs until the test ends.
+// newHub returns a hub to which setUp adds controllers. It runs until the test ends.
 func newHub(t testing.TB, setUp func(h *hub) error) *hub {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
@@ -99,7 +99,7 @@ func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
-// register makes a cluster a remote, and does not wait for it.
+// register makes a cluster a remote, without waiting for it.
 func (h *hub) register(t testing.TB, name state.ClusterName, c *fleet.Cluster) {
 	t.Helper()
 	if err := h.remotes.Ensure(name, configFor(t, c.Kubeconfig())); err != nil {
@@ -127,7 +127,7 @@ func eventually(t testing.TB, check func() error) {
 	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(10 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// skipNames lets tests use a controller's name again.
+// skipNames allows tests to reuse the name of a controller.
 func skipNames() config.Controller {
 	yes := true
 	return config.Controller{SkipNameValidation: &yes}
