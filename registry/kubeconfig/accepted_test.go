@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// A response that accepts a request gets none of its words into the error that client-go makes of it.
+// The error that client-go makes from a response with status 200 has no text of the response.
 func TestDiscreet_AcceptedWithWords(t *testing.T) {
 	t.Parallel()
 	failure := said()
@@ -56,16 +56,16 @@ func TestDiscreet_AcceptedWithWords(t *testing.T) {
 			t.Parallel()
 			err := refused(t, http.StatusOK, c.form, []byte(c.body))
 			if err == nil || strings.Contains(strings.ToLower(err.Error()), "spoken") || strings.Contains(err.Error(), canaryToken) {
-				t.Errorf("the error is %v", err)
+				t.Errorf("got error %v, want an error without text of the response", err)
 			}
 			if !strings.HasPrefix(name, "type") && !errors.Is(err, kubeconfig.ErrNotKubernetes) {
-				t.Errorf("the error is not classified: %v", err)
+				t.Errorf("got error %v, want ErrNotKubernetes", err)
 			}
 		})
 	}
 }
 
-// An object whose name is that of a subresource is judged like any other one.
+// A response for an object that has the name of a subresource is checked like other responses.
 func TestDiscreet_NamedProxy(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -85,7 +85,7 @@ func TestDiscreet_NamedProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadAll(response.Body); !errors.Is(err, kubeconfig.ErrNotKubernetes) {
-			t.Errorf("%s: the error is %v", path, err)
+			t.Errorf("%s: got error %v, want ErrNotKubernetes", path, err)
 		}
 		if err := response.Body.Close(); err != nil {
 			t.Error(err)
@@ -93,8 +93,8 @@ func TestDiscreet_NamedProxy(t *testing.T) {
 	}
 }
 
-// What is no error passes as it came: objects, a Status of success, media types with their parameters, watches, and
-// what something behind a proxy of the remote sends.
+// A response that is not an error passes unchanged, except for unknown media types and parameters: objects, a Status of
+// success, watches, and responses from behind a proxy of the remote.
 func TestDiscreet_Accepted(t *testing.T) {
 	t.Parallel()
 	hidden := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})
@@ -146,7 +146,7 @@ func TestDiscreet_Accepted(t *testing.T) {
 			c.want = c.form
 		}
 		if got := response.Header.Get("Content-Type"); err != nil || string(body) != c.body || got != c.want {
-			t.Errorf("%s: %v, %q, %d bytes, want %q, %d", c.path, err, got, len(body), c.want, len(c.body))
+			t.Errorf("%s: got %v, %q, %d bytes, want %q, %d bytes", c.path, err, got, len(body), c.want, len(c.body))
 		}
 		if err := response.Body.Close(); err != nil {
 			t.Error(err)

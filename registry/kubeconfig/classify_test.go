@@ -24,8 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// wantClass fails the test unless the error is classified as given, with a message that is fit for
-// a status.
+// wantClass fails the test unless the error has the given class, with a message that is suitable for a status.
 func wantClass(t *testing.T, err error, want string) string {
 	t.Helper()
 	if err == nil {
@@ -33,11 +32,11 @@ func wantClass(t *testing.T, err error, want string) string {
 	}
 	reason, message := kubeconfig.Classify(err)
 	if reason != want {
-		t.Errorf("%v is %s, want %s", err, reason, want)
+		t.Errorf("%v: got %s, want %s", err, reason, want)
 	}
 	checkText(t, message+"; ") // the remedy may be a sentence of its own
 	if part := leaked(message, canaryToken, canaryPassword); part != "" {
-		t.Errorf("%q of what the server says shows in %q", part, message)
+		t.Errorf("got text %q of the server in message %q", part, message)
 	}
 	return message
 }
@@ -88,7 +87,7 @@ func TestClassify(t *testing.T) {
 		})
 	}
 	if reason, message := kubeconfig.Classify(nil); reason != "" || message != "" {
-		t.Errorf("nil is %s: %s", reason, message)
+		t.Errorf("Classify(nil): got %s and %s, want empty strings", reason, message)
 	}
 }
 
@@ -130,7 +129,7 @@ func TestClassify_realServers(t *testing.T) {
 			t.Cleanup(transport.Close)
 			_, err = ask(t, transport, server.URL)
 			if message := wantClass(t, err, c.reason); !strings.Contains(message, c.says) {
-				t.Errorf("%q does not say %q", message, c.says)
+				t.Errorf("message %q does not contain %q", message, c.says)
 			}
 		})
 	}
@@ -153,12 +152,12 @@ func TestClassify_realServers(t *testing.T) {
 		url := silentAndGone(t)
 		_, err := ask(t, dial(t, url, credential(t, "abc", issued{})), url)
 		if message := wantClass(t, err, "Unreachable"); !strings.Contains(message, "refused") {
-			t.Errorf("%q does not say that it was refused", message)
+			t.Errorf("message %q does not contain refused", message)
 		}
 	})
 }
 
-// banner returns the URL of a server that says something of its own.
+// banner returns the URL of a server that sends a text in place of a TLS handshake.
 func banner(t *testing.T, text string) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -183,7 +182,7 @@ func banner(t *testing.T, text string) string {
 	return "https://" + listener.Addr().String()
 }
 
-// silentAndGone returns a URL that nobody listens at.
+// silentAndGone returns a URL without a listener.
 func silentAndGone(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

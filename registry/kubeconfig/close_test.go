@@ -24,14 +24,14 @@ func TestTransport_Close(t *testing.T) {
 		transport.Close()
 		within(t, "the end of the watch", func() {
 			if _, err := io.ReadAll(body); !utilnet.IsProbableEOF(err) {
-				t.Errorf("the watch ended with %v", err)
+				t.Errorf("the watch ended with %v, want a probable EOF", err)
 			}
 		})
 		if _, err := ask(t, transport, server.URL); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a request afterwards: %v", err)
+			t.Errorf("request after Close: got %v, want net.ErrClosed", err)
 		}
 		if err := transport.Swap(credential(t, "x", issued{})); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a swap afterwards: %v", err)
+			t.Errorf("Swap after Close: got %v, want net.ErrClosed", err)
 		}
 		transport.CloseIdleConnections()
 	})
@@ -48,7 +48,7 @@ func TestTransport_Close(t *testing.T) {
 		transport.Close()
 		within(t, "the end of the handshake", func() {
 			if err := <-failed; err == nil {
-				t.Error("the request succeeded")
+				t.Error("the request succeeded, want an error")
 			}
 		})
 	})
@@ -63,7 +63,7 @@ func TestTransport_Close(t *testing.T) {
 		transport.Close()
 		within(t, "the end of the watch", func() { _, _ = io.ReadAll(body) })
 		if n := transport.Draining(); n != 0 {
-			t.Errorf("%d generations are left", n)
+			t.Errorf("got %d draining generations, want 0", n)
 		}
 	})
 }
@@ -85,6 +85,6 @@ func TestTransport_CloseIdleConnections(t *testing.T) {
 	transport.CloseIdleConnections()
 	within(t, "the end of the connection", func() { <-closed })
 	if _, err := ask(t, transport, server.URL); err != nil {
-		t.Errorf("a request afterwards: %v", err)
+		t.Errorf("request after CloseIdleConnections: %v", err)
 	}
 }

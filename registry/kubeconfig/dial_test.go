@@ -29,10 +29,10 @@ func TestTransport_guardsTheDial(t *testing.T) {
 		t.Helper()
 		var denied *kubeconfig.Error
 		if !errors.As(err, &denied) || denied.Reason != kubeconfig.ReasonAddressNotAllowed {
-			t.Fatalf("error %v, want %s", err, kubeconfig.ReasonAddressNotAllowed)
+			t.Fatalf("got error %v, want %s", err, kubeconfig.ReasonAddressNotAllowed)
 		}
 		if reason, message := kubeconfig.Classify(err); reason != "AddressNotAllowed" || !strings.Contains(message, "loopback") {
-			t.Errorf("classified as %s: %s", reason, message)
+			t.Errorf("got class %s: %s, want AddressNotAllowed for loopback", reason, message)
 		}
 	}
 	t.Run("an address", func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestTransport_guardsTheDial(t *testing.T) {
 		}
 		defer transport.Close()
 		if _, err = ask(t, transport, named); !errors.As(err, new(*kubeconfig.Error)) {
-			t.Errorf("error %v", err)
+			t.Errorf("got error %v, want an *Error", err)
 		}
 	})
 	t.Run("the address of a proxy", func(t *testing.T) {
@@ -109,14 +109,14 @@ func TestTransport_goesThroughTheProxy(t *testing.T) {
 	wantAnswer(t, transport, server.URL, `nobody "Bearer `+canaryToken+`" HTTP/2.0`)
 	r := asked.Load()
 	if r == nil || r.Method != http.MethodConnect || r.Host != strings.TrimPrefix(server.URL, "https://") {
-		t.Fatalf("the proxy was asked for %v", r)
+		t.Fatalf("the proxy got %v, want a CONNECT to the server", r)
 	}
 	if part := leaked(fmt.Sprint(r.Header), canaryToken); part != "" {
-		t.Errorf("the proxy saw %q of the token", part)
+		t.Errorf("the proxy got %q of the token", part)
 	}
 }
 
-// connectThrough answers a CONNECT request and copies bytes until both sides are closed.
+// connectThrough responds to a CONNECT request and copies bytes until both sides are closed.
 func connectThrough(w http.ResponseWriter, r *http.Request) {
 	there, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", r.Host)
 	if err != nil {
@@ -138,7 +138,7 @@ func connectThrough(w http.ResponseWriter, r *http.Request) {
 	pipes.Wait()
 }
 
-// Not parallel, for the sake of the environment.
+// Not parallel, because it changes the environment.
 func TestTransport_refusesAnHTTPSProxyOfTheEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "https://user:"+canaryPassword+"@proxy.example.com")
 	p := kubeconfig.Policy{ProxyFromEnvironment: true}
@@ -152,6 +152,6 @@ func TestTransport_refusesAnHTTPSProxyOfTheEnvironment(t *testing.T) {
 	defer transport.Close()
 	_, err = ask(t, transport, server)
 	if err == nil || !strings.Contains(err.Error(), "HTTPS_PROXY") || leaked(err.Error(), canaryPassword) != "" {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want HTTPS_PROXY in it without the password", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// What a remote sends is judged in a time that is in proportion to its size, whatever it sends.
+// The time to check a response is proportional to its size, for any content. The benchmark reports the time per byte.
 func BenchmarkDiscreet(b *testing.B) {
 	hidden := kubeconfig.CredentialOf(&rest.Config{
 		BearerToken: strings.Repeat("token-of-the-remote.", 50), TLSClientConfig: rest.TLSClientConfig{KeyData: shared(b).client.key},
@@ -40,7 +40,7 @@ func BenchmarkDiscreet(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				_, _ = io.Copy(io.Discard, response.Body) // What is sent twice is refused.
+				_, _ = io.Copy(io.Discard, response.Body) // A body with repeated kinds is refused.
 				_ = response.Body.Close()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(c.body)), "ns/byte")

@@ -31,7 +31,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// refused returns the error that client-go makes of a response to the creation of a ConfigMap.
+// refused returns the error that client-go makes from a response to the creation of a ConfigMap.
 func refused(t *testing.T, code int, form string, body []byte) error {
 	t.Helper()
 	answer := roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -51,7 +51,7 @@ func refused(t *testing.T, code int, form string, body []byte) error {
 	return err
 }
 
-// said is a Status with words in every field that has room for some.
+// said is a Status with text of the server in every field that can hold text.
 func said() metav1.Status {
 	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 422,
@@ -68,7 +68,7 @@ func said() metav1.Status {
 	}
 }
 
-// What client-go makes of a refusal has checked tokens of the server, and no words.
+// The error that client-go makes from a refusal has checked tokens of the server, and no other text of it.
 func TestDiscreet_Status(t *testing.T) {
 	t.Parallel()
 	status := said()
@@ -86,7 +86,7 @@ func TestDiscreet_Status(t *testing.T) {
 		err := refused(t, 422, form, body)
 		var found apierrors.APIStatus
 		if !errors.As(err, &found) || !apierrors.IsInvalid(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
-			t.Fatalf("%s: %v", form, err)
+			t.Fatalf("%s: got %v, want Invalid with its cause", form, err)
 		}
 		want := metav1.Status{
 			Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid,
@@ -103,12 +103,12 @@ func TestDiscreet_Status(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", form, diff)
 		}
 		if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != 7 {
-			t.Errorf("%s: the delay is %d, %v", form, seconds, ok)
+			t.Errorf("%s: got delay %d, %v, want 7", form, seconds, ok)
 		}
 	}
 }
 
-// A token of the server is kept if it is short and is no part of a credential.
+// A token of the server is kept if it is short and not part of a credential.
 func TestDiscreet_Tokens(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 257)
@@ -125,15 +125,15 @@ func TestDiscreet_Tokens(t *testing.T) {
 		refusal := refused(t, 403, runtime.ContentTypeJSON, body)
 		var found apierrors.APIStatus
 		if !errors.As(refusal, &found) {
-			t.Fatalf("%.20s: %v", said, refusal)
+			t.Fatalf("%.20s: got %v, want an APIStatus", said, refusal)
 		}
 		if got := found.Status(); string(got.Reason) != want || got.Details.Kind != want {
-			t.Errorf("of %.20q remain the reason %.20q and the kind %.20q, want %.20q", said, got.Reason, got.Details.Kind, want)
+			t.Errorf("%.20q: got reason %.20q and kind %.20q, want %.20q", said, got.Reason, got.Details.Kind, want)
 		}
 	}
 }
 
-// A refusal that is no Status is known by its code, as before, and nothing of it is repeated.
+// A refusal that is not a Status is classified by its code, and its text is not repeated.
 func TestDiscreet_NoStatus(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("SPOKEN ", 1<<18)
@@ -149,16 +149,16 @@ func TestDiscreet_NoStatus(t *testing.T) {
 		} {
 			err := refused(t, code, form, []byte(body))
 			if !is(err) && code != 410 || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "SPOKEN") {
-				t.Errorf("%d %s: %v", code, form, err)
+				t.Errorf("%d %s: got %v, want an error of this code without text of the server", code, form, err)
 			}
 			if !apierrors.IsUnexpectedServerError(err) {
-				t.Errorf("%d %s: the error does not say that the response was unexpected: %v", code, form, err)
+				t.Errorf("%d %s: got %v, want an unexpected server error", code, form, err)
 			}
 		}
 	}
 }
 
-// An error of a connection has a fixed text, and matches what it wraps. Errors of the hub keep their text.
+// An error of a connection has a fixed text, and matches the error that it wraps. Errors of the hub keep their text.
 func TestDiscreet_Errors(t *testing.T) {
 	t.Parallel()
 	spoken := errors.New(`malformed HTTP response "SPOKEN"`)
@@ -179,12 +179,13 @@ func TestDiscreet_Errors(t *testing.T) {
 		}
 		_, err = client.RoundTrip(request)
 		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "SPOKEN") || (err == c.err) != c.kept { //nolint:errorlint // the same one
-			t.Errorf("%v becomes %v", c.err, err)
+			t.Errorf("%v: got %v", c.err, err)
 		}
 	}
 }
 
-// client-go recognizes the end of a connection by its text: it then watches again in place of listing again.
+// The error for the end of a connection has no text of the server, and client-go still recognizes it: it then watches
+// again in place of listing again.
 func TestDiscreet_EndOfConnection(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -204,7 +205,7 @@ func TestDiscreet_EndOfConnection(t *testing.T) {
 		}
 		defer response.Body.Close()
 		if _, err = response.Body.Read(make([]byte, 1)); !utilnet.IsProbableEOF(err) || strings.Contains(err.Error(), "SPOKEN") {
-			t.Errorf("%s becomes %v", text, err)
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }

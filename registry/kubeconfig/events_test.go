@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// watched returns the events that client-go makes of the body of a watch, which arrives a byte at a time.
+// watched returns the events that client-go makes from the body of a watch, which arrives one byte at a time.
 func watched(t *testing.T, form, body string) []apiwatch.Event {
 	t.Helper()
 	answer := roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -55,7 +55,7 @@ func watched(t *testing.T, form, body string) []apiwatch.Event {
 	return all
 }
 
-// eventIn returns an event as it is sent in a form.
+// eventIn returns an event in the encoding of a media type.
 func eventIn(t *testing.T, form string, kind apiwatch.EventType, object runtime.Object) string {
 	t.Helper()
 	var raw bytes.Buffer
@@ -64,7 +64,7 @@ func eventIn(t *testing.T, form string, kind apiwatch.EventType, object runtime.
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(body) // in which the object comes first
+		return string(body) // The object comes first in it.
 	}
 	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(object, &raw); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func eventIn(t *testing.T, form string, kind apiwatch.EventType, object runtime.
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + string(body)
 }
 
-// The Status of an ERROR event has nothing of the server but checked tokens, and client-go still knows what it means.
+// The Status of an ERROR event has no text of the server but checked tokens, and client-go still recognizes its reason.
 // Events with objects pass.
 func TestDiscreet_ErrorEvent(t *testing.T) {
 	t.Parallel()
@@ -91,25 +91,25 @@ func TestDiscreet_ErrorEvent(t *testing.T) {
 		events := watched(t, form, eventIn(t, form, apiwatch.Added, object)+eventIn(t, form, apiwatch.Modified, object)+
 			eventIn(t, form, apiwatch.Error, &failure)+eventIn(t, form, apiwatch.Deleted, object))
 		if len(events) != 4 {
-			t.Fatalf("%s: %d events: %.300v", form, len(events), events)
+			t.Fatalf("%s: got %d events, want 4: %.300v", form, len(events), events)
 		}
 		for _, i := range []int{0, 1, 3} {
 			if got, ok := events[i].Object.(*corev1.ConfigMap); !ok || got.Data["quoted"] != object.Data["quoted"] {
-				t.Errorf("%s: event %d is a %s of %T", form, i, events[i].Type, events[i].Object)
+				t.Errorf("%s: event %d: got %s of %T, want the ConfigMap", form, i, events[i].Type, events[i].Object)
 			}
 		}
 		err := apierrors.FromObject(events[2].Object)
 		text := fmt.Sprintf("%v %+v", err, events[2].Object)
 		if !apierrors.IsResourceExpired(err) || strings.Contains(text, "SPOKEN") || strings.Contains(text, canaryToken) {
-			t.Errorf("%s: the error is %s", form, text)
+			t.Errorf("%s: got error %s", form, text)
 		}
 		if want := `webhook "quota.example.com"`; !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "410 Gone") {
-			t.Errorf("%s: the error is %v, without %s", form, err, want)
+			t.Errorf("%s: got error %v, want %s and 410 Gone in it", form, err, want)
 		}
 	}
 }
 
-// encodedEvent returns an event in protobuf with an object of a kind, and with what follows its content.
+// encodedEvent returns an event in protobuf with an object of a kind, its content, and an end that follows the content.
 func encodedEvent(t *testing.T, kind, content, end string) string {
 	t.Helper()
 	object := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: kind, APIVersion: "v1"}, Raw: []byte(content)}
@@ -125,7 +125,7 @@ func encodedEvent(t *testing.T, kind, content, end string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + string(body)
 }
 
-// What is no event of a watch ends it, and nothing of it is repeated.
+// A body that is not an event ends the watch, and its text is not repeated.
 func TestDiscreet_NoEvent(t *testing.T) {
 	t.Parallel()
 	sized := func(body string) string { return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + body }
@@ -150,11 +150,11 @@ func TestDiscreet_NoEvent(t *testing.T) {
 			t.Parallel()
 			events := watched(t, c.form, c.body)
 			if len(events) != 1 || events[0].Type != apiwatch.Error {
-				t.Fatalf("the events are %+.300v", events)
+				t.Fatalf("got events %+.300v, want 1 ERROR event", events)
 			}
 			text := strings.ToLower(fmt.Sprintf("%+v", events[0].Object))
 			if strings.Contains(text, "spoken") || strings.Contains(text, strings.ToLower(canaryToken)) || !strings.Contains(text, "not from a kubernetes") {
-				t.Errorf("the error is %.300s", text)
+				t.Errorf("got error %.300s, want an error without text of the server", text)
 			}
 		})
 	}

@@ -7,14 +7,14 @@ import "net/http"
 // HTTP returns the http.Transport that requests use now.
 func (t *Transport) HTTP() *http.Transport { return t.active.Load().generation.http }
 
-// Draining returns how many generations have been replaced and are not closed yet.
+// Draining returns the number of generations that have been replaced and are not closed yet.
 func (t *Transport) Draining() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.draining)
 }
 
-// Open returns how many dials and connections there are.
+// Open returns the number of dials and connections.
 func (t *Transport) Open() int {
 	g := t.active.Load().generation
 	g.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// Forms that the fuzz target puts its bytes into.
+// Forms into which the fuzz target puts its bytes.
 const (
 	formKubeconfig = iota
 	formArgoCD
@@ -31,7 +31,7 @@ const (
 	forms
 )
 
-// formed returns data with the bytes in the place that the form says.
+// formed returns data with the bytes in the place of the form.
 func formed(form uint8, raw []byte) (map[string][]byte, kubeconfig.Options) {
 	server := []byte("https://api.example.com")
 	o := kubeconfig.Options{Now: now}
@@ -51,9 +51,9 @@ func formed(form uint8, raw []byte) (map[string][]byte, kubeconfig.Options) {
 	return asKubeconfig(string(raw)), o
 }
 
-// FuzzParse holds Parse to what it promises about input of any kind. It begins with the corpus in
-// testdata, which has input of every form, and with the cases of TestParse_rejects. Run it with
-// -fuzzminimizetime=5x: minimizing kubeconfigs of 2 KB takes longer than finding them.
+// FuzzParse checks the guarantees of Parse for input of any kind. It starts with the corpus in testdata, which has
+// input of every form, and with the cases of TestParse_rejects. Run it with -fuzzminimizetime=5x: minimizing
+// kubeconfigs of 2 KB takes longer than finding them.
 func FuzzParse(f *testing.F) {
 	f.Add(uint8(formKubeconfig), []byte(baseConfig(f)))
 	f.Add(uint8(formKubeconfig), []byte(withCertificate(f, shared(f).client)))
@@ -72,7 +72,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if len(raw) > 64<<10 {
-			t.Fatalf("%d bytes are accepted", len(raw))
+			t.Fatalf("Parse accepts %d bytes", len(raw))
 		}
 		checkAccepted(t, got)
 		if form%forms == formKubeconfig {
@@ -81,23 +81,23 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkRejected checks that there is one reason, always the same, in a message that shows nothing.
+// checkRejected checks that the error has one reason, the same each time, and a message without secrets.
 func checkRejected(t *testing.T, data map[string][]byte, o kubeconfig.Options, err error) {
 	t.Helper()
 	var got, again *kubeconfig.Error
 	if !errors.As(err, &got) || !isReason(got.Reason) {
-		t.Fatalf("error %v has no reason", err)
+		t.Fatalf("got error %v without a reason", err)
 	}
 	_, err = kubeconfig.Parse(data, o, kubeconfig.Policy{})
 	if !errors.As(err, &again) || got.Error() != again.Error() || got.Reason != again.Reason {
-		t.Fatalf("first %v, then %v", got, err)
+		t.Fatalf("got %v, then %v for the same input", got, err)
 	}
 	text := got.Error()
 	if len(text) > 512 || strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
-		t.Fatalf("a message of %d bytes: %q", len(text), text)
+		t.Fatalf("got a message of %d bytes: %q", len(text), text)
 	}
 	if part := leaked(text, canaryToken, canaryPassword); part != "" {
-		t.Fatalf("%q of a secret shows in %q", part, text)
+		t.Fatalf("got %q of a secret in %q", part, text)
 	}
 }
 
@@ -112,49 +112,49 @@ func isReason(r kubeconfig.Reason) bool {
 	return false
 }
 
-// checkAccepted checks what holds for every connection that the safest Policy lets through.
+// checkAccepted checks the properties of every connection that the safest Policy accepts.
 func checkAccepted(t *testing.T, c kubeconfig.Connection) {
 	t.Helper()
 	u, err := url.Parse(c.Endpoint.Server)
 	if err != nil || u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Hostname() == "" ||
 		strings.Contains(u.EscapedPath(), "%") || strings.Contains(u.Path+"/", "/../") || strings.Contains(u.Path+"/", "/./") {
-		t.Fatalf("server %q is accepted", c.Endpoint.Server)
+		t.Fatalf("Parse accepts server %q", c.Endpoint.Server)
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && (kubeconfig.Policy{}).CheckAddr(addr) != nil {
-		t.Fatalf("address %s is accepted", addr)
+		t.Fatalf("Parse accepts address %s", addr)
 	}
 	if c.Endpoint.Insecure || c.Endpoint.ProxyURL != "" || c.Credential.Type() == "" {
-		t.Fatalf("%+v is accepted", c)
+		t.Fatalf("Parse accepts %+v", c)
 	}
 	transport, err := kubeconfig.NewTransport(c, kubeconfig.Policy{})
 	if err != nil {
-		t.Fatalf("what Parse accepts, NewTransport does not: %v", err)
+		t.Fatalf("NewTransport for a connection that Parse accepts: %v", err)
 	}
 	transport.Close()
 }
 
-// checkAgainstClientcmd checks that kubectl would go to the same server as the same user. clientcmd
-// opens files that it is told to, so that nothing that names one may come here.
+// checkAgainstClientcmd checks that kubectl would connect to the same server as the same user. clientcmd opens the
+// files that a kubeconfig names, so that this function must not get a kubeconfig with file names.
 func checkAgainstClientcmd(t *testing.T, raw []byte, got kubeconfig.Connection) {
 	t.Helper()
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		t.Fatalf("clientcmd does not load it: %v", err)
+		t.Fatalf("clientcmd does not load the kubeconfig: %v", err)
 	}
 	for _, user := range config.AuthInfos {
 		if user.Exec != nil || user.AuthProvider != nil || user.TokenFile+user.ClientCertificate+user.ClientKey != "" ||
 			user.Impersonate+user.ImpersonateUID+user.Username+user.Password != "" || len(user.ImpersonateGroups)+len(user.ImpersonateUserExtra) > 0 {
-			t.Fatal("a user that is refused is accepted")
+			t.Fatal("Parse accepts a user that it must refuse")
 		}
 	}
 	for _, cluster := range config.Clusters {
 		if cluster.CertificateAuthority != "" || cluster.InsecureSkipTLSVerify || cluster.ProxyURL != "" {
-			t.Fatal("a cluster that is refused is accepted")
+			t.Fatal("Parse accepts a cluster that it must refuse")
 		}
 	}
 	want, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		t.Fatalf("clientcmd does not accept it: %v", err)
+		t.Fatalf("clientcmd does not accept the kubeconfig: %v", err)
 	}
 	checkSame(t, want, got)
 }
@@ -166,10 +166,10 @@ func checkSame(t *testing.T, want *rest.Config, got kubeconfig.Connection) {
 		t.Fatal(err)
 	}
 	if host := "https://" + strings.ToLower(u.Host) + strings.TrimRight(u.Path, "/"); host != got.Endpoint.Server {
-		t.Fatalf("server %q, clientcmd says %q", got.Endpoint.Server, host)
+		t.Fatalf("got server %q, want %q as in clientcmd", got.Endpoint.Server, host)
 	}
 	if want.ServerName != got.Endpoint.TLSServerName {
-		t.Fatalf("server name %q, clientcmd says %q", got.Endpoint.TLSServerName, want.ServerName)
+		t.Fatalf("got server name %q, want %q as in clientcmd", got.Endpoint.TLSServerName, want.ServerName)
 	}
 	if !bytes.Equal(authorities(want.CAData), authorities(got.Endpoint.CAData)) {
 		t.Fatal("clientcmd has another CA")
@@ -181,7 +181,7 @@ func checkSame(t *testing.T, want *rest.Config, got kubeconfig.Connection) {
 	}
 }
 
-// authorities returns the certificates that client-go would take from a bundle.
+// authorities returns the certificates that client-go takes from a bundle.
 func authorities(bundle []byte) []byte {
 	var all []byte
 	for {
@@ -195,7 +195,7 @@ func authorities(bundle []byte) []byte {
 	}
 }
 
-// credentialOf returns the Credential of what clientcmd has resolved.
+// credentialOf returns the Credential of a configuration that clientcmd has resolved.
 func credentialOf(t *testing.T, c *rest.Config) kubeconfig.Credential {
 	t.Helper()
 	user := fmt.Sprintf("{token: %q}", c.BearerToken)

@@ -135,7 +135,7 @@ func TestParse_acceptsEveryForm(t *testing.T) {
 			switch got.Endpoint.CAKey {
 			case "ca.crt", "caBundle", "caData", "certificate-authority-data":
 			default:
-				t.Errorf("the CA is from %q", got.Endpoint.CAKey)
+				t.Errorf("got CA from %q, want a known key", got.Endpoint.CAKey)
 			}
 			c.endpoint.CAKey = got.Endpoint.CAKey
 			if diff := cmp.Diff(c.endpoint, got.Endpoint); diff != "" {
@@ -145,7 +145,7 @@ func TestParse_acceptsEveryForm(t *testing.T) {
 				c.kind = kubeconfig.Token
 			}
 			if got.Credential.Type() != c.kind {
-				t.Errorf("type %q, want %q", got.Credential.Type(), c.kind)
+				t.Errorf("got type %q, want %q", got.Credential.Type(), c.kind)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestCredential_Expires(t *testing.T) {
 			t.Parallel()
 			got := parse(t, withUser(t, "token: "+c.token)).Credential.Expires()
 			if !got.Equal(c.want) {
-				t.Errorf("expires %v, want %v", got, c.want)
+				t.Errorf("got expiry %v, want %v", got, c.want)
 			}
 		})
 	}
@@ -185,12 +185,12 @@ func TestCredential_Expires(t *testing.T) {
 		t.Parallel()
 		got := parse(t, withCertificate(t, shared(t).client)).Credential.Expires()
 		if want := now().AddDate(50, 0, 0); !got.Equal(want) {
-			t.Errorf("expires %v, want %v", got, want)
+			t.Errorf("got expiry %v, want %v", got, want)
 		}
 	})
 }
 
-// parse returns the connection of a kubeconfig that must be good, loopback included.
+// parse returns the connection of a kubeconfig that must be valid, including one for loopback.
 func parse(tb testing.TB, text string) kubeconfig.Connection {
 	tb.Helper()
 	got, err := kubeconfig.Parse(asKubeconfig(text), kubeconfig.Options{Now: now}, loopback())
@@ -209,10 +209,10 @@ func TestFingerprint(t *testing.T) {
 		t.Parallel()
 		same := parse(t, edit(t, "https://api.example.com:6443", `"https://API.example.com:6443/"`))
 		if base.Endpoint.Fingerprint() != same.Endpoint.Fingerprint() {
-			t.Error("the endpoint's differs")
+			t.Error("the fingerprints of the endpoints differ")
 		}
 		if base.Credential.Fingerprint(key) != same.Credential.Fingerprint(key) || !base.Credential.Equal(same.Credential) {
-			t.Error("the credential's differs")
+			t.Error("the fingerprints of the credentials differ")
 		}
 	})
 	t.Run("changes with every part of an endpoint", func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestFingerprint(t *testing.T) {
 			seen[other.Fingerprint()] = true
 		}
 		if len(seen) != 6 {
-			t.Errorf("%d of 6 fingerprints are different", len(seen))
+			t.Errorf("got %d different fingerprints, want 6", len(seen))
 		}
 	})
 	t.Run("changes with the credential and with the key", func(t *testing.T) {
@@ -247,17 +247,17 @@ func TestFingerprint(t *testing.T) {
 			}
 		}
 		if len(seen) != 5 {
-			t.Errorf("%d of 5 fingerprints are different", len(seen))
+			t.Errorf("got %d different fingerprints, want 5", len(seen))
 		}
 	})
 	t.Run("is short, and empty for no credential", func(t *testing.T) {
 		t.Parallel()
 		if n := len(base.Credential.Fingerprint(key)); n != 32 {
-			t.Errorf("%d characters, want 32", n)
+			t.Errorf("got %d characters, want 32", n)
 		}
 		var none kubeconfig.Credential
 		if none.Fingerprint(key) != "" || none.Type() != "" || !none.Expires().IsZero() || !none.Equal(kubeconfig.Credential{}) || none.Equal(base.Credential) {
-			t.Error("the zero value is not no credential")
+			t.Error("the zero value is not an empty credential")
 		}
 	})
 }

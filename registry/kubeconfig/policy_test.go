@@ -69,7 +69,7 @@ func TestPolicy_CheckAddr(t *testing.T) {
 			t.Parallel()
 			for _, text := range c.allow {
 				if err := c.policy.CheckAddr(netip.MustParseAddr(text)); err != nil {
-					t.Errorf("%s: %v", text, err)
+					t.Errorf("%s: got error %v, want the address allowed", text, err)
 				}
 			}
 			for _, text := range c.deny {
@@ -77,7 +77,7 @@ func TestPolicy_CheckAddr(t *testing.T) {
 				err := c.policy.CheckAddr(addr)
 				var got *kubeconfig.Error
 				if !errors.As(err, &got) || got.Reason != kubeconfig.ReasonAddressNotAllowed {
-					t.Errorf("%s: error %v, want %s", text, err, kubeconfig.ReasonAddressNotAllowed)
+					t.Errorf("%s: got error %v, want %s", text, err, kubeconfig.ReasonAddressNotAllowed)
 					continue
 				}
 				checkText(t, err.Error())

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// hides returns what redacts the canary.
+// hides returns a function that redacts the canary.
 func hides(tb testing.TB) func(string) string {
 	tb.Helper()
 	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})
@@ -62,7 +62,7 @@ func FuzzQuote(f *testing.F) {
 		got := kubeconfig.Quote(text, hides(t))
 		hidden := func(r rune) bool { return !unicode.IsPrint(r) || unicode.Is(unicode.Bidi_Control, r) }
 		if len(got) > kubeconfig.MaxQuote || !utf8.ValidString(got) || strings.ContainsFunc(got, hidden) {
-			t.Errorf("Quote(%q) = %q", text, got)
+			t.Errorf("Quote(%q) = %q, want printable text within the limit", text, got)
 		}
 		for i := range len(canaryToken) - 12 {
 			if strings.Contains(got, canaryToken[i:i+12]) {
@@ -72,7 +72,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// Every kind of credential is found, and a word that is too short to be one is not.
+// Redact replaces every kind of credential, and keeps a word that is too short to be a credential.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")
@@ -93,7 +93,7 @@ func TestRedact(t *testing.T) {
 		"nothing":     {nil, "a " + canaryToken, "a " + canaryToken},
 	} {
 		if got := kubeconfig.Redact(c.text, kubeconfig.CredentialOf(c.config)); got != c.want {
-			t.Errorf("%s: %q, want %q", about, got, c.want)
+			t.Errorf("%s: got %q, want %q", about, got, c.want)
 		}
 	}
 }

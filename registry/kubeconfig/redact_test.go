@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// holder is a struct of somebody else's. fmt cannot call the methods of what it holds.
+// holder is a struct of another package. fmt cannot call the methods of its unexported fields.
 type holder struct {
 	connection kubeconfig.Connection
 	credential kubeconfig.Credential
@@ -49,17 +49,17 @@ func TestNothingPrintsASecret(t *testing.T) {
 			} {
 				for form, printed := range printedForms(value) {
 					if part := leaked(printed, secrets...); part != "" {
-						t.Errorf("%T in the form %s shows %q of the secret", value, form, part)
+						t.Errorf("%T in the form %s has %q of the secret", value, form, part)
 					}
 				}
 			}
 			if got, want := fmt.Sprint(c), string(c.Type())+" (redacted)"; got != want {
-				t.Errorf("prints as %q, want %q", got, want)
+				t.Errorf("got text %q, want %q", got, want)
 			}
 		})
 	}
 	if got := fmt.Sprint(kubeconfig.Credential{}); got != "no credential" {
-		t.Errorf("the zero value prints as %q", got)
+		t.Errorf("got %q for the zero value, want no credential", got)
 	}
 }
 
@@ -94,6 +94,6 @@ func TestError_textIsBounded(t *testing.T) {
 	}
 	text := err.Error()
 	if len(text) > 512 || strings.ContainsAny(text, "\n�") || !strings.HasSuffix(text, "...") {
-		t.Errorf("%d bytes: %q", len(text), text)
+		t.Errorf("got %d bytes, want 512 at most, printable and cut: %q", len(text), text)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// A Redactor replaces what Redact replaces, whichever of many owners it belongs to and wherever the part begins.
+// A Redactor replaces the same text as Redact, for each of many owners and wherever the part begins.
 func TestRedactor(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It has to be the same each time.
@@ -41,31 +41,32 @@ func TestRedactor(t *testing.T) {
 			from := random.IntN(len(token))
 			line := "some words " + strings.ToUpper(token[from:from+random.IntN(len(token)-from+1)]) + " and others"
 			if want := kubeconfig.Redact(line, one); r.Redact(line) != want {
-				t.Fatalf("%s: %q becomes %q, want %q", owner, line, r.Redact(line), want)
+				t.Fatalf("%s: %q: got %q, want %q", owner, line, r.Redact(line), want)
 			}
 		}
 	}
 	r.Set("1", kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken}))
 	if r.Redact(tokens["1"]) != "[redacted]" || r.Redact(canaryToken) != "[redacted]" {
-		t.Error("what an owner has now is not replaced, or what it had before, which may still be valid")
+		t.Error("the current credential of an owner is not replaced, or its previous credential, which may still be valid")
 	}
 	r.Set("1", kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken}))
 	if r.Redact(tokens["1"]) != "[redacted]" {
-		t.Error("what an owner had before is not replaced after a call that changes nothing")
+		t.Error("the previous credential of an owner is not replaced after a call that changes nothing")
 	}
 	r.Set("1", kubeconfig.CredentialOf(&rest.Config{BearerToken: text(100)}))
 	if end := tokens["1"][30:]; r.Redact(end) != end || r.Redact(canaryToken) != "[redacted]" {
-		t.Error("what an owner had two changes ago is still replaced, or what it had one change ago is not")
+		t.Error("an owner's credential of two changes ago is still replaced, or its previous credential is not")
 	}
 	for owner := range tokens {
 		r.Set(owner)
 	}
 	if r.Redact(canaryToken) != canaryToken || r.Redact(tokens["short"]) != tokens["short"] {
-		t.Error("what belongs to nobody is replaced")
+		t.Error("a credential without an owner is replaced")
 	}
 }
 
-// A Redactor leaves what is common to many credentials, and so public, and replaces everything else of each of them.
+// A Redactor keeps text that many different credentials share, which is public, and replaces all other text of each
+// credential.
 func TestRedactor_Shared(t *testing.T) {
 	t.Parallel()
 	var r kubeconfig.Redactor
@@ -87,40 +88,40 @@ func TestRedactor_Shared(t *testing.T) {
 		tokenHeader:         tokenHeader,
 	} {
 		if got := r.Redact("It is " + text + " here"); got != "It is "+want+" here" {
-			t.Errorf("with %s: %q", text, got)
+			t.Errorf("with %s: got %q", text, got)
 		}
 	}
 	for i := 1; i < owners; i++ {
 		r.Set(fmt.Sprint("token", i))
 	}
 	if got := r.Redact(tokenHeader); got != "[redacted]" {
-		t.Errorf("what one owner has is not replaced: %q", got)
+		t.Errorf("text that one owner's credential has: got %q, want it replaced", got)
 	}
 }
 
 // tokenHeader is the beginning of each JWT in these tests.
 const tokenHeader = "eyJhbGciOiJSUzI1NiIs."
 
-// token returns a JWT that has nothing but its header in common with the others.
+// token returns a JWT that shares only its header with the other JWTs.
 func token(i int) string {
 	body := make([]byte, 600)
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(fmt.Sprint(i)))).Read(body)
 	return tokenHeader + base64.RawURLEncoding.EncodeToString(body)
 }
 
-// Redact reads no more of a text than it needs to: the rest is cut off, in a Redactor also without credentials.
+// Redact reads a text only up to a limit: the rest is cut off, also by a Redactor without credentials.
 func TestRedact_Bounded(t *testing.T) {
 	t.Parallel()
 	one := kubeconfig.CredentialOf(&rest.Config{BearerToken: canaryToken})
 	long := strings.Repeat("ä", 1<<20) + canaryToken
 	for name, got := range map[string]string{"Redact": kubeconfig.Redact(long, one), "Redactor": new(kubeconfig.Redactor).Redact(long)} {
 		if len(got) > 64<<10+3 || !strings.HasSuffix(got, "ä...") {
-			t.Errorf("%s returns %d bytes that end with %q", name, len(got), got[len(got)-10:])
+			t.Errorf("%s: got %d bytes that end with %q, want 64 KiB and an ellipsis", name, len(got), got[len(got)-10:])
 		}
 	}
 }
 
-// A line of a log is redacted in a time that does not depend on how many remotes there are.
+// The time to redact a line of a log does not depend on the number of remotes.
 func BenchmarkRedactor(b *testing.B) {
 	const line = "The state of the cluster remote-17 changed, and the hub could not reach https://remote-17.example.com:6443 for a while"
 	for _, remotes := range []int{1, 1000, 10_000} {

@@ -17,17 +17,17 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// rejection is bad input with what must be said about it.
+// rejection is invalid input with the expected error.
 type rejection struct {
 	data    map[string][]byte
 	options kubeconfig.Options
 	policy  kubeconfig.Policy
 	reason  kubeconfig.Reason
-	key     string // default kubeconfig, "-" for none
+	key     string // default kubeconfig, "-" for no key
 	field   string
 }
 
-// reject is a bad kubeconfig.
+// reject returns a rejection of a kubeconfig.
 func reject(text string, reason kubeconfig.Reason, field string) rejection {
 	return rejection{data: asKubeconfig(text), reason: reason, field: field}
 }
@@ -36,7 +36,7 @@ func invalid(text, field string) rejection {
 	return reject(text, kubeconfig.ReasonInvalidKubeconfig, field)
 }
 
-// rejections returns every case of bad input.
+// rejections returns every case of invalid input.
 func rejections(tb testing.TB) []map[string]rejection {
 	tb.Helper()
 	return []map[string]rejection{
@@ -214,11 +214,11 @@ func TestParse_rejects(t *testing.T) {
 		}
 	}
 	if total < 100 {
-		t.Errorf("%d cases, want 100 or more", total)
+		t.Errorf("got %d cases, want 100 or more", total)
 	}
 }
 
-// check parses twice, so that a reason that depends on the order of a map would show.
+// check parses twice, to find a reason that depends on the order of a map.
 func (c rejection) check(t *testing.T) {
 	t.Helper()
 	c.options.Now = now
@@ -232,13 +232,13 @@ func (c rejection) check(t *testing.T) {
 	_, again := kubeconfig.Parse(c.data, c.options, c.policy)
 	var got *kubeconfig.Error
 	if !errors.As(err, &got) {
-		t.Fatalf("error %v, want an *Error", err)
+		t.Fatalf("got error %v, want an *Error", err)
 	}
 	if got.Reason != c.reason || got.Key != c.key || got.Field != c.field {
-		t.Errorf("reason %s, key %q, field %q; want %s, %q, %q\n%v", got.Reason, got.Key, got.Field, c.reason, c.key, c.field, err)
+		t.Errorf("got reason %s, key %q, field %q; want %s, %q, %q\n%v", got.Reason, got.Key, got.Field, c.reason, c.key, c.field, err)
 	}
 	if fmt.Sprint(err) != fmt.Sprint(again) {
-		t.Errorf("two errors for one input:\n%v\n%v", err, again)
+		t.Errorf("got two errors for one input:\n%v\n%v", err, again)
 	}
 	checkText(t, err.Error())
 	p := shared(t)
@@ -248,21 +248,21 @@ func (c rejection) check(t *testing.T) {
 	}
 	for _, text := range []string{err.Error(), fmt.Sprintf("%v %+v %#v", got, *got, got)} {
 		if part := leaked(text, secrets...); part != "" {
-			t.Errorf("%q of a secret shows in %q", part, text)
+			t.Errorf("got %q of a secret in %q", part, text)
 		}
 	}
 }
 
-// checkText checks what every message promises.
+// checkText checks the guarantees of every message.
 func checkText(t *testing.T, text string) {
 	t.Helper()
 	if text == "" || len(text) > 512 {
-		t.Errorf("a message of %d bytes", len(text))
+		t.Errorf("got a message of %d bytes, want 1 to 512", len(text))
 	}
 	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }); i >= 0 {
 		t.Errorf("byte %d of %q is not printable", i, text)
 	}
 	if !strings.Contains(text, "; ") {
-		t.Errorf("%q does not say what to do", text)
+		t.Errorf("%q has no advice", text)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// serve starts an HTTP/2 server of ours. configure may be nil.
+// serve starts an HTTP/2 server with a certificate of the shared CA. configure may be nil.
 func serve(t *testing.T, handler http.HandlerFunc, configure func(*httptest.Server)) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
@@ -44,7 +44,7 @@ func pair(t *testing.T, c issued) tls.Certificate {
 	return certificate
 }
 
-// credential returns a Credential of the token or, if there is none, of the certificate.
+// credential returns a Credential of the token or, if that is empty, of the certificate.
 func credential(t *testing.T, token string, c issued) kubeconfig.Credential {
 	t.Helper()
 	if token != "" {
@@ -65,7 +65,7 @@ func dial(t *testing.T, url string, c kubeconfig.Credential) *kubeconfig.Transpo
 	return transport
 }
 
-// whoami answers with who the request is from and how it came.
+// whoami responds with the user, the Authorization header and the protocol of the request.
 func whoami(w http.ResponseWriter, r *http.Request) {
 	name := "nobody"
 	if len(r.TLS.PeerCertificates) > 0 {
@@ -74,7 +74,7 @@ func whoami(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "%s %q %s", name, r.Header.Get("Authorization"), r.Proto)
 }
 
-// ask sends a request and returns the body of the answer.
+// ask sends a request and returns the body of the response.
 func ask(t *testing.T, transport http.RoundTripper, url string) (string, error) {
 	t.Helper()
 	return askWithin(t.Context(), transport, url)
@@ -94,7 +94,7 @@ func askWithin(ctx context.Context, transport http.RoundTripper, url string) (st
 	return string(body), err
 }
 
-// wantAnswer fails the test unless the server answers as given.
+// wantAnswer fails the test unless the server sends the given response.
 func wantAnswer(t *testing.T, transport http.RoundTripper, url, want string) {
 	t.Helper()
 	got, err := ask(t, transport, url)
@@ -102,12 +102,12 @@ func wantAnswer(t *testing.T, transport http.RoundTripper, url, want string) {
 		t.Fatal(err)
 	}
 	if got != want {
-		t.Fatalf("answer %s, want %s", got, want)
+		t.Fatalf("got response %s, want %s", got, want)
 	}
 }
 
-// watcher serves /watch, which sends its headers and a line and then nothing, until the client or
-// the test ends it, and whoami otherwise.
+// watcher serves /watch, which sends its headers and a line and then nothing until the client or the test ends the
+// request. It serves other paths with whoami.
 func watcher(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, "/watch") {
 		whoami(w, r)
@@ -118,7 +118,7 @@ func watcher(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// watch begins a watch and returns its body after the first line.
+// watch starts a watch and returns its body after the first line.
 func watch(t *testing.T, transport http.RoundTripper, url string) io.ReadCloser {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/watch", nil)
@@ -136,7 +136,7 @@ func watch(t *testing.T, transport http.RoundTripper, url string) io.ReadCloser 
 	return response.Body
 }
 
-// within fails the test if the function takes longer than anything here should.
+// within fails the test if the function takes longer than ten seconds.
 func within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -151,7 +151,7 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// until waits for a condition that nothing announces.
+// until polls a condition until it holds.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)

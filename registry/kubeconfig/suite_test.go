@@ -26,19 +26,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Canaries are secrets that must not be seen anywhere.
+// Canaries are secrets that must not appear anywhere.
 const (
 	canaryToken    = "tOk9zQ7xWv4kJ2pL8mN3rT6y"
 	canaryPassword = "pAs5yX6wQv1uZ9hG4fD7sK2j"
 )
 
-// now is the time that the tests judge expiry at.
+// now is the time at which the tests check expiry.
 func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
 // issued is a certificate with its key, in PEM.
 type issued struct{ cert, key []byte }
 
-// pki is a certificate authority and what it has issued.
+// pki has two certificate authorities, and certificates that the first has issued.
 type pki struct {
 	ca, other               issued // two authorities
 	client, second, expired issued // client certificates
@@ -65,7 +65,7 @@ var sharedPKI = sync.OnceValue(func() *pki {
 	return p
 })
 
-// issue makes a certificate, signed by itself if there is no parent.
+// issue makes a certificate, which is self-signed if it has no parent.
 func issue(name string, parent *x509.Certificate, by crypto.Signer, end time.Time) (issued, *x509.Certificate, crypto.Signer) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(err)
@@ -101,7 +101,7 @@ func inPEM(kind string, der []byte) []byte {
 
 func b64(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 
-// baseConfig is a good kubeconfig with a token. Cases are made by replacing parts of it.
+// baseConfig is a valid kubeconfig with a token. Cases replace parts of it.
 func baseConfig(tb testing.TB) string {
 	tb.Helper()
 	return `apiVersion: v1
@@ -122,7 +122,7 @@ contexts:
 `
 }
 
-// edit returns the base kubeconfig with a part replaced that must be there.
+// edit returns the base kubeconfig with a part replaced, which must exist.
 func edit(tb testing.TB, old, replacement string) string {
 	tb.Helper()
 	base := baseConfig(tb)
@@ -165,11 +165,11 @@ func loopback() kubeconfig.Policy {
 	return kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 }
 
-// leaked returns a part of a secret that shows in the text, or "".
+// leaked returns a part of a secret that the text contains, or "".
 func leaked(text string, secrets ...string) string {
 	for _, secret := range secrets {
 		window := 6
-		if strings.Contains(secret, " ") { // bytes as numbers, of which other things have some too
+		if strings.Contains(secret, " ") { // bytes as numbers, which other texts have, too
 			window = 40
 		}
 		for i := 0; i+window <= len(secret); i++ {
@@ -181,7 +181,7 @@ func leaked(text string, secrets ...string) string {
 	return ""
 }
 
-// keyText returns the part of a key in PEM that is secret.
+// keyText returns the secret part of a key in PEM.
 func keyText(key []byte) string {
 	block, _ := pem.Decode(key)
 	return base64.StdEncoding.EncodeToString(block.Bytes)[40:]

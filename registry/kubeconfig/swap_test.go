@@ -47,7 +47,7 @@ func TestTransport_Swap_token(t *testing.T) {
 	swap(t, transport, credential(t, "two", issued{}))
 	wantAnswer(t, transport, server.URL, `nobody "Bearer two" HTTP/2.0`)
 	if n := connections.Load(); n != 1 || transport.Draining() != 0 {
-		t.Errorf("%d connections and %d generations that drain, want 1 and 0", n, transport.Draining())
+		t.Errorf("got %d connections and %d draining generations, want 1 and 0", n, transport.Draining())
 	}
 }
 
@@ -76,12 +76,12 @@ func TestTransport_Swap_certificate(t *testing.T) {
 	wantAnswer(t, transport, server.URL, `second "" HTTP/2.0`)
 	close(release)
 	if got, want := <-slow, `client "" HTTP/2.0<nil>`; got != want {
-		t.Errorf("the request under way: %s, want %s", got, want)
+		t.Errorf("request in progress: got %s, want %s", got, want)
 	}
 	within(t, "the end of the watch", func() {
-		// client-go resumes a watch that ends like this from where it was, without a list.
+		// client-go resumes a watch with this error from its last version, without a list.
 		if _, err := io.ReadAll(body); !utilnet.IsProbableEOF(err) {
-			t.Errorf("the watch ended with %v", err)
+			t.Errorf("the watch ended with %v, want a probable EOF", err)
 		}
 	})
 	until(t, "the end of the old connections", func() bool { return transport.Draining() == 0 })
@@ -115,7 +115,7 @@ func TestTransport_Swap_kinds(t *testing.T) {
 	swap(t, transport, credential(t, "", p.client))
 	wantAnswer(t, transport, server.URL, `client "" HTTP/2.0`)
 	if n := connections.Load(); n != 1 {
-		t.Errorf("the same certificate made %d connections", n)
+		t.Errorf("got %d connections with the same certificate, want 1", n)
 	}
 	swap(t, transport, credential(t, "abc", issued{}))
 	wantAnswer(t, transport, server.URL, `nobody "Bearer abc" HTTP/2.0`)
@@ -123,7 +123,7 @@ func TestTransport_Swap_kinds(t *testing.T) {
 	wantAnswer(t, transport, server.URL, `second "" HTTP/2.0`)
 	err := transport.Swap(kubeconfig.Credential{})
 	if !errors.As(err, new(*kubeconfig.Error)) {
-		t.Errorf("swap to nothing: %v", err)
+		t.Errorf("Swap to an empty credential: got %v, want an *Error", err)
 	}
 	wantAnswer(t, transport, server.URL, `second "" HTTP/2.0`)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// configMaps serves an empty list of ConfigMaps and counts what it is asked for.
+// configMaps serves an empty list of ConfigMaps, and counts lists and resumed watches.
 type configMaps struct{ lists, resumed atomic.Int32 }
 
 func (c *configMaps) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +45,7 @@ func TestTransport_Swap_makesNoReflectorList(t *testing.T) {
 	served := &configMaps{}
 	server := serve(t, served.ServeHTTP, nil)
 	transport := dial(t, server.URL, credential(t, "", p.client))
-	transport.Drain = 1100 * time.Millisecond // client-go lists again after watches of less than a second
+	transport.Drain = 1100 * time.Millisecond // client-go relists after watches of less than a second
 	clients, err := kubernetes.NewForConfig(kubeconfig.RESTConfig(kubeconfig.Endpoint{Server: server.URL}, transport))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +67,6 @@ func TestTransport_Swap_makesNoReflectorList(t *testing.T) {
 	swap(t, transport, credential(t, "", p.second))
 	until(t, "the watch to resume", func() bool { return served.resumed.Load() > before && transport.Draining() == 0 })
 	if n := served.lists.Load(); n != 1 {
-		t.Errorf("%d lists, want 1", n)
+		t.Errorf("got %d lists, want 1", n)
 	}
 }

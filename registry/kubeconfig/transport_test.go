@@ -49,7 +49,7 @@ func TestTransport_authenticates(t *testing.T) {
 			body, _ := io.ReadAll(response.Body)
 			_ = response.Body.Close()
 			if strings.Contains(string(body), "mine") {
-				t.Errorf("the caller's header went out: %s", body)
+				t.Errorf("the server got the caller's header: %s", body)
 			}
 			if request.Header.Get("Authorization") != "Bearer mine" || response.Request != request {
 				t.Error("the request was changed")
@@ -71,7 +71,7 @@ func TestTransport_authenticates(t *testing.T) {
 	})
 }
 
-// closing tells whether it was closed.
+// closing records whether it was closed.
 type closing struct {
 	io.Reader
 	closed atomic.Bool
@@ -102,7 +102,7 @@ func TestTransport_sendsNothingElsewhere(t *testing.T) {
 		response, err := transport.RoundTrip(request)
 		if err == nil {
 			_ = response.Body.Close()
-			t.Errorf("a request to %s was sent", url)
+			t.Errorf("a request to %s was sent, want an error", url)
 		}
 		if !body.closed.Load() {
 			t.Errorf("the body of a request to %s was not closed", url)
@@ -118,7 +118,7 @@ func TestTransport_sendsNothingElsewhere(t *testing.T) {
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusTemporaryRedirect || hits.Load() != 0 {
-		t.Errorf("status %d, and %d requests elsewhere", response.StatusCode, hits.Load())
+		t.Errorf("got status %d and %d requests elsewhere, want 307 and 0", response.StatusCode, hits.Load())
 	}
 	client := &http.Client{Transport: transport}
 	if response, err := client.Get(server.URL); err == nil {
@@ -126,7 +126,7 @@ func TestTransport_sendsNothingElsewhere(t *testing.T) {
 		t.Error("a client followed the redirect")
 	}
 	if hits.Load() != 0 {
-		t.Errorf("%d requests elsewhere", hits.Load())
+		t.Errorf("got %d requests elsewhere, want 0", hits.Load())
 	}
 }
 
@@ -135,7 +135,7 @@ func TestTransport_settings(t *testing.T) {
 	transport := dial(t, "https://127.0.0.1:6443", credential(t, "abc", issued{}))
 	h := transport.HTTP()
 	if h.Proxy != nil {
-		t.Error("the environment decides on a proxy")
+		t.Error("the transport uses the proxy of the environment")
 	}
 	for name, ok := range map[string]bool{
 		"no compression":     h.DisableCompression,
@@ -161,7 +161,7 @@ func TestTransport_settings(t *testing.T) {
 	}
 	defer other.Close()
 	if other.HTTP().Proxy == nil {
-		t.Error("the environment has no say, although the operator allows it")
+		t.Error("the transport ignores the proxy of the environment, which the operator allows")
 	}
 }
 
@@ -185,7 +185,7 @@ func TestNewTransport_rejects(t *testing.T) {
 			_, err := kubeconfig.NewTransport(c.connection, kubeconfig.Policy{})
 			var got *kubeconfig.Error
 			if !errors.As(err, &got) || got.Reason != c.reason {
-				t.Errorf("error %v, want %s", err, c.reason)
+				t.Errorf("got error %v, want %s", err, c.reason)
 			}
 		})
 	}
@@ -217,7 +217,7 @@ func TestTransport_bounds(t *testing.T) {
 			}
 		}, nil)
 		if _, err := ask(t, dial(t, server.URL, credential(t, "abc", issued{})), server.URL); err == nil {
-			t.Fatal("100 KB of headers were read")
+			t.Fatal("got 100 KB of headers, want an error")
 		}
 	})
 	t.Run("compression is not asked for", func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestTransport_bounds(t *testing.T) {
 	})
 }
 
-// silent returns the URL of a server that accepts connections and says nothing.
+// silent returns the URL of a server that accepts connections and sends nothing.
 func silent(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -245,9 +245,9 @@ func TestRESTConfig(t *testing.T) {
 	transport := dial(t, "https://127.0.0.1:6443/a", credential(t, canaryToken, issued{}))
 	got := kubeconfig.RESTConfig(kubeconfig.Endpoint{Server: "https://127.0.0.1:6443/a"}, transport)
 	if got.Host != "https://127.0.0.1:6443/a" || got.Transport != http.RoundTripper(transport) || got.QPS != -1 {
-		t.Errorf("host %s, QPS %v", got.Host, got.QPS)
+		t.Errorf("got host %s, QPS %v, want the server and -1", got.Host, got.QPS)
 	}
 	if got.BearerToken != "" || got.CertData != nil || got.CAData != nil || got.Insecure {
-		t.Error("there are credentials or TLS settings in it")
+		t.Error("got credentials or TLS settings, want them in the transport only")
 	}
 }
