@@ -40,9 +40,9 @@ const (
 	benchBytes   = 2048
 )
 
-// BenchmarkEngage measures what a remote costs: the time until every reconciler has seen every
-// object of its remote, CPU, heap and goroutines, next to a plain client-go informer per remote
-// in the same run. The remotes are many addresses of a few real API servers.
+// BenchmarkEngage measures the cost of a remote: the time until every reconciler has seen every object of its remote,
+// CPU, heap and goroutines, compared with a plain client-go informer per remote in the same run. The remotes are many
+// addresses of a few real API servers.
 func BenchmarkEngage(b *testing.B) {
 	for field := range strings.SplitSeq(*remotes, ",") {
 		n, err := strconv.Atoi(field)
@@ -55,7 +55,7 @@ func BenchmarkEngage(b *testing.B) {
 	}
 }
 
-// benchFleet returns n kubeconfigs for a few API servers with objects, an address for each.
+// benchFleet returns n kubeconfigs, with an address each, for a few API servers with objects.
 func benchFleet(b *testing.B, n int) [][]byte {
 	b.Helper()
 	var addresses []netip.Addr
@@ -100,7 +100,7 @@ func fill(b *testing.B, c *fleet.Cluster) {
 	}
 }
 
-// seen counts objects per remote and tells when all have been seen.
+// seen counts the objects of all remotes and reports when all have been seen.
 type seen struct {
 	left atomic.Int64
 	all  chan struct{}
@@ -112,12 +112,12 @@ func (s *seen) one() {
 	}
 }
 
-// engaging starts something for every kubeconfig that tells s of each object it sees.
+// engaging starts a watch for every kubeconfig and reports each object that it sees to s.
 type engaging func(b *testing.B, kubeconfigs [][]byte, s *seen) (stop func())
 
 func engage(b *testing.B, n int, kubeconfigs [][]byte, start engaging) {
 	b.Helper()
-	fleettest.Cluster(b, "hub") // is not part of what is measured
+	fleettest.Cluster(b, "hub") // The measurement does not include its start.
 	for b.Loop() {
 		b.StopTimer()
 		before := measure()
@@ -129,7 +129,7 @@ func engage(b *testing.B, n int, kubeconfigs [][]byte, start engaging) {
 		select {
 		case <-s.all:
 		case <-time.After(5 * time.Minute):
-			b.Fatalf("%d objects were not seen", s.left.Load())
+			b.Fatalf("%d objects have not been seen, want 0", s.left.Load())
 		}
 		took := time.Since(began)
 		b.StopTimer()

@@ -24,7 +24,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// crowd is how many ConfigMaps the crowded cluster has, besides the few of every cluster.
+// crowd is the number of ConfigMaps that the crowded cluster has in addition to the few of every cluster.
 const crowd = 3000
 
 var crowding sync.Once
@@ -57,7 +57,7 @@ func populate(t *testing.T, c *fleet.Cluster, n int) {
 	}
 }
 
-// budgeted returns a registry with limits, with a neighbour that is within them.
+// budgeted returns a registry with limits, and a neighbour that stays within them.
 func budgeted(t *testing.T, limits registry.Limits) (*registry.Registry, *prometheus.Registry) {
 	t.Helper()
 	var c counter
@@ -70,7 +70,7 @@ func budgeted(t *testing.T, limits registry.Limits) (*registry.Registry, *promet
 	return r, metrics
 }
 
-// expectOverBudget waits until the remote has been over its budget twice and says so.
+// expectOverBudget waits until the remote has exceeded its budget twice and its status reports this.
 func expectOverBudget(t *testing.T, r *registry.Registry, name registry.ClusterName, texts ...string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -87,13 +87,13 @@ func expectOverBudget(t *testing.T, r *registry.Registry, name registry.ClusterN
 	})
 	neighbour, _ := r.Status(healthy)
 	if neighbour.State != state.StateReady || neighbour.Restarts != 0 {
-		t.Errorf("the neighbour is %s after %d failures", neighbour.State, neighbour.Restarts)
+		t.Errorf("the neighbour is %s after %d restarts, want Ready after 0", neighbour.State, neighbour.Restarts)
 	}
 	info, _ := r.Status(name)
 	t.Log(info.App.Message)
 }
 
-// A remote with more objects than the hub wants to hold of it is left alone, and only that one.
+// A remote with more objects or bytes than its budget allows fails with OverBudget, and its neighbour stays Ready.
 func TestBudget_OfObjects(t *testing.T) {
 	t.Parallel()
 	config := configFor(t, crowded(t).Kubeconfig())
@@ -119,14 +119,14 @@ func TestBudget_OfObjects(t *testing.T) {
 			}
 			expectOverBudget(t, r, "huge", c.says...)
 			if info, _ := r.Status("huge"); info.App.Problem.Kind != c.over {
-				t.Errorf("the problem is %v, want %s", info.App.Problem, c.over)
+				t.Errorf("got problem %v, want %s", info.App.Problem, c.over)
 			}
 		})
 	}
 }
 
-// Within its budget the same remote is Ready, changes of what it has cost it nothing, and what it holds
-// is measured; when it grows beyond its budget it ends.
+// Within its budget a remote is Ready, changes of its objects do not count as growth, and the metrics report the size
+// of its cache. When it grows beyond its budget, its app fails.
 func TestBudget_Grows(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "growing")
@@ -158,7 +158,7 @@ func TestBudget_Grows(t *testing.T) {
 		last := all.Items[0]
 		eventually(t, func() error { return sameAs(t, r, &last) })
 		if after, _ := r.Status("huge"); after.State != state.StateReady || after.Epoch != before.Epoch {
-			t.Errorf("%s with epoch %d, and it had epoch %d", after.State, after.Epoch, before.Epoch)
+			t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
 		}
 	})
 	t.Run("what it holds is measured", func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestBudget_Grows(t *testing.T) {
 		eventually(t, func() error {
 			objects, bytes := metric(t, metrics, "clusterfx_cache_objects", labels), metric(t, metrics, "clusterfx_cache_bytes", labels)
 			if objects < few || objects > few+20 || bytes < few*200 || bytes > few*2000 {
-				return fmt.Errorf("%v objects, %v bytes", objects, bytes)
+				return fmt.Errorf("the metrics report %v objects and %v bytes", objects, bytes)
 			}
 			return nil
 		})
@@ -187,7 +187,7 @@ func TestBudget_Grows(t *testing.T) {
 				for _, one := range family.Metric {
 					for _, label := range one.Label {
 						if label.GetValue() == "huge" {
-							err = errors.Join(err, fmt.Errorf("%s is left", family.GetName()))
+							err = errors.Join(err, fmt.Errorf("metric %s still exists", family.GetName()))
 						}
 					}
 				}
@@ -201,7 +201,7 @@ func TestBudget_Grows(t *testing.T) {
 	})
 }
 
-// sameAs returns nil if the cache of the remote called huge has this version of an object.
+// sameAs returns nil if the cache of the remote named huge has this version of an object.
 func sameAs(t *testing.T, r *registry.Registry, want *corev1.ConfigMap) error {
 	t.Helper()
 	return r.WithClient(t.Context(), "huge", func(ctx context.Context, remote client.Client) error {
@@ -216,8 +216,8 @@ func sameAs(t *testing.T, r *registry.Registry, want *corev1.ConfigMap) error {
 	})
 }
 
-// Ending before the cache has synced leaves no goroutine behind, which TestMain checks: neither where
-// the cache is limited to namespaces, nor where it holds metadata only while objects come and go.
+// The end of an app leaves no goroutine behind, which TestMain checks: before a cache limited to namespaces has synced,
+// and while a cache of objects and metadata receives new objects.
 func TestCache_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -235,7 +235,7 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 	spawn(t, r, "busy", config)
 	eventually(t, func() error {
 		if info, _ := r.Status("limited"); info.App.Reason != state.ReasonReady && info.Epoch == 0 {
-			return fmt.Errorf("the app has not begun: %+v", info)
+			return fmt.Errorf("the app has not started: %+v", info)
 		}
 		return nil
 	})
@@ -255,7 +255,7 @@ func TestCache_LeavesNothingBehind(t *testing.T) {
 	<-busy
 }
 
-// listening is a module that listens to informers, which it asks for before the cache runs.
+// listening is a module that adds event handlers to informers before the cache runs.
 func listening(t *testing.T) registry.Module {
 	t.Helper()
 	return registry.NewModule("listening", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {

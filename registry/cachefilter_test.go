@@ -34,7 +34,7 @@ import (
 // ofTest selects the ConfigMaps of a test.
 func ofTest(name string) labels.Selector { return labels.SelectorFromSet(labels.Set{"filter": name}) }
 
-// newFiltered creates a ConfigMap with the label of a test, or with none.
+// newFiltered creates a ConfigMap, with the label of a test if label is not empty.
 func newFiltered(t *testing.T, c *fleet.Cluster, namespace, label string) *corev1.ConfigMap {
 	t.Helper()
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "filtered-", Namespace: namespace}}
@@ -55,7 +55,7 @@ func withoutData(o client.Object) {
 	}
 }
 
-// asking is a module with what it gets in an app.
+// asking is a module that records the registry.Remote of its app.
 type asking struct {
 	mu     sync.Mutex
 	remote registry.Remote
@@ -79,7 +79,7 @@ func (a *asking) app() registry.Remote {
 	return a.remote
 }
 
-// configMapsIn lists the ConfigMaps of a namespace, sorted, each with the number of its data.
+// configMapsIn returns the sorted names of the ConfigMaps of a namespace, each with the number of its entries.
 func configMapsIn(ctx context.Context, from client.Reader, namespace string) ([]string, error) {
 	var all corev1.ConfigMapList
 	if err := from.List(ctx, &all, client.InNamespace(namespace)); err != nil {
@@ -95,7 +95,7 @@ func configMapsIn(ctx context.Context, from client.Reader, namespace string) ([]
 	return names, nil
 }
 
-// expectConfigMaps waits until a reader has these ConfigMaps.
+// expectConfigMaps waits until a reader returns these ConfigMaps.
 func expectConfigMaps(t *testing.T, from client.Reader, namespace string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -117,8 +117,8 @@ func newNamespace(t *testing.T, c *fleet.Cluster) string {
 	return one.Name
 }
 
-// A filter applies to the module that declares it, in whichever way the module reads, and to no other module of the
-// same app: two modules with different filters of a kind, and one without, each get what they ask for.
+// A filter applies to all cached readers of the module that declares it, but not to the other modules of the same app:
+// two modules with different filters of a kind, and a module without a filter, each read their own selection.
 func TestCacheFilter(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
@@ -142,18 +142,18 @@ func TestCacheFilter(t *testing.T) {
 	var metadata metav1.PartialObjectMetadataList
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	if err := p.Client.List(t.Context(), &metadata, client.InNamespace(namespace)); err != nil || len(metadata.Items) != 1 {
-		t.Errorf("metadata: %v, %v", metadata.Items, err)
+		t.Errorf("got metadata %v, %v, want 1 object", metadata.Items, err)
 	}
 	var namespaces corev1.NamespaceList // a kind without a filter
 	if err := p.Client.List(t.Context(), &namespaces); err != nil || len(namespaces.Items) < 2 {
-		t.Errorf("namespaces: %v, %v", namespaces.Items, err)
+		t.Errorf("got namespaces %v, %v, want at least 2", namespaces.Items, err)
 	}
 	expectConfigMaps(t, ofOther.app().Client, namespace, other.Name+" 1")
 	expectConfigMaps(t, ofAll.app().Client, namespace, few.Name+" 1", other.Name+" 1")
 	if err := r.WithClient(t.Context(), "filtered", func(ctx context.Context, lent client.Client) error {
 		got, err := configMapsIn(ctx, lent, namespace)
 		if len(got) != 2 {
-			t.Errorf("the hub itself gets %q", got)
+			t.Errorf("the hub reads %q, want 2 ConfigMaps", got)
 		}
 		return err
 	}); err != nil {
@@ -171,7 +171,7 @@ func TestCacheFilter(t *testing.T) {
 	}
 }
 
-// The hub part of a module sees remotes through the filters of the module, also with registry/watch.
+// The hub part of a module reads remotes through the filters of the module, also with registry/watch.
 func TestCacheFilter_HubPart(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
@@ -199,7 +199,7 @@ func TestCacheFilter_HubPart(t *testing.T) {
 	later := newFiltered(t, c, namespace, "hub-part")
 	d.has(t, later.Name+" 0")
 	if d.noted(other.Name + " 0") {
-		t.Error("the hub part is told of an object that its module has not asked for")
+		t.Error("the hub part gets a request for an object outside the filter of its module")
 	}
 	mine := <-handle
 	for handle, want := range map[*registry.Registry]int{mine: 2, r: 3} {
@@ -207,7 +207,7 @@ func TestCacheFilter_HubPart(t *testing.T) {
 			return handle.WithClient(t.Context(), "filtered", func(ctx context.Context, lent client.Client) error {
 				got, err := configMapsIn(ctx, lent, namespace)
 				if err == nil && len(got) != want {
-					return fmt.Errorf("got %q, want %d", got, want)
+					return fmt.Errorf("got %q, want %d ConfigMaps", got, want)
 				}
 				return err
 			})
@@ -215,7 +215,7 @@ func TestCacheFilter_HubPart(t *testing.T) {
 	}
 }
 
-// What a filter leaves out does not count towards the budget of the app, and what it holds does.
+// Objects that a filter excludes do not count towards the budget of the app. Transformed objects do.
 func TestCacheFilter_Budget(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
@@ -248,7 +248,7 @@ func TestCacheFilter_Budget(t *testing.T) {
 	}
 }
 
-// A filter holds within the namespaces of the Cluster.
+// A filter selects objects within the namespaces of the Cluster only.
 func TestCacheFilter_Namespaces(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
@@ -268,11 +268,11 @@ func TestCacheFilter_Namespaces(t *testing.T) {
 	spawn(t, r, "narrow", config)
 	expectConfigMaps(t, both.app().Client, "", in[second])
 	if got, err := configMapsIn(t.Context(), none.app().Client, ""); err != nil || len(got) > 0 {
-		t.Errorf("the module that has no namespace of the Cluster gets %q, %v", got, err)
+		t.Errorf("the module whose filter has no namespace of the Cluster reads %q, %v, want 0 ConfigMaps", got, err)
 	}
 }
 
-// choosy is a configuration that filters.
+// choosy is a module configuration with a filter.
 type choosy struct {
 	Label string `json:"label"`
 }
@@ -282,7 +282,7 @@ func (c choosy) CacheFilters() []registry.CacheFilter {
 	return []registry.CacheFilter{{Object: &corev1.ConfigMap{}, Labels: ofTest(c.Label)}}
 }
 
-// The configuration of a module can filter, differently for each remote.
+// The configuration of a module can have a filter that differs between remotes.
 func TestCacheFilter_Config(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
@@ -324,11 +324,11 @@ func TestCacheFilter_TransformPanics(t *testing.T) {
 	}
 	info := expectState(t, r, "transformed", state.StateFailed, state.ReasonModuleFailed)
 	if !strings.Contains(info.Message, `module "faulty": transform of a cache filter: panic: boom`) {
-		t.Errorf("it says %q", info.Message)
+		t.Errorf("got message %q, want the module and its panic", info.Message)
 	}
 }
 
-// A filter that cannot be meant is refused when the hub starts, with the name of the module.
+// New refuses an invalid filter with an error that names the module.
 func TestCacheFilter_Refused(t *testing.T) {
 	t.Parallel()
 	secrets := registry.CacheFilter{Object: &corev1.Secret{}, Labels: ofTest("x")}
@@ -349,7 +349,7 @@ func TestCacheFilter_Refused(t *testing.T) {
 			Modules: []registry.Module{registry.NewModule("faulty", registry.ModuleOptions{CacheFilters: filters})},
 		})
 		if err == nil || !strings.Contains(err.Error(), `module "faulty": `+want) {
-			t.Errorf("want %q, got %v", want, err)
+			t.Errorf("New: want an error with %q, got %v", want, err)
 		}
 	}
 }

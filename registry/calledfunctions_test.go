@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// calledFunctions are the places where a function of a module is called, each with the test which shows that a panic of
-// it ends the module's app or hub part and nothing else. Tests of other packages are named with their folder.
+// calledFunctions are the places where the registry calls a function of a module, each with the test which shows that a
+// panic of the function ends only the module's app or hub part. Tests of other packages are named with their folder.
 func calledFunctions() map[string]string {
 	return map[string]string{
 		"hub part: constructor, invoke, start hook, runnable":           "TestHubParts_FailAlone",
@@ -47,7 +47,7 @@ func TestCalledFunctions(t *testing.T) {
 			found = found || strings.Contains(string(text), "\nfunc "+filepath.Base(test)+"(")
 		}
 		if !found {
-			t.Errorf("%s: there is no test %s", what, test)
+			t.Errorf("%s: test %s does not exist", what, test)
 		}
 	}
 }

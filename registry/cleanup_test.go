@@ -24,11 +24,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// traces is a module that leaves a ConfigMap in its remote and cleans it up.
+// traces is a module that creates a ConfigMap in its remote and deletes it in a cleanup step.
 type traces struct {
 	mu   sync.Mutex
 	done []string
-	hang chan struct{} // keeps the last step from returning, if not nil
+	hang chan struct{} // blocks the last step, if not nil
 }
 
 func (s *traces) module() registry.Module {
@@ -91,26 +91,27 @@ func TestRegistry_RemoveCleansUp(t *testing.T) {
 	spawn(t, r, "tidy", configFor(t, c.Kubeconfig()))
 	direct := clientFor(t, c)
 	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); err != nil {
-		t.Fatalf("the module left no trace: %v", err)
+		t.Fatalf("get the ConfigMap of the module: %v", err)
 	}
 
 	err := removeWithin(t, r, "tidy", patience)
 	var left *registry.AbandonedError
 	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"traces/first"}) || left.Zombie {
-		t.Errorf("Remove: %v, want that the step that fails was not done", err)
+		t.Errorf("Remove: %v, want an AbandonedError with the step that fails", err)
 	}
 	if want := []string{"first", "configmap", "last"}; !slices.Equal(s.done, want) {
-		t.Errorf("steps ran as %v, want %v", s.done, want)
+		t.Errorf("got steps %v, want %v", s.done, want)
 	}
 	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(trace()), trace()); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("the trace is still there: %v", err)
+		t.Errorf("get the ConfigMap of the module: %v, want NotFound", err)
 	}
 	if _, known := r.Status("tidy"); known {
-		t.Error("the remote is still known")
+		t.Error("the remote still exists after Remove")
 	}
 }
 
-// Remove ends in its time whatever is in its way, and says what was left.
+// Remove returns within its deadline with a dead remote, a paused remote or a step that hangs, and lists the abandoned
+// steps.
 func TestRegistry_RemoveEnds(t *testing.T) {
 	t.Parallel()
 	all := []string{"traces/first", "traces/configmap", "traces/last"}
@@ -165,25 +166,25 @@ func TestRegistry_RemoveEnds(t *testing.T) {
 			began := time.Now()
 			err := removeWithin(t, r, "left", test.within)
 			if took := time.Since(began); took > test.within+time.Second {
-				t.Errorf("Remove took %s, and had %s", took, test.within)
+				t.Errorf("Remove took %s, want %s", took, test.within)
 			}
 			if s.hang != nil {
 				close(s.hang)
 			}
 			var left *registry.AbandonedError
 			if !errors.As(err, &left) {
-				t.Fatalf("Remove: %v, want what was left", err)
+				t.Fatalf("Remove: %v, want an AbandonedError", err)
 			}
 			slices.Sort(left.Steps)
 			slices.Sort(test.left)
 			if !slices.Equal(left.Steps, test.left) {
-				t.Errorf("left %v (%v), want %v", left.Steps, err, test.left)
+				t.Errorf("got abandoned steps %v (%v), want %v", left.Steps, err, test.left)
 			}
 		})
 	}
 }
 
-// A removal whose time is over while the app is still stopping names the steps that are known.
+// If its deadline passes while the app is still stopping, Remove names the known steps.
 func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 	t.Parallel()
 	c, hang := dedicated(t), make(chan struct{})
@@ -206,11 +207,11 @@ func TestRegistry_RemoveNamesTheStepsInTime(t *testing.T) {
 	var left *registry.AbandonedError
 	want := []string{"traces/configmap", "traces/first", "traces/last"}
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &left) || !slices.Equal(left.Steps, want) || !left.Zombie {
-		t.Errorf("Remove: %v, want its deadline, and that nothing was cleaned up", err)
+		t.Errorf("Remove: %v, want DeadlineExceeded, and an AbandonedError with all steps and a zombie", err)
 	}
 }
 
-// An app that is only just starting is waited for: what an earlier life of it has done is cleaned up.
+// Remove waits for a starting app and runs its cleanup steps, because an earlier epoch may have created objects.
 func TestRegistry_RemoveWhileStarting(t *testing.T) {
 	t.Parallel()
 	c := dedicated(t)
@@ -224,11 +225,11 @@ func TestRegistry_RemoveWhileStarting(t *testing.T) {
 	err := removeWithin(t, r, "early", patience)
 	var left *registry.AbandonedError
 	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"traces/first"}) {
-		t.Errorf("Remove: %v, want that all but the step that fails was done", err)
+		t.Errorf("Remove: %v, want an AbandonedError with only the step that fails", err)
 	}
 }
 
-// dedicated returns a cluster that is the test's alone.
+// dedicated returns a cluster that only this test uses.
 func dedicated(t *testing.T) *fleet.Cluster {
 	t.Helper()
 	c, err := fleettest.New(t, fleet.Options{}).Create(t.Context(), fmt.Sprintf("own-%d", time.Now().UnixNano()%1e6))

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The name of a remote is a label of metrics and the name of its Cluster: nothing else is taken.
+// The name of a remote is a label of metrics and the name of its Cluster, so names that are not DNS labels are refused.
 func TestRegistry_InvalidName(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -28,11 +28,11 @@ func TestRegistry_InvalidName(t *testing.T) {
 		}
 	}
 	if all := r.List(); len(all) > 0 {
-		t.Errorf("%d remotes are known", len(all))
+		t.Errorf("got %d remotes, want 0", len(all))
 	}
 }
 
-// From the call of Stop on nothing is lent out, also where the caller does not wait for the end of the app.
+// After the call of Stop, WithClient lends no client, even if the caller does not wait for the end of the app.
 func TestRegistry_WithClientAfterStop(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -45,12 +45,12 @@ func TestRegistry_WithClientAfterStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := r.WithClient(t.Context(), "a", func(context.Context, client.Client) error {
-			t.Error("a client is lent out after the stop")
+			t.Error("WithClient lends a client after Stop")
 			return nil
 		})
 		var notReady *registry.NotReadyError
 		if !errors.Is(err, registry.ErrNotFound) && (!errors.As(err, &notReady) || notReady.Reason != state.ReasonStopping) {
-			t.Errorf("WithClient: %v", err)
+			t.Errorf("WithClient: %v, want ErrNotFound or a NotReadyError with reason Stopping", err)
 		}
 		if err := r.Stop(t.Context(), "a"); err != nil && !errors.Is(err, registry.ErrNotFound) {
 			t.Fatal(err)

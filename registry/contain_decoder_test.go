@@ -25,9 +25,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A remote can send what makes a decoder panic, in a goroutine that is client-go's own. A hub that has
-// told client-go not to crash for it survives that, as this test does in a process of its own: the
-// remote's objects of that kind do not come, and everything else goes on.
+// A remote can send an object that makes a decoder panic in a goroutine of client-go. A hub that configures client-go
+// not to crash survives the panic, as this test does in a process of its own: the app receives no more objects of that
+// kind from the remote, and everything else continues.
 func TestContain_Decoders(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(surviving) == "" {
@@ -77,7 +77,7 @@ func TestContain_Decoders(t *testing.T) {
 		}
 		info := expectState(t, w.Registry, sick, state.StateStarting, state.ReasonWaiting)
 		if !strings.Contains(info.Message, "grenade") || !strings.Contains(info.Message, "broken") {
-			t.Errorf("message = %q", info.Message)
+			t.Errorf("got message %q, want the kind and the module", info.Message)
 		}
 		expectSeenBy(t, w.sick, newConfigMap(t, w.sick), sick)
 	})
@@ -143,7 +143,7 @@ func newGrenade(name string, armed bool) *unstructured.Unstructured {
 func throw(t *testing.T, c *fleet.Cluster, g *unstructured.Unstructured) {
 	t.Helper()
 	direct := clientFor(t, c)
-	eventually(t, func() error { return direct.Create(t.Context(), g.DeepCopy()) }) // the API may be new
+	eventually(t, func() error { return direct.Create(t.Context(), g.DeepCopy()) }) // The API may not be served yet.
 }
 
 func installGrenades(t *testing.T, c *fleet.Cluster) {

@@ -35,13 +35,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Names of the remotes of the tests below: one that has the fault, and its neighbour.
+// Names of the remotes of the tests below: the remote with the fault, and its neighbour.
 const (
 	sick    = "sick"
 	healthy = "healthy"
 )
 
-// ward is two remotes with the same modules, one of which has a fault in one of them.
+// ward has two remotes with the same modules. In one of the remotes, a module has a fault.
 type ward struct {
 	*registry.Registry
 	t            *testing.T
@@ -50,10 +50,10 @@ type ward struct {
 	ill          atomic.Bool
 }
 
-// isIll reports whether the module shall do wrong in this app now.
+// isIll reports whether the module must fail in this app now.
 func (w *ward) isIll(p registry.Remote) bool { return p.Name == sick && w.ill.Load() }
 
-// newWard starts both remotes with a module called "broken", made by setUp, next to one that works.
+// newWard starts both remotes with a module named "broken", which setUp sets up, and a module that works.
 func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func(*registry.Options)) *ward {
 	t.Helper()
 	var c counter
@@ -74,8 +74,8 @@ func newWard(t *testing.T, setUp func(*ward, registry.Remote) error, change func
 	return w
 }
 
-// expectIllness waits until the sick remote has failed twice because of the module, and its
-// condition says so.
+// expectIllness waits until the app of the sick remote has failed twice because of the module, and its condition
+// reports this.
 func (w *ward) expectIllness(t *testing.T, reason string, texts ...string) {
 	t.Helper()
 	before, _ := w.Status(sick)
@@ -92,7 +92,7 @@ func (w *ward) expectIllness(t *testing.T, reason string, texts ...string) {
 	})
 }
 
-// expectModuleFailed waits until the list of modules says which one it was.
+// expectModuleFailed waits until the list of modules reports the broken module as Failed.
 func (w *ward) expectModuleFailed(t *testing.T, reason string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -100,14 +100,14 @@ func (w *ward) expectModuleFailed(t *testing.T, reason string) {
 		if !slices.ContainsFunc(info.Modules, func(m state.ModuleStatus) bool {
 			return m.Name == "broken" && m.State == state.ModuleFailed && m.Reason == reason
 		}) {
-			return fmt.Errorf("modules: %+v", info.Modules)
+			return fmt.Errorf("got modules %+v, want broken to be Failed", info.Modules)
 		}
 		return nil
 	})
 }
 
-// observe watches the neighbour until the function that it returns is called: its app stays the same
-// one, no lease fails, and what it reconciles is reconciled in time.
+// observe watches the neighbour until the function that it returns is called: its app stays the same, no lease fails,
+// and its objects are reconciled in time.
 func (w *ward) observe(t *testing.T) (stop func()) {
 	t.Helper()
 	before, _ := w.Status(healthy)
@@ -140,7 +140,7 @@ func (w *ward) observe(t *testing.T) (stop func()) {
 	}
 }
 
-// roundTrip creates a ConfigMap in the neighbour and waits until its module has marked it.
+// roundTrip creates a ConfigMap in the neighbour and waits until the neighbour's module has marked it.
 func (w *ward) roundTrip(ctx context.Context, direct client.Client) error {
 	one := &corev1.ConfigMap{}
 	one.GenerateName, one.Namespace, one.Labels = "test-", "default", map[string]string{"test": "yes"}
@@ -171,7 +171,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return nil
 }
 
-// scrape gathers the metrics again and again until the function that it returns is called.
+// scrape gathers the metrics repeatedly until the function that it returns is called.
 func (w *ward) scrape(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -187,7 +187,7 @@ func (w *ward) scrape(t *testing.T) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// collector does something whenever somebody asks for the metrics.
+// collector calls a function each time its metrics are gathered.
 type collector struct{ do func() }
 
 // Describe implements prometheus.Collector.
@@ -201,7 +201,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 
 func (c collector) desc() *prometheus.Desc { return prometheus.NewDesc("broken", "A test.", nil, nil) }
 
-// panics returns what the counter of panics says of a module in the sick remote.
+// panics returns the counter of panics of a module in the sick remote.
 func (w *ward) panics(t *testing.T, module string) float64 {
 	t.Helper()
 	return metric(t, w.metrics, "clusterfx_module_panics_total", map[string]string{"cluster": sick, "module": module})
@@ -210,13 +210,13 @@ func (w *ward) panics(t *testing.T, module string) float64 {
 // nothing is a reconciler that does nothing.
 var nothing = reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 
-// watching sets up a controller of ConfigMaps. It reconciles nothing; what matters is on the way.
+// watching sets up a controller of ConfigMaps that reconciles nothing. The tests use its handler and options.
 func watching(p registry.Remote, h handler.EventHandler, o ...builder.WatchesOption) error {
 	return ctrl.NewControllerManagedBy(p.Manager).Named("broken").Watches(&corev1.ConfigMap{}, h, o...).Complete(nothing)
 }
 
-// Code of a module that runs in goroutines of controller-runtime and client-go may panic: its app ends
-// with the module's name on it and comes back with backoff, and nobody else notices.
+// Code of a module that panics in goroutines of controller-runtime and client-go ends its app with an error that names
+// the module. The app restarts with backoff, and the neighbour is not affected.
 func TestContain_Panics(t *testing.T) {
 	t.Parallel()
 	boom := func(w *ward, p registry.Remote) {
@@ -333,14 +333,14 @@ func TestContain_Panics(t *testing.T) {
 			w := newWard(t, c.setUp, nil)
 			stop := w.observe(t)
 			w.ill.Store(true)
-			newConfigMap(t, w.sick) // an event; every app that follows sees it from the start
+			newConfigMap(t, w.sick) // an event; later apps list the object when they start
 			if strings.Contains(name, "collector") {
 				defer w.scrape(t)()
 			}
 			w.expectIllness(t, state.ReasonModuleFailed, c.says)
 			w.expectModuleFailed(t, state.ReasonModuleFailed)
 			if strings.Contains(c.says, "panic") && w.panics(t, "broken") < 2 {
-				t.Errorf("%v panics were counted, want one for each app that ended", w.panics(t, "broken"))
+				t.Errorf("got %v counted panics, want one for each app that ended", w.panics(t, "broken"))
 			}
 			w.ill.Store(false)
 			expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
@@ -350,7 +350,7 @@ func TestContain_Panics(t *testing.T) {
 	}
 }
 
-// Code of the hub that watches a remote is not the remote's: its panic ends no app.
+// A panic in hub code that watches a remote ends no app.
 func TestContain_CodeOfTheHub(t *testing.T) {
 	t.Parallel()
 	w := newWard(t, func(*ward, registry.Remote) error { return nil }, nil)
@@ -375,12 +375,12 @@ func TestContain_CodeOfTheHub(t *testing.T) {
 		return nil
 	})
 	if after, _ := w.Status(sick); after.Epoch != before.Epoch || after.State != state.StateReady {
-		t.Errorf("the remote is %s with epoch %d, and had epoch %d", after.State, after.Epoch, before.Epoch)
+		t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
 	}
 	if err := w.Stop(t.Context(), sick); err != nil {
 		t.Fatalf("Stop: %v", err)
 	}
 	if got := w.panics(t, ""); got != 0 {
-		t.Errorf("%v panics are counted of a remote that is gone", got)
+		t.Errorf("got %v counted panics of a stopped remote, want 0", got)
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// deaf is a source that never has all of its initial objects.
+// deaf is a source that never receives all of its initial objects.
 type deaf struct{}
 
 var _ source.SyncingSource = deaf{}
@@ -40,7 +40,7 @@ func (deaf) WaitForSync(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// watchingModule is a module with controllers that do nothing, and watch these types.
+// watchingModule returns a module with the controllers that watch sets up. They do nothing.
 func watchingModule(name string, watch func(ctrl.Manager, reconcile.Reconciler) error) registry.Module {
 	nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
 	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
@@ -59,7 +59,7 @@ func watchEach(objects ...client.Object) func(ctrl.Manager, reconcile.Reconciler
 	}
 }
 
-// statesOf writes the controllers of a module in one line each, and whether a message names some words.
+// statesOf returns one line for each controller of a module, with the words that its message contains.
 func statesOf(info registry.Status, module string, words ...string) []string {
 	var all []string
 	for _, m := range info.Modules {
@@ -84,15 +84,15 @@ func expectControllers(t *testing.T, r *registry.Registry, name registry.Cluster
 	eventually(t, func() error {
 		info, _ = r.Status(name)
 		if diff := cmp.Diff(want, statesOf(info, module, words...)); diff != "" {
-			return fmt.Errorf("the controllers of module %s: %s\n%+v", module, diff, info.Modules)
+			return fmt.Errorf("controllers of module %s, -want +got: %s\n%+v", module, diff, info.Modules)
 		}
 		return nil
 	})
 	return info
 }
 
-// Of every controller it is known which kind it waits for, and what is in the way; of two modules that wait, each
-// says what is in its own way.
+// The status of every controller has the kind that it waits for and the reason. Each of two waiting modules reports its
+// own reason.
 func TestControllers_SayWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	pods := watchingModule("pods", func(mgr ctrl.Manager, nothing reconcile.Reconciler) error {
@@ -133,7 +133,7 @@ func rights(resource string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch"}}
 }
 
-// A start that takes too long says which controller has waited, and for what.
+// A start that takes too long names the controller that waits, and the source that it waits for.
 func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, func(o *registry.Options) {
@@ -144,7 +144,7 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 		})}
 	})
 	_, config := remote(t, "one")
-	config.Probe.Period = 200 * time.Millisecond // Each is a reason to look how far the controllers are.
+	config.Probe.Period = 200 * time.Millisecond // Each probe updates the states of the controllers.
 	if err := r.Ensure("deaf", config); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
@@ -152,13 +152,13 @@ func TestControllers_ThatWaitTooLongAreNamed(t *testing.T) {
 	expectControllers(t, r, "deaf", "deaf", words, want)
 	info := expectState(t, r, "deaf", state.StateFailed, state.ReasonCacheSyncTimedOut)
 	if !strings.Contains(info.Message, "patient waits for a source of its own") {
-		t.Errorf("message = %q, want it to name the controller", info.Message)
+		t.Errorf("got message %q, want it to name the controller", info.Message)
 	}
 	if left := statesOf(info, "deaf"); len(left) != 0 {
-		t.Errorf("no app runs, and it has controllers: %q", left)
+		t.Errorf("got controllers %q while no app runs, want 0", left)
 	}
 	again := expectControllers(t, r, "deaf", "deaf", words, want)
 	if got := again.Modules[0].State; got != state.ModuleFailed {
-		t.Errorf("the module is %s while it is tried again, want it to stay Failed", got)
+		t.Errorf("the module is %s during the next start, want it to stay Failed", got)
 	}
 }

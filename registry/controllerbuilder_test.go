@@ -52,7 +52,7 @@ func (l *lineLog) all() []string {
 	return l.lines
 }
 
-// The start of an app logs once for each module which of its controllers are not supervised.
+// The start of an app logs the controllers that are not supervised, in one line for each module.
 func TestControllerManagedBy_OthersAreLogged(t *testing.T) {
 	t.Parallel()
 	plain := func(p registry.Remote, name string, object client.Object) error {
@@ -76,11 +76,12 @@ func TestControllerManagedBy_OthersAreLogged(t *testing.T) {
 	spawn(t, r, "a", configFor(t, fleettest.Cluster(t, "one").Kubeconfig()))
 	lines := log.all()
 	if len(lines) != 1 || !strings.Contains(lines[0], `"module"="mixed" "controllers"=["forgotten" "overlooked"]`) {
-		t.Errorf("logged %q, want one line with the module mixed and its controllers forgotten and overlooked", lines)
+		t.Errorf("got log %q, want one line with the module mixed and its controllers forgotten and overlooked", lines)
 	}
 }
 
-// The builder does with each of its methods what controller-runtime's builder does, and its controller is supervised.
+// Each method of the builder does the same as that method of controller-runtime's builder, and the controller is
+// supervised.
 func TestControllerManagedBy_Methods(t *testing.T) {
 	t.Parallel()
 	request := func(name string) ctrl.Request {
@@ -133,11 +134,11 @@ func TestControllerManagedBy_Methods(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if seen["kube-system"] || !logged || len(log.all()) > 0 {
-		t.Errorf("the filter lets kube-system pass: %t; the log constructor was called: %t; logged %q", seen["kube-system"], logged, log.all())
+		t.Errorf("got request for kube-system: %t, want false; log constructor called: %t, want true; got log %q, want 0 lines", seen["kube-system"], logged, log.all())
 	}
 }
 
-// A controller of requests of another type is supervised, too.
+// A controller with another type of requests is supervised, too.
 func TestTypedControllerManagedBy(t *testing.T) {
 	t.Parallel()
 	w := newWard(t, func(w *ward, p registry.Remote) error {

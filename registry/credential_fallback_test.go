@@ -22,12 +22,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// bearing returns what is about requests with a token.
+// bearing returns a function that matches requests with a token.
 func bearing(token string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+token }
 }
 
-// expectInUse waits until a remote is Ready with a credential, and with what is said of the wanted one.
+// expectInUse waits until a remote is Ready with a credential and with this condition of the wanted credential.
 func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, credential string, wanted state.Condition) registry.Status {
 	t.Helper()
 	var last registry.Status
@@ -35,7 +35,7 @@ func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, 
 		last, _ = r.Status(name)
 		found := state.Condition{Status: last.NewCredential.Status, Reason: last.NewCredential.Reason}
 		if last.State != state.StateReady || last.CredentialName != credential || found != wanted {
-			return fmt.Errorf("%s/%s with %q; of the wanted credential: %+v", last.State, last.Reason, last.CredentialName, last.NewCredential)
+			return fmt.Errorf("got %s/%s with credential %q, condition of the wanted credential: %+v", last.State, last.Reason, last.CredentialName, last.NewCredential)
 		}
 		return nil
 	})
@@ -48,7 +48,8 @@ func expectInUse(t *testing.T, r *registry.Registry, name registry.ClusterName, 
 
 var notInUse = state.Condition{Status: metav1.ConditionFalse, Reason: state.ReasonNotInUse}
 
-// While a remote is away the newest credential is used first at its return, and the last good one if that is refused.
+// When a remote becomes reachable again, the newest credential is tried first, and the last good one if that is
+// refused.
 func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -92,7 +93,7 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 			}
 			eventually(t, func() error {
 				if info, _ := r.Status(remote); info.CredentialName != "next" {
-					return fmt.Errorf("the remote is away, and %q will be tried first", info.CredentialName)
+					return fmt.Errorf("got credential %q while the remote is unreachable, want next", info.CredentialName)
 				}
 				return nil
 			})
@@ -104,8 +105,8 @@ func TestRegistry_CredentialThatChangesWhileTheRemoteIsAway(t *testing.T) {
 	}
 }
 
-// A credential that leads to another cluster behind the same address is refused, and the app runs on in the one that it
-// knows, until somebody accepts the other one.
+// A credential that leads to another cluster behind the same address is refused, and the app continues with the known
+// cluster until the other cluster is accepted.
 func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	f, good := newFront(t, fleettest.Cluster(t, "one"))
@@ -113,7 +114,7 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 	var accepted atomic.Bool
 	f.set(bearing("another"), func(w http.ResponseWriter, r *http.Request) {
 		if !accepted.Load() && (isWatch(r) || r.Method != http.MethodGet && r.Method != http.MethodPost) {
-			t.Errorf("the other cluster is asked for %s %s", r.Method, r.URL.Path)
+			t.Errorf("the other cluster gets %s %s before it is accepted", r.Method, r.URL.Path)
 		}
 		other.honest.ServeHTTP(w, r)
 	})
@@ -130,11 +131,11 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 	}
 	info := expectInUse(t, r, "led-astray", "good", notInUse)
 	if info.Epoch != before.Epoch || info.ID != before.ID {
-		t.Errorf("epoch %d of %s, want %d of %s", info.Epoch, info.ID, before.Epoch, before.ID)
+		t.Errorf("got epoch %d of cluster %s, want %d of %s", info.Epoch, info.ID, before.Epoch, before.ID)
 	}
 	id := namespaceUID(t, fleettest.Cluster(t, "two"))
 	if !strings.Contains(info.NewCredential.Message, id) {
-		t.Errorf("the message does not say where it leads to: %s", info.NewCredential.Message)
+		t.Errorf("got message %s, want the ID of the other cluster in it", info.NewCredential.Message)
 	}
 
 	accepted.Store(true)
@@ -143,11 +144,11 @@ func TestRegistry_CredentialOfAnotherCluster(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	if info := expectInUse(t, r, "led-astray", "another", state.Condition{}); info.ID != id || info.Epoch == before.Epoch {
-		t.Errorf("epoch %d of %s, want another one than %d, of %s", info.Epoch, info.ID, before.Epoch, id)
+		t.Errorf("got epoch %d of cluster %s, want an epoch after %d, of cluster %s", info.Epoch, info.ID, before.Epoch, id)
 	}
 }
 
-// What a remote writes when it refuses a credential is not repeated, and neither is the credential.
+// The message about a refused credential repeats neither the text of the remote's response nor the credential.
 func TestRegistry_RefusalOfACredentialHasNoTextOfTheRemote(t *testing.T) {
 	t.Parallel()
 	f, good := newFront(t, fleettest.Cluster(t, "one"))
@@ -163,9 +164,9 @@ func TestRegistry_RefusalOfACredentialHasNoTextOfTheRemote(t *testing.T) {
 	}
 	message := expectInUse(t, r, "rude", "good", notInUse).NewCredential.Message
 	if message == "" || strings.Contains(message, canary) || strings.Contains(message, "wrong-token") {
-		t.Errorf("message: %q", message)
+		t.Errorf("got message %q, want text without the remote's response and the token", message)
 	}
 	if f.requests.Load() == 0 {
-		t.Error("the remote was not asked")
+		t.Error("the remote got no request")
 	}
 }

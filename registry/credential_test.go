@@ -28,7 +28,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// as returns a configuration with another user.
+// as returns the configuration of a kubeconfig with another user.
 func as(t *testing.T, kubeconf []byte, user *clientcmdapi.AuthInfo) state.Desired {
 	t.Helper()
 	c, err := clientcmd.Load(kubeconf)
@@ -45,7 +45,7 @@ func as(t *testing.T, kubeconf []byte, user *clientcmdapi.AuthInfo) state.Desire
 	return configFor(t, data)
 }
 
-// ofNobody returns a client certificate that no authority of a cluster has signed.
+// ofNobody returns a self-signed client certificate.
 func ofNobody(t *testing.T, from time.Time) *clientcmdapi.AuthInfo {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -70,7 +70,7 @@ func ofNobody(t *testing.T, from time.Time) *clientcmdapi.AuthInfo {
 	}
 }
 
-// A credential that the remote refuses is never used while the one before works, and no lease fails.
+// A credential that the remote refuses is not used while the previous credential works, and no lease fails.
 func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 	t.Parallel()
 	one := fleettest.Cluster(t, "one")
@@ -98,10 +98,10 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 			eventually(t, func() error {
 				info, _ := r.Status(remote)
 				if info.NewCredential.Status != metav1.ConditionFalse || info.NewCredential.Reason != state.ReasonNotInUse {
-					return fmt.Errorf("new credential: %+v", info.NewCredential)
+					return fmt.Errorf("got new credential %+v, want NotInUse", info.NewCredential)
 				}
 				if info.State != state.StateReady || info.Epoch != before.Epoch || info.CredentialName != "good" {
-					return fmt.Errorf("%s, epoch %d, with %s", info.State, info.Epoch, info.CredentialName)
+					return fmt.Errorf("got %s with epoch %d and credential %s", info.State, info.Epoch, info.CredentialName)
 				}
 				return nil
 			})
@@ -117,7 +117,7 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 			}
 			eventually(t, func() error {
 				if info, _ := r.Status(remote); info.CredentialName != "wrong" || info.State == state.StateReady {
-					return fmt.Errorf("%s with %s", info.State, info.CredentialName)
+					return fmt.Errorf("got %s with credential %s", info.State, info.CredentialName)
 				}
 				return nil
 			})
@@ -129,7 +129,8 @@ func TestRegistry_CredentialThatIsRefused(t *testing.T) {
 	}
 }
 
-// A module that lacks a permission with the new credential has ended when that is in use, and the others run.
+// When a credential with fewer permissions is in use, the status reports the missing permissions, and the modules that
+// do not need them run.
 func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -155,7 +156,7 @@ func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 	eventually(t, func() error {
 		info, _ := r.Status("narrowed")
 		if info.CredentialName == "less" && info.Authorized.Reason != state.ReasonRightsMissing {
-			t.Errorf("the credential is in use, and nothing says what it lacks: %+v", info.Authorized)
+			t.Errorf("the credential is in use, got Authorized %+v, want reason RightsMissing", info.Authorized)
 		}
 		if info.State != state.StateReady || info.CredentialName != "less" {
 			return errors.New(string(info.State) + " with " + info.CredentialName)
@@ -165,8 +166,8 @@ func TestRegistry_CredentialWithFewerPermissions(t *testing.T) {
 	expectSeenBy(t, one, newConfigMap(t, one), "narrowed")
 }
 
-// A credential that the API server takes for that of nobody is not accepted, also where nobody may ask who they are and
-// the namespace that identifies the cluster may not be read.
+// A credential that the API server treats as anonymous is not accepted, even if anonymous users may create a
+// SelfSubjectReview and may not read the namespace that identifies the cluster.
 func TestRegistry_CredentialOfNobody(t *testing.T) {
 	t.Parallel()
 	f, config := newFront(t, fleettest.Cluster(t, "one"))
@@ -194,10 +195,10 @@ func TestRegistry_CredentialOfNobody(t *testing.T) {
 	eventually(t, func() error {
 		info, _ := r.Status("anonymous")
 		if info.CredentialName == "nobody" {
-			t.Fatal("the credential of nobody is in use")
+			t.Fatal("the anonymous credential is in use")
 		}
 		if info.State != state.StateReady || info.NewCredential.Reason != state.ReasonNotInUse {
-			return fmt.Errorf("%s, new credential: %+v", info.State, info.NewCredential)
+			return fmt.Errorf("got %s, new credential %+v", info.State, info.NewCredential)
 		}
 		return nil
 	})

@@ -12,7 +12,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// A refused request is compared with the rules of the module for the server, and with the rules of the registry itself.
+// The declaration of a module, with which refused requests are compared, has its rules for the server and the rules of
+// the registry itself.
 func TestDeclarationOf(t *testing.T) {
 	t.Parallel()
 	rule := func(resource string) rbacv1.PolicyRule {
@@ -40,7 +41,7 @@ func TestDeclarationOf(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(c.want, declarationOf(NewModule("one", c.options).inner)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A call that ignores its context is left behind one second after the end of it.
+// A call that ignores its context is abandoned one second after the context ends.
 func TestEachResult_LeavesACallBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestEachResult_LeavesACallBehind(t *testing.T) {
 			return 1, nil
 		})
 		if one.Value != 0 || !errors.Is(one.Err, context.DeadlineExceeded) || one.Duration != time.Minute+time.Second {
-			t.Errorf("%+v, want it left behind a second after the minute that it had", one)
+			t.Errorf("got %+v, want the call abandoned one second after its timeout of a minute", one)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// What one remote does to a call is that remote's result, and nobody else's.
+// A call that fails, panics or hangs affects only the result of its own remote.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -29,7 +29,7 @@ func TestEach(t *testing.T) {
 		spawn(t, r, name, config)
 	}
 	_, config := remote(t, "one")
-	config.Endpoint.Server = "https://127.0.0.1:1" // where nobody listens
+	config.Endpoint.Server = "https://127.0.0.1:1" // no API server
 	if err := r.Ensure("dead", config); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestEach(t *testing.T) {
 			return len(all.Items), err
 		})
 	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("Each took %s", took)
+		t.Errorf("Each took %s, want 20s at most", took)
 	}
 	var got []string
 	for _, one := range results {
@@ -113,11 +113,11 @@ func TestEach_BoundsWhatRunsAtOnce(t *testing.T) {
 		<-running
 	}
 	if n := len(running); n > 0 {
-		t.Errorf("%d calls run, want %d", atOnce+n, atOnce)
+		t.Errorf("got %d concurrent calls, want %d", atOnce+n, atOnce)
 	}
 	next <- struct{}{}
 	<-running
-	cancel() // those whose turn has not come are not called
+	cancel() // The remaining remotes are not called.
 	close(next)
 	called := 0
 	for _, one := range <-returned {
@@ -132,7 +132,7 @@ func TestEach_BoundsWhatRunsAtOnce(t *testing.T) {
 	}
 }
 
-// The context of a call ends at the timeout, and the call has a second more to return what it has.
+// The context of a call ends at the timeout, and the call has another second to return its result.
 func TestEach_Timeout(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -154,10 +154,10 @@ func TestEach_Timeout(t *testing.T) {
 		})
 	deaf, polite := results[0], results[1]
 	if polite.Value <= 0 || polite.Value > timeout {
-		t.Errorf("a call has %s left when it begins, want %s", polite.Value, timeout)
+		t.Errorf("got %s until the deadline when a call begins, want %s at most", polite.Value, timeout)
 	}
 	const about = 100 * time.Millisecond
 	if deaf.Value != 0 || !errors.Is(deaf.Err, context.DeadlineExceeded) || deaf.Duration < timeout+time.Second-about {
-		t.Errorf("a call that does not return: %+v, want it left behind a second after its context ended", deaf)
+		t.Errorf("a call that does not return: got %+v, want it abandoned one second after its context ended", deaf)
 	}
 }

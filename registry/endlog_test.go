@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// errorLines is a log that keeps the errors, and the lines for debugging.
+// errorLines is a log sink that keeps errors and debug lines.
 type errorLines struct {
 	logr.LogSink
 	kept *keptLines
@@ -56,7 +56,8 @@ func (l *errorLines) Error(_ error, msg string, _ ...any) {
 	l.kept.errors = append(l.kept.errors, msg)
 }
 
-// A request that the end of an app cuts off is no error of anybody's, and neither is what the app's libraries say of it.
+// A request that the end of an app cancels is not logged as an error, and neither are the reports of the app's
+// libraries.
 func TestLog_TheEndOfAnAppIsNoError(t *testing.T) {
 	t.Parallel()
 	began, rudeBegan := make(chan struct{}, 100), make(chan struct{}, 100)
@@ -96,10 +97,10 @@ func TestLog_TheEndOfAnAppIsNoError(t *testing.T) {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
 	if len(kept.errors) > 0 {
-		t.Errorf("errors: %q", kept.errors)
+		t.Errorf("got logged errors %q, want 0", kept.errors)
 	}
 	left := slices.DeleteFunc(kept.debug, func(line string) bool { return line != "Reconciler error" })
 	if len(left) < 2 {
-		t.Errorf("what was cut off is not there for debugging: %q", left)
+		t.Errorf("got debug lines %q, want the errors of both reconcilers", left)
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// The events of a module say what was so each time, whichever recorder it has them from.
+// Events of a module with the same note make one series, with both the recorder of the app and the recorder of its
+// manager.
 func TestRemote_Events(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "one")
@@ -52,7 +53,7 @@ func TestRemote_Events(t *testing.T) {
 		}
 		for _, reason := range []string{"Remote", "Manager"} {
 			if got[reason+": 1 of 2"] != 1 || got[reason+": 2 of 2"] != 1 {
-				return fmt.Errorf("series: %v", got)
+				return fmt.Errorf("got series %v, want 1 for each recorder and note", got)
 			}
 		}
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A hub reconciler reads from a remote. Where the remote cannot be used, that is an answer, too:
-// the reconciler is called again by Source when it can.
+// A hub reconciler reads from a remote. If the remote cannot be used, WithClient returns an error, and Source calls the
+// reconciler again when the remote is ready.
 func ExampleRegistry_WithClient() {
 	countNodes := func(ctx context.Context, r *registry.Registry, name registry.ClusterName) (int, error) {
 		var nodes corev1.NodeList
@@ -50,7 +50,7 @@ func ExampleNewModule() {
 	// Output: nodes
 }
 
-// A controller on the hub is called whenever something happens to a remote.
+// Source calls a controller on the hub for every event of a remote.
 func ExampleSource() {
 	setUp := func(mgr ctrl.Manager, r *registry.Registry, reconciler reconcile.Reconciler) error {
 		return registry.ControllerManagedBy(mgr).Named("remotes").
@@ -62,8 +62,8 @@ func ExampleSource() {
 	_ = setUp
 }
 
-// What every remote answers, in one call. Some may not be ready, or take too long; the others' values are
-// there all the same.
+// Each reads from every remote in one call. If some remotes are not ready or take too long, the results of the others
+// are still complete.
 func ExampleEach() {
 	versions := func(ctx context.Context, r *registry.Registry) (found []string, missing int) {
 		results := registry.Each(ctx, r, registry.EachOptions{},
@@ -84,7 +84,7 @@ func ExampleEach() {
 	_ = versions
 }
 
-// pool stands for something expensive, such as the connections to a database.
+// pool represents an expensive resource, such as the connections to a database.
 type pool struct{}
 
 func newPool() *pool { return &pool{} }
@@ -100,8 +100,8 @@ func ExampleShare() {
 	_ = store
 }
 
-// Remotes at the end of a slow line are asked for less, and given more time. It goes into the options of a
-// hub, or into the hub part of a module.
+// Remotes on a slow connection get fewer requests and a longer timeout. The middleware is an option of a hub, or of the
+// hub part of a module.
 func ExampleWithMiddleware() {
 	slowly := registry.WithMiddleware(registry.Middleware{
 		Name:   "slowly",
@@ -114,7 +114,7 @@ func ExampleWithMiddleware() {
 	_ = slowly
 }
 
-// A module that needs the Secrets with one label, and of these the certificates only, has nothing else in memory.
+// A module that needs the certificates among the Secrets with one label keeps no other Secrets in memory.
 func ExampleCacheFilter() {
 	certificates := registry.NewModule("certificates", registry.ModuleOptions{
 		CacheFilters: []registry.CacheFilter{{
@@ -130,7 +130,7 @@ func ExampleCacheFilter() {
 		Remote: fx.Invoke(func(p registry.Remote) error {
 			return registry.ControllerManagedBy(p.Manager).Named("certificates").For(&corev1.Secret{}).Complete(
 				reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
-					var secret corev1.Secret // without its private key; p.APIReader has the whole one
+					var secret corev1.Secret // without its private key; p.APIReader reads the whole Secret
 					return ctrl.Result{}, client.IgnoreNotFound(p.Client.Get(ctx, r.NamespacedName, &secret))
 				}))
 		}),
@@ -138,7 +138,7 @@ func ExampleCacheFilter() {
 	_ = certificates
 }
 
-// The operator's file says {"name": "scanner", "config": {"every": 30}}; nothing else in it is right.
+// The operator's file has {"name": "scanner", "config": {"every": 30}}; other fields in it are refused.
 func ExampleConfigOf() {
 	type config struct {
 		Every int `json:"every"`

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A module that fails a while into every start stays Failed from the first failure on, with its reason, and the one
-// beside it is never Running while the app is not.
+// A module that fails a while into every start stays Failed from the first failure on, with its reason, and the other
+// module is never Running while the app is not.
 func TestFailure_IsShownWhileTheAppIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	broken := registry.NewModule("broken", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle) {
@@ -39,14 +39,14 @@ func TestFailure_IsShownWhileTheAppIsStartedAgain(t *testing.T) {
 		info, _ := r.Status("one")
 		for _, m := range info.Modules {
 			if m.Name == "broken" && (m.State != state.ModuleFailed || !strings.Contains(m.Message, "boom")) {
-				t.Fatalf("start %d: %+v", info.Restarts, m)
+				t.Fatalf("start %d: got module %+v, want Failed with boom", info.Restarts, m)
 			}
 			if m.Name != "broken" && m.State == state.ModuleRunning {
-				t.Fatalf("start %d: %+v", info.Restarts, m)
+				t.Fatalf("start %d: got module %+v, want it not to be Running", info.Restarts, m)
 			}
 		}
 		if info.Restarts < first.Restarts+2 {
-			return fmt.Errorf("started %d times more", info.Restarts-first.Restarts)
+			return fmt.Errorf("got %d more restarts, want 2", info.Restarts-first.Restarts)
 		}
 		return nil
 	})

@@ -27,13 +27,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// fault is a module that fails in some way until it is mended.
+// fault is a module that fails in some way until it is fixed.
 type fault struct {
 	mended atomic.Bool
 	tries  atomic.Int64
 }
 
-// broken reports whether to fail now, and counts.
+// broken counts its calls and reports whether to fail now.
 func (f *fault) broken() bool {
 	f.tries.Add(1)
 	return !f.mended.Load()
@@ -110,13 +110,13 @@ func TestRegistry_ModuleFailures(t *testing.T) {
 			f.mended.Store(true)
 			info := expectState(t, r, "one", state.StateReady, state.ReasonReady)
 			if f.tries.Load() < 2 || info.Epoch < 2 {
-				t.Errorf("tries = %d, epoch = %d; want a second try", f.tries.Load(), info.Epoch)
+				t.Errorf("got %d tries and epoch %d, want a second try", f.tries.Load(), info.Epoch)
 			}
 		})
 	}
 }
 
-// A hook that ignores its context is left behind at the deadline; the next start is not held up.
+// A hook that ignores its context is abandoned at the deadline and does not delay the next start.
 func TestRegistry_HangingHooks(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -141,9 +141,9 @@ func TestRegistry_HangingHooks(t *testing.T) {
 	_, config := remote(t, "one")
 	spawn(t, r, "one", config)
 	if info, _ := r.Status("one"); info.Epoch != 2 {
-		t.Errorf("epoch = %d, want 2: the first start hung", info.Epoch)
+		t.Errorf("got epoch %d, want 2, because the first start hangs", info.Epoch)
 	}
-	close(release) // what started too late after all is stopped
+	close(release) // A hook that completes after its deadline is stopped.
 	eventually(t, func() error {
 		if late.Load() == 0 {
 			return errors.New("the late hook was not stopped")
@@ -152,7 +152,7 @@ func TestRegistry_HangingHooks(t *testing.T) {
 	})
 }
 
-// A constructor that does not return is named, and the next try is not held up by it.
+// A constructor that does not return is named, and does not delay the next try.
 func TestRegistry_HangingConstructor(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -183,7 +183,7 @@ func TestRegistry_HangingConstructor(t *testing.T) {
 	close(release)
 }
 
-// Initial objects that do not come end the app, unless its API is merely missing.
+// An app whose initial objects do not arrive before SyncTimeout fails, and names the module and the resource.
 func TestRegistry_SyncTimeout(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -200,12 +200,12 @@ func TestRegistry_SyncTimeout(t *testing.T) {
 	}
 	info := expectState(t, r, "limited", state.StateFailed, state.ReasonCacheSyncTimedOut)
 	if !strings.Contains(info.Message, "counter") || !strings.Contains(info.Message, "configmaps") {
-		t.Errorf("message = %q, want it to name the module and what it waited for", info.Message)
+		t.Errorf("got message %q, want it to name the module and the resource", info.Message)
 	}
 }
 
-// An app that never ends is left behind as a zombie which cannot reach anything, and its remote
-// can be stopped and started again.
+// An app that never ends is abandoned as a zombie that cannot write to the remote, and its remote can be stopped and
+// started again.
 func TestRegistry_Zombie(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -239,12 +239,12 @@ func TestRegistry_Zombie(t *testing.T) {
 		return metric(t, metrics, "clusterfx_app_zombies", map[string]string{"cluster": "one"})
 	}
 	if got := r.Zombies(); got != 1 || counted() != 1 {
-		t.Errorf("zombies = %d, in the metrics %v; want 1", got, counted())
+		t.Errorf("got %d zombies, and %v in the metrics, want 1", got, counted())
 	}
 	spawn(t, r, "one", config)
 	close(release)
 	if err := <-writes; !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("write of the zombie: %v, want ErrStopped", err)
+		t.Errorf("write of the zombie: got %v, want ErrStopped", err)
 	}
 	eventually(t, func() error {
 		if r.Zombies() != 0 || counted() != 0 {
@@ -269,10 +269,10 @@ func TestRegistry_MissingRights(t *testing.T) {
 	}
 	info := expectState(t, r, "limited", state.StateStarting, state.ReasonForbidden)
 	if !strings.Contains(info.Message, "configmaps") || !strings.Contains(info.Message, "counter") {
-		t.Errorf("message = %q, want it to name the module and the resource", info.Message)
+		t.Errorf("got message %q, want it to name the module and the resource", info.Message)
 	}
 	if info.Identity.Status != metav1.ConditionUnknown || info.Identity.Reason != state.ReasonForbidden {
-		t.Errorf("identity = %+v, want Unknown/Forbidden", info.Identity)
+		t.Errorf("got identity %+v, want Unknown/Forbidden", info.Identity)
 	}
 	clerk.Rules = []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "patch"},
@@ -283,7 +283,7 @@ func TestRegistry_MissingRights(t *testing.T) {
 	expectState(t, r, "limited", state.StateReady, state.ReasonReady)
 }
 
-// A module whose API is missing says so, and does not keep the other modules from working.
+// A module whose API is missing reports this, and the other modules keep working.
 func TestRegistry_MissingAPI(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -302,7 +302,7 @@ func TestRegistry_MissingAPI(t *testing.T) {
 	}
 	info := expectState(t, r, "no-widgets", state.StateStarting, state.ReasonWaiting)
 	if !strings.Contains(info.Message, "Widget") {
-		t.Errorf("message = %q, want it to name the kind", info.Message)
+		t.Errorf("got message %q, want it to name the kind", info.Message)
 	}
 	expectSeenBy(t, one, newConfigMap(t, one), "no-widgets")
 }
@@ -344,8 +344,7 @@ func TestRegistry_ChecksModulesBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-// Everything that Remote lists is there, and collectors may be registered again by the next
-// epoch.
+// An app provides every field that Remote lists, and the next epoch can register the same collectors again.
 func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 	t.Parallel()
 	got := make(chan registry.Remote, 2)
@@ -375,10 +374,10 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 		}
 		var ns corev1.NamespaceList
 		if err := p.HubClient.List(t.Context(), &ns); err != nil || len(ns.Items) == 0 {
-			t.Errorf("list in the hub: %v, %d items", err, len(ns.Items))
+			t.Errorf("list in the hub: got %v and %d items, want items", err, len(ns.Items))
 		}
 		if found := seriesOf(t, metrics, "cluster", "one"); found["greedy_total"] != 1 {
-			t.Errorf("metrics = %v; want greedy_total with the label cluster", found)
+			t.Errorf("got metrics %v, want greedy_total with the label cluster", found)
 		}
 		if err := r.Stop(t.Context(), "one"); err != nil {
 			t.Fatalf("Stop: %v", err)
@@ -388,6 +387,6 @@ func TestRegistry_ProvidesWhatRemoteLists(t *testing.T) {
 		}
 	}
 	if found := seriesOf(t, metrics, "cluster", "one"); len(found) != 0 {
-		t.Errorf("metrics after the stop = %v, want none", found)
+		t.Errorf("got metrics %v after the stop, want 0", found)
 	}
 }

@@ -24,11 +24,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// front is an API server that answers some requests itself and passes the others on to a real one.
+// front is a server that responds to some requests itself and forwards the other requests to a real API server.
 type front struct {
 	server   *httptest.Server
 	honest   *httputil.ReverseProxy
-	requests atomic.Int64 // that it answered itself
+	requests atomic.Int64 // to which it responded itself
 
 	mu      sync.Mutex // protects the fields
 	answer  http.HandlerFunc
@@ -63,7 +63,7 @@ func newFront(t *testing.T, c *fleet.Cluster) (*front, state.Desired) {
 	return f, configFor(t, f.kubeconfig("not-used"))
 }
 
-// kubeconfig returns a kubeconfig with a token, which the real API server does not get.
+// kubeconfig returns a kubeconfig with a token, which the front removes from forwarded requests.
 func (f *front) kubeconfig(token string) []byte {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.server.Certificate().Raw})
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"x",
@@ -97,7 +97,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.honest.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// set answers the requests that about is for, and ends those under way; a nil answer passes all on.
+// set responds to requests that match about, and cancels such requests in progress; without a function it forwards all
+// requests.
 func (f *front) set(about func(*http.Request) bool, answer http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +113,7 @@ func (f *front) set(about func(*http.Request) bool, answer http.HandlerFunc) {
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
 
-// at returns what is about requests for a path.
+// at returns a function that matches requests for a path.
 func at(path string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return r.URL.Path == path }
 }
@@ -124,7 +125,7 @@ func watchesOf(path string) func(*http.Request) bool {
 // canary is text of a remote that must not appear outside the response.
 const canary = "text-of-the-remote"
 
-// refuse answers with a status.
+// refuse responds with a status.
 func refuse(code int, reason metav1.StatusReason) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -137,7 +138,7 @@ func failure(code int, reason metav1.StatusReason) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`, reason, code, canary)
 }
 
-// expire begins a watch, and says in it that the version has expired.
+// expire starts a watch, and sends an event in it which reports that the version has expired.
 func expire(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"type":"ERROR","object":`+failure(http.StatusGone, metav1.StatusReasonExpired)+"}\n")

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// While the gate is closed, no client that an app or a lease has writes anything, neither to the remote nor to
-// the hub. All of them still read.
+// While the gate is closed, the clients of apps and leases write neither to the remote nor to the hub. All of them
+// still read.
 func TestRegistry_Gate(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
@@ -55,7 +55,7 @@ func TestRegistry_Gate(t *testing.T) {
 			t.Run(fmt.Sprintf("%s while closed is %t", who, shut), func(t *testing.T) {
 				for what, write := range map[string]func(client.Client) error{"create": tryCreate(t), "delete": tryDelete(t)} {
 					if err := with(write); errors.Is(err, registry.ErrNotLeader) != shut || !shut && err != nil {
-						t.Errorf("%s: %v", what, err)
+						t.Errorf("%s: got %v, want ErrNotLeader exactly while the gate is closed", what, err)
 					}
 				}
 				err := with(func(c client.Client) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A caller that is inside WithClient when another app takes over keeps its client for ten seconds; then its context ends.
+// When another app takes over, a caller inside WithClient keeps its client for ten seconds. Then its context ends.
 func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -36,7 +36,7 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 		}
 		eventually(t, func() error {
 			if info, _ := r.Status("one"); info.Reason != state.ReasonReady || len(info.Modules) != 1 {
-				return fmt.Errorf("runs %+v (%s)", info.Modules, info.Message)
+				return fmt.Errorf("got modules %+v (%s), want 1", info.Modules, info.Message)
 			}
 			return nil
 		})
@@ -56,8 +56,8 @@ func TestRegistry_LeaseOfAReplacedApp(t *testing.T) {
 	}
 }
 
-// stubborn is a module whose runnable ignores that its context has ended, and writes to both sides then. It
-// hands over what came of that.
+// stubborn is a module whose runnable writes to the remote and to the hub after its context has ended, and reports the
+// errors.
 type stubborn struct{ wrote chan map[string]error }
 
 func (s *stubborn) module() registry.Module {
@@ -81,8 +81,8 @@ func (s *stubborn) module() registry.Module {
 	})})
 }
 
-// What an app tries to write once another one takes its place is not sent, from the moment on in which its
-// controllers are told to end, while its leases go on.
+// When another app replaces an app, the writes of the replaced app are refused from the moment at which the context of
+// its controllers ends, while its leases continue.
 func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 	t.Parallel()
 	s := stubborn{wrote: make(chan map[string]error, 2)}
@@ -98,7 +98,7 @@ func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 		}
 		for where, err := range <-s.wrote {
 			if !errors.Is(err, registry.ErrReplaced) {
-				t.Errorf("a write to the %s came back with %v, want ErrReplaced", where, err)
+				t.Errorf("write to the %s: got %v, want ErrReplaced", where, err)
 			}
 		}
 		return remote.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -106,11 +106,11 @@ func TestRegistry_WritesOfAReplacedApp(t *testing.T) {
 		}}, client.DryRunAll)
 	})
 	if err != nil {
-		t.Errorf("a write with the lease of the app that was replaced: %v", err)
+		t.Errorf("write with the lease of the replaced app: %v", err)
 	}
 }
 
-// What ends the app ends the leases of the one before, too.
+// A stop or a pause of the remote ends the leases of the replaced app, too.
 func TestRegistry_LeaseOfAReplacedAppEndsWithTheRemote(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(context.Context, *registry.Registry, state.Desired) error{

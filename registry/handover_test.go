@@ -27,10 +27,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// shift is a module that notes which epochs work at the same time.
+// shift is a module that records which epochs reconcile at the same time.
 type shift struct {
 	mu      sync.Mutex
-	active  map[int64]int // reconciles under way, by epoch
+	active  map[int64]int // reconciles in progress, by epoch
 	overlap []string
 	seen    map[string]bool // objects that any epoch has reconciled
 }
@@ -48,7 +48,7 @@ func (s *shift) setUp(p registry.Remote) error {
 		reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			defer s.enter(p.Status.Epoch, r.Name)()
 			served.Inc()
-			select { // as long as a reconcile that talks to the remote
+			select { // as long as a reconcile that calls the remote
 			case <-time.After(2 * time.Millisecond):
 			case <-ctx.Done():
 			}
@@ -91,7 +91,7 @@ func byName(t *testing.T, c *fleet.Cluster) state.Desired {
 	return configFor(t, []byte(strings.ReplaceAll(string(c.Kubeconfig()), "127.0.0.1", "localhost")))
 }
 
-// A remote whose server moves is never without a client, and never has two sets of controllers.
+// While the server of a remote changes, leases do not fail, and controllers of two epochs never run at the same time.
 func TestRegistry_EndpointChange(t *testing.T) {
 	t.Parallel()
 	var s shift
@@ -113,7 +113,7 @@ func TestRegistry_EndpointChange(t *testing.T) {
 		eventually(t, func() error {
 			info, _ := r.Status("moving")
 			if info.State != state.StateReady || info.Reason != state.ReasonReady || info.Server != config.Endpoint.Server {
-				return fmt.Errorf("%s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
+				return fmt.Errorf("got %s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
 			}
 			return nil
 		})
@@ -133,12 +133,12 @@ func TestRegistry_EndpointChange(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.overlap) > 0 {
-		t.Errorf("controllers of two epochs worked at the same time: %v", s.overlap)
+		t.Errorf("controllers of two epochs ran at the same time: %v", s.overlap)
 	}
-	t.Logf("6 changes of the endpoint under %d calls of WithClient", calls.Load())
+	t.Logf("6 changes of the endpoint during %d calls of WithClient", calls.Load())
 }
 
-// A remote whose server moves to and fro, also while one app takes the place of another, is never without a client.
+// While the server of a remote changes back and forth, also while one app replaces another, leases do not fail.
 func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 	t.Parallel()
 	var s shift
@@ -176,13 +176,13 @@ func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 		case err := <-failures:
 			t.Fatal(err)
 		case <-t.Context().Done():
-			t.Fatal("no app has yielded")
+			t.Fatal("no app has ended")
 		}
 	}
 	eventually(t, func() error {
 		info, _ := r.Status("restless")
 		if info.Reason != state.ReasonReady || info.Server != here.Endpoint.Server {
-			return fmt.Errorf("%s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
+			return fmt.Errorf("got %s (%s) at %s: %s", info.State, info.Reason, info.Server, info.Message)
 		}
 		return nil
 	})
@@ -197,12 +197,12 @@ func TestRegistry_EndpointThatMovesToAndFro(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.overlap) > 0 {
-		t.Errorf("controllers of two epochs worked at the same time: %v", s.overlap)
+		t.Errorf("controllers of two epochs ran at the same time: %v", s.overlap)
 	}
-	t.Logf("10 changes of the endpoint under %d calls of WithClient", calls.Load())
+	t.Logf("10 changes of the endpoint during %d calls of WithClient", calls.Load())
 }
 
-// keepCalling reads and writes in the remote until stop is closed or something fails.
+// keepCalling reads from and writes to the remote until stop is closed or a call fails.
 func keepCalling(
 	ctx context.Context, r *registry.Registry, name registry.ClusterName, stop <-chan struct{}, calls *atomic.Int64,
 ) error {
@@ -228,7 +228,7 @@ func keepCalling(
 	}
 }
 
-// A change that does not work out leaves what works alone, and says so.
+// A change that fails keeps the running app, and the status reports the failure.
 func TestRegistry_ChangeThatFails(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -248,7 +248,7 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 		}
 		info := expectState(t, r, "one", state.StateReady, state.ReasonBuildFailed)
 		if !strings.Contains(info.Message, "no luck") || !strings.Contains(info.Message, "stays in use") {
-			t.Errorf("message = %q", info.Message)
+			t.Errorf("got message %q, want the error, and that the app stays in use", info.Message)
 		}
 		expectSeenBy(t, cluster, newConfigMap(t, cluster), "one")
 	})
@@ -261,7 +261,7 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 		eventually(t, func() error {
 			info, _ := r.Status("one")
 			if info.State != state.StateReady || !strings.Contains(info.NewServer.Message, "the new server cannot be used") {
-				return fmt.Errorf("%s: %+v", info.State, info.NewServer)
+				return fmt.Errorf("got %s with new server %+v", info.State, info.NewServer)
 			}
 			return nil
 		})
@@ -272,12 +272,12 @@ func TestRegistry_ChangeThatFails(t *testing.T) {
 		}
 		info := expectState(t, r, "one", state.StateReady, state.ReasonReady)
 		if info.Epoch != before.Epoch || info.NewServer != (state.Condition{}) {
-			t.Errorf("epoch %d, want %d as before; new server %+v", info.Epoch, before.Epoch, info.NewServer)
+			t.Errorf("got epoch %d, want %d; got new server %+v, want it empty", info.Epoch, before.Epoch, info.NewServer)
 		}
 	})
 }
 
-// A server that moves to another cluster stops the app before anything of it reaches that one.
+// If the server of a remote becomes that of another cluster, the app stops, and the remote fails with IdentityChanged.
 func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -289,7 +289,7 @@ func TestRegistry_EndpointOfAnotherCluster(t *testing.T) {
 		t.Fatalf("Ensure: %v", err)
 	}
 	expectState(t, r, "moved", state.StateFailed, state.ReasonIdentityChanged)
-	// Somebody else sees and marks what is there after this; the app of moved must not have been quicker.
+	// The other cluster works under another name: the app of owner marks its objects.
 	spawn(t, r, "owner", two)
 	other := fleettest.Cluster(t, "two")
 	expectSeenBy(t, other, newConfigMap(t, other), "owner")

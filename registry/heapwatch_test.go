@@ -14,10 +14,10 @@ type heapWatch struct {
 	ended        chan struct{}
 }
 
-// heapEvery is how often the heap is looked at.
+// heapEvery is the time between two samples of the heap.
 const heapEvery = 20 * time.Millisecond
 
-// watchHeap begins with a heap that has no garbage in it.
+// watchHeap starts to sample the heap after a garbage collection.
 func watchHeap() *heapWatch {
 	runtime.GC()
 	w := &heapWatch{before: heapInUse(), end: make(chan struct{}), ended: make(chan struct{})}
@@ -37,7 +37,7 @@ func watchHeap() *heapWatch {
 	return w
 }
 
-// stop returns by how many bytes the heap has grown at most.
+// stop returns the maximum growth of the heap in bytes.
 func (w *heapWatch) stop() int64 {
 	close(w.end)
 	<-w.ended

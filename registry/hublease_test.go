@@ -16,7 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A lease of a hub part ends with the hub part, though nothing else ends it. The remote notices nothing.
+// A lease of a hub part ends with the hub part, even if the context of its caller continues. The remote is not
+// affected.
 func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -55,7 +56,7 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 		select {
 		case err := <-ended:
 			if !errors.Is(err, registry.ErrStopped) {
-				t.Errorf("the lease ended with %v", err)
+				t.Errorf("the lease ended with %v, want ErrStopped", err)
 			}
 			return nil
 		default:
@@ -63,6 +64,6 @@ func TestHubParts_LeasesEndWithTheHubPart(t *testing.T) {
 		}
 	})
 	if info, _ := r.Status("a"); info.State != state.StateReady || info.Restarts > 0 {
-		t.Errorf("the remote: %+v", info)
+		t.Errorf("got remote %+v, want Ready with 0 restarts", info)
 	}
 }

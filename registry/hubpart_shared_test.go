@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The remote part of a module waits while the hub part does not run that shares a value which it needs, and gets the
-// value of the next one.
+// The remote part of a module that needs a shared value waits while the hub part that shares it does not run, and gets
+// the value of the next life of the hub part.
 func TestHubParts_SharedValueWaits(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -58,17 +58,17 @@ func TestHubParts_SharedValueWaits(t *testing.T) {
 	expectModule(t, r, "a", "bystander", state.ModuleRunning, state.ReasonRunning)
 	waiting := expectModule(t, r, "a", "user", state.ModuleWaiting, state.ReasonHubPartNotRunning)
 	if !strings.Contains(waiting.Message, "module maker") {
-		t.Errorf("it waits: %+v", waiting)
+		t.Errorf("got %+v, want a message with module maker", waiting)
 	}
 	broken.Store(false)
 	expectModule(t, r, "a", "user", state.ModuleRunning, state.ReasonRunning)
-	broken.Store(true) // when it is started again
+	broken.Store(true) // for the next start
 	end <- struct{}{}
 	expectModule(t, r, "a", "user", state.ModuleWaiting, state.ReasonHubPartNotRunning)
 	broken.Store(false)
 	eventually(t, func() error {
 		if got := seen.Load(); got != 2 {
-			return fmt.Errorf("the app has the value of life %d", got)
+			return fmt.Errorf("the app has the value of life %d, want 2", got)
 		}
 		return nil
 	})

@@ -50,20 +50,20 @@ func partNamed(r *registry.Registry, name string) state.HubPartStatus {
 	return state.HubPartStatus{}
 }
 
-// expectPart waits until a hub part is in a state, and its message has a text.
+// expectPart waits until a hub part is in a state and its message contains a text.
 func expectPart(t *testing.T, r *registry.Registry, name, want, says string) state.HubPartStatus {
 	t.Helper()
 	var one state.HubPartStatus
 	eventually(t, func() error {
 		if one = partNamed(r, name); one.State != want || !strings.Contains(one.Message, says) {
-			return fmt.Errorf("%+v, want %s with %q", one, want, says)
+			return fmt.Errorf("got %+v, want %s with %q", one, want, says)
 		}
 		return nil
 	})
 	return one
 }
 
-// hubPartFaults are the ways in which code of a hub part fails, with how the message of its state begins.
+// hubPartFaults are the ways in which code of a hub part fails, each with a part of the resulting message.
 func hubPartFaults(ctx context.Context) map[string]struct {
 	part fx.Option
 	says string
@@ -134,8 +134,8 @@ func hubPartFaults(ctx context.Context) map[string]struct {
 	}
 }
 
-// The hub part of a module that fails, in whichever of its functions, fails alone and with its name. Another one works
-// all the time, and so do the apps of the remotes.
+// The hub part of a module that fails, in any of its functions, fails alone and restarts. Another hub part and the apps
+// of the remotes keep running.
 func TestHubParts_FailAlone(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -159,17 +159,17 @@ func TestHubParts_FailAlone(t *testing.T) {
 			run()
 			spawn(t, r, "a", config)
 			one := expectPart(t, r, "faulty", state.ModuleFailed, fault.says)
-			eventually(t, func() error { // it is started again
+			eventually(t, func() error { // It restarts.
 				if now := partNamed(r, "faulty"); now.Restarts <= one.Restarts {
-					return fmt.Errorf("%+v", now)
+					return fmt.Errorf("got %+v, want a restart", now)
 				}
 				return nil
 			})
 			if well := expectPart(t, r, "well", state.ModuleRunning, ""); well.Restarts > 0 || heard.Load() == 0 {
-				t.Errorf("the other hub part: %+v, heard %d events", well, heard.Load())
+				t.Errorf("the other hub part: got %+v with %d events, want 0 restarts and an event", well, heard.Load())
 			}
 			if info, _ := r.Status("a"); info.State != state.StateReady || info.Restarts > 0 {
-				t.Errorf("the remote: %+v", info)
+				t.Errorf("got remote %+v, want Ready with 0 restarts", info)
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func addPanic(ctx context.Context, c cluster.Cluster) error {
 	return err
 }
 
-// What the hub part of a module asks of the hub carries its name, and ends with it.
+// Requests of a hub part to the hub have the name of its module in their user agent, and fail after its end.
 func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	t.Parallel()
 	lives := make(chan registry.HubPart, 10)
@@ -215,24 +215,24 @@ func TestHubParts_AreFencedAndNamed(t *testing.T) {
 	eventually(t, func() error {
 		err := first.APIReader.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
 		if !errors.Is(err, registry.ErrStopped) {
-			return fmt.Errorf("a hub part that has ended can read: %w", err)
+			return fmt.Errorf("read by a hub part that has ended: got %w, want ErrStopped", err)
 		}
 		return nil
 	})
 	if err := first.Registry.WithClient(t.Context(), "a", nil); !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("a hub part that has ended gets a client: %v", err)
+		t.Errorf("WithClient of a hub part that has ended: got %v, want ErrStopped", err)
 	}
 	if !strings.Contains(first.Config.UserAgent, "/hub/faulty/") {
-		t.Errorf("its user agent is %s", first.Config.UserAgent)
+		t.Errorf("got user agent %s, want /hub/faulty/ in it", first.Config.UserAgent)
 	}
 }
 
-// The hub part of a module that lacks a right in the hub waits with the right's name; the others run. It starts when
-// the right is granted, and shows that it was taken away.
+// The hub part of a module that lacks a permission in the hub waits and names the permission; the other hub parts run.
+// It starts when the permission is granted, and is Degraded when the permission is revoked.
 func TestHubParts_MissingRight(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "hub")
-	user := "hub-without-secrets-" + utilrand.String(5) // another one in each run, without the permissions of the last
+	user := "hub-without-secrets-" + utilrand.String(5) // a new user for each run, without permissions of the last run
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: []rbacv1.PolicyRule{rule("namespaces", "get", "list", "watch")}})
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestHubParts_MissingRight(t *testing.T) {
 	run()
 	waiting := expectPart(t, r, "lacks", state.ModuleWaiting, "list secrets in kube-public")
 	if waiting.Reason != state.ReasonRightsMissing {
-		t.Errorf("it waits: %+v", waiting)
+		t.Errorf("got %+v, want reason RightsMissing", waiting)
 	}
 	expectPart(t, r, "declares-nothing", state.ModuleWaiting, "configmaps")
 	expectPart(t, r, "well", state.ModuleRunning, "")
@@ -281,17 +281,18 @@ func TestHubParts_MissingRight(t *testing.T) {
 	if err := admin.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	gomega.NewWithT(t).Eventually(func() error { // it is looked at once a minute
+	gomega.NewWithT(t).Eventually(func() error { // The registry checks permissions once a minute.
 		if one := partNamed(r, "lacks"); one.State != state.ModuleDegraded || one.Reason != state.ReasonRightsMissing {
-			return fmt.Errorf("%+v", one)
+			return fmt.Errorf("got %+v, want Degraded with RightsMissing", one)
 		}
 		return nil
 	}).WithTimeout(3 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
 	expectPart(t, r, "well", state.ModuleRunning, "")
 }
 
-// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is shown, is not restarted, and is no
-// reason to give up the lease. It is shown as Running when the reconcile has ended. Another one is not affected.
+// A hub part whose reconciler is deadlocked, or takes longer than three heartbeats, is Degraded, is not restarted, and
+// does not make the hub give up its lease. It is Running again when the reconcile has ended. Another hub part is not
+// affected.
 func TestHubParts_Heartbeats(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{Interval: time.Second})
@@ -335,7 +336,7 @@ func TestHubParts_Heartbeats(t *testing.T) {
 	for name, controller := range map[string]string{"objects": "first", "remotes": "second"} {
 		one := expectPart(t, r, name, state.ModuleDegraded, "three heartbeats or longer, which is stuck or slow: controller "+controller)
 		if one.Reason != state.ReasonNoProgress || one.Restarts > 0 {
-			t.Errorf("its reconciler is deadlocked: %+v", one)
+			t.Errorf("hub part with a deadlocked reconciler: got %+v, want NoProgress with 0 restarts", one)
 		}
 	}
 	if err := hearts.Err(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Metrics have the state of each hub part, and count the failures.
+// Metrics report the state of each hub part, and count its failures.
 func TestHubParts_Metrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
@@ -30,7 +30,7 @@ func TestHubParts_Metrics(t *testing.T) {
 	for module, state := range map[string]string{"faulty": state.ModuleFailed, "well": state.ModuleRunning} {
 		eventually(t, func() error {
 			if got := metric(t, metrics, "clusterfx_hub_part_state", map[string]string{"module": module, "state": state}); got != 1 {
-				return fmt.Errorf("clusterfx_hub_part_state of %s with %s is %v", module, state, got)
+				return fmt.Errorf("clusterfx_hub_part_state of %s with %s is %v, want 1", module, state, got)
 			}
 			return nil
 		})
@@ -40,6 +40,6 @@ func TestHubParts_Metrics(t *testing.T) {
 		return metric(t, metrics, "clusterfx_hub_part_failures_total", labels)
 	}
 	if failed, well := failures("faulty"), failures("well"); failed == 0 || well > 0 {
-		t.Errorf("%v failures of the hub part that fails, %v of the other one", failed, well)
+		t.Errorf("got %v failures of the faulty hub part, want 1 or more; got %v of the other hub part, want 0", failed, well)
 	}
 }

@@ -37,8 +37,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// servingCertificate writes a certificate for 127.0.0.1 with its key into a folder, as webhook servers read them, and
-// returns the certificate, which is its own authority.
+// servingCertificate writes a self-signed certificate for 127.0.0.1 and its key into a folder, with the names that
+// webhook servers read, and returns the certificate.
 func servingCertificate(t *testing.T) (folder string, authority []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -69,7 +69,7 @@ func servingCertificate(t *testing.T) (folder string, authority []byte) {
 	return folder, authority
 }
 
-// freePort returns a port that nobody listens on.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func freePort(t *testing.T) int {
 	return int(address.Port())
 }
 
-// admits is a module whose hub part has a webhook server that refuses everything with the number of its life.
+// admits is a module whose hub part has a webhook server that refuses every request with the number of its life.
 type admits struct {
 	folder string
 	port   int
@@ -111,7 +111,7 @@ func (a *admits) module() registry.Module {
 	})})
 }
 
-// configure has the API server of the hub ask the webhook server for objects with a label.
+// configure makes the API server of the hub call the webhook server for objects with a label.
 func (a *admits) configure(t *testing.T, c client.Client, label string, authority []byte) {
 	t.Helper()
 	refuse := &admissionv1.ValidatingWebhookConfiguration{
@@ -139,8 +139,8 @@ func (a *admits) configure(t *testing.T, c client.Client, label string, authorit
 	})
 }
 
-// The webhook server of a hub part answers the API server while the hub part runs. It ends with the hub part, which
-// fails alone, and the next life of the hub part has the port.
+// The webhook server of a hub part responds to the API server while the hub part runs. It ends with the hub part, which
+// fails alone, and the next life of the hub part uses the same port.
 func TestHubParts_WebhookServer(t *testing.T) {
 	t.Parallel()
 	const label = "refused-by-a-hub-part"
@@ -161,7 +161,7 @@ func TestHubParts_WebhookServer(t *testing.T) {
 				GenerateName: "refused-", Namespace: metav1.NamespaceDefault, Labels: map[string]string{label: ""},
 			}}, client.DryRunAll)
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), text) {
-				return fmt.Errorf("%w, want that it is %s", err, text)
+				return fmt.Errorf("got %w, want %s", err, text)
 			}
 			return nil
 		})
@@ -171,9 +171,9 @@ func TestHubParts_WebhookServer(t *testing.T) {
 	a.end <- struct{}{}
 	expectRefusedBy("refused by life 2")
 	if one := expectPart(t, r, "admits", state.ModuleRunning, ""); one.Restarts != 1 {
-		t.Errorf("the hub part was started again more than once: %+v", one)
+		t.Errorf("got %+v, want 1 restart", one)
 	}
 	if well := expectPart(t, r, "well", state.ModuleRunning, ""); well.Restarts > 0 {
-		t.Errorf("the other hub part: %+v", well)
+		t.Errorf("the other hub part: got %+v, want 0 restarts", well)
 	}
 }

@@ -42,14 +42,14 @@ func TestRegistry_Identity(t *testing.T) {
 	changed := expectState(t, r, "a", state.StateFailed, state.ReasonIdentityChanged)
 	moved := state.Problem{Kind: state.ProblemIdentityChanged, ClusterID: changed.ID}
 	if changed.Problem != moved || changed.Identity.Problem != moved {
-		t.Errorf("the problem is %v, and %v of the identity, want %v", changed.Problem, changed.Identity.Problem, moved)
+		t.Errorf("got problem %v, and %v of the identity, want %v", changed.Problem, changed.Identity.Problem, moved)
 	}
 	twoConfig.Identity.Accepted = changed.ID
 	if err := r.Ensure("a", twoConfig); err != nil {
 		t.Fatalf("Ensure: %v", err)
 	}
 	expectState(t, r, "a", state.StateReady, state.ReasonReady)
-	// a is cluster two now, so that one is free for its twin.
+	// Remote a is cluster two now, so cluster one is free for the twin.
 	expectState(t, r, "twin", state.StateReady, state.ReasonReady)
 }
 
@@ -80,7 +80,7 @@ func TestRegistry_ExchangedIdentities(t *testing.T) {
 	}
 }
 
-// A remote that was registered with somebody else's Secret is cured by the right one.
+// A remote that was registered with the Secret of another remote recovers with its own Secret.
 func TestRegistry_RefusedIdentityHeals(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })
@@ -106,8 +106,8 @@ func namespaceUID(t *testing.T, c *fleet.Cluster) string {
 	return string(ns.UID)
 }
 
-// Of two names for one cluster the one that was registered first runs, in whatever order the hub learns
-// of them.
+// Of two remotes for the same cluster, the remote that was registered first runs, even if the hub starts the other
+// remote first. The other remote runs after the first is stopped.
 func TestRegistry_TheOlderOfTwoStays(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, func(o *registry.Options) { o.AllowDuplicates = false })

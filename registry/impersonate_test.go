@@ -22,8 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// Where the operator wants it so, an app can do on the hub what the hub's RBAC grants to its remote, and
-// nothing else.
+// With impersonation, an app has on the hub only the permissions that the hub's RBAC grants to its remote.
 func TestRegistry_Impersonate(t *testing.T) {
 	t.Parallel()
 	hub := clientFor(t, fleettest.Cluster(t, "hub"))
@@ -45,7 +44,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	}
 	spawn(t, r, "trusted", config)
 	trusted := <-manage
-	eventually(t, func() error { // RBAC takes a moment to be known everywhere
+	eventually(t, func() error { // New RBAC rules take a moment to apply.
 		if err := write(trusted, "by-trusted"); !apierrors.IsAlreadyExists(err) {
 			return errors.Join(err, errors.New("not created before"))
 		}
@@ -54,7 +53,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 	spawn(t, r, "stranger", config)
 	stranger := <-manage
 	if err := write(stranger, "by-stranger"); !apierrors.IsForbidden(err) {
-		t.Errorf("an app without rights on the hub wrote there: %v", err)
+		t.Errorf("write by an app without permissions on the hub: got %v, want Forbidden", err)
 	}
 	who := &authenticationv1.SelfSubjectReview{}
 	if err := stranger.Create(t.Context(), who); err != nil {
@@ -65,7 +64,7 @@ func TestRegistry_Impersonate(t *testing.T) {
 		Groups:   []string{"system:serviceaccounts", rbac.HubGroup("apps"), "system:authenticated"},
 	}
 	if diff := cmp.Diff(want, who.Status.UserInfo); diff != "" {
-		t.Errorf("who an app is at the hub: -want +got:\n%s", diff)
+		t.Errorf("user info of an app on the hub, -want +got:\n%s", diff)
 	}
 }
 
@@ -77,7 +76,7 @@ func TestNew_ChecksAppsNamespace(t *testing.T) {
 			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Impersonate: true, AppsNamespace: namespace,
 		})
 		if err == nil || !strings.Contains(err.Error(), "AppsNamespace") {
-			t.Errorf("with the namespace %q New says %v", namespace, err)
+			t.Errorf("New with namespace %q: got %v, want an error about AppsNamespace", namespace, err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Limits with which informers are Stale soon, and for long enough to be seen.
+// Limits with which informers are Stale soon, and for long enough to be observed.
 const (
 	staleAfter = time.Second
 	tolerance  = 4 * time.Second
@@ -46,8 +46,8 @@ func soonStale(t *testing.T, modules ...registry.Module) (*registry.Registry, *p
 	}), metrics
 }
 
-// expectApp waits until the app of a remote is described like this, and returns the description. client-go waits for
-// up to a minute before it asks again.
+// expectApp waits until the app of a remote has this condition, and returns the status. client-go waits for up to a
+// minute before it retries.
 func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, status metav1.ConditionStatus, reason string) registry.Status {
 	t.Helper()
 	var last registry.Status
@@ -61,19 +61,19 @@ func expectApp(t *testing.T, r *registry.Registry, name registry.ClusterName, st
 	return last
 }
 
-// expectSays checks what is said of a Stale app: the kind, the module and the cause, and nothing of the remote's.
+// expectSays checks that the messages of a Stale app have the texts, and that the status has no text of the remote.
 func expectSays(t *testing.T, info registry.Status, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !strings.Contains(info.App.Message, text) {
-			t.Errorf("%q is not in %q", text, info.App.Message)
+			t.Errorf("got no %q in message %q", text, info.App.Message)
 		}
 		if m := info.Modules[0]; m.State != state.ModuleRunning || m.Reason != state.ReasonStale || !strings.Contains(m.Message, text) {
-			t.Errorf("%q is not in %+v", text, m)
+			t.Errorf("want Running, Stale and %q, got module %+v", text, m)
 		}
 	}
 	if all := fmt.Sprintf("%+v", info); strings.Contains(all, canary) {
-		t.Errorf("text of the remote in %s", all)
+		t.Errorf("got text of the remote in %s", all)
 	}
 }
 
@@ -83,8 +83,8 @@ func staleSeries(name string) map[string]string {
 	return map[string]string{"cluster": name, "kind": "ConfigMap"}
 }
 
-// An informer whose lists and watches fail is shown with its kind, a module and the cause, first as a remark and then
-// as a failure; leases go on, and it heals by itself.
+// An informer whose lists and watches fail is reported with its kind, a module and the cause: the condition of the app
+// stays True at first, and is False later. Leases continue, and the informer recovers by itself.
 func TestStale_ListsFail(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -95,7 +95,7 @@ func TestStale_ListsFail(t *testing.T) {
 	info := expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale)
 	expectSays(t, info, "ConfigMap", "status 500")
 	if !strings.Contains(info.App.Message, `"counter"`) || info.Reason != state.ReasonReady {
-		t.Errorf("%+v", info)
+		t.Errorf("got %+v, want reason Ready and the module in the message", info)
 	}
 	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 1 {
 		t.Errorf("clusterfx_informers_stale = %v, want 1", got)
@@ -103,7 +103,7 @@ func TestStale_ListsFail(t *testing.T) {
 	info = expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
 	expectSays(t, info, "ConfigMap", "status 500")
 	if info.Reason != state.ReasonStale {
-		t.Errorf("%+v", info)
+		t.Errorf("got %+v, want reason Stale", info)
 	}
 	if err := r.WithClient(t.Context(), "edge", func(context.Context, client.Client) error { return nil }); err != nil {
 		t.Errorf("WithClient: %v", err)
@@ -112,15 +112,15 @@ func TestStale_ListsFail(t *testing.T) {
 	f.set(nil, nil)
 	info = expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonRunning)
 	if info.Epoch != epoch || info.Modules[0].Reason != state.ReasonRunning {
-		t.Errorf("%+v, want epoch %d", info, epoch)
+		t.Errorf("got %+v, want epoch %d and reason Running", info, epoch)
 	}
 	if got := metric(t, metrics, "clusterfx_informers_stale", staleSeries("edge")); got != 0 {
-		t.Errorf("clusterfx_informers_stale = %v, want none", got)
+		t.Errorf("clusterfx_informers_stale = %v, want 0", got)
 	}
 }
 
-// An API server that answers each watch with 410 gets few requests, the app sees what lists bring, and the cause is
-// shown.
+// An API server that responds to each watch with 410 gets few requests, the app receives new objects from lists, and
+// the status reports the cause.
 func TestStale_WatchesExpire(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -144,9 +144,9 @@ func TestStale_WatchesExpire(t *testing.T) {
 			f.set(watchesOf(configMaps), tc.answer)
 			expectSays(t, expectApp(t, r, edge, metav1.ConditionTrue, state.ReasonStale), "ConfigMap", tc.cause)
 			expectApp(t, r, edge, metav1.ConditionFalse, state.ReasonStale)
-			// client-go lists again after 0.8 s, 1.6 s and so on, each time with up to four watches before.
+			// client-go relists after 0.8 s, 1.6 s and so on, each time after up to four watches.
 			if n := f.requests.Load(); n > 25 {
-				t.Errorf("%d watches in %s", n, time.Since(began))
+				t.Errorf("got %d watches in %s, want 25 at most", n, time.Since(began))
 			}
 			key := newConfigMap(t, one)
 			gomega.NewWithT(t).Eventually(func() error {
@@ -165,7 +165,7 @@ func TestStale_WatchesExpire(t *testing.T) {
 	}
 }
 
-// An app also starts where watches expire.
+// An app also starts if watches expire from the beginning.
 func TestStale_WatchesExpireFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -176,7 +176,7 @@ func TestStale_WatchesExpireFromTheBeginning(t *testing.T) {
 	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale), "ConfigMap", "status 410")
 }
 
-// widgets is a module that watches a version of a kind of its own.
+// widgets returns a module that watches one version of a kind.
 func widgets(kind schema.GroupVersionKind) registry.Module {
 	return registry.NewModule("widgets", registry.ModuleOptions{Remote: fx.Invoke(func(p registry.Remote) error {
 		one := &unstructured.Unstructured{}
@@ -199,7 +199,7 @@ func TestStale_AnotherVersion(t *testing.T) {
 	f, config := newFront(t, one)
 	spawn(t, r, "edge", config)
 	serve(false)
-	// An API server ends the watches of a version that is gone when it likes.
+	// An API server ends the watches of a removed version at an arbitrary time. The front ends them now.
 	f.set(at("/apis/stale.example.dev/v1/widgets"), nil)
 	expectSays(t, expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonStale), "Widget.stale.example.dev", "status 404")
 	expectApp(t, r, "edge", metav1.ConditionFalse, state.ReasonStale)
@@ -207,7 +207,7 @@ func TestStale_AnotherVersion(t *testing.T) {
 	expectApp(t, r, "edge", metav1.ConditionTrue, state.ReasonRunning)
 }
 
-// installWidgets installs a CRD with two versions, and returns what changes whether the first is served.
+// installWidgets installs a CRD with two versions, and returns a function that sets whether the first is served.
 func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 	t.Helper()
 	any := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
@@ -243,7 +243,7 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 		eventually(t, func() error {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "WidgetList"})
-			fresh := clientFor(t, c) // it keeps what is served
+			fresh := clientFor(t, c) // A client caches discovery.
 			if err := fresh.List(t.Context(), list); (err == nil) != want {
 				return fmt.Errorf("served: %w, want %t", err, want)
 			}
@@ -261,7 +261,7 @@ func installWidgets(t *testing.T, c *fleet.Cluster, group string) func(bool) {
 	}
 }
 
-// The registry knows which module started an informer, also where it did so by reading.
+// The registry reports the module that started an informer, also if the module started it with a read.
 func TestStale_WhoseInformer(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -281,10 +281,10 @@ func TestStale_WhoseInformer(t *testing.T) {
 	select {
 	case err := <-read:
 		if err == nil {
-			t.Error("Services were read")
+			t.Error("list Services: got no error, want one")
 		}
 	case <-time.After(patience):
-		t.Fatal("nothing was read")
+		t.Fatal("the module has not read Services")
 	}
 	expectStaleModules(t, r, "Service", "reader")
 	f.set(nil, nil)

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// neighbour watches a healthy remote while others of the same registry are not: its state, its leases
-// and how fast its reconciler sees what is written.
+// neighbour watches a healthy remote while other remotes of the same registry are unhealthy: its state, its leases and
+// the latency of its reconciler.
 type neighbour struct {
 	registry *registry.Registry
 	cluster  *fleet.Cluster
@@ -37,14 +37,14 @@ type neighbour struct {
 	failures  []error
 }
 
-// Pace of the neighbour's measurements.
+// Periods of the neighbour's measurements.
 const (
 	leaseEvery = 10 * time.Millisecond
 	writeEvery = 50 * time.Millisecond
 )
 
-// newNeighbour registers a remote that runs the counter, waits until it is Ready and begins to watch
-// it. check, which the test calls at the end, says what it has seen.
+// newNeighbour registers a remote that runs the counter, waits until it is Ready and starts to watch it. check, which
+// the test calls at the end, reports the results.
 func newNeighbour(t *testing.T, r *registry.Registry, name registry.ClusterName) *neighbour {
 	t.Helper()
 	c, config := remote(t, string(name))
@@ -82,7 +82,7 @@ func (n *neighbour) every(ctx context.Context, period time.Duration, do func(con
 	}
 }
 
-// lease looks at the state, and uses the client.
+// lease checks the state, and uses the client.
 func (n *neighbour) lease(ctx context.Context) error {
 	info, _ := n.registry.Status(n.name)
 	if info.State != state.StateReady || !info.Since.Equal(n.before.Since) || info.Epoch != n.before.Epoch {
@@ -126,15 +126,15 @@ func (n *neighbour) write(ctx context.Context, t *testing.T) error {
 	return client.IgnoreNotFound(n.direct.Delete(ctx, one))
 }
 
-// check fails the test if the neighbour has noticed anything. What its reconciler sees it must see
-// within a time, in 99 of 100 cases: the machine has other things to do as well.
+// check fails the test if the neighbour was affected. Its reconciler must see 99 of 100 writes within a time: the
+// machine has other work as well.
 func (n *neighbour) check(t *testing.T, within time.Duration) {
 	t.Helper()
 	n.end()
 	slices.Sort(n.latencies)
 	count := len(n.latencies)
 	if count == 0 {
-		t.Fatal("the neighbour's reconciler has seen nothing")
+		t.Fatal("the neighbour's reconciler has seen 0 writes")
 	}
 	at := func(share float64) time.Duration {
 		return n.latencies[int(share*float64(count-1))].Round(time.Millisecond)

@@ -49,7 +49,8 @@ func (n *notes) isOpen(name registry.ClusterName) bool {
 	return n.open[name]
 }
 
-// An app is on record before any of its modules' code runs, and until it has been ready for a while.
+// The journal has an entry for an app before any code of its modules runs, and until the app has been ready for a
+// while.
 func TestRegistry_Journal(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]bool{"that works": false, "that fails": true} {
@@ -62,7 +63,7 @@ func TestRegistry_Journal(t *testing.T) {
 			_, config := remote(t, "one")
 			spawn(t, r, "one", config)
 			if !<-looked {
-				t.Error("the app was built before it was on record")
+				t.Error("the app was built before its entry was opened")
 			}
 			if !n.isOpen("one") {
 				t.Error("the entry was closed as soon as the app was ready")
@@ -77,12 +78,12 @@ func TestRegistry_Journal(t *testing.T) {
 	}
 }
 
-// Suspects start after all others.
+// Suspects, which are apps with a recorded crash, start last.
 func TestRegistry_SuspectsGoLast(t *testing.T) {
 	t.Parallel()
 	n := &notes{open: map[registry.ClusterName]bool{}}
 	slow := registry.NewModule("slow", registry.ModuleOptions{Remote: fx.Invoke(func(l fx.Lifecycle) {
-		l.Append(fx.StartHook(func() { <-time.After(200 * time.Millisecond) })) // so that the others queue up
+		l.Append(fx.StartHook(func() { <-time.After(200 * time.Millisecond) })) // so that the other apps queue
 	})})
 	r := newRegistry(t, func(o *registry.Options) {
 		o.Journal, o.Modules, o.Limits.Starts = n, []registry.Module{slow}, 2
@@ -107,11 +108,11 @@ func TestRegistry_SuspectsGoLast(t *testing.T) {
 	begins := slices.DeleteFunc(slices.Clone(n.lines), func(s string) bool { return s[:5] != "begin" })
 	last := begins[len(begins)-1]
 	if last != "begin r0" && last != "begin r1" {
-		t.Errorf("the last one to start was %q, want a suspect: %v", last, begins)
+		t.Errorf("got %q as the last start, want a suspect: %v", last, begins)
 	}
 }
 
-// A quarantined app is not started until its time is over.
+// A quarantined app does not start before its quarantine ends.
 func TestRegistry_Quarantine(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// The registry does not know the program that uses it: no message names an annotation or a field of a Cluster, a flag or a
-// command. The program adds such advice by the state.Problem of a message. Credentials are the exception: package
-// kubeconfig names the fields of a Cluster that complete a Secret.
+// The registry is independent of the program that uses it: no message names an annotation or a field of a Cluster, a
+// flag or a command. The program adds such advice by the state.Problem of a message. Credentials are the exception:
+// package kubeconfig names the fields of a Cluster that complete a Secret.
 func TestMessages_NameNothingOfTheHub(t *testing.T) {
 	t.Parallel()
 	foreign := regexp.MustCompile(`clusterfx\.dev/[a-z]|\bspec\.|\bstatus\.|--[a-z]|hub (register|install|check|run|rbac)\b`)
@@ -38,7 +38,7 @@ func TestMessages_NameNothingOfTheHub(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				if text, _ := strconv.Unquote(literal.Value); foreign.MatchString(text) && !known[text] {
-					t.Errorf("%s names what only the hub knows: %s", files.Position(literal.Pos()), literal.Value)
+					t.Errorf("%s: got a message with a name of the hub: %s", files.Position(literal.Pos()), literal.Value)
 				}
 			}
 			return true

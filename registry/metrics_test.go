@@ -28,7 +28,7 @@ func watcher() registry.Module {
 	})})
 }
 
-// seriesOf returns how many series there are with a label of that value.
+// seriesOf returns the number of series with this value of a label, by metric.
 func seriesOf(t *testing.T, from prometheus.Gatherer, label, value string) map[string]int {
 	t.Helper()
 	families, err := from.Gather()
@@ -48,8 +48,8 @@ func seriesOf(t *testing.T, from prometheus.Gatherer, label, value string) map[s
 	return found
 }
 
-// What remotes, apps, probes, requests and reconciles do is measured, each under its remote's name, and all of
-// that goes when the remote does.
+// Remotes, apps, probes, requests and reconciles are measured, each under its remote's name, and all series of a remote
+// are removed with the remote.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -81,25 +81,25 @@ func TestMetrics(t *testing.T) {
 	} {
 		eventually(t, func() error {
 			if got := metric(t, all, name, labels); got < 1 {
-				return fmt.Errorf("%s%v is %v", name, labels, got)
+				return fmt.Errorf("%s%v is %v, want 1 or more", name, labels, got)
 			}
 			return nil
 		})
 	}
 	if got := metric(t, all, "clusterfx_clusters", of("state", "Ready")); got != 1 {
-		t.Errorf("%v remotes are Ready, want 1", got)
+		t.Errorf("got %v Ready remotes, want 1", got)
 	}
 	for _, name := range []registry.ClusterName{"measured", "dead"} {
 		if err := r.Stop(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 		if left := seriesOf(t, all, "cluster", string(name)); len(left) > 0 {
-			t.Errorf("series of %s are left: %v", name, left)
+			t.Errorf("got series of %s after its stop: %v", name, left)
 		}
 	}
 }
 
-// In a fleet of thousands nobody wants a series of each.
+// Aggregated metrics, which are for thousands of remotes, have no series of a single remote.
 func TestMetrics_Aggregated(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -116,19 +116,19 @@ func TestMetrics_Aggregated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := metric(t, all, "clusterfx_modules", map[string]string{"module": "watcher", "state": "Running"}); got != 2 {
-		t.Errorf("%v modules run, want 2", got)
+		t.Errorf("got %v running modules, want 2", got)
 	}
 	for _, name := range []string{"one", "two"} {
 		if found := seriesOf(t, all, "cluster", name); len(found) > 0 {
-			t.Errorf("there are series of %s: %v", name, found)
+			t.Errorf("got series of %s: %v, want 0", name, found)
 		}
 	}
 	if got := metric(t, all, "clusterfx_remote_requests_total", map[string]string{"cluster": "", "code": "2xx"}); got < 4 {
-		t.Errorf("%v requests of all remotes", got)
+		t.Errorf("got %v requests of all remotes, want 4 or more", got)
 	}
 }
 
-// Every metric says what it is, in a sentence, and has a name of ours.
+// Every metric has the prefix clusterfx_ and a sentence as its help text.
 func TestMetrics_Named(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -136,11 +136,11 @@ func TestMetrics_Named(t *testing.T) {
 	spawn(t, newRegistry(t, func(o *registry.Options) { o.Metrics = all }), "a", config)
 	families, err := all.Gather()
 	if err != nil || len(families) == 0 {
-		t.Fatalf("%d metrics, %v", len(families), err)
+		t.Fatalf("got %d metrics, %v", len(families), err)
 	}
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "clusterfx_") || !strings.HasSuffix(f.GetHelp(), ".") {
-			t.Errorf("%s: %q", f.GetName(), f.GetHelp())
+			t.Errorf("metric %s has help %q, want the prefix clusterfx_ and a full stop", f.GetName(), f.GetHelp())
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 var errTampered = errors.New("tampered with")
 
-// refusing returns a middleware that refuses every request to Secrets, and notes that it was asked.
+// refusing returns a middleware that refuses every request for Secrets, and records that it was called.
 func refusing(name string, asked *sync.Map) registry.Middleware {
 	return registry.Middleware{
 		Name:   name,
@@ -50,8 +50,8 @@ func refusing(name string, asked *sync.Map) registry.Middleware {
 	}
 }
 
-// No way to the remote that an app or a lease offers gets round a middleware; and it is switched by a label,
-// while all of them are in use.
+// No client of an app or a lease bypasses a middleware, and a label enables and disables the middleware while the
+// clients are in use.
 func TestMiddleware_CannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -108,11 +108,11 @@ func TestMiddleware_CannotBeBypassed(t *testing.T) {
 		}
 	}
 	if info, _ := r.Status("a"); info.Epoch != 1 {
-		t.Errorf("the app was started %d times, want once", info.Epoch)
+		t.Errorf("got epoch %d, want 1", info.Epoch)
 	}
 }
 
-// Middleware is applied in the order of their names, and next to each other.
+// Middleware is applied in the order of the Order fields, then of the names.
 func TestMiddleware_Order(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -142,11 +142,11 @@ func TestMiddleware_Order(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if want := []string{"z", "a", "b", "c"}; err != nil || !slices.Equal(order, want) {
-		t.Errorf("asked in the order %v (%v), want %v", order, err, want)
+		t.Errorf("got order %v (%v), want %v", order, err, want)
 	}
 }
 
-// A middleware that panics fails requests and takes nothing with it.
+// A middleware that panics fails the requests of its remotes, and does not affect other remotes.
 func TestMiddleware_Panics(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -165,13 +165,13 @@ func TestMiddleware_Panics(t *testing.T) {
 		}
 		info := expectState(t, r, registry.ClusterName(name), state.StateFailed, state.ReasonStartFailed)
 		if !strings.Contains(info.Message, name) {
-			t.Errorf("the message does not name middleware %s: %s", name, info.Message)
+			t.Errorf("got no middleware %s in message: %s", name, info.Message)
 		}
 	}
 	expectState(t, r, "well", state.StateReady, state.ReasonReady)
 }
 
-// A middleware changes the bounds of the remotes that it selects: other bounds are another app.
+// A middleware changes the limits of the remotes that it selects: changed limits start another app.
 func TestMiddleware_Client(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -197,7 +197,7 @@ func TestMiddleware_Client(t *testing.T) {
 		return time.Since(began)
 	}
 	if took := ten(); took > 2*time.Second {
-		t.Errorf("eight requests took %s with the default bounds", took)
+		t.Errorf("eight requests took %s with the default limits, want 2s at most", took)
 	}
 	config.Labels, config.Revision = map[string]string{"slow": "yes"}, "slow"
 	if err := r.Ensure("a", config); err != nil {
@@ -205,16 +205,16 @@ func TestMiddleware_Client(t *testing.T) {
 	}
 	eventually(t, func() error {
 		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
-			return fmt.Errorf("epoch %d, %s", info.Epoch, info.App.Message)
+			return fmt.Errorf("got epoch %d, %s", info.Epoch, info.App.Message)
 		}
 		return nil
 	})
 	if took := ten(); took < 2*time.Second {
-		t.Errorf("eight requests took %s with one per second after five", took)
+		t.Errorf("eight requests took %s with one per second after five, want 2s or more", took)
 	}
 }
 
-// An answer that a middleware has made by hand is as good as one of the remote, and if it has no body.
+// A response that a middleware has built itself is treated like a response of the remote, even if it has no body.
 func TestMiddleware_OwnAnswers(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -233,7 +233,7 @@ func TestMiddleware_OwnAnswers(t *testing.T) {
 		return c.GetAPIReader().List(ctx, &corev1.SecretList{})
 	})
 	if code := apierrors.ReasonForError(err); err == nil || code == metav1.StatusReasonNotFound {
-		t.Errorf("a teapot: %v", err)
+		t.Errorf("list with status 418: got %v, want an error other than NotFound", err)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestNew_ChecksMiddleware(t *testing.T) {
 			Hub: hub.Config(), HubMapper: mapperFor(t, hub.Config()), Scheme: scheme(t), Middleware: all,
 		})
 		if err == nil {
-			t.Errorf("the middleware %v is accepted", all)
+			t.Errorf("New accepts middleware %v", all)
 		}
 	}
 }

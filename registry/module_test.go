@@ -44,7 +44,7 @@ func defaultScan() scan {
 	return scan{Size: 1, Paths: []string{"/"}, Marks: map[string]string{"from": "default"}}
 }
 
-// scanner is a module that notes which configuration it got, for which app.
+// scanner is a module that records the configuration that each app and the hub gets.
 type scanner struct {
 	mu  sync.Mutex
 	got map[string]scan
@@ -80,8 +80,8 @@ func (s *scanner) expect(t testing.TB, where string, want scan) {
 	})
 }
 
-// What the operator says goes on top of the defaults, and overrides for the remote on top of that. A label
-// that changes the configuration replaces the app.
+// The operator's configuration overrides the defaults, and the overrides for the remote override both. A label that
+// changes the configuration replaces the app.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -114,11 +114,11 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := defaultScan()
-	want.Size, want.Targets = 2, []target{{Name: "b"}} // which is not insecure, as the one before it was
+	want.Size, want.Targets = 2, []target{{Name: "b"}} // not insecure: lists are replaced, not merged
 	s.expect(t, "plain/3", want)
 }
 
-// The hub part of a module gets its configuration, too, without overrides.
+// The hub part of a module gets its configuration, too.
 func TestConfig_OfTheHub(t *testing.T) {
 	t.Parallel()
 	var s scanner
@@ -161,7 +161,7 @@ func TestNew_ChecksConfigs(t *testing.T) {
 				ModuleConfigs: []moduleconfig.Config{c.config},
 			})
 			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.config.Name) {
-				t.Errorf("New says %v, want the module and %q", err, c.says)
+				t.Errorf("New: got %v, want the module and %q", err, c.says)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// diary notes what happens in the epochs of a module, in that order.
+// diary records events in the epochs of a module, in their order.
 type diary struct {
 	mu    sync.Mutex
 	notes []string
@@ -53,7 +53,7 @@ func (d *diary) noted(what string) bool {
 	return slices.Contains(d.notes, what)
 }
 
-// has waits for all of the notes.
+// has waits until all of the notes exist.
 func (d *diary) has(t *testing.T, notes ...string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -66,7 +66,7 @@ func (d *diary) has(t *testing.T, notes ...string) {
 	})
 }
 
-// expectOrder fails unless all of the notes are there, in that order.
+// expectOrder fails the test unless all of the notes exist, in this order.
 func (d *diary) expectOrder(t *testing.T, notes ...string) {
 	t.Helper()
 	d.mu.Lock()
@@ -81,7 +81,7 @@ func (d *diary) expectOrder(t *testing.T, notes ...string) {
 	}
 }
 
-// notedCache is a cache whose start is noted.
+// notedCache is a cache that records its start.
 type notedCache struct {
 	cache.Cache
 	note func(what string)
@@ -110,8 +110,8 @@ func (h *helper) Start(ctx context.Context) error {
 // NeedLeaderElection returns false.
 func (*helper) NeedLeaderElection() bool { return false }
 
-// addOwn adds a filtered cache of its own to a manager, a runnable without leader election and one with it, and a
-// controller that has its objects from the cache and waits for the runnable without.
+// addOwn adds a filtered cache to a manager, a runnable without leader election, a runnable with leader election, and a
+// controller that gets its objects from the cache and waits for the runnable without leader election.
 func addOwn(m ctrl.Manager, note func(what string), seen func(name string)) error {
 	own, err := cache.New(m.GetConfig(), cache.Options{
 		Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(),
@@ -154,8 +154,8 @@ func addOwn(m ctrl.Manager, note func(what string), seen func(name string)) erro
 		}))
 }
 
-// A cache that a module adds to its manager, and runnables that need no leader election, start while the second app
-// of a hand-over warms up: before the controllers of the first one end. So the hand-over takes no longer than any other.
+// A cache that a module adds to its manager, and runnables that need no leader election, start while the second app of
+// a hand-over warms up: before the controllers of the first app end. So they do not prolong the hand-over.
 func TestOwnCache_HandOver(t *testing.T) {
 	t.Parallel()
 	var d diary
@@ -177,7 +177,7 @@ func TestOwnCache_HandOver(t *testing.T) {
 	d.expectOrder(t, "work 1", "cache 2", "end 1", "work 2")
 	d.expectOrder(t, "work 1", "helper 2", "end 1")
 	if info := expectState(t, r, "moving", state.StateReady, state.ReasonReady); info.Server != there.Endpoint.Server {
-		t.Errorf("the server is %s", info.Server)
+		t.Errorf("got server %s, want the new server", info.Server)
 	}
 	other, second := newOwn(t, c, false), newOwn(t, c, true)
 	d.has(t, fmt.Sprint(second, " 2"))
@@ -186,7 +186,7 @@ func TestOwnCache_HandOver(t *testing.T) {
 	}
 }
 
-// newOwn creates a ConfigMap that the cache of addOwn selects or not.
+// newOwn creates a ConfigMap, which the cache of addOwn selects if selected is true.
 func newOwn(t *testing.T, on *fleet.Cluster, selected bool) (name string) {
 	t.Helper()
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "own-", Namespace: metav1.NamespaceDefault}}
@@ -199,7 +199,7 @@ func newOwn(t *testing.T, on *fleet.Cluster, selected bool) (name string) {
 	return one.Name
 }
 
-// A hub part with a cache of its own is ready on a hub that does not lead, and works when the hub leads.
+// A hub part with a cache of its own is Running on a hub that does not lead, and starts its work when the hub leads.
 func TestOwnCache_HubPartOnStandby(t *testing.T) {
 	t.Parallel()
 	const lease = "own-cache-standby"
@@ -232,7 +232,7 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 	expectPart(t, r, "own", state.ModuleRunning, "")
 	d.has(t, "cache 0", "helper 0")
 	if d.noted("work 0") {
-		t.Error("a runnable that needs leader election works on a standby")
+		t.Error("a runnable that needs leader election runs on a standby")
 	}
 	if err := direct.Delete(t.Context(), held); err != nil {
 		t.Fatal(err)
@@ -240,8 +240,8 @@ func TestOwnCache_HubPartOnStandby(t *testing.T) {
 	d.has(t, "work 0", newOwn(t, c, true)+" 0")
 }
 
-// A cluster that a module has added and whose cache does not fill keeps neither the other modules from starting nor the
-// app from ending.
+// A cluster that a module has added and whose cache does not sync prevents neither the start of the other modules nor
+// the end of the app.
 func TestOwnCluster_Silent(t *testing.T) {
 	t.Parallel()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -23,8 +23,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// A module gets an owner reference to its Cluster. When another Cluster has taken the place of that one, so has
-// another app: what the first would make for the old UID would be deleted at once.
+// A module gets an owner reference to its Cluster. When another Cluster replaces that Cluster, another app replaces the
+// app, because new objects for the old UID would be deleted at once.
 func TestInfo_Owner(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -50,10 +50,10 @@ func TestInfo_Owner(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if info.State != state.StateReady || info.Owner != config.Owner || len(seen) < epochs {
-				return fmt.Errorf("%s, owner %v, seen %v", info.State, info.Owner, seen)
+				return fmt.Errorf("got %s with owner %v, and UIDs %v in apps", info.State, info.Owner, seen)
 			}
 			if len(seen) > epochs || seen[epochs-1] != uid {
-				t.Errorf("apps have seen %v, want %d, the last one %q", seen, epochs, uid)
+				t.Errorf("got UIDs %v in apps, want %d with %q as the last", seen, epochs, uid)
 			}
 			return nil
 		})
@@ -65,7 +65,8 @@ func TestInfo_Owner(t *testing.T) {
 	expect(2, "second")
 }
 
-// A controller whose kind has no object in the remote gets the first request that it asks for, and this once.
+// A controller whose kind has no object in the remote gets the initial request of its source once, and again after an
+// error.
 func TestInitialRequest(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -94,7 +95,7 @@ func TestInitialRequest(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(seen) != 2 || seen[0] != first.Name {
-			return fmt.Errorf("reconciled %q", seen)
+			return fmt.Errorf("got requests %q, want the initial request and its retry", seen)
 		}
 		return nil
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Struct tags cannot use constants, so that each name is written twice.
+// The names in struct tags equal the constants, which struct tags cannot use.
 func TestRemote_TagsAreTheConstants(t *testing.T) {
 	t.Parallel()
 	fields := reflect.TypeFor[registry.Remote]()
@@ -18,7 +18,7 @@ func TestRemote_TagsAreTheConstants(t *testing.T) {
 	} {
 		f, ok := fields.FieldByName(field)
 		if got := f.Tag.Get("name"); !ok || got != want {
-			t.Errorf("%s is tagged %q, want %q", field, got, want)
+			t.Errorf("tag of %s: got %q, want %q", field, got, want)
 		}
 	}
 }

@@ -22,12 +22,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// rule returns the right to do something with a resource of the core group.
+// rule returns a rule with verbs for a resource of the core group.
 func rule(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{""}, Resources: []string{resource}}
 }
 
-// limited makes a remote of a user who may do what is said and no more.
+// limited returns the configuration of a remote whose user has only these permissions.
 func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.PolicyRule) state.Desired {
 	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: name, Rules: rules})
@@ -37,8 +37,8 @@ func limited(t testing.TB, c *fleet.Cluster, name string, rules ...rbacv1.Policy
 	return configFor(t, credential.Kubeconfig())
 }
 
-// A module whose rights the credentials lack waits, with their names, and the others run. When the rights
-// are granted it starts; when they are withdrawn it is stopped.
+// A module whose permissions the credentials lack waits, and its message names them; the other modules run. When the
+// permissions are granted the module starts; when they are revoked the other modules continue.
 func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	t.Parallel()
 	c, _ := remote(t, "a")
@@ -63,7 +63,7 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	waiting := expectModule(t, r, "a", "vault", state.ModuleWaiting, state.ReasonRightsMissing)
 	for _, right := range []string{"list secrets", "watch secrets", "get /metrics"} {
 		if !strings.Contains(waiting.Message, right) {
-			t.Errorf("the message does not name %q: %s", right, waiting.Message)
+			t.Errorf("got no %q in message: %s", right, waiting.Message)
 		}
 	}
 	expectAuthorized(t, r, "a", metav1.ConditionFalse, state.ReasonRightsMissing)
@@ -98,11 +98,11 @@ func TestRules_MissingRightBlocksItsModuleOnly(t *testing.T) {
 	}
 	expectModule(t, r, "a", "counter", state.ModuleRunning, state.ReasonRunning)
 	if info, _ := r.Status("a"); info.Restarts != 0 {
-		t.Errorf("the app has failed %d times", info.Restarts)
+		t.Errorf("got %d restarts, want 0", info.Restarts)
 	}
 }
 
-// A removal names the modules whose cleanup steps have not run, including modules that no longer run.
+// Remove names the cleanup steps that have not run, including the steps of modules that no longer run.
 func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
 	t.Parallel()
 	c, _ := remote(t, "a")
@@ -118,24 +118,25 @@ func TestRules_StepsOfAModuleThatWaits(t *testing.T) {
 	spawn(t, r, "a", config)
 	expectModule(t, r, "a", "owner", state.ModuleRunning, state.ReasonRunning)
 	config = limited(t, c, "loses-rights", rule("namespaces", "get"))
-	if err := r.Ensure("a", config); err != nil { // The new certificate makes it ask at once.
+	if err := r.Ensure("a", config); err != nil { // The new certificate triggers a check at once.
 		t.Fatal(err)
 	}
 	expectModule(t, r, "a", "owner", state.ModuleWaiting, state.ReasonRightsMissing)
 	eventually(t, func() error {
 		if info, _ := r.Status("a"); info.Epoch != 2 || info.App.Status != metav1.ConditionTrue {
-			return fmt.Errorf("epoch %d, %s", info.Epoch, info.App.Message)
+			return fmt.Errorf("got epoch %d, %s", info.Epoch, info.App.Message)
 		}
 		return nil
 	})
 	err := removeWithin(t, r, "a", patience)
 	var left *registry.AbandonedError
 	if !errors.As(err, &left) || !slices.Equal(left.Steps, []string{"owner/secrets"}) {
-		t.Errorf("Remove: %v, want that the step of the module was not done", err)
+		t.Errorf("Remove: %v, want an AbandonedError with the step of the module", err)
 	}
 }
 
-// With spec.namespaces, a right in each of them is enough, and one that is missing is named with its namespace.
+// With spec.namespaces, a permission in each of the namespaces suffices, and a missing permission is named with its
+// namespace.
 func TestRules_InNamespaces(t *testing.T) {
 	t.Parallel()
 	c, _ := remote(t, "a")
@@ -175,19 +176,19 @@ func TestRules_InNamespaces(t *testing.T) {
 	waiting := expectModule(t, r, "a", "writer", state.ModuleWaiting, state.ReasonRightsMissing)
 	for _, namespace := range namespaces {
 		if want := "create configmaps in " + namespace; !strings.Contains(waiting.Message, want) {
-			t.Errorf("the message does not say %q: %s", want, waiting.Message)
+			t.Errorf("got no %q in message: %s", want, waiting.Message)
 		}
 	}
 }
 
-// Where no module declares anything, nothing is asked and nothing is said.
+// If no module declares permissions, the condition Authorized is not set.
 func TestRules_NoneDeclared(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
 	r := newRegistry(t, nil)
 	spawn(t, r, "a", config)
 	if info, _ := r.Status("a"); info.Authorized != (state.Condition{}) {
-		t.Errorf("it says %v", info.Authorized)
+		t.Errorf("got Authorized %v, want it empty", info.Authorized)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Quote knows the credentials of the hub and of the remote.
+// Quote redacts the credentials of the hub and of the remote.
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	const hubToken, remoteToken = "tOk9zQ7xWv4kJ2pL8mN3rT6y", "pAs5yX6wQv1uZ9hG4fD7sK2j"

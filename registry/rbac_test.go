@@ -19,8 +19,8 @@ func ruleOn(group, verb string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{verb}}
 }
 
-// Rules in the hub apply to the namespaces that a module names, and to all of them if it names none. Rules on Clusters
-// and on paths apply to the whole hub.
+// Rules in the hub apply to the namespaces that a module names, and otherwise to all namespaces. Rules on Clusters and
+// on paths apply to the whole hub.
 func TestHubRules(t *testing.T) {
 	t.Parallel()
 	module := func(name string, namespaces []string, rules ...rbacv1.PolicyRule) registry.Module {
@@ -59,7 +59,8 @@ func TestHubRules(t *testing.T) {
 	}
 }
 
-// What runs in a remote is chosen by names, or else by labels; a module on request, or in the hub only, is not among it.
+// The modules of a remote are selected by names, or else by labels. A module on request is selected by name only, and a
+// hub-only module never.
 func TestSelected(t *testing.T) {
 	t.Parallel()
 	app := fx.Invoke(func(registry.Remote) {})
@@ -98,6 +99,6 @@ func TestNew_ChecksHubNamespaces(t *testing.T) {
 		Modules: []registry.Module{registry.NewModule("limited", registry.ModuleOptions{HubNamespaces: []string{"default", "*"}})},
 	})
 	if err == nil || !strings.Contains(err.Error(), `module "limited": "*" is not the name of a namespace`) {
-		t.Errorf("New says %v", err)
+		t.Errorf("New: got %v, want an error about the namespace *", err)
 	}
 }

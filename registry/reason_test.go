@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A canceled lease has not failed, also if its callback waited for a remote that was not ready.
+// The reason of a canceled lease is Canceled, even if its callback waited for a remote that was not ready.
 func TestReasonOfLease(t *testing.T) {
 	t.Parallel()
 	notReady := notReady(Status{Name: "edge", State: state.StateUnreachable})
@@ -29,7 +29,7 @@ func TestReasonOfLease(t *testing.T) {
 		{errors.Join(&app.ModuleError{Reason: state.ReasonStartFailed, Err: notReady}), state.ReasonStartFailed},
 	} {
 		if got := reasonOfLease(c.err); got != c.want {
-			t.Errorf("%v: %s, want %s", c.err, got, c.want)
+			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// A registry without remotes knows the credential of the hub, also after it is rotated in its file, and for some time the one
-// before.
+// A registry without remotes redacts the credential of the hub, also after a rotation of its file, and for some time
+// the previous credential.
 func TestRedactingLogger_Hub(t *testing.T) {
 	t.Parallel()
 	tokens := []string{"tOk9zQ7xWv4kJ2pL8mN3rT6y", "qW8rT5yU2iO9pA4sD7fG1hJ3", "zX6cV1bN8mL4kJ7hG2fD5sA9"}
@@ -49,7 +49,7 @@ func TestRedactingLogger_Hub(t *testing.T) {
 			lines.Reset()
 			log.Info(strings.Join(tokens, " "))
 			if !strings.Contains(lines.String(), want) {
-				t.Errorf("with token %d: %s, want %s", i, lines.String(), want)
+				t.Errorf("with token %d: got %s, want %s", i, lines.String(), want)
 			}
 		}
 	})
@@ -62,6 +62,6 @@ func TestQuoter(t *testing.T) {
 	c := kubeconfig.CredentialOf(&rest.Config{BearerToken: canary})
 	quote := quoter(func(text string) string { return kubeconfig.Redact(text, c) })
 	if got := quote("one\n" + canary); got != "one [redacted]" {
-		t.Errorf("Quote returns %q", got)
+		t.Errorf("Quote returns %q, want the credential redacted", got)
 	}
 }

@@ -34,14 +34,14 @@ func TestRegistry_RunsTheSameModuleInEveryRemote(t *testing.T) {
 
 	infos := r.List()
 	if len(infos) != 2 || infos[0].Name != "one" || infos[1].Name != "two" {
-		t.Fatalf("List = %v", infos)
+		t.Fatalf("got List %v, want one and two", infos)
 	}
 	info := infos[0]
 	if info.Version != fleet.KubernetesVersion || info.ID == "" || info.ID == infos[1].ID || info.Epoch == infos[1].Epoch {
-		t.Errorf("Info = %+v", info)
+		t.Errorf("got status %+v, want a version, an ID and an epoch of its own", info)
 	}
 	if len(info.Modules) != 1 || info.Modules[0].State != state.ModuleRunning {
-		t.Errorf("Modules = %+v", info.Modules)
+		t.Errorf("got modules %+v, want 1 that is Running", info.Modules)
 	}
 }
 
@@ -59,12 +59,12 @@ func TestRegistry_EnsureIsIdempotent(t *testing.T) {
 	}
 	eventually(t, func() error {
 		if info, _ := r.Status("one"); info.Labels["region"] != "eu" {
-			return fmt.Errorf("labels = %v", info.Labels)
+			return fmt.Errorf("got labels %v", info.Labels)
 		}
 		return nil
 	})
 	if info, _ := r.Status("one"); info.Epoch != 1 || info.State != state.StateReady {
-		t.Errorf("after a change of labels: epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
+		t.Errorf("after a change of labels: got epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
 	}
 }
 
@@ -79,14 +79,14 @@ func TestRegistry_Leases(t *testing.T) {
 	t.Run("an unknown name is not found", func(t *testing.T) {
 		err := r.WithClient(t.Context(), "nobody", nothing)
 		if !errors.Is(err, registry.ErrNotFound) {
-			t.Errorf("err = %v, want ErrNotFound", err)
+			t.Errorf("got %v, want ErrNotFound", err)
 		}
 	})
 	t.Run("the error of the callback comes back as it is", func(t *testing.T) {
 		sentinel := errors.New("sentinel")
 		err := r.WithClient(t.Context(), "one", func(context.Context, client.Client) error { return sentinel })
 		if err != sentinel { //nolint:errorlint // identity is the contract
-			t.Errorf("err = %v, want the sentinel itself", err)
+			t.Errorf("got %v, want the sentinel itself", err)
 		}
 	})
 	t.Run("a remote that cannot be used says so at once", func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestRegistry_Leases(t *testing.T) {
 		err := r.WithClient(t.Context(), "asleep", nothing)
 		var notReady *registry.NotReadyError
 		if !errors.As(err, &notReady) || !errors.Is(err, registry.ErrNotReady) || notReady.Reason != state.ReasonPaused {
-			t.Errorf("err = %v, want a NotReadyError with reason Paused", err)
+			t.Errorf("got %v, want a NotReadyError with reason Paused", err)
 		}
 	})
 	t.Run("callbacks may block and call the registry, and nobody waits for them", func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestRegistry_Leases(t *testing.T) {
 			go func() { stopped <- r.Stop(t.Context(), "one") }()
 			<-ctx.Done()
 			if cause := context.Cause(ctx); !errors.Is(cause, registry.ErrStopped) {
-				t.Errorf("cause = %v, want ErrStopped", cause)
+				t.Errorf("got cause %v, want ErrStopped", cause)
 			}
 			write := remote.Create(t.Context(), &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: "late-", Namespace: "default"},
@@ -165,7 +165,7 @@ func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
 	defer cancel()
 	err := r.Spawn(ctx, "nowhere", config)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, registry.ErrNotReady) {
-		t.Errorf("err = %v, want the deadline and what was waited for", err)
+		t.Errorf("got %v, want DeadlineExceeded and ErrNotReady", err)
 	}
 	expectState(t, r, "nowhere", state.StateUnreachable, "Unreachable")
 	began := time.Now()
@@ -173,7 +173,7 @@ func TestRegistry_SpawnReturnsWithItsContext(t *testing.T) {
 		t.Errorf("Stop of an unreachable remote: %v", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("Stop of an unreachable remote took %s", took)
+		t.Errorf("Stop of an unreachable remote took %s, want 5s at most", took)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestRegistry_OutageAndReturn(t *testing.T) {
 		}
 		after := expectState(t, r, "one", state.StateReady, state.ReasonReady)
 		if after.Epoch <= before.Epoch {
-			t.Errorf("%s: epoch %d after %d, want a new one", name, after.Epoch, before.Epoch)
+			t.Errorf("%s: got epoch %d after %d, want a new epoch", name, after.Epoch, before.Epoch)
 		}
 		expectSeenBy(t, one, newConfigMap(t, one), "one")
 	}
@@ -228,7 +228,7 @@ func TestRegistry_CredentialIsSwappedUnderTheRunningApp(t *testing.T) {
 	}
 	expectSeenBy(t, one, newConfigMap(t, one), "rotating")
 	if info, _ := r.Status("rotating"); info.Epoch != 1 || info.State != state.StateReady {
-		t.Errorf("after the rotation: epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
+		t.Errorf("after the rotation: got epoch %d, state %s; want 1, Ready", info.Epoch, info.State)
 	}
 	if err := minted.Revoke(t.Context()); err != nil {
 		t.Fatalf("revoke: %v", err)
@@ -267,14 +267,14 @@ func TestRegistry_Cycles(t *testing.T) {
 	var c counter
 	r := newRegistry(t, func(o *registry.Options) { o.Modules = []registry.Module{c.module()} })
 	_, config := remote(t, "one")
-	for range 100 { // TestMain looks for goroutines that are left
+	for range 100 { // TestMain checks for leaked goroutines.
 		spawn(t, r, "cycle", config)
 		if err := r.Stop(t.Context(), "cycle"); err != nil {
 			t.Fatalf("Stop: %v", err)
 		}
 	}
 	if got := r.Zombies(); got != 0 {
-		t.Errorf("zombies = %d, want 0", got)
+		t.Errorf("got %d zombies, want 0", got)
 	}
 }
 
@@ -304,7 +304,7 @@ func TestRegistry_SelectsModules(t *testing.T) {
 	info := expectState(t, r, "one", state.StateReady, state.ReasonWaiting)
 	if len(info.Modules) != 2 || info.Modules[0].State != state.ModuleRunning ||
 		info.Modules[1].Name != "inventroy" || info.Modules[1].State != state.ModuleWaiting {
-		t.Errorf("modules = %+v, want idle running and the misspelt one waiting", info.Modules)
+		t.Errorf("got modules %+v, want idle Running and inventroy Waiting", info.Modules)
 	}
 	config.Modules = []string{"counter"}
 	if err := r.Ensure("one", config); err != nil {
@@ -312,6 +312,6 @@ func TestRegistry_SelectsModules(t *testing.T) {
 	}
 	info = expectState(t, r, "one", state.StateReady, state.ReasonReady)
 	if info.Epoch != 2 || len(info.Modules) != 1 || info.Modules[0].Name != "counter" {
-		t.Errorf("epoch %d runs %+v, want 2 and counter", info.Epoch, info.Modules)
+		t.Errorf("got epoch %d with %+v, want epoch 2 with counter", info.Epoch, info.Modules)
 	}
 }

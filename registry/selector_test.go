@@ -25,8 +25,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A module that requires a kind waits for it beside the others, starts when the kind comes, and is stopped
-// when it goes. The others run on, their client is lent out all the time, and nothing fails.
+// A module that requires a kind waits while the other modules run, starts when the kind is served, and is stopped when
+// the kind is removed. The other modules keep running, leases never fail, and the app has no failures.
 func TestSelector_APIComesAndGoes(t *testing.T) {
 	t.Parallel()
 	c, config := remote(t, "comes-and-goes")
@@ -62,14 +62,14 @@ func TestSelector_APIComesAndGoes(t *testing.T) {
 	expectSeenBy(t, c, newConfigMap(t, c), "a")
 	info := expectState(t, r, "a", state.StateReady, state.ReasonReady)
 	if info.Restarts != 0 || info.Epoch != 3 {
-		t.Errorf("%d failures and epoch %d, want none, and the third epoch: without, with, without the module", info.Restarts, info.Epoch)
+		t.Errorf("got %d restarts and epoch %d, want 0, and the third epoch: without, with, without the module", info.Restarts, info.Epoch)
 	}
 	if err := failed(); err != nil {
 		t.Errorf("WithClient: %v", err)
 	}
 }
 
-// A label selects a module and takes it away. One that selects nothing restarts nothing.
+// A label selects and deselects a module. A label that selects no module restarts no app.
 func TestSelector_Labels(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -100,7 +100,7 @@ func TestSelector_Labels(t *testing.T) {
 			info, _ := r.Status("a")
 			if info.Revision != config.Revision || info.State != state.StateReady || info.Epoch != step.epoch ||
 				info.App.Status != metav1.ConditionTrue || (len(info.Modules) == 2) != step.edge {
-				return fmt.Errorf("step %d: epoch %d with %v, %s: %s", i, info.Epoch, info.Modules, info.State, info.Message)
+				return fmt.Errorf("step %d: got epoch %d with %v, %s: %s", i, info.Epoch, info.Modules, info.State, info.Message)
 			}
 			return nil
 		})
@@ -133,12 +133,12 @@ func TestNew_ChecksSelectors(t *testing.T) {
 		"a kind without a version":   {Requires: []schema.GroupVersionKind{{Group: "apps", Kind: "Deployment"}}},
 	} {
 		if err := newInvalid(t, registry.NewModule("one", registry.ModuleOptions{Select: s})); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("New accepts %s", name)
 		}
 	}
 }
 
-// newInvalid returns what New says of modules.
+// newInvalid returns the error of New for modules.
 func newInvalid(t *testing.T, modules ...registry.Module) error {
 	t.Helper()
 	hub, _ := remote(t, "hub")
@@ -148,13 +148,13 @@ func newInvalid(t *testing.T, modules ...registry.Module) error {
 	return err
 }
 
-// names is a reconciler that notes the names of what it sees.
+// names is a reconciler that records the names of its objects.
 type names struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-// Reconcile notes the name of an object.
+// Reconcile records the name of an object.
 func (n *names) Reconcile(_ context.Context, r reconcile.Request) (reconcile.Result, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,7 +169,7 @@ func (n *names) has(name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.seen[name] {
-		return fmt.Errorf("%s was not seen, only %v", name, n.seen)
+		return fmt.Errorf("got no request for %s, only for %v", name, n.seen)
 	}
 	return nil
 }
@@ -196,7 +196,8 @@ func expectModule(t testing.TB, r *registry.Registry, cluster registry.ClusterNa
 	return found
 }
 
-// lendAllTheTime borrows the client of a remote again and again until it is asked whether that ever failed.
+// lendAllTheTime leases the client of a remote repeatedly, until the function that it returns is called, which returns
+// the failures.
 func lendAllTheTime(t testing.TB, r *registry.Registry, name registry.ClusterName) (failed func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -219,7 +220,7 @@ func lendAllTheTime(t testing.TB, r *registry.Registry, name registry.ClusterNam
 	}
 }
 
-// installCRD makes a remote serve a namespaced kind without a schema to speak of. It returns the CRD.
+// installCRD makes a remote serve a namespaced kind whose schema allows everything. It returns the CRD.
 func installCRD(t testing.TB, c *fleet.Cluster, kind schema.GroupVersionKind) client.Object {
 	t.Helper()
 	plural, _ := meta.UnsafeGuessKindToResource(kind)

@@ -21,7 +21,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// users is what modules share in these tests.
+// users is the value that modules share in these tests.
 type users struct {
 	mu    sync.Mutex
 	users map[registry.ClusterName]bool
@@ -36,7 +36,8 @@ func (p *users) use(r registry.Remote, same *users) {
 	p.users[r.Name] = p == same
 }
 
-// hubApp returns the registry of a hub with these options, and what starts the hub. It ends when the test does.
+// hubApp returns the registry of a hub with these options, and a function that starts the hub. The hub ends with the
+// test.
 func hubApp(t *testing.T, options ...fx.Option) (r *registry.Registry, run func(), err error) {
 	t.Helper()
 	return hubAppWith(t, fleettest.Cluster(t, "hub").Config(), registry.Options{}, options...)
@@ -99,8 +100,8 @@ func hubAppOf(
 	return r, run, app.Err()
 }
 
-// A value that is built once in the hub's App is the same in the apps of all remotes, whichever module shares
-// it, and however many do.
+// A value that is built once in the hub's App is the same in the apps of all remotes, in the module that shares it and
+// in other modules.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	_, config := remote(t, "a")
@@ -123,11 +124,11 @@ func TestShare(t *testing.T) {
 	spawn(t, r, "a", config)
 	spawn(t, r, "b", config)
 	if built != 1 || len(shared.users) != 2 || !shared.users["a"] || !shared.users["b"] {
-		t.Errorf("built %d times, used by %v, want once, by a and b", built, shared.users)
+		t.Errorf("got %d builds and users %v, want 1 build and users a and b", built, shared.users)
 	}
 }
 
-// What goes wrong with sharing is found when the hub starts, and says what.
+// A value that cannot be shared is refused when the hub starts, with an error that names the problem.
 func TestShare_Refused(t *testing.T) {
 	t.Parallel()
 	needs := fx.Invoke(func(*users) {})
@@ -147,7 +148,7 @@ func TestShare_Refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, _, err := hubApp(t, c.options...); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("the hub says %v, want %q", err, c.says)
+				t.Errorf("got %v, want an error with %q", err, c.says)
 			}
 		})
 	}

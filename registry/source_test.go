@@ -57,7 +57,7 @@ func TestSource(t *testing.T) {
 	expect(registry.Event{Name: "late", Kind: registry.EventStopped, Epoch: 2})
 }
 
-// A panic of a function of the hub's own is over with the event that it was called with.
+// After a panic of a function of the hub's own, Follow calls the function with the next event.
 func TestRegistry_FollowAfterAPanic(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -74,7 +74,7 @@ func TestRegistry_FollowAfterAPanic(t *testing.T) {
 	}
 	eventually(t, func() error {
 		if n := calls.Load(); n < 2 {
-			return fmt.Errorf("%d calls", n)
+			return fmt.Errorf("got %d calls, want 2", n)
 		}
 		return nil
 	})

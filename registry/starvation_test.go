@@ -19,14 +19,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/liveness"
 )
 
-// A hub has one pulse: probes ask that of the heartbeats.
+// A hub has one pulse: probes use the pulse of the heartbeats.
 func TestPulse_OfTheMonitor(t *testing.T) {
 	t.Parallel()
 	hearts := liveness.New(liveness.Options{})
 	r := newRegistry(Options{Heartbeats: hearts, Scheme: runtime.NewScheme(), Secrets: &kubeconfig.Redactor{}}, catalog.Catalog{}, &middleware.Set{}, nil)
 	defer r.end()
 	r.pulse.beat()
-	r.pulse.beating.Wait() // It would wait for a pulse of the registry's own.
+	r.pulse.beating.Wait() // It waits for a pulse of the registry's own, if there is one.
 	if r.pulse.Pulse != hearts.Pulse() {
 		t.Error("the registry has a pulse of its own")
 	}
@@ -49,7 +49,7 @@ func TestPulse_EndsWithTheRegistry(t *testing.T) {
 			}
 			for stack := range contain.Stacks("test", t.Name()) {
 				if strings.Contains(stack, "liveness.(*Pulse).Run") {
-					t.Fatalf("the pulse beats on:\n%s", stack)
+					t.Fatalf("the pulse still runs:\n%s", stack)
 				}
 			}
 		}

@@ -43,16 +43,16 @@ func TestMain(m *testing.M) {
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks()))
 }
 
-// surviving is set in the environment of a test binary that shall survive panics as a hub does.
+// surviving is set in the environment of a test binary that survives panics as a hub does.
 const surviving = "CLUSTERFX_TEST_SURVIVING"
 
-// policy allows what a test needs: its clusters listen on loopback.
+// policy allows the clusters of the tests, which listen on loopback.
 var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
-// patience is how long a test waits for what should come within a second or two.
+// patience is the time that a test waits for an event which should happen within a second or two.
 const patience = 2 * time.Minute
 
-// newRegistry returns a registry with the shared hub, which is shut down when the test ends.
+// newRegistry returns a registry with the shared hub. The registry is shut down when the test ends.
 func newRegistry(t testing.TB, change func(*registry.Options)) *registry.Registry {
 	t.Helper()
 	hub := fleettest.Cluster(t, "hub").Config()
@@ -109,7 +109,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-// configFor returns what makes the admin of a cluster a remote.
+// configFor returns the desired state of a remote with the credentials of a kubeconfig.
 func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": kubeconf}, kubeconfig.Options{}, policy)
@@ -165,8 +165,8 @@ func (e *stateError) Error() string {
 	return "want " + string(e.want) + "/" + e.reason + ", got " + string(e.got.State) + "/" + e.got.Reason + ": " + e.got.Message
 }
 
-// counter is a module that sees ConfigMaps in its remote and marks each with an annotation of
-// the remote's name, so that tests see that it works and where.
+// counter is a module that marks ConfigMaps in its remote with an annotation of the remote's name, so that tests see
+// where it works.
 type counter struct{ reconciles atomic.Int64 }
 
 func (c *counter) module() registry.Module {
@@ -184,8 +184,8 @@ type marker struct {
 	remote client.Client
 }
 
-// seenBy is the annotation with which the counter of the remote called name marks what it has seen.
-// Tests share clusters, so that several may mark the same object.
+// seenBy is the annotation with which the counter of the remote named name marks ConfigMaps. Tests share clusters, so
+// that several counters may mark the same object.
 func seenBy(name string) string { return "seen-by.clusterfx.dev/" + name }
 
 func (m *marker) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
@@ -229,7 +229,7 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 	return direct
 }
 
-// expectSeenBy waits until the counter of the remote called name has marked the ConfigMap.
+// expectSeenBy waits until the counter of the remote named name has marked the ConfigMap.
 func expectSeenBy(t testing.TB, c *fleet.Cluster, key client.ObjectKey, name string) {
 	t.Helper()
 	direct := clientFor(t, c)
@@ -239,19 +239,19 @@ func expectSeenBy(t testing.TB, c *fleet.Cluster, key client.ObjectKey, name str
 			return err
 		}
 		if one.Annotations[seenBy(name)] == "" {
-			return fmt.Errorf("not seen by %s, only by %v", name, one.Annotations)
+			return fmt.Errorf("not marked by %s, only by %v", name, one.Annotations)
 		}
 		return nil
 	})
 }
 
-// everything allows a minted user everything.
+// everything has all permissions, for a minted user.
 var everything = []rbacv1.PolicyRule{
 	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
 }
 
-// metric returns the value of one series, 0 if there is none.
+// metric returns the value of one series, 0 if the series does not exist.
 func metric(t *testing.T, from prometheus.Gatherer, name string, labels map[string]string) float64 {
 	t.Helper()
 	families, err := from.Gather()

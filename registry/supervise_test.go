@@ -30,7 +30,7 @@ func reconciling(p registry.Remote, do func(context.Context, ctrl.Request) error
 		Complete(r)
 }
 
-// A controller that does nothing but panic fails its module; it does not go on looking healthy.
+// A controller whose reconciles all panic fails its module, and does not continue to look healthy.
 func TestSupervise_NothingButPanics(t *testing.T) {
 	t.Parallel()
 	w := newWard(t, func(w *ward, p registry.Remote) error {
@@ -49,14 +49,14 @@ func TestSupervise_NothingButPanics(t *testing.T) {
 	w.expectIllness(t, state.ReasonModuleFailed, "does nothing but panic", "panic: boom")
 	w.expectModuleFailed(t, state.ReasonModuleFailed)
 	if got := w.panics(t, "broken"); got < 20 {
-		t.Errorf("%v panics were counted, want ten of each of two apps", got)
+		t.Errorf("got %v counted panics, want ten in each of two apps", got)
 	}
 	w.ill.Store(false)
 	expectState(t, w.Registry, sick, state.StateReady, state.ReasonReady)
 	stop()
 }
 
-// One object that makes a reconciler panic costs the others nothing, however often it is tried.
+// One object that makes a reconciler panic does not fail the app, however often the object is retried.
 func TestSupervise_OneBadObject(t *testing.T) {
 	t.Parallel()
 	var bad atomic.Value
@@ -75,12 +75,12 @@ func TestSupervise_OneBadObject(t *testing.T) {
 	touch(t, w, one)
 	eventually(t, func() error {
 		if got := w.panics(t, "broken"); got < 12 {
-			return fmt.Errorf("%v panics", got)
+			return fmt.Errorf("got %v panics, want 12", got)
 		}
 		return nil
 	})
 	if after, _ := w.Status(sick); after.State != state.StateReady || after.Epoch != before.Epoch {
-		t.Errorf("the remote is %s with epoch %d, and had epoch %d", after.State, after.Epoch, before.Epoch)
+		t.Errorf("the remote is %s with epoch %d, want Ready with epoch %d", after.State, after.Epoch, before.Epoch)
 	}
 }
 
@@ -99,8 +99,8 @@ func touch(t *testing.T, w *ward, key client.ObjectKey) {
 	}
 }
 
-// A reconciler that never returns is found: its app ends, with the stack in the log, and the next one
-// works, though the goroutine is still there.
+// A reconciler that never returns is detected: its app ends, with the stack in the log, and the next app works,
+// although the goroutine still exists.
 func TestSupervise_Stuck(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -108,7 +108,7 @@ func TestSupervise_Stuck(t *testing.T) {
 	var logged atomic.Value
 	logged.Store("")
 	var calls atomic.Int32
-	const twice = 2 // an app that has been left behind three times is not started again
+	const twice = 2 // an app that was abandoned three times is not restarted
 	w := newWard(t, func(w *ward, p registry.Remote) error {
 		return reconciling(p, func(_ context.Context, r ctrl.Request) error {
 			if w.isIll(p) && r.Namespace == metav1.NamespaceDefault && calls.Add(1) <= twice {
@@ -119,7 +119,7 @@ func TestSupervise_Stuck(t *testing.T) {
 	}, func(o *registry.Options) {
 		o.Limits = registry.Limits{ReconcileTimeout: 200 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 		o.Log = funcr.New(func(_, line string) {
-			// On a busy machine also a reconciler that works may be late.
+			// On a busy machine, a working reconciler may be slow, too.
 			if strings.Contains(line, "A reconciler does not return") && !strings.Contains(logged.Load().(string), "TestSupervise_Stuck") {
 				logged.Store(line)
 			}
@@ -131,7 +131,7 @@ func TestSupervise_Stuck(t *testing.T) {
 	w.expectIllness(t, state.ReasonModuleFailed, "stuck", "400ms", "default/")
 	w.expectModuleFailed(t, state.ReasonModuleFailed)
 	if line := logged.Load().(string); !strings.Contains(line, "TestSupervise_Stuck") || len(line) > 64<<10 {
-		t.Errorf("the log does not show where it is stuck, or too much (%d bytes):\n%s", len(line), line)
+		t.Errorf("got a log of %d bytes, want the stack of the reconciler within 64 KiB:\n%s", len(line), line)
 	}
 	eventually(t, func() error {
 		if w.Zombies() == 0 {
@@ -144,7 +144,7 @@ func TestSupervise_Stuck(t *testing.T) {
 	stop()
 }
 
-// An event handler that never returns is found when there is more for it to do, which would pile up.
+// An event handler that never returns is detected when more events, which would pile up, arrive for it.
 func TestContain_StuckHandler(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -181,7 +181,7 @@ func TestContain_StuckHandler(t *testing.T) {
 	stop()
 }
 
-// Without supervision, the panics of a Reconcile are recovered and counted, and nothing else.
+// Without supervision, the panics of a Reconcile are recovered and counted, and the app keeps running.
 func TestSupervise_Not(t *testing.T) {
 	t.Parallel()
 	w := newWard(t, func(w *ward, p registry.Remote) error {
@@ -202,11 +202,11 @@ func TestSupervise_Not(t *testing.T) {
 		return nil
 	})
 	if info, _ := w.Status(sick); info.State != state.StateReady {
-		t.Errorf("the remote is %s", info.State)
+		t.Errorf("the remote is %s, want Ready", info.State)
 	}
 }
 
-// A reconciler can be tested without a registry.
+// A supervised reconciler can be tested without a registry.
 func TestSupervise_WithAnyOtherManager(t *testing.T) {
 	t.Parallel()
 	called := false
@@ -215,6 +215,6 @@ func TestSupervise_WithAnyOtherManager(t *testing.T) {
 		return ctrl.Result{}, nil
 	}))
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || !called {
-		t.Errorf("called = %t, err = %v", called, err)
+		t.Errorf("got called = %t, err = %v, want a call without an error", called, err)
 	}
 }

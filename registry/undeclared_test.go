@@ -32,12 +32,12 @@ func counting(c *counter, rules ...rbacv1.PolicyRule) registry.Module {
 func expectUndeclared(t *testing.T, r *registry.Registry, want ...state.UndeclaredAccess) {
 	t.Helper()
 	if diff := cmp.Diff(want, r.Undeclared()); diff != "" {
-		t.Errorf("undeclared: %s", diff)
+		t.Errorf("undeclared: -want +got:\n%s", diff)
 	}
 }
 
-// An informer whose module does not declare watch gets its objects from lists, so that the app becomes Ready; then it is
-// Stale, and the message names the rule that is missing in the module.
+// An informer whose module does not declare watch gets its objects from lists, so that the app becomes Ready. Then the
+// app is Stale, and the message names the missing rule of the module.
 func TestUndeclared_Watch(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -49,16 +49,17 @@ func TestUndeclared_Watch(t *testing.T) {
 	expectSays(t, info, "ConfigMap", "M"+problem)
 	expectUndeclared(t, r, state.UndeclaredAccess{Module: "counter", Right: "watch configmaps"})
 	if got := r.Undeclared()[0].String(); got != "m"+problem {
-		t.Errorf("the problem is %q", got)
+		t.Errorf("got problem %q", got)
 	}
 	for what, got := range map[string]state.Problem{"app": info.App.Problem, "module": info.Modules[0].Problem, "entry": r.Undeclared()[0].Problem()} {
 		if got.Kind != state.ProblemUndeclaredRule {
-			t.Errorf("the problem of the %s is %v", what, got)
+			t.Errorf("problem of the %s: got %v, want an undeclared rule", what, got)
 		}
 	}
 }
 
-// An informer that may do nothing keeps the app from starting, with the rules that are missing in the module.
+// An informer without any permission keeps the app from starting, and the message names the missing rules of the
+// module.
 func TestUndeclared_ListAndWatch(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -72,11 +73,11 @@ func TestUndeclared_ListAndWatch(t *testing.T) {
 	one := info.Modules[0]
 	if info.App.Message != problem || !strings.Contains(one.Message, problem) ||
 		info.App.Problem != undeclared || info.Problem != undeclared || one.Problem != undeclared || one.Controllers[0].Problem != undeclared {
-		t.Errorf("%+v", info)
+		t.Errorf("got %+v, want the undeclared rule in each message and problem", info)
 	}
 }
 
-// A permission that the module declares and the remote refuses is granted in the remote.
+// If the remote refuses a permission that the module declares, the message says to grant it in the remote.
 func TestUndeclared_DeclaredIsGranted(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -89,15 +90,15 @@ func TestUndeclared_DeclaredIsGranted(t *testing.T) {
 	expectUndeclared(t, r)
 }
 
-// Requests of a module are compared with its declared rules: those of its controllers, those that its other goroutines
-// send, and those of its hub part. What the hub's own code sends is nobody's to declare.
+// Requests of a module are compared with its declared rules: the requests of its controllers, of its other code, and of
+// its hub part. Requests of the hub's own code need no declaration.
 func TestUndeclared_Requests(t *testing.T) {
 	t.Parallel()
 	create := func(ctx context.Context, c client.Client, kind client.Object) {
 		kind.SetNamespace("default")
 		kind.SetGenerateName("test-")
 		if err := c.Create(ctx, kind); err == nil {
-			t.Errorf("a %T was created", kind)
+			t.Errorf("a %T was created, want an error", kind)
 		}
 	}
 	var c counter
@@ -145,7 +146,8 @@ func TestUndeclared_Requests(t *testing.T) {
 		state.UndeclaredAccess{Module: "sends", Right: "create serviceaccounts"}, state.UndeclaredAccess{Module: "sends", Right: "list and watch pods"})
 }
 
-// A hub part that may list and not watch runs until its informer is Stale. Its state names the missing rule.
+// A hub part with permission to list but not to watch is Degraded when its informer is Stale. Its state names the
+// missing rule.
 func TestUndeclared_HubPart(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "hub")
@@ -167,12 +169,12 @@ func TestUndeclared_HubPart(t *testing.T) {
 	part := expectPart(t, r, "lists", state.ModuleDegraded,
 		`odule lists does not declare "watch secrets" in its HubRules`)
 	if part.Reason != state.ReasonStale || part.Problem.Kind != state.ProblemUndeclaredHubRule {
-		t.Errorf("%+v", part)
+		t.Errorf("got %+v, want Stale with an undeclared rule", part)
 	}
 	expectUndeclared(t, r, state.UndeclaredAccess{Module: "lists", Right: "watch secrets", InHub: true})
 }
 
-// missing is an error that says what was found.
+// missing is an error with the undeclared accesses found so far.
 type missing []state.UndeclaredAccess
 
 func (m missing) Error() string {
