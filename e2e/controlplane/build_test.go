@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// write is a compiler that needs no time.
+// write is a compiler that only writes a file.
 func write(_ context.Context, t tool, file string) error {
 	return os.WriteFile(file, []byte(t.name), 0o755)
 }
 
-// files returns the programs in a folder, and fails if a build left anything else but its lock.
+// files returns the names of the files in a folder, without the lock of a build.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -56,7 +56,7 @@ func TestBuild_onlyWhatIsMissing(t *testing.T) {
 		t.Errorf("built %v, want a", built)
 	}
 	if got := files(t, dir); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("the folder holds %v, want a and b", got)
+		t.Errorf("the folder contains %v, want a and b", got)
 	}
 }
 
@@ -77,10 +77,10 @@ func TestBuild_failureLeavesNothing(t *testing.T) {
 	}
 	cancel()
 	if err := b.build(ctx, []tool{{name: "a"}}); err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Errorf("got %v, want it to say that it was interrupted", err)
+		t.Errorf("got %v, want an error that contains interrupted", err)
 	}
 	if got := files(t, b.dir); len(got) != 0 {
-		t.Errorf("the folder holds %v", got)
+		t.Errorf("the folder contains %v, want no files", got)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestCheckAssets(t *testing.T) {
 	for _, name := range []string{"kube-apiserver", "etcd", "kubectl"} {
 		err := checkAssets(dir, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), "holds no "+name) {
-			t.Errorf("got %v, want %s to be missed", err, name)
+			t.Errorf("got %v, want an error about the missing %s", err, name)
 		}
 		if err := write(t.Context(), tool{name: name}, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
