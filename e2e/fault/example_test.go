@@ -31,7 +31,7 @@ func Example() {
 			return err
 		}
 		fmt.Println(len(kubeconfig) > 0) // for a client to use
-		// The cable is pulled, and plugged in again.
+		// Pull the cable, and plug it in again.
 		if err := p.Set(fault.Blackhole()); err != nil {
 			return err
 		}

@@ -34,8 +34,8 @@ func clientThrough(t *testing.T, p *fault.Proxy, kubeconfig []byte) *kubernetes.
 	return client
 }
 
-// A real API server behind the proxy: its certificate is verified, a watch is cut and resumed, and
-// what a request did whose answer was lost is done.
+// A client verifies the certificate of a real API server through the proxy. Its requests fail while connections are
+// refused and succeed afterwards, and the server performs a request whose response is lost.
 func TestWithAnAPIServer(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
@@ -47,16 +47,16 @@ func TestWithAnAPIServer(t *testing.T) {
 	}
 	set(t, p, fault.Refuse())
 	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err == nil {
-		t.Error("list while refused: no error")
+		t.Error("list while connections are refused: got no error, want one")
 	}
 	set(t, p, fault.Pass())
 	if _, err := maps.List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Fatalf("list after the refusal: %v", err)
+		t.Fatalf("list after connections were refused: %v", err)
 	}
 	set(t, p, fault.LoseAnswers())
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "written-in-vain"}}
 	if _, err := maps.Create(t.Context(), one, metav1.CreateOptions{}); err == nil {
-		t.Error("create whose answer is lost: no error")
+		t.Error("create whose response is lost: got no error, want one")
 	}
 	set(t, p, fault.Pass())
 	eventually(t, "the object is there", func() bool {
@@ -65,7 +65,8 @@ func TestWithAnAPIServer(t *testing.T) {
 	})
 }
 
-// A watch without events is not heard of through a buffering proxy, not even that it began.
+// A watch without events does not begin behind a buffering proxy: even its response headers arrive only after the fault
+// ends.
 func TestHold_AWatch(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "remote")
@@ -87,7 +88,7 @@ func TestHold_AWatch(t *testing.T) {
 	}()
 	select {
 	case err := <-began:
-		t.Fatalf("the watch began: %v", err)
+		t.Fatalf("the watch begins while the proxy holds responses: %v", err)
 	case <-time.After(moment):
 	}
 	set(t, p, fault.Pass())
@@ -117,10 +118,10 @@ func TestKubeconfig_KeepsTheNameToVerify(t *testing.T) {
 		"local": {"https://" + p.Addr(), ""},
 	} {
 		if got := config.Clusters[name]; got.Server != want[0] || got.TLSServerName != want[1] {
-			t.Errorf("%s: server %s, name %q; want %q", name, got.Server, got.TLSServerName, want)
+			t.Errorf("%s: got server %s, name %q; want %q", name, got.Server, got.TLSServerName, want)
 		}
 	}
 	if _, err := p.Kubeconfig([]byte("\tno kubeconfig")); err == nil {
-		t.Error("Kubeconfig accepts what is none")
+		t.Error("Kubeconfig accepts text that is not a kubeconfig")
 	}
 }

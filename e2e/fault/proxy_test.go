@@ -27,11 +27,11 @@ func TestPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(conn); len(rest) > 0 || err != nil {
-		t.Errorf("after the end: %q, %v; want an end", rest, err)
+		t.Errorf("after CloseWrite: read %q, %v; want the end of the stream", rest, err)
 	}
 	eventually(t, "the connection is forgotten", func() bool { return p.Stats().Open == 0 })
 	if got, want := p.Stats(), (fault.Stats{Accepted: 1, Up: 5, Down: 5}); got != want {
-		t.Errorf("stats = %+v, want %+v", got, want)
+		t.Errorf("got stats %+v, want %+v", got, want)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestRefuse(t *testing.T) {
 	for range 3 {
 		set(t, p, fault.Refuse())
 		if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Fatalf("dial: %v, want refused", err)
+			t.Fatalf("dial: got %v, want connection refused", err)
 		}
 		set(t, p, fault.Pass())
 		exchange(t, dial(t, p), "after")
@@ -73,13 +73,13 @@ func TestBlackhole(t *testing.T) {
 	send(t, conn, "during")
 	expectSilence(t, conn)
 	if got := server.received(); got != "before" {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server received %q, want \"before\"", got)
 	}
 	_, err := net.DialTimeout("tcp", p.Addr(), moment)
 	if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("dial: %v; want it to hang", err)
+		t.Errorf("dial: got %v, want a timeout", err)
 	}
-	// A client that retries gets through when the hole is closed.
+	// A client that is connecting when the fault ends succeeds, because the kernel retries.
 	connected := make(chan net.Conn, 1)
 	go func() {
 		conn, err := net.DialTimeout("tcp", p.Addr(), patience)
@@ -110,21 +110,21 @@ func TestNeverRead(t *testing.T) {
 	send(t, fresh, "new")
 	expectSilence(t, fresh)
 	expectSilence(t, old)
-	// What is never read fills up, and then the client cannot write on.
+	// The buffers of a connection that is never read fill up, and then writes block.
 	_ = fresh.SetWriteDeadline(time.Now().Add(moment))
 	n, err := io.Copy(fresh, &zeros{left: 1 << 30})
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("wrote %d bytes, %v; want to be kept waiting", n, err)
+		t.Errorf("wrote %d bytes, %v; want the write to block", n, err)
 	}
 	if got := server.received(); got != "before" {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server received %q, want \"before\"", got)
 	}
 	set(t, p, fault.Pass())
 	expect(t, old, "old")
 	expect(t, fresh, "new")
 }
 
-// zeros are so many bytes to read.
+// zeros is a reader of a given number of bytes.
 type zeros struct{ left int }
 
 func (z *zeros) Read(b []byte) (int, error) {
@@ -146,7 +146,7 @@ func TestLoseRequests(t *testing.T) {
 	send(t, conn, "lost")
 	expectSilence(t, conn)
 	if got := server.received(); got != "before" {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server received %q, want \"before\"", got)
 	}
 	if got := p.Stats().Lost; got != 4 {
 		t.Errorf("lost %d bytes, want 4", got)
@@ -197,10 +197,10 @@ func TestDelay(t *testing.T) {
 		send(t, conn, "and back")
 		expect(t, conn, "there and back")
 		if took := time.Since(began); took < 2*(delay-jitter) {
-			t.Errorf("there and back in %s, want at least %s", took, 2*(delay-jitter))
+			t.Errorf("the round trip took %s, want at least %s", took, 2*(delay-jitter))
 		}
 	}
-	// What is under way arrives when the delay ends.
+	// Delayed data arrives when the delay ends.
 	set(t, p, fault.Delay(time.Hour, 0))
 	send(t, conn, "soon")
 	expectSilence(t, conn)
@@ -215,9 +215,9 @@ func TestThrottle(t *testing.T) {
 	set(t, p, fault.Throttle(100_000))
 	text := strings.Repeat("x", 60_000)
 	began := time.Now()
-	exchange(t, conn, text) // the first tenth of a second's worth is free
+	exchange(t, conn, text) // the data of the first tenth of a second is not throttled
 	if took := time.Since(began); took < 450*time.Millisecond {
-		t.Errorf("60 kB at 100 kB/s took %s", took)
+		t.Errorf("60 kB at 100 kB/s took %s, want at least 450ms", took)
 	}
 	set(t, p, fault.Throttle(1))
 	send(t, conn, text)
@@ -234,7 +234,7 @@ func TestCutAfter(t *testing.T) {
 	send(t, conn, "0123456789")
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	if got, err := io.ReadAll(conn); string(got) != "01234" || err != nil {
-		t.Errorf("got %q, %v; want 01234 and an end", got, err)
+		t.Errorf("got %q, %v; want 01234 and the end of the stream", got, err)
 	}
 	fresh := dial(t, p)
 	exchange(t, fresh, "0123")
@@ -253,7 +253,7 @@ func TestCorrupt(t *testing.T) {
 	send(t, conn, "aaaaaa")
 	expect(t, conn, "a`aaa`")
 	if got := server.received(); got != "aaaaaaaaaaaa" {
-		t.Errorf("the server got %q", got)
+		t.Errorf("the server received %q, want the bytes unchanged", got)
 	}
 }
 
@@ -269,11 +269,11 @@ func TestSwap(t *testing.T) {
 	expectReset(t, conn)
 	exchange(t, dial(t, p), "second")
 	if first.received() != "first" || second.received() != "second" {
-		t.Errorf("the servers got %q and %q", first.received(), second.received())
+		t.Errorf("the servers received %q and %q, want first and second", first.received(), second.received())
 	}
 }
 
-// A server that does not exist is a connection that comes about and is reset.
+// A proxy whose upstream server does not exist resets new connections.
 func TestDeadUpstream(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -284,8 +284,8 @@ func TestDeadUpstream(t *testing.T) {
 	expectNewIsReset(t, newProxy(t, listener.Addr().String()))
 }
 
-// Whatever is set in whatever order while connections are used, none of it gets stuck, and what
-// arrives has no hole.
+// The proxy passes data after every fault was set after every other fault while connections are in use, and the data
+// that arrives has no holes.
 func TestEveryFaultAfterEveryOther(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, startEcho(t).addr())
@@ -324,7 +324,7 @@ func everyFault() []fault.Fault {
 	}
 }
 
-// chat sends numbered bytes and checks that what comes back is what was sent, as far as it comes.
+// chat sends numbered bytes and checks that the received bytes are a prefix of them.
 func chat(t *testing.T, addr string) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, moment)
@@ -340,7 +340,7 @@ func chat(t *testing.T, addr string) {
 	_, _ = conn.Write(sent)
 	n, _ := io.ReadFull(conn, got)
 	if !bytes.Equal(got[:n], sent[:n]) {
-		t.Errorf("what came back is not what was sent")
+		t.Errorf("the received bytes differ from the sent bytes")
 	}
 }
 
@@ -357,16 +357,16 @@ func TestClose(t *testing.T) {
 		p.Close()
 		p.Close()
 		if err := p.Set(fault.Pass()); !errors.Is(err, fault.ErrClosed) {
-			t.Errorf("Set after Close: %v", err)
+			t.Errorf("Set after Close: got %v, want ErrClosed", err)
 		}
 		if err := p.Swap(p.Addr()); !errors.Is(err, fault.ErrClosed) {
-			t.Errorf("Swap after Close: %v", err)
+			t.Errorf("Swap after Close: got %v, want ErrClosed", err)
 		}
 		if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("dial after Close: %v, want refused", err)
+			t.Errorf("dial after Close: got %v, want connection refused", err)
 		}
 		if got := p.Stats().Open; got != 0 {
-			t.Errorf("%s: %d connections are open after Close", f, got)
+			t.Errorf("%s: %d connections are open after Close, want 0", f, got)
 		}
 	}
 }
@@ -376,7 +376,7 @@ func TestNew_RefusesWhatIsNoAddress(t *testing.T) {
 	for _, upstream := range []string{"", "localhost", "https://%"} {
 		if p, err := fault.New(upstream); err == nil {
 			p.Close()
-			t.Errorf("New(%q) accepts it", upstream)
+			t.Errorf("New(%q) succeeds, want an error", upstream)
 		}
 	}
 }

@@ -19,14 +19,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 
-// patience is how long a test waits for what takes milliseconds; moment is how long it watches
-// something that must not happen.
+// patience is the timeout for events that take milliseconds; moment is the time in which a test checks that an event
+// does not happen.
 const (
 	patience = 2 * time.Minute
 	moment   = 200 * time.Millisecond
 )
 
-// echo is a server that sends back what it gets, and keeps it.
+// echo is a server that sends received data back, and records it.
 type echo struct {
 	listener net.Listener
 	mu       sync.Mutex
@@ -123,7 +123,7 @@ func send(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// expect fails the test unless the text, and nothing else before it, arrives.
+// expect fails the test unless the next bytes that arrive are the text.
 func expect(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
 	buffer := make([]byte, len(text))
@@ -133,14 +133,14 @@ func expect(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// exchange fails the test unless the connection works.
+// exchange sends a text, and fails the test unless the server sends it back.
 func exchange(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
 	send(t, conn, text)
 	expect(t, conn, text)
 }
 
-// expectSilence fails the test if anything arrives, or the connection ends.
+// expectSilence fails the test if data arrives, or the connection ends.
 func expectSilence(t *testing.T, conn net.Conn) {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(moment))
@@ -167,12 +167,12 @@ func expectNewIsReset(t *testing.T, p *fault.Proxy) {
 	if err == nil {
 		defer func() { _ = conn.Close() }()
 		expectReset(t, conn)
-	} else if !errors.Is(err, syscall.ECONNRESET) { // which may be faster than dial
-		t.Fatalf("dial: %v, want a reset", err)
+	} else if !errors.Is(err, syscall.ECONNRESET) { // The reset may arrive before the dial returns.
+		t.Fatalf("dial: got %v, want a reset", err)
 	}
 }
 
-// eventually waits for a condition that nothing announces.
+// eventually polls until a condition is true.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -182,5 +182,5 @@ func eventually(t *testing.T, what string, condition func() bool) {
 			return
 		}
 	}
-	t.Fatalf("%s: not within %s", what, patience)
+	t.Fatalf("%s: not true within %s", what, patience)
 }
