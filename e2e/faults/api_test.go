@@ -22,7 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// apiRows are about remotes that answer, but not as their modules need it.
+// apiRows are about remotes that respond, but whose API does not work as their modules need it.
 func apiRows() []row {
 	return []row{
 		{ids: "F11", name: "no right to list", run: missingRight},
@@ -32,7 +32,7 @@ func apiRows() []row {
 	}
 }
 
-// allRights let a minted user do everything.
+// allRights grant a minted user all permissions.
 var allRights = []rbacv1.PolicyRule{
 	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
@@ -55,7 +55,7 @@ func missingRight(t *testing.T, s *stage) {
 	_, err = r.on.MintCertificate(t.Context(), clerk)
 	must(t, err)
 	r.since = time.Now()
-	// The informer asks again after half a minute at most, as client-go has it.
+	// The informer retries within half a minute, the maximum backoff of client-go.
 	r.expectReady(patience)
 	r.expectWorking()
 }
@@ -80,7 +80,7 @@ func widgetCRD(version string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// missingCRD is a module that needs an API which comes later, is taken away, and comes again.
+// missingCRD is a remote whose module needs an API that is installed later, removed, and installed again.
 func missingCRD(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -99,8 +99,8 @@ func missingCRD(t *testing.T, s *stage) {
 	r.expectReady(within(crdWithin))
 	r.expectWidget(admin, "first")
 
-	// What is taken away while the app runs keeps neither the other modules from working nor the remote
-	// busy.
+	// An API that is removed while the app runs does not stop the other modules, and does not cause many requests to
+	// the remote.
 	epoch := r.epoch()
 	must(t, admin.Delete(t.Context(), widgetCRD(widgetKind.Version)))
 	r.since = time.Now()
@@ -109,21 +109,21 @@ func missingCRD(t *testing.T, s *stage) {
 	asked, err := r.on.AuditEvents(fleet.ByAgent(r.agent()), fleet.Since(r.since),
 		func(e fleet.AuditEvent) bool { return e.Object.Resource == "widgets" })
 	must(t, err)
-	t.Logf("%d requests for a kind that is gone, in %s", len(asked), goneFor)
+	t.Logf("%d requests for a removed kind in %s", len(asked), goneFor)
 	if len(asked) > 3*int(goneFor/time.Second) {
-		t.Errorf("the app asked %d times in %s for a kind that is gone", len(asked), goneFor)
+		t.Errorf("the app sent %d requests in %s for a removed kind, want at most 3 per second", len(asked), goneFor)
 	}
 	eventually(t, func() error { return admin.Create(t.Context(), widgetCRD(widgetKind.Version)) })
 	r.expectWidget(admin, "second")
 }
 
-// goneFor is how long a kind is not there that was.
+// goneFor is the time for which the kind is removed.
 const goneFor = 5 * time.Second
 
-// crdWithin is how soon an app takes up a kind that its remote did not have.
+// crdWithin is the bound from the installation of a kind until the remote is Ready.
 const crdWithin = 30 * time.Second
 
-// expectWidget checks that a widget that is created is reconciled.
+// expectWidget creates a widget and waits until it is reconciled.
 func (r *remote) expectWidget(admin client.Client, name string) {
 	r.t.Helper()
 	began := time.Now()
@@ -163,7 +163,7 @@ func deadAggregatedAPI(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// hangingWebhook is a remote in which writes are held up by a webhook that never answers.
+// hangingWebhook is a remote whose writes are blocked by an admission webhook that never responds.
 func hangingWebhook(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -191,12 +191,12 @@ func hangingWebhook(t *testing.T, s *stage) {
 			return errors.New("the webhook is not in effect")
 		}
 		if took := time.Since(began); took > within(4*time.Second) {
-			t.Errorf("a write that the webhook holds up took %s", took)
+			t.Errorf("a write that the webhook blocks took %s, want the timeout of the client", took)
 		}
 		return nil
 	})
 	if !errors.Is(write, context.DeadlineExceeded) && !apierrors.IsInternalError(write) {
-		t.Errorf("the write ended with %v", write)
+		t.Errorf("write: got error %v, want DeadlineExceeded or InternalError", write)
 	}
 	r.staysReady(epoch, 0)
 	must(t, admin.Delete(t.Context(), webhook))
@@ -207,7 +207,7 @@ func hangingWebhook(t *testing.T, s *stage) {
 	})
 }
 
-// webhookAt is asked about every ConfigMap that is created in a namespace.
+// webhookAt returns the configuration of an admission webhook for every ConfigMap that is created in a namespace.
 func webhookAt(url string, ca []byte, namespace string) *admissionv1.ValidatingWebhookConfiguration {
 	fail, none, patient := admissionv1.Fail, admissionv1.SideEffectClassNone, int32(30)
 	return &admissionv1.ValidatingWebhookConfiguration{

@@ -19,15 +19,15 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// Files with the keys of a cluster, in its folder.
+// Files with the certificates and the key of a cluster, in its folder.
 const (
 	authorityFile    = "ca.crt"
 	authorityKeyFile = "ca.key"
 	serverFile       = "apiserver.crt"
 )
 
-// replaceCertificate gives an API server, which notices that by itself, a certificate that is valid at
-// another time and the same in every other way. restore takes that back.
+// replaceCertificate replaces the certificate of an API server, which reloads it, by a certificate that is valid at
+// another time and otherwise equivalent. restore puts the old certificate back.
 func replaceCertificate(t *testing.T, c *fleet.Cluster, from, to time.Time) (restore func()) {
 	t.Helper()
 	before, err := os.ReadFile(filepath.Join(c.Dir(), serverFile))
@@ -48,7 +48,7 @@ func replaceCertificate(t *testing.T, c *fleet.Cluster, from, to time.Time) (res
 	return sync.OnceFunc(func() { write(t, c, before) })
 }
 
-// write replaces the certificate at once: the API server looks when the file changes.
+// write replaces the certificate atomically: the API server reads the file when it changes.
 func write(t *testing.T, c *fleet.Cluster, cert []byte) {
 	t.Helper()
 	file := filepath.Join(c.Dir(), serverFile)
@@ -62,7 +62,7 @@ func readPEM(t *testing.T, c *fleet.Cluster, name string) []byte {
 	must(t, err)
 	block, _ := pem.Decode(data)
 	if block == nil {
-		t.Fatalf("%s is no PEM", name)
+		t.Fatalf("%s is not PEM", name)
 	}
 	return block.Bytes
 }
@@ -74,7 +74,7 @@ func readCertificate(t *testing.T, c *fleet.Cluster, name string) *x509.Certific
 	return cert
 }
 
-// awaitCertificate waits until the certificate that an API server shows is valid, or not.
+// awaitCertificate waits until the certificate that an API server serves is valid, or invalid.
 func awaitCertificate(t *testing.T, c *fleet.Cluster, valid bool) {
 	t.Helper()
 	roots := x509.NewCertPool()

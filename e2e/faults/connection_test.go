@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// connectionRows are about remotes that are registered while the way to them is broken.
+// connectionRows are about the connection to a remote and the server at its address.
 func connectionRows() []row {
 	return []row{
 		{ids: "F1", name: "API server down at registration", run: brokenAtRegistration(fault.Refuse(), hubv1.ReasonUnreachable)},
@@ -53,7 +53,7 @@ func unknownHost(t *testing.T, s *stage) {
 	r.expectReady(within(recovered))
 }
 
-// anotherAuthority is a server that was replaced by a server whose certificate no known CA has signed.
+// anotherAuthority is a server that is replaced by a server whose certificate no known CA has signed.
 func anotherAuthority(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -77,15 +77,15 @@ func anotherName(t *testing.T, s *stage) {
 	r.expectReady(within(recovered))
 }
 
-// restless is a remote whose server is another one ten times a second, also while one app takes the place of
-// another. A lease always finds a client.
+// restless is a remote whose server changes ten times a second, also while an app replaces another app. Every lease
+// gets a client.
 func restless(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
 	other, err := fault.New(r.on.Server())
 	must(t, err)
 	t.Cleanup(other.Close)
-	r.register(runs(stopwatchName, lingering)) // so that apps take some time to make room
+	r.register(runs(stopwatchName, lingering)) // so that apps take some time to stop
 	r.expectReady(patience)
 	r.expectWorking()
 	finish := r.borrow(t, 4)

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// credentialRows are about who the hub is in a remote, and who the remote is.
+// credentialRows are about the credentials of the hub and the identity of the remote.
 func credentialRows() []row {
 	return []row{
 		{ids: "F10", name: "token revoked", run: revoked},
@@ -27,7 +27,7 @@ func credentialRows() []row {
 	}
 }
 
-// revoked is a remote that no longer knows the hub's token, and then gets a token that it knows.
+// revoked is a remote that revokes the hub's token, and whose Secret then gets a new token.
 func revoked(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -47,10 +47,10 @@ func revoked(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// forgotten is for how long an API server remembers that a token was good.
+// forgotten is the time for which an API server caches that a token is valid.
 const forgotten = 10 * time.Second
 
-// otherCluster is an address behind which there is another cluster after move, which accepts the credentials.
+// otherCluster is an address behind which move puts another cluster, which accepts the same credentials.
 func otherCluster(move func(*remote, *fleet.Cluster)) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
@@ -72,10 +72,10 @@ func otherCluster(move func(*remote, *fleet.Cluster)) func(*testing.T, *stage) {
 		must(t, err)
 		for _, e := range requests {
 			if e.Writes() || e.Received.After(stopped) {
-				t.Errorf("the app went on in another cluster: %s", e)
+				t.Errorf("the app wrote or continued in another cluster: %s", e)
 			}
 		}
-		t.Logf("%d requests of the app have reached the other cluster", len(requests))
+		t.Logf("%d requests of the app reached the other cluster", len(requests))
 	}
 }
 
@@ -89,7 +89,7 @@ func viaOutage(r *remote, to *fleet.Cluster) {
 	r.set(fault.Pass())
 }
 
-// acceptedByBoth returns a kubeconfig for a cluster that another one accepts as well.
+// acceptedByBoth returns a kubeconfig for a cluster whose credentials another cluster accepts, too.
 func acceptedByBoth(t *testing.T, c, other *fleet.Cluster) []byte {
 	t.Helper()
 	both := bytes.Join([][]byte{authorityOf(t, c.Kubeconfig()), authorityOf(t, other.Kubeconfig())}, nil)

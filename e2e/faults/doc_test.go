@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The table of the package's documentation has every row of the catalogue, and names tests that exist,
-// where it says that they are.
+// The table of the package's documentation has every row of the catalogue, and names tests that exist in the packages
+// that it gives.
 func TestDoc(t *testing.T) {
 	t.Parallel()
 	proofs := readProofs(t)
@@ -27,7 +27,7 @@ func TestDoc(t *testing.T) {
 	for _, r := range allRows() {
 		for _, id := range strings.Split(r.ids, ", ") {
 			if mark := `"` + r.name + `"`; !strings.Contains(proofs[id], mark) {
-				t.Errorf("%s of the table lacks %s", id, mark)
+				t.Errorf("entry %s of the table lacks %s", id, mark)
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func allRows() []row {
 
 var rowInDoc = regexp.MustCompile(`(?m)^\t(F\d+) +(.*(?:\n\t     .*)*)`)
 
-// readProofs returns what the documentation says of each row.
+// readProofs returns the text of each row of the documentation, by id.
 func readProofs(t *testing.T) map[string]string {
 	t.Helper()
 	doc, err := os.ReadFile("doc.go")
@@ -53,11 +53,11 @@ func readProofs(t *testing.T) map[string]string {
 
 var (
 	quoted = regexp.MustCompile(`"([^"]+)"`)
-	// word is a test, or the folder with the tests that follow.
+	// word matches a test, or the folder of the tests that follow.
 	word = regexp.MustCompile(`\b(?:registry|reconcilers|cmd|e2e)(?:/\w+)*|\bTest\w+`)
 )
 
-// checkNames checks that there are the tests that prove a row.
+// checkNames checks that the tests that prove a row exist.
 func checkNames(t *testing.T, id, proof string) {
 	t.Helper()
 	for _, name := range quoted.FindAllStringSubmatch(proof, -1) {
@@ -74,7 +74,7 @@ func checkNames(t *testing.T, id, proof string) {
 				continue
 			}
 			if !hasTest(t, folder, w) {
-				t.Errorf("%s: %s has no %s", id, folder, w)
+				t.Errorf("%s: folder %s has no test %s", id, folder, w)
 			}
 		}
 	}

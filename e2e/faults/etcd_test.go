@@ -13,17 +13,17 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// etcd is a process with the data of one cluster, which can be frozen, backed up and restored.
+// etcd is a process with the data of one cluster. It can be frozen, backed up and restored.
 type etcd struct {
 	dir  string
-	stop func() // kills it and waits
+	stop func() // kills the process and waits for it
 	cmd  *exec.Cmd
 }
 
-// etcdSocket is what etcd calls the Unix socket that it listens on, in its folder.
+// etcdSocket is the file name of the Unix socket on which etcd listens, in its folder.
 const etcdSocket = "etcd:0"
 
-// startEtcd starts an etcd, which ends with the test.
+// startEtcd starts an etcd, which is stopped when the test ends.
 func startEtcd(t *testing.T) *etcd {
 	t.Helper()
 	e := &etcd{dir: t.TempDir()}
@@ -34,7 +34,7 @@ func startEtcd(t *testing.T) *etcd {
 
 func (e *etcd) data() string { return filepath.Join(e.dir, "data") }
 
-// dyingWithParent runs "$@", and kills it when the writer of the pipe at descriptor 3 is gone.
+// dyingWithParent runs "$@", and kills it when the write end of the pipe at descriptor 3 is closed.
 const dyingWithParent = `(read -r line; kill -KILL $$) <&3 >/dev/null 2>&1 & exec "$@" 3<&-`
 
 func (e *etcd) start(t *testing.T) {
@@ -62,7 +62,7 @@ func (e *etcd) start(t *testing.T) {
 	})
 }
 
-// signal sends a signal.
+// signal sends a signal to the process.
 func (e *etcd) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := e.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -70,7 +70,7 @@ func (e *etcd) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// backUp copies the data of this moment.
+// backUp copies the current data.
 func (e *etcd) backUp(t *testing.T) (backup string) {
 	t.Helper()
 	backup = filepath.Join(t.TempDir(), "backup")
@@ -80,7 +80,7 @@ func (e *etcd) backUp(t *testing.T) (backup string) {
 	return backup
 }
 
-// restore ends etcd, and starts it with the data of a backup.
+// restore stops etcd, and starts it with the data of a backup.
 func (e *etcd) restore(t *testing.T, backup string) {
 	t.Helper()
 	e.stop()

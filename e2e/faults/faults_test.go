@@ -13,30 +13,31 @@ import (
 
 // row is one row of the catalogue of faults.
 type row struct {
-	// ids are those of the catalogue.
+	// ids are the numbers of the row in the catalogue.
 	ids string
-	// name says what is broken.
+	// name describes the fault.
 	name string
-	// slow rows are left out of the fast part.
+	// slow rows are skipped in the fast part.
 	slow bool
-	// run breaks a remote, expects what the catalogue says, mends it, and expects it to heal.
+	// run breaks a remote, expects the response that the catalogue describes, repairs the remote, and expects it to
+	// recover.
 	run func(t *testing.T, s *stage)
 }
 
-// Names of the clusters of TestFaults, beside the hub's.
+// Names of the clusters of TestFaults, in addition to the hub.
 const (
 	// calm has the neighbours, and the remotes whose network is broken.
 	calm = "calm"
-	// mortal is stopped, killed and frozen.
+	// mortal is killed and frozen, and gets other certificates.
 	mortal = "mortal"
-	// twin accepts the tokens of calm.
+	// twin accepts the token wanderer, as calm does.
 	twin = "twin"
 )
 
-// wanderer is a token that both calm and twin take for the token of an administrator.
+// wanderer is a token that both calm and twin accept as the token of an administrator.
 const wanderer = "wanderer-between-two-clusters"
 
-// withWanderer returns the flag of an API server that accepts it.
+// withWanderer returns the flag with which an API server accepts the token wanderer.
 func withWanderer(t *testing.T) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.csv")
@@ -44,8 +45,8 @@ func withWanderer(t *testing.T) []string {
 	return []string{"--token-auth-file=" + file}
 }
 
-// TestFaults breaks one remote in every way there is, while two healthy ones are under load, which must
-// notice nothing.
+// TestFaults breaks one remote with the fault of each row. Meanwhile two healthy remotes are under load and must not be
+// affected.
 func TestFaults(t *testing.T) {
 	flags := withWanderer(t)
 	s := newStage(t, stageOptions{
@@ -76,7 +77,7 @@ func TestFaults(t *testing.T) {
 		})
 	})
 	for _, one := range s.stopwatch.overlaps() {
-		t.Errorf("two epochs worked at the same time, or by turns: %s", one)
+		t.Errorf("two epochs reconciled at the same time, or alternately: %s", one)
 	}
 }
 

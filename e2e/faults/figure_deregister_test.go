@@ -10,12 +10,12 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// goneWithin is how long the end of a dead remote may take.
+// goneWithin is the bound for the removal of a dead remote.
 const goneWithin = 30 * time.Second
 
-// TestFigure_Deregister measures how long it takes until the Cluster of a dead remote is gone, whose
-// Secret goes at the same time and whose modules have something to clean up: of remotes that are known to
-// be dead, and of remotes that have just died.
+// TestFigure_Deregister measures the time until the Cluster of a dead remote is removed, if its Secret is deleted at
+// the same time and a module has a cleanup step: for remotes whose outage is known, and for remotes whose outage has
+// just begun.
 func TestFigure_Deregister(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)

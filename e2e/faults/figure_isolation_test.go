@@ -19,19 +19,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Of a hundred remotes, five are at fault in each of the six ways.
+// Of a hundred remotes, five have each of the six faults.
 const (
 	healthyRemotes = 70
 	faultyEach     = 5
-	// healthyEvery is the time between two writes in each of the healthy ones.
+	// healthyEvery is the time between two writes in each healthy remote.
 	healthyEvery = time.Second
-	// isolationPhase is how long the healthy ones are measured with faults, and how long without.
+	// isolationPhase is the duration of each measurement of the healthy remotes, with faults and without.
 	isolationPhase = 30 * time.Second
 	isolationGoal  = 1.2
 )
 
-// TestFigure_Isolation compares how soon the healthy remotes reconcile with and without 30 of 100 that
-// are at fault in six ways.
+// TestFigure_Isolation compares the reconcile latency of the healthy remotes with and without six kinds of faults in 30
+// of 100 remotes.
 func TestFigure_Isolation(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)
@@ -47,7 +47,7 @@ func TestFigure_Isolation(t *testing.T) {
 	}
 	s.writeIn(t, healthy)
 	without := s.measure(t, healthy)
-	for _, f := range faults { // so that a bad figure says whose it is
+	for _, f := range faults { // so that the log shows the cause of a bad figure
 		t.Logf("%s alone: %s", f.name, spread(s.measureDuring(t, healthy, f)))
 	}
 	without = append(without, s.measure(t, healthy)...)
@@ -64,7 +64,7 @@ func TestFigure_Isolation(t *testing.T) {
 	})
 }
 
-// measureDuring is measure while these remotes are at fault.
+// measureDuring is measure while these remotes have their faults.
 func (s *stage) measureDuring(t *testing.T, healthy []*remote, faults ...*faultyOnes) []time.Duration {
 	t.Helper()
 	for _, f := range faults {
@@ -81,7 +81,7 @@ func (s *stage) measureDuring(t *testing.T, healthy []*remote, faults ...*faulty
 	return took
 }
 
-// awaitReady waits for remotes that may have to prove themselves, or back off.
+// awaitReady waits until the remotes are Ready, after the damping of their return or the backoff of their app.
 func awaitReady(t *testing.T, all []*remote) {
 	t.Helper()
 	for _, r := range all {
@@ -89,7 +89,7 @@ func awaitReady(t *testing.T, all []*remote) {
 	}
 }
 
-// writeIn writes once per healthyEvery in each of the remotes until the test ends.
+// writeIn writes once per healthyEvery to each of the remotes until the test ends.
 func (s *stage) writeIn(t *testing.T, all []*remote) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -117,7 +117,7 @@ func (s *stage) writeIn(t *testing.T, all []*remote) {
 	}
 }
 
-// measure returns how soon the remotes reconcile from now on, for a while.
+// measure returns the reconcile latencies of the remotes in the next isolationPhase.
 func (s *stage) measure(t *testing.T, all []*remote) []time.Duration {
 	t.Helper()
 	from := time.Now()
@@ -137,13 +137,13 @@ func (s *stage) measure(t *testing.T, all []*remote) []time.Duration {
 	return took
 }
 
-// faultyOnes are remotes that are at fault in one way.
+// faultyOnes are remotes with the same fault.
 type faultyOnes struct {
 	name    string
 	remotes []*remote
 	start   func(*testing.T, *remote)
 	stop    func(*testing.T, *remote)
-	// shows is the reason for which they are not Ready meanwhile, or "" if they are.
+	// shows is the reason for which they are not Ready during the fault, or "" if they are Ready.
 	shows string
 }
 
@@ -163,7 +163,7 @@ func (f *faultyOnes) end(t *testing.T) {
 	}
 }
 
-// check fails the test if a fault was none.
+// check fails the test if a fault had no effect.
 func (f *faultyOnes) check(t *testing.T) {
 	t.Helper()
 	for _, r := range f.remotes {
@@ -173,12 +173,12 @@ func (f *faultyOnes) check(t *testing.T) {
 			found = found || conditionReason(v.cluster, hubv1.ConditionReady, metav1.ConditionFalse) == f.shows
 		}
 		if !found {
-			t.Errorf("%s: %s has never shown %s: %s", f.name, r.name, f.shows, conditionText(versions[len(versions)-1].cluster))
+			t.Errorf("%s: %s never had reason %s: %s", f.name, r.name, f.shows, conditionText(versions[len(versions)-1].cluster))
 		}
 	}
 }
 
-// sixWays registers remotes for the six ways of being at fault.
+// sixWays registers remotes for the six faults.
 func (s *stage) sixWays(t *testing.T, misbehaving *misbehaviour) []*faultyOnes {
 	t.Helper()
 	of := func(name string, changes ...change) []*remote {
@@ -196,7 +196,7 @@ func (s *stage) sixWays(t *testing.T, misbehaving *misbehaviour) []*faultyOnes {
 	}
 	reform := func(t *testing.T, r *remote) {
 		misbehave(false)(t, r)
-		r.update(func(c *hubv1.ClusterSpec) { c.Client.QPS++ }) // Else the next try is two minutes away.
+		r.update(func(c *hubv1.ClusterSpec) { c.Client.QPS++ }) // Otherwise the next attempt is two minutes away.
 	}
 	slow := of("slow")
 	for _, r := range slow {
@@ -212,15 +212,14 @@ func (s *stage) sixWays(t *testing.T, misbehaving *misbehaviour) []*faultyOnes {
 	}
 }
 
-// listSlowly makes the app relist everything, over a connection that takes the whole time for it.
+// listSlowly makes the app relist everything, over a connection that takes the whole phase for it.
 func listSlowly(t *testing.T, r *remote) {
 	t.Helper()
 	r.set(fault.Throttle(slowLine))
 	r.update(func(c *hubv1.ClusterSpec) { c.Client.QPS++ })
 }
 
-// revokeCredential makes the remote refuse its credential. An API server remembers for ten seconds that a
-// token was good.
+// revokeCredential makes the remote refuse its credential. An API server caches for ten seconds that a token is valid.
 func revokeCredential(t *testing.T, r *remote) {
 	t.Helper()
 	user := fleet.User{Name: r.name, Rules: allRights}
@@ -228,7 +227,7 @@ func revokeCredential(t *testing.T, r *remote) {
 	must(t, err)
 	before := r.fingerprint()
 	must(t, r.store(minted.Kubeconfig()))
-	// A token that is revoked before it is in use is never used: the app keeps the credential that it has.
+	// A token that is revoked before the app uses it is never used: the app keeps its credential.
 	eventually(t, func() error {
 		if now := r.fingerprint(); now == before {
 			return errors.New("the minted token is not in use: " + now)

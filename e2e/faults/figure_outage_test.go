@@ -25,8 +25,8 @@ const (
 	extraReady   = 250 * time.Millisecond
 )
 
-// TestFigure_Outages measures how soon outages of many remotes at once, and their ends, show on the
-// Clusters; how soon an app of a dead remote is fenced; and how long a lease of one takes to be refused.
+// TestFigure_Outages measures, for many remotes at once, the time until an outage and its end show in the Clusters, the
+// time until a lease of a dead remote is refused, and the time until the app of a dead remote is fenced.
 func TestFigure_Outages(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)
@@ -53,7 +53,7 @@ func TestFigure_Outages(t *testing.T) {
 	report(t, durations("Stop fenced, of a dead remote", fencedWithin, s.stopAll(t, silent)))
 }
 
-// becomes, becomesUnready and becomesReady wait patiently: how long it took is a figure.
+// becomes, becomesUnready and becomesReady wait with the timeout patience: the duration is a figure.
 func becomes(reason string) func(*remote) time.Duration {
 	return func(r *remote) time.Duration {
 		return r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, reason, patience)
@@ -68,7 +68,7 @@ func becomesUnready(r *remote) time.Duration {
 
 func becomesReady(r *remote) time.Duration { return r.expectReady(patience) }
 
-// durations is a figure that is met if the p99 is not above the goal.
+// durations returns a figure that is met if the p99 is not above the goal.
 func durations(what string, goal time.Duration, took []time.Duration) figure {
 	p99 := percentile(took, 99)
 	return figure{
@@ -77,7 +77,7 @@ func durations(what string, goal time.Duration, took []time.Duration) figure {
 	}
 }
 
-// refuseLeases asks for leases that are refused, and returns how long each took.
+// refuseLeases requests leases that are refused, and returns the duration of each.
 func (s *stage) refuseLeases(t *testing.T, all []*remote) []time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -87,15 +87,15 @@ func (s *stage) refuseLeases(t *testing.T, all []*remote) []time.Duration {
 			err := r.lease(func(context.Context, client.Client) error { return nil })
 			took = append(took, time.Since(began))
 			if err == nil {
-				t.Fatalf("%s lends out a client", r.name)
+				t.Fatalf("%s: got a lease, want an error", r.name)
 			}
 		}
 	}
 	return took
 }
 
-// stopAll stops remotes while leases of them are out, and returns how long it took from each call of Stop
-// until the lease had ended and no request could be sent with it.
+// stopAll stops remotes while callers hold leases of them, and returns the time from each call of Stop until the lease
+// has ended and its request has returned.
 func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 	t.Helper()
 	took := make([]time.Duration, len(all))
@@ -108,11 +108,11 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 				stopped <- time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				_ = s.remotes().Stop(ctx, name) // The hub wants it again.
+				_ = s.remotes().Stop(ctx, name) // The hub adds it again.
 			})
 			err := r.lease(func(ctx context.Context, c client.Client) error {
 				close(lent)
-				// This request is on its way to no receiver when the remote is stopped.
+				// This request is in flight, and does not arrive, when the remote is stopped.
 				_ = c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "late"}})
 				<-ctx.Done()
 				took[i] = time.Since(<-stopped)
@@ -127,8 +127,8 @@ func (s *stage) stopAll(t *testing.T, all []*remote) []time.Duration {
 	return took
 }
 
-// TestFigure_BlackHoles measures how much longer it takes a remote to become Ready when ten of a hundred
-// others are black-holed.
+// TestFigure_BlackHoles measures how much longer a remote takes to become Ready when ten of a hundred other remotes are
+// black-holed.
 func TestFigure_BlackHoles(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)
@@ -140,7 +140,7 @@ func TestFigure_BlackHoles(t *testing.T) {
 	holes := s.newCrowd(t, crowd{n: 10, name: "hole", on: []string{"one", "two"}, proxied: true})
 	expectAllReady(t, append(others, holes...))
 	var without, with []time.Duration
-	for i := range rounds { // as many without, before the fault and after it
+	for i := range rounds { // as many without the fault, before and after it
 		without = append(without, s.join(t, fmt.Sprintf("without-%d", i), joins)...)
 		setAll(holes, fault.Blackhole())
 		with = append(with, s.join(t, fmt.Sprintf("unnoticed-%d", i), joins)...)
@@ -159,7 +159,7 @@ func TestFigure_BlackHoles(t *testing.T) {
 	})
 }
 
-// join registers remotes, one after the other, and returns how long each took to be Ready.
+// join registers remotes, one after the other, and returns the time that each took to become Ready.
 func (s *stage) join(t *testing.T, name string, n int) []time.Duration {
 	t.Helper()
 	var took []time.Duration
@@ -168,7 +168,7 @@ func (s *stage) join(t *testing.T, name string, n int) []time.Duration {
 			took = append(took, r.expectReady(patience))
 			r.leave()
 		}
-		<-time.After(500 * time.Millisecond) // The black-holed ones are at different points of their way.
+		<-time.After(500 * time.Millisecond) // The black-holed remotes are at different points of their probes.
 	}
 	return took
 }

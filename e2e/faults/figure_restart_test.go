@@ -21,9 +21,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// TestFigure_Restart measures how long a hub that is started again takes from its lease until all of its
-// remotes are Ready, next to a registry that is told of the same remotes at once, which is what
-// BenchmarkEngage measures.
+// TestFigure_Restart measures the time from the lease of a restarted hub until all of its remotes are Ready, and
+// compares it with a registry that gets the same remotes at once, as in BenchmarkEngage.
 func TestFigure_Restart(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)
@@ -60,7 +59,7 @@ func TestFigure_Restart(t *testing.T) {
 	})
 }
 
-// noteElection notes when the hub gets to work.
+// noteElection records the time at which the hub becomes the leader.
 func (s *stage) noteElection(mgr ctrl.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(context.Context) error {
 		now := time.Now()
@@ -69,14 +68,14 @@ func (s *stage) noteElection(mgr ctrl.Manager) error {
 	}))
 }
 
-// awaitReady returns when so many remotes of a registry are Ready.
+// awaitReady waits until a registry has n remotes and all are Ready, and returns the time.
 func (s *stage) awaitReady(t *testing.T, r *registry.Registry, n int) time.Time {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	eventually(t, func() error {
 		if known := len(r.List()); known < n {
-			return fmt.Errorf("%d remotes are known", known)
+			return fmt.Errorf("the registry has %d remotes", known)
 		}
 		return nil
 	})
@@ -86,7 +85,7 @@ func (s *stage) awaitReady(t *testing.T, r *registry.Registry, n int) time.Time 
 	return time.Now()
 }
 
-// engage tells a registry of its own of the remotes, and returns how long it takes until all are Ready.
+// engage gives the remotes to a new registry, and returns the time until all are Ready.
 func (s *stage) engage(t *testing.T, all []*remote) time.Duration {
 	t.Helper()
 	o := s.hubOptions().Registry

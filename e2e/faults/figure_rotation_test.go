@@ -13,8 +13,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// TestFigure_Rotation measures how soon a new credential is in use. That no informer lists again and no
-// lease fails is what rotate asserts.
+// TestFigure_Rotation measures the time until a new credential is in use. rotate asserts that no informer relists and
+// no lease fails.
 func TestFigure_Rotation(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)
@@ -35,7 +35,8 @@ func TestFigure_Rotation(t *testing.T) {
 	}
 }
 
-// TestFigure_EndpointChange moves a remote between two addresses under load.
+// TestFigure_EndpointChange moves a remote between two addresses under load, and counts failed leases and duplicate
+// reconciles.
 func TestFigure_EndpointChange(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)

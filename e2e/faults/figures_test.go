@@ -14,40 +14,40 @@ import (
 	"time"
 )
 
-// figures are the rows of the table that the full suite ends with.
+// figures has the rows of the table that the full suite prints at its end.
 var figures struct {
 	mu   sync.Mutex // protects rows
 	rows []figure
 }
 
-// figure is a measured value and what it is supposed to be.
+// figure is a measured value and its goal.
 type figure struct {
 	what, goal, measured string
 	met                  bool
-	// far says that the value is so far from the goal that no busy machine explains it.
+	// far reports whether the value misses the goal by more than a busy machine explains.
 	far bool
 }
 
-// farOff is by how much a figure may miss its goal before the test fails. These are times, measured on
-// whatever machine there is, with API servers, hub and load on the same processors, and a p99 of a few
-// dozen values is the worst of them. A defect that the figures are there to find, such as a remote that
-// waits for the timeout of another one, is a matter of ten or a hundred times the goal. What was measured,
-// and whether it met the goal, is in the table in any case.
+// farOff is the factor by which a figure may miss its goal before the test fails. Figures are times, measured on any
+// machine, with API servers, hub and load on the same processors, and the p99 of a few dozen values is their maximum. A
+// defect that the figures are meant to find, such as a remote that waits for the timeout of another remote, misses the
+// goal by a factor of ten or a hundred. The table contains the measured value, and whether it met the goal, in any
+// case.
 const farOff = 3
 
-// report adds a row to the table, and fails the test if the goal is far off.
+// report adds a row to the table, and fails the test if the value misses the goal by far.
 func report(t *testing.T, f figure) {
 	t.Helper()
 	t.Logf("%s: goal %s, met %t, measured %s (load %s)", f.what, f.goal, f.met, f.measured, load())
 	if f.far {
-		t.Errorf("%s: %s is far worse than %s", f.what, f.measured, f.goal)
+		t.Errorf("%s: got %s, far worse than the goal %s", f.what, f.measured, f.goal)
 	}
 	figures.mu.Lock()
 	defer figures.mu.Unlock()
 	figures.rows = append(figures.rows, f)
 }
 
-// load returns the load average of the last minute, by which a reader judges a figure.
+// load returns the load average of the last minute, with which a reader judges a figure.
 func load() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -57,10 +57,10 @@ func load() string {
 	return one
 }
 
-// figuresFile names the variable that says where the table goes beside the output.
+// figuresFile is the environment variable with the file to which the table is written, in addition to the output.
 const figuresFile = "CLUSTERFX_FIGURES"
 
-// printFigures prints the table.
+// printFigures prints the table, and writes it to the file of figuresFile.
 func printFigures() error {
 	figures.mu.Lock()
 	defer figures.mu.Unlock()
@@ -84,7 +84,7 @@ func printFigures() error {
 	return nil
 }
 
-// percentile returns the duration that p of a hundred do not exceed, to three digits or so.
+// percentile returns the p-th percentile of the durations, to about three digits.
 func percentile(all []time.Duration, p int) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -95,7 +95,7 @@ func percentile(all []time.Duration, p int) time.Duration {
 	return short(sorted[max(i, 1)-1])
 }
 
-// short rounds a duration for people.
+// short rounds a duration for readers.
 func short(d time.Duration) time.Duration {
 	switch {
 	case d > 10*time.Second:
@@ -110,7 +110,7 @@ func short(d time.Duration) time.Duration {
 	return d
 }
 
-// spread says how durations are distributed.
+// spread describes the distribution of durations.
 func spread(all []time.Duration) string {
 	return fmt.Sprintf("median %s, p99 %s, n=%d", percentile(all, 50), percentile(all, 99), len(all))
 }

@@ -20,9 +20,9 @@ import (
 const (
 	writeEvery = 100 * time.Millisecond
 	leaseEvery = 20 * time.Millisecond
-	// liveEvery is which of the leases also sends a request.
+	// liveEvery is the number of leases between two that also send a request.
 	liveEvery = 10
-	// seenWithin is after which time a write that was not reconciled counts as lost.
+	// seenWithin is the time after which a write that was not reconciled counts as lost.
 	seenWithin = 5 * time.Second
 )
 
@@ -42,7 +42,7 @@ type failedLease struct {
 	err error
 }
 
-// neighbours are the remotes that are supposed to notice nothing.
+// neighbours are the healthy remotes, which must not be affected.
 type neighbours []*neighbour
 
 // newNeighbours registers n remotes in a cluster, and puts them under load until the test ends.
@@ -89,7 +89,7 @@ func (n *neighbour) write(ctx context.Context, _ int) {
 	}
 }
 
-// lease borrows the client, reads from the cache with it, and now and then writes.
+// lease borrows the client, reads from the cache with it, and sometimes sends a dry-run write.
 func (n *neighbour) lease(ctx context.Context, i int) {
 	began := time.Now()
 	var lent time.Duration
@@ -114,9 +114,8 @@ func (n *neighbour) lease(ctx context.Context, i int) {
 	}
 }
 
-// observe watches what the neighbours notice from now on. The function that it returns fails the test if
-// they noticed anything: a lease that failed, a change of the condition Ready, another epoch, a write
-// that no reconciler saw. It also logs how long reconciles took.
+// observe observes the neighbours from now on. finish fails the test if they were affected: a lease failed, the
+// condition Ready changed, the epoch changed, or no reconciler saw a write. It also logs the latencies of reconciles.
 func (all neighbours) observe(t *testing.T) (finish func()) {
 	t.Helper()
 	from := time.Now()
@@ -131,15 +130,15 @@ func (all neighbours) observe(t *testing.T) (finish func()) {
 		for i, n := range all {
 			waits = append(waits, n.check(t, from, to)...)
 			if now := n.epoch(); now != epochs[i] {
-				t.Errorf("%s was started again: epoch %d, before %d", n.name, now, epochs[i])
+				t.Errorf("the app of %s restarted: got epoch %d, want %d", n.name, now, epochs[i])
 			}
 		}
-		t.Logf("the neighbours noticed nothing in %s: %d writes, reconciled within %s (median), %s (p99)",
+		t.Logf("neighbours during %s: %d writes, reconciled within %s (median), %s (p99)",
 			to.Sub(from).Round(time.Millisecond), len(waits), percentile(waits, 50), percentile(waits, 99))
 	}
 }
 
-// check reports what the neighbour has noticed in a time, and returns its reconcile latencies.
+// check fails the test if the neighbour was affected between two times, and returns its reconcile latencies.
 func (n *neighbour) check(t *testing.T, from, to time.Time) []time.Duration {
 	t.Helper()
 	for _, f := range n.failures(from, to) {

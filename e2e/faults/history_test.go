@@ -16,22 +16,21 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// history is what the hub's API server has shown of every Cluster, and when. It is what somebody with
-// kubectl get --watch sees, so that times measured with it contain all that lies between a fault and
-// its condition.
+// history has the versions of every Cluster that the hub's API server sent, and their times. kubectl get --watch shows
+// the same, so that measured times include everything between a fault and its condition.
 type history struct {
 	mu       sync.Mutex // protects the fields
 	versions map[string][]version
-	changed  chan struct{} // closed when there is another version
+	changed  chan struct{} // closed when a version is added
 }
 
-// version is a Cluster as it was from a time on; nil if it was gone.
+// version is a version of a Cluster and the time at which it arrived; the Cluster is nil if it was deleted.
 type version struct {
 	at      time.Time
 	cluster *hubv1.Cluster
 }
 
-// newHistory begins to watch, until the test ends.
+// newHistory starts to watch the Clusters, until the test ends.
 func newHistory(s *stage) *history {
 	s.t.Helper()
 	h := &history{versions: map[string][]version{}, changed: make(chan struct{})}
@@ -62,7 +61,7 @@ func newHistory(s *stage) *history {
 		<-done
 	})
 	if !clusters.WaitForCacheSync(s.t.Context()) {
-		s.t.Fatal("the Clusters cannot be watched")
+		s.t.Fatal("the cache of Clusters does not sync")
 	}
 	return h
 }
@@ -77,8 +76,8 @@ func (h *history) put(name string, c *hubv1.Cluster) {
 	h.changed = make(chan struct{})
 }
 
-// since returns the version of then and all later ones, and a channel that is closed when there is
-// another one.
+// since returns the version at the time then and all later versions, and a channel that is closed when a version is
+// added.
 func (h *history) since(name string, then time.Time) ([]version, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,8 +91,8 @@ func (h *history) since(name string, then time.Time) ([]version, <-chan struct{}
 	return append([]version(nil), all[first:]...), h.changed
 }
 
-// await returns when a Cluster was first as wanted, then or later; want is called with nil for a Cluster
-// that is not there. The error shows the last version.
+// await returns the first time, then or later, at which want is true for a Cluster; want is called with nil for a
+// Cluster that does not exist. The error contains the last version.
 func (h *history) await(ctx context.Context, name string, then time.Time, want func(*hubv1.Cluster) bool) (time.Time, error) {
 	for {
 		versions, changed := h.since(name, then)
@@ -112,12 +111,12 @@ func (h *history) await(ctx context.Context, name string, then time.Time, want f
 			if n := len(versions); n > 0 && versions[n-1].cluster != nil {
 				last = conditionText(versions[n-1].cluster)
 			}
-			return time.Time{}, fmt.Errorf("Cluster %s %s after the fault: %s", name, time.Since(then).Round(time.Millisecond), last)
+			return time.Time{}, fmt.Errorf("Cluster %s, %s after the fault: %s", name, time.Since(then).Round(time.Millisecond), last)
 		}
 	}
 }
 
-// hasCondition reports whether a Cluster says so of its present generation.
+// hasCondition reports whether a Cluster has the condition for its current generation.
 func hasCondition(c *hubv1.Cluster, kind string, status metav1.ConditionStatus, reason string) bool {
 	if c == nil || c.Status.ObservedGeneration != c.Generation {
 		return false
@@ -126,7 +125,7 @@ func hasCondition(c *hubv1.Cluster, kind string, status metav1.ConditionStatus, 
 	return one != nil && one.Status == status && one.Reason == reason
 }
 
-// conditionReason returns the reason of a condition if it has that status, and "" otherwise.
+// conditionReason returns the reason of a condition if it has the status, and "" otherwise.
 func conditionReason(c *hubv1.Cluster, kind string, status metav1.ConditionStatus) string {
 	one := meta.FindStatusCondition(c.Status.Conditions, kind)
 	if one == nil || one.Status != status {
@@ -140,5 +139,5 @@ func isReady(c *hubv1.Cluster) bool {
 	return hasCondition(c, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)
 }
 
-// isGone reports whether there is no Cluster.
+// isGone reports whether the Cluster does not exist.
 func isGone(c *hubv1.Cluster) bool { return c == nil }

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// What is wrong with the hub itself must not cost remotes their apps: F51 and F52.
+// Remotes that are Ready stay Ready if the hub lacks file descriptors, or lacks processor time for a while: F51 and
+// F52.
 func TestFaults_OfTheHub(t *testing.T) {
 	t.Run("too few file descriptors", fewDescriptors)
 	t.Run("no time on the processor", noTime)
 }
 
-// expectStayedReady fails the test if a remote was Ready and did not stay so.
+// expectStayedReady fails the test if a remote was Ready and did not stay Ready.
 func expectStayedReady(t *testing.T, all []*remote, since time.Time) {
 	t.Helper()
 	for _, r := range all {
@@ -36,7 +37,7 @@ func expectStayedReady(t *testing.T, all []*remote, since time.Time) {
 	}
 }
 
-// fewDescriptors is a hub that cannot have as many connections as it has remotes.
+// fewDescriptors is a hub with fewer file descriptors than remotes.
 func fewDescriptors(t *testing.T) {
 	if !everything() {
 		t.Skip(isSlow)
@@ -56,7 +57,7 @@ func fewDescriptors(t *testing.T) {
 	ready := countReady(all)
 	t.Logf("%d of %d remotes are Ready with %d file descriptors", ready, remotes, descriptors)
 	if ready == remotes {
-		t.Error("the hub had enough file descriptors")
+		t.Error("all remotes are Ready, want fewer: the hub has enough file descriptors")
 	}
 	expectStayedReady(t, all, began)
 	for _, r := range all[:remotes/2] {
@@ -71,11 +72,11 @@ func fewDescriptors(t *testing.T) {
 	p.expectAlive(t)
 }
 
-// probed is more than the time after which a probe that has failed in vain shows.
+// probed is longer than the time until a failed probe shows in the Cluster.
 const probed = 5 * time.Second
 
-// noTime is a hub whose process computes something else all the time. For a while the hub takes the
-// probes that fail upon itself. It does not do so for ever: it would never learn that a remote is gone.
+// noTime is a hub whose process is busy with other work. For a while the hub ignores failed probes, because it caused
+// them itself. It does not ignore them forever, or it would never detect that a remote is down.
 func noTime(t *testing.T) {
 	remotes := 20
 	if !everything() {
@@ -99,7 +100,7 @@ func noTime(t *testing.T) {
 	p.expectAlive(t)
 }
 
-// starve takes the hub's time, and returns when that is over.
+// starve takes the processor time of the hub, and returns when the hub has it again.
 func (p *hubProcess) starve(t *testing.T, how syscall.Signal) (ended time.Time) {
 	t.Helper()
 	must(t, p.cmd.Process.Signal(how))
@@ -107,7 +108,7 @@ func (p *hubProcess) starve(t *testing.T, how syscall.Signal) (ended time.Time) 
 	return time.Now()
 }
 
-// waitFor lets a time pass in which nothing is to happen.
+// waitFor waits for a duration in which no event is expected.
 func waitFor(t *testing.T, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

@@ -27,11 +27,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// asHub makes the test binary a hub, whose process can lack what this one has. Its value is the file with
-// the kubeconfig of the hub's cluster.
+// asHub is the environment variable that makes the test binary a hub, whose process can have lower limits than the
+// test. Its value is the file with the kubeconfig of the hub's cluster.
 const asHub = "CLUSTERFX_TEST_FAULTS_AS_HUB"
 
-// mainOfHub runs a hub until it is asked to stop.
+// mainOfHub runs a hub until it gets SIGTERM.
 func mainOfHub() int {
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM) //nolint:forbidigo // This is a main.
@@ -52,7 +52,7 @@ func mainOfHub() int {
 	return 0
 }
 
-// How long the module burner starves its hub when it gets these signals.
+// burning has the time for which the module burner starves its hub, by signal.
 var burning = map[os.Signal]time.Duration{
 	burnShortly: 10 * time.Second,
 	burnLong:    25 * time.Second,
@@ -64,7 +64,7 @@ const (
 	burners     = 400
 )
 
-// burner is a module that takes all the time of the processor there is, for a while.
+// burner is a module that uses all processor time for a while.
 func burner() registry.Module {
 	return registry.NewModule("burner", registry.ModuleOptions{Hub: fx.Invoke(func() {
 		asked := make(chan os.Signal, 1)
@@ -86,14 +86,14 @@ func burn(end time.Time) {
 	}
 }
 
-// hubProcess is a hub that runs in a process of its own.
+// hubProcess is a hub that runs in its own process.
 type hubProcess struct {
 	cmd  *exec.Cmd
 	wait func() error
 }
 
-// startHubProcess starts a hub in a shell that has set limits, with more variables. It is killed when the
-// test ends.
+// startHubProcess starts a hub in a shell that sets limits, with additional environment variables. The process is
+// killed when the test ends.
 func (s *stage) startHubProcess(t *testing.T, limits string, env ...string) *hubProcess {
 	t.Helper()
 	self, err := os.Executable()
@@ -112,7 +112,8 @@ func (s *stage) startHubProcess(t *testing.T, limits string, env ...string) *hub
 	return p
 }
 
-// expectAlive fails the test if the process has ended, and ends it in good order otherwise.
+// expectAlive stops the process with SIGTERM, and fails the test if the process ends with an error, or had ended with
+// an error before.
 func (p *hubProcess) expectAlive(t *testing.T) {
 	t.Helper()
 	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -121,7 +122,7 @@ func (p *hubProcess) expectAlive(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err != nil {
-			t.Errorf("the hub ended with %v", err)
+			t.Errorf("the hub process ended with error %v, want a clean exit", err)
 		}
 	case <-time.After(patience):
 		t.Error(errors.New("the hub does not end"))

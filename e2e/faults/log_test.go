@@ -12,7 +12,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// log keeps what the hub says, and shows it if the test fails.
+// log records the hub's log messages, and shows them if the test fails.
 type log struct {
 	mu    sync.Mutex // protects lines
 	lines []string
@@ -27,12 +27,12 @@ func newLog(t *testing.T) *log {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		t.Logf("the hub's log:\n%s", strings.Join(l.lines, "\n"))
+		t.Logf("log of the hub:\n%s", strings.Join(l.lines, "\n"))
 	})
 	return l
 }
 
-// boring is part of what libraries say whenever a manager ends or a controller starts.
+// boring has parts of messages that libraries log whenever a manager ends or a controller starts.
 var boring = []string{
 	"Shutdown signal", "All workers finished", "Starting EventSource", "Starting Controller", "Starting workers",
 	"watch ended with error", "context canceled", "waiting for", "Wait completed",

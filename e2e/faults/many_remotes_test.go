@@ -13,16 +13,16 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// crowd says how many remotes to register at once, as names for a few API servers.
+// crowd describes remotes to register at once, as names for a few API servers.
 type crowd struct {
 	n       int
-	name    string   // how their names begin. Default: crowd
-	on      []string // their clusters, by turns
-	proxied bool     // the way to each can be broken
+	name    string   // the prefix of their names. Default: crowd
+	on      []string // their clusters, in turn
+	proxied bool     // the connection to each can be broken
 	changes []change
 }
 
-// newCrowd registers a crowd, which stays until the end of the test, and waits for nothing.
+// newCrowd registers a crowd, which stays until the end of the test, and does not wait until it is Ready.
 func (s *stage) newCrowd(t *testing.T, c crowd) []*remote {
 	t.Helper()
 	if c.name == "" {
@@ -56,7 +56,7 @@ func (s *stage) newCrowd(t *testing.T, c crowd) []*remote {
 	return all
 }
 
-// countReady returns how many of the remotes are Ready.
+// countReady returns the number of the remotes that are Ready.
 func countReady(all []*remote) int {
 	n := 0
 	for _, r := range all {
@@ -78,14 +78,14 @@ func expectAllReady(t *testing.T, all []*remote) {
 	})
 }
 
-// setAll makes the way to each of the remotes as bad as the fault is, at the same time.
+// setAll applies a fault to the connection of every remote, at the same time.
 func setAll(all []*remote, f fault.Fault) {
 	for _, r := range all {
 		r.set(f)
 	}
 }
 
-// expectAll is expect for each of the remotes, and returns how long each of them took.
+// expectAll calls expect for every remote, and returns the duration of each.
 func expectAll(all []*remote, expect func(*remote) time.Duration) []time.Duration {
 	var took []time.Duration
 	for _, r := range all {

@@ -22,7 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// misbehaviour is modules that are at fault while they are switched on for a remote.
+// misbehaviour has modules that misbehave in the remotes for which it is switched on.
 type misbehaviour struct {
 	mu sync.Mutex // protects on
 	on map[registry.ClusterName]bool
@@ -34,15 +34,15 @@ func newMisbehaviour() *misbehaviour { return &misbehaviour{on: map[registry.Clu
 const (
 	// panicking has an event handler that panics.
 	panicking = "panicking"
-	// looping has a reconciler that asks for the same request again at once.
+	// looping has a reconciler that requeues each request at once.
 	looping = "looping"
-	// widgets watches a kind that remotes do not have by themselves.
+	// widgets watches a kind that remotes have only after its CRD is installed.
 	widgets = "widgets"
-	// tidy has a cleanup step that writes in the remote.
+	// tidy has a cleanup step that writes to the remote.
 	tidy = "tidy"
-	// deployments watches a kind that every remote has.
+	// deployments watches a kind that every cluster except brittle has.
 	deployments = "deployments"
-	// lingering has a runnable that takes lingers to end.
+	// lingering has a runnable that takes the time lingers to stop.
 	lingering = "lingering"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// outageRows are about the network to a remote that works until it breaks.
+// outageRows are about the network to a remote: outages, latency, bandwidth and load.
 func outageRows() []row {
 	return []row{
 		{ids: "F24", name: "network black-holed", run: outage(fault.Blackhole(), hubv1.ReasonTimedOut, detectSilent)},
@@ -43,7 +43,7 @@ func outageRows() []row {
 	}
 }
 
-// outage is a remote that is lost and comes back.
+// outage is a remote that becomes unreachable and returns.
 func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
@@ -57,7 +57,7 @@ func outage(f fault.Fault, reason string, bound time.Duration) func(*testing.T, 
 		r.set(fault.Pass())
 		r.expectReady(within(recovered))
 		if r.epoch() == epoch {
-			t.Error("the app stays in its old epoch, whose informers may be deaf")
+			t.Error("the app keeps its old epoch, whose informers may no longer receive events")
 		}
 		r.expectWorking()
 	}
@@ -73,7 +73,7 @@ func lostAnswers(t *testing.T, s *stage) {
 	written := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "unheard"}}
 	err := r.lease(func(ctx context.Context, c client.Client) error { return c.Create(ctx, written) })
 	if err == nil {
-		t.Error("a write whose answer was lost has succeeded")
+		t.Error("a write whose response is lost succeeds, want an error")
 	}
 	r.expect(hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTimedOut, within(detectSilent))
 	direct := s.clientFor(t, r.on.Config())
@@ -83,7 +83,7 @@ func lostAnswers(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// resets is a network that breaks every connection, and lets new ones come about.
+// resets is a network that resets every connection, and then accepts new connections.
 func resets(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -98,7 +98,7 @@ func resets(t *testing.T, s *stage) {
 	}
 }
 
-// flapping is a remote that is lost for a while, comes back for a while, and is lost again.
+// flapping is a remote that is unreachable for a while, returns for a while, and is unreachable again.
 func flapping(t *testing.T, s *stage) {
 	t.Helper()
 	const down, up, rounds = 6 * time.Second, 3 * time.Second, 12
@@ -122,17 +122,17 @@ func flapping(t *testing.T, s *stage) {
 			changes++
 		}
 	}
-	// Without damping it is two changes and an epoch in each round. A return has to last for one second,
-	// then for two, for four, and so on.
+	// Without damping Ready changes twice and one app starts in each round. With damping the remote must be reachable
+	// for one second, then for two, for four, and so on.
 	t.Logf("%d changes of Ready and %d epochs in %d outages", changes, r.epochsSince(first), rounds)
 	if changes > rounds/2 {
-		t.Errorf("Ready has changed %d times in %d outages", changes, rounds)
+		t.Errorf("Ready changed %d times in %d outages, want at most half as many changes", changes, rounds)
 	}
-	r.expectReady(patience) // It has to prove itself for half a minute.
+	r.expectReady(patience) // The remote must be reachable for half a minute.
 	r.expectWorking()
 }
 
-// latency is a remote whose line becomes very long, for so much time.
+// latency is a remote whose connection gets a high latency, for some time.
 func latency(long time.Duration) func(*testing.T, *stage) {
 	return func(t *testing.T, s *stage) {
 		t.Helper()
@@ -146,10 +146,10 @@ func latency(long time.Duration) func(*testing.T, *stage) {
 	}
 }
 
-// longLine needs two seconds for a question and its answer.
+// longLine takes two seconds for a request and its response.
 func longLine() fault.Fault { return fault.Delay(time.Second, 100*time.Millisecond) }
 
-// latencyAtRegistration is a remote at the other end of a very long line from the beginning.
+// latencyAtRegistration is a remote whose connection has a high latency from the beginning.
 func latencyAtRegistration(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.cluster(calm))
@@ -159,10 +159,10 @@ func latencyAtRegistration(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// slowLine lets so many bytes per second through.
+// slowLine is the bandwidth of a slow connection, in bytes per second.
 const slowLine = 64 << 10
 
-// slowList is a remote whose initial list takes much longer than a probe may, over the same line.
+// slowList is a remote whose initial list takes much longer than a probe may, over the same network.
 func slowList(least time.Duration) func(*testing.T, *stage) {
 	const size = 32 << 10 // bytes of an object
 	return func(t *testing.T, s *stage) {
@@ -177,17 +177,17 @@ func slowList(least time.Duration) func(*testing.T, *stage) {
 		versions, _ := s.history.since(r.name, began)
 		for _, v := range versions {
 			if !hasCondition(v.cluster, hubv1.ConditionReachable, metav1.ConditionTrue, hubv1.ReasonProbeSucceeded) {
-				t.Errorf("it was taken for a remote that does not answer: %s", conditionText(v.cluster))
+				t.Errorf("the remote is not Reachable during its initial list: %s", conditionText(v.cluster))
 			}
 		}
 	}
 }
 
-// noisy is a remote in which everything changes all the time.
+// noisy is a remote whose objects change all the time.
 func noisy(t *testing.T, s *stage) {
 	t.Helper()
 	const writers, long = 16, 20 * time.Second
-	// Neither the cluster of the neighbours, which share its API server, nor a stopped cluster.
+	// twin is neither the cluster of the neighbours, which would share its API server, nor a cluster that is stopped.
 	r := s.remoteOf(t, s.cluster(twin))
 	r.register()
 	r.expectReady(patience)
@@ -210,6 +210,6 @@ func noisy(t *testing.T, s *stage) {
 		})
 	}
 	writing.Wait()
-	t.Logf("%d events a second", writes.Load()/int64(long/time.Second))
+	t.Logf("%d events per second", writes.Load()/int64(long/time.Second))
 	r.expectWorking()
 }

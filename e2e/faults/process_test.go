@@ -12,8 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fault"
 )
 
-// processRows are about the processes of a remote. They come one after the other: there is one cluster
-// for all of them.
+// processRows are about the processes of a remote. They run one after the other, because they share one cluster.
 func processRows() []row {
 	return []row{
 		{ids: "F23", name: "API server killed", run: killed},
@@ -38,7 +37,7 @@ func killed(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// frozen is an API server whose connections exist and come about, and which says nothing.
+// frozen is an API server that keeps its connections and accepts new connections, but does not respond.
 func frozen(t *testing.T, s *stage) {
 	t.Helper()
 	r, late := s.remoteOf(t, s.cluster(mortal)), s.newRemote(t, nameOf(t)+"-at-start", s.cluster(mortal))
@@ -83,7 +82,7 @@ func badCertificate(from, to time.Duration) func(*testing.T, *stage) {
 	}
 }
 
-// breakConnections makes the hub connect again.
+// breakConnections resets the connections, so that the hub connects again.
 func (r *remote) breakConnections() {
 	r.t.Helper()
 	r.set(fault.Reset())

@@ -26,20 +26,20 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// remote is a name for a cluster of the fleet, with a way there that can be broken and a namespace of its
-// own, so that many names share an API server and none sees what the others do.
+// remote is a name for a cluster of the fleet, with a connection that can be broken and its own namespace, so that many
+// remotes share an API server and each sees only its own objects.
 type remote struct {
 	t     *testing.T
 	stage *stage
 	name  string
 	on    *fleet.Cluster
-	proxy *fault.Proxy // nil where the way cannot be broken
-	since time.Time    // of what was last done to it
+	proxy *fault.Proxy // nil if the connection cannot be broken
+	since time.Time    // the time of the last change to it
 
 	refused atomic.Int64 // leases of borrow that failed
 }
 
-// newRemote makes a way to a cluster, a namespace there, and registers nothing yet.
+// newRemote creates a proxy to a cluster and a namespace there, and does not register the remote.
 func (s *stage) newRemote(t *testing.T, name string, on *fleet.Cluster) *remote {
 	t.Helper()
 	r := &remote{t: t, stage: s, name: name, on: on, since: time.Now()}
@@ -51,7 +51,7 @@ func (s *stage) newRemote(t *testing.T, name string, on *fleet.Cluster) *remote 
 	return r
 }
 
-// remoteOf is newRemote for the one remote of a test, which gives it its name.
+// remoteOf is newRemote for the only remote of a test, with a name from the test.
 func (s *stage) remoteOf(t *testing.T, on *fleet.Cluster) *remote {
 	t.Helper()
 	return s.newRemote(t, nameOf(t), on)
@@ -59,7 +59,7 @@ func (s *stage) remoteOf(t *testing.T, on *fleet.Cluster) *remote {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf returns a name for a Cluster that is like the test's.
+// nameOf returns a name for a Cluster, derived from the name of the test.
 func nameOf(t *testing.T) string {
 	t.Helper()
 	last := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
@@ -70,23 +70,23 @@ func nameOf(t *testing.T) string {
 // change changes the spec of a Cluster.
 type change func(*hubv1.ClusterSpec)
 
-// quick lets the probe ask as often as it can without asking for faster answers, which a busy machine may not
-// give. It is for tests in which the time does not matter.
+// quick has the shortest period of the probe that keeps the timeout of three seconds, because a busy machine may not
+// respond faster. It is for tests that do not measure time.
 func quick(s *hubv1.ClusterSpec) { s.Probe = hubv1.ProbeSpec{PeriodSeconds: 3, TimeoutSeconds: 3} }
 
-// runs selects modules.
+// runs returns a change that selects modules.
 func runs(modules ...string) change {
 	return func(s *hubv1.ClusterSpec) { s.Modules = modules }
 }
 
-// register registers the remote as its administrator.
+// register registers the remote with the kubeconfig of its administrator.
 func (r *remote) register(changes ...change) {
 	r.t.Helper()
 	r.registerAs(r.on.Kubeconfig(), changes...)
 }
 
-// registerAs registers the remote by a kubeconfig, which is changed to lead through the proxy. What is
-// registered is gone when the test ends.
+// registerAs registers the remote with a kubeconfig, which is changed to use the proxy. The remote is deregistered when
+// the test ends.
 func (r *remote) registerAs(kubeconfig []byte, changes ...change) {
 	r.t.Helper()
 	must(r.t, r.tryRegister(kubeconfig, changes...))
@@ -110,7 +110,7 @@ func (r *remote) tryRegister(kubeconfig []byte, changes ...change) error {
 	return r.stage.admin.Create(r.t.Context(), c)
 }
 
-// store puts a kubeconfig into the Secret, changed to lead through the proxy.
+// store writes a kubeconfig to the Secret, changed to use the proxy.
 func (r *remote) store(kubeconfig []byte) error {
 	if r.proxy == nil {
 		return r.storeAsIs(kubeconfig)
@@ -122,7 +122,7 @@ func (r *remote) store(kubeconfig []byte) error {
 	return r.storeAsIs(through)
 }
 
-// storeAsIs puts a kubeconfig into the Secret as it is.
+// storeAsIs writes a kubeconfig to the Secret without changes.
 func (r *remote) storeAsIs(kubeconfig []byte) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: r.name, Namespace: hubv1.DefaultNamespace},
@@ -136,8 +136,8 @@ func (r *remote) storeAsIs(kubeconfig []byte) error {
 	return err
 }
 
-// deregister repairs the connection, deletes the Cluster and its Secret, and waits until the hub has removed it.
-// If the test has stopped its hub, there is no hub to do so.
+// deregister repairs the connection, deletes the Cluster and its Secret, and waits until the hub has removed it. It
+// does not wait if the test has stopped its hub.
 func (r *remote) deregister() {
 	r.t.Helper()
 	if r.proxy != nil {
@@ -152,7 +152,7 @@ func (r *remote) deregister() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), patience)
 	defer cancel()
 	if _, err := r.stage.history.await(ctx, r.name, r.since, isGone); err != nil {
-		r.t.Errorf("the Cluster does not go: %v", err)
+		r.t.Errorf("the Cluster is not removed: %v", err)
 	}
 }
 
@@ -170,14 +170,14 @@ func (r *remote) leave() {
 	}
 }
 
-// set makes the way as bad as the fault is.
+// set applies a fault to the connection of the remote.
 func (r *remote) set(f fault.Fault) {
 	r.t.Helper()
 	must(r.t, r.proxy.Set(f))
 	r.since = time.Now()
 }
 
-// update changes the spec.
+// update changes the spec of the Cluster.
 func (r *remote) update(f change) {
 	r.t.Helper()
 	c := &hubv1.Cluster{}
@@ -192,15 +192,15 @@ func (r *remote) update(f change) {
 	r.since = time.Now()
 }
 
-// expect waits until the Cluster has a condition, and fails the test if that takes longer than the bound
-// from what was last done to the remote. It returns how long it took.
+// expect waits until the Cluster has a condition, and fails the test if that takes longer than the bound from the last
+// change to the remote. It returns the duration.
 func (r *remote) expect(kind string, status metav1.ConditionStatus, reason string, bound time.Duration) time.Duration {
 	r.t.Helper()
 	what := kind + "=" + string(status) + "/" + reason
 	return r.awaits(what, bound, func(c *hubv1.Cluster) bool { return hasCondition(c, kind, status, reason) })
 }
 
-// expectReady is expect for a Cluster that is well.
+// expectReady is expect for the condition Ready.
 func (r *remote) expectReady(bound time.Duration) time.Duration {
 	r.t.Helper()
 	return r.awaits("Ready", bound, isReady)
@@ -212,12 +212,12 @@ func (r *remote) awaits(what string, bound time.Duration, want func(*hubv1.Clust
 	defer cancel()
 	at, err := r.stage.history.await(ctx, r.name, r.since, want)
 	if err != nil {
-		r.t.Fatalf("no %s: %v", what, err)
+		r.t.Fatalf("wait for %s: %v", what, err)
 	}
 	took := at.Sub(r.since)
 	r.t.Logf("%s: %s after %s", r.name, what, took.Round(time.Millisecond))
 	if took > bound {
-		r.t.Errorf("%s took %s, want %s at most", what, took.Round(time.Millisecond), bound)
+		r.t.Errorf("%s took %s, want at most %s", what, took.Round(time.Millisecond), bound)
 	}
 	return took
 }
@@ -248,11 +248,11 @@ func (r *remote) fingerprint() string {
 func (r *remote) expectMessage(kind, text string) {
 	r.t.Helper()
 	if got := r.message(kind); !strings.Contains(got, text) {
-		r.t.Errorf("the message of %s does not say %q: %s", kind, text, got)
+		r.t.Errorf("the message of %s lacks %q: %s", kind, text, got)
 	}
 }
 
-// epoch returns which app of the remote is the last one.
+// epoch returns the epoch of the remote's last app.
 func (r *remote) epoch() int64 {
 	info, _ := r.stage.remotes().Status(registry.ClusterName(r.name))
 	return info.Epoch
@@ -271,17 +271,17 @@ func (r *remote) expectNotReady(reason string) {
 	took := time.Since(began)
 	var refused *registry.NotReadyError
 	if !errors.As(err, &refused) || refused.Reason != reason {
-		r.t.Errorf("a lease ended with %v, want it refused because of %s", err, reason)
+		r.t.Errorf("lease: got error %v, want NotReadyError with reason %s", err, reason)
 	}
 	if took > within(notReadyWithin) {
-		r.t.Errorf("a lease was refused after %s", took)
+		r.t.Errorf("lease: refused after %s, want at once", took)
 	}
 }
 
-// notReadyWithin is how soon a lease is refused. A single call may meet a busy machine.
+// notReadyWithin is the bound for the refusal of a lease. A single call may meet a busy machine.
 const notReadyWithin = 50 * time.Millisecond
 
-// expectWorking checks that the reconciler of the remote sees what is written there from now on.
+// expectWorking writes to the remote, and waits until its reconciler sees the write.
 func (r *remote) expectWorking() {
 	r.t.Helper()
 	admin := r.stage.clientFor(r.t, r.on.Config())
@@ -297,15 +297,15 @@ func (r *remote) expectWorking() {
 	})
 }
 
-// newConfigMap creates an object in the remote's namespace, as the remote's administrator.
+// newConfigMap creates a ConfigMap in the remote's namespace, as the remote's administrator.
 func (r *remote) newConfigMap(name string) {
 	r.t.Helper()
 	one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.name}}
 	must(r.t, r.stage.clientFor(r.t, r.on.Config()).Create(r.t.Context(), one))
 }
 
-// staysReady waits for a time from what was last done to the remote, and fails the test if the Cluster
-// is not Ready all the while, in the same epoch.
+// staysReady waits for a time from the last change to the remote, and fails the test unless the Cluster stays Ready in
+// that time, in the same epoch.
 func (r *remote) staysReady(epoch int64, d time.Duration) {
 	r.t.Helper()
 	ctx, cancel := context.WithDeadline(r.t.Context(), r.since.Add(d))
@@ -314,20 +314,20 @@ func (r *remote) staysReady(epoch int64, d time.Duration) {
 	disturbed := func(c *hubv1.Cluster) bool { return !readySince(c).Equal(since) }
 	if at, err := r.stage.history.await(ctx, r.name, r.since, disturbed); err == nil {
 		versions, _ := r.stage.history.since(r.name, at)
-		r.t.Errorf("%s did not stay Ready: after %s it was %s", r.name, at.Sub(r.since), conditionText(versions[0].cluster))
+		r.t.Errorf("%s did not stay Ready: after %s its status was %s", r.name, at.Sub(r.since), conditionText(versions[0].cluster))
 	}
 	if now := r.epoch(); now != epoch {
-		r.t.Errorf("the app of %s was started again: epoch %d, before %d", r.name, now, epoch)
+		r.t.Errorf("the app of %s restarted: got epoch %d, want %d", r.name, now, epoch)
 	}
 }
 
-// readySince returns since when the Cluster has been Ready.
+// readySince returns the time at which the Cluster became Ready.
 func (r *remote) readySince() time.Time {
 	versions, _ := r.stage.history.since(r.name, r.since)
 	return readySince(versions[0].cluster)
 }
 
-// readySince returns since when a Cluster has been Ready, or zero if it is not.
+// readySince returns the time at which a Cluster became Ready, or zero if it is not Ready.
 func readySince(c *hubv1.Cluster) time.Time {
 	if c == nil {
 		return time.Time{}
@@ -346,10 +346,10 @@ func (r *remote) swap(to *fleet.Cluster) {
 	r.since = time.Now()
 }
 
-// agent returns how the user agents of the remote's apps begin.
+// agent returns the prefix of the user agents of the remote's apps.
 func (r *remote) agent() string { return "clusterfx/" + replica + "/" + r.name + "/" }
 
-// waits lets a time pass in which the remote is as it is.
+// waits waits for a duration, without a change to the remote.
 func (r *remote) waits(d time.Duration) {
 	r.t.Helper()
 	timer := time.NewTimer(d)
@@ -360,8 +360,8 @@ func (r *remote) waits(d time.Duration) {
 	}
 }
 
-// epochsSince returns how many apps of the remote were started after one of them, as the audit log of
-// its API server has it.
+// epochsSince returns the number of apps of the remote that were started after the app of an epoch, according to the
+// audit log of its API server.
 func (r *remote) epochsSince(first int64) int {
 	r.t.Helper()
 	requests, err := r.on.AuditEvents(fleet.ByAgent(r.agent()))
@@ -374,7 +374,7 @@ func (r *remote) epochsSince(first int64) int {
 	return len(epochs)
 }
 
-// fill creates objects of a size in the remote's namespace.
+// fill creates n objects of a size in the remote's namespace.
 func (r *remote) fill(n, size int) {
 	r.t.Helper()
 	admin := r.stage.clientFor(r.t, r.on.Config())

@@ -17,26 +17,25 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// inUseWithin is how soon a new credential is to be in use.
+// inUseWithin is the bound from the change of a Secret until the app uses its credential.
 const inUseWithin = 2 * time.Second
 
-// apart is the time between two rotations. A Secret that changes more often than every two seconds is
-// read only that often.
+// apart is the time between two rotations. The hub reads a Secret at most every two seconds if it changes more often.
 const apart = 2500 * time.Millisecond
 
-// drained is more than the time for which connections of a certificate that was replaced go on.
+// drained is longer than the time for which connections with a replaced certificate continue.
 const drained = 12 * time.Second
 
-// rotated is remotes whose credentials are replaced under load, one of each kind of credential.
+// rotated has remotes whose credentials are replaced under load, a remote for each kind of credential.
 func rotated(t *testing.T, s *stage) {
 	t.Helper()
-	t.Run("of each kind", func(t *testing.T) { // ends when the tests that it starts have ended
+	t.Run("of each kind", func(t *testing.T) { // ends when its parallel subtests have ended
 		for _, kind := range credentialKinds {
 			t.Run(kind.name, func(t *testing.T) {
 				t.Parallel()
 				slowest := worst(s.rotate(t, kind, 3))
 				if everything() && slowest > inUseWithin {
-					t.Errorf("a new %s was in use after %s", kind.name, slowest)
+					t.Errorf("a new %s was in use after %s, want at most 2s", kind.name, slowest)
 				}
 				t.Logf("a new %s was in use after %s at most", kind.name, slowest)
 			})
@@ -48,7 +47,7 @@ func rotated(t *testing.T, s *stage) {
 type credentialKind struct {
 	name string
 	mint func(*fleet.Cluster, context.Context, fleet.User) (*fleet.Credential, error)
-	// account returns how the API server calls the user.
+	// account returns the name that the API server gives the user.
 	account func(user string) string
 }
 
@@ -57,9 +56,9 @@ var credentialKinds = []credentialKind{
 	{"certificate", (*fleet.Cluster).MintCertificate, func(user string) string { return user }},
 }
 
-// rotate replaces the credential of a remote n times, each time by the credential of another user, and returns how
-// long it took from each change of the Secret until the API server saw the first request of the new user.
-// It fails the test if a lease fails, an informer lists again, or the app is started again.
+// rotate replaces the credential of a remote n times, each time by the credential of another user, and returns the time
+// from each change of the Secret until the API server received the first request of the new user. It fails the test if
+// a lease fails, an informer relists, or the app restarts.
 func (s *stage) rotate(t *testing.T, kind credentialKind, n int) []time.Duration {
 	t.Helper()
 	r := s.newRemote(t, "rotated-"+kind.name, s.cluster(calm))
@@ -90,13 +89,14 @@ func (s *stage) rotate(t *testing.T, kind credentialKind, n int) []time.Duration
 	lists, err := r.on.AuditEvents(fleet.ByAgent(r.agent()), fleet.Since(began), fleet.AuditEvent.Lists)
 	must(t, err)
 	for _, e := range lists {
-		t.Errorf("an informer has listed again: %s", e)
+		t.Errorf("an informer relisted: %s", e)
 	}
 	t.Logf("%d leases during %d rotations of a %s", calls, n, kind.name)
 	return took
 }
 
-// firstRequestOf waits until an API server has seen a request of an app of the remote by a user.
+// firstRequestOf waits until the API server has received a request of an app of the remote by a user, and returns its
+// time.
 func (r *remote) firstRequestOf(account string) (at time.Time) {
 	r.t.Helper()
 	eventually(r.t, func() error {
@@ -111,8 +111,8 @@ func (r *remote) firstRequestOf(account string) (at time.Time) {
 	return at
 }
 
-// borrow has so many callers borrow the remote's client, and read and write with it, until finish is
-// called. finish fails the test if a lease failed, and returns how many there were.
+// borrow starts callers that borrow the remote's client, and read and write with it, until finish is called. The test
+// fails if a lease fails. finish returns the number of leases.
 func (r *remote) borrow(t *testing.T, callers int) (finish func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -147,7 +147,7 @@ func (r *remote) borrow(t *testing.T, callers int) (finish func() int) {
 	return finish
 }
 
-// use does what callers do with a client.
+// use lists with a client, and sometimes sends a dry-run write.
 func use(ctx context.Context, c client.Client, namespace string, i int) error {
 	var list corev1.ConfigMapList
 	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil || i%liveEvery > 0 {
@@ -157,11 +157,10 @@ func use(ctx context.Context, c client.Client, namespace string, i int) error {
 	return c.Create(ctx, one, client.DryRunAll)
 }
 
-// failed returns how many leases of borrow have failed.
+// failed returns the number of leases of borrow that failed.
 func (r *remote) failed() int { return int(r.refused.Load()) }
 
-// keepWriting writes objects in the remote, so that there is always something to reconcile, until finish
-// is called.
+// keepWriting writes objects to the remote until finish is called, so that its reconciler always has work.
 func (r *remote) keepWriting(t *testing.T) (finish func()) {
 	t.Helper()
 	admin := r.stage.clientFor(t, r.on.Config())

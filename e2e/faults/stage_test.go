@@ -30,12 +30,12 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// stage is a fleet with a hub that runs in this process, and what watches both.
+// stage is a fleet with a hub that runs in this process, and the observers of both.
 type stage struct {
 	t         *testing.T
 	fleet     *fleet.Fleet
 	hub       *fleet.Cluster
-	brittle   *fleet.Cluster // nil where no test needs it
+	brittle   *fleet.Cluster // nil if no test needs it
 	etcd      *etcd          // the etcd of brittle
 	admin     client.Client  // of the hub
 	scheme    *runtime.Scheme
@@ -44,22 +44,22 @@ type stage struct {
 	options   stageOptions
 	log       *log
 	registry  atomic.Pointer[registry.Registry]
-	elected   atomic.Pointer[time.Time] // when the hub that runs got to work
+	elected   atomic.Pointer[time.Time] // when the running hub became the leader
 }
 
-// stageOptions say what a stage has. The zero value is a hub with the stopwatch as its only module.
+// stageOptions configure a stage. The zero value is a hub with the stopwatch as its only module.
 type stageOptions struct {
-	// fleet is about the API servers.
+	// fleet configures the API servers.
 	fleet fleet.Options
-	// modules are those of the hub beside the stopwatch, which they may use.
+	// modules returns the modules of the hub in addition to the stopwatch, which they may use.
 	modules func(*stopwatch) []registry.Module
-	// flags are further flags of the API servers, by their clusters' names.
+	// flags are additional flags of the API servers, by the names of their clusters.
 	flags map[string][]string
-	// hub changes how the hub runs. Default: not at all.
+	// hub changes the options of the hub. Default: no change.
 	hub func(*app.Options)
 }
 
-// newStage starts a fleet with a hub's cluster and the clusters of these names, and no hub yet.
+// newStage starts a fleet with the hub's cluster and the clusters of these names. It does not start the hub.
 func newStage(t *testing.T, o stageOptions, clusters ...string) *stage {
 	t.Helper()
 	s := &stage{t: t, options: o, scheme: newScheme(t), stopwatch: newStopwatch(), log: newLog(t)}
@@ -87,7 +87,7 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// newCluster starts one more API server.
+// newCluster starts another API server.
 func (s *stage) newCluster(t testing.TB, name string) *fleet.Cluster {
 	t.Helper()
 	c, err := s.fleet.Create(t.Context(), name, s.options.flags[name]...)
@@ -97,7 +97,7 @@ func (s *stage) newCluster(t testing.TB, name string) *fleet.Cluster {
 	return c
 }
 
-// cluster returns one of the API servers.
+// cluster returns the cluster with a name.
 func (s *stage) cluster(name string) *fleet.Cluster {
 	c := s.fleet.Cluster(name)
 	if c == nil {
@@ -106,7 +106,7 @@ func (s *stage) cluster(name string) *fleet.Cluster {
 	return c
 }
 
-// hubOptions are those of a hub that may reach remotes on this machine, under many names.
+// hubOptions returns the options of a hub that may connect to remotes on this machine, under many names.
 func (s *stage) hubOptions() app.Options {
 	o := app.Options{Config: s.hub.Config(), Log: s.log.logger()}
 	o.Registry.Policy.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -121,10 +121,10 @@ func (s *stage) hubOptions() app.Options {
 	return o
 }
 
-// replica is what the hub calls itself in user agents.
+// replica is the name of the hub in user agents.
 const replica = "faults"
 
-// module hands the hub's registry to the tests.
+// module returns a module that gives the hub's registry to the tests.
 func (s *stage) module() registry.Module {
 	return registry.NewModule("stage", registry.ModuleOptions{
 		Hub: fx.Invoke(func(r *registry.Registry) { s.registry.Store(r) }),
@@ -141,7 +141,7 @@ func (s *stage) startHub() (stop func()) {
 	go func() {
 		defer close(done)
 		if err := app.Run(ctx, options); err != nil {
-			s.t.Errorf("the hub ended: %v", err)
+			s.t.Errorf("run the hub: %v", err)
 		}
 	}()
 	stop = sync.OnceFunc(func() {
@@ -159,10 +159,10 @@ func (s *stage) startHub() (stop func()) {
 	return stop
 }
 
-// remotes returns the registry of the hub that runs.
+// remotes returns the registry of the running hub.
 func (s *stage) remotes() *registry.Registry { return s.registry.Load() }
 
-// clientFor returns a client without a cache, whose connections end with the test.
+// clientFor returns a client without a cache, whose connections are closed when the test ends.
 func (s *stage) clientFor(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(config)
@@ -189,7 +189,7 @@ func eventually(t testing.TB, check func() error) {
 	gomega.NewWithT(t).Eventually(check).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// conditionText shows a condition in a failure.
+// conditionText formats the conditions of a Cluster for a failure message.
 func conditionText(c *hubv1.Cluster) string {
 	text := fmt.Sprintf("generation %d, observed %d", c.Generation, c.Status.ObservedGeneration)
 	for _, one := range c.Status.Conditions {

@@ -19,18 +19,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// stopwatch measures in each remote how long it takes from a write of an object until a reconciler has
-// seen it. It also notes when two epochs of a remote work on one object at the same time, or by turns.
+// stopwatch measures in each remote the time from a write of an object until a reconciler sees it. It also records when
+// two epochs of a remote reconcile one object at the same time, or alternate.
 type stopwatch struct {
 	mu      sync.Mutex // protects the fields
 	laps    map[registry.ClusterName]*lap
-	active  map[string]map[int64]int       // reconciles under way, by object and epoch
-	newest  map[registry.ClusterName]int64 // epoch that has reconciled something
+	active  map[string]map[int64]int       // running reconciles, by object and epoch
+	newest  map[registry.ClusterName]int64 // epoch that has reconciled an object
 	overlap []string
 	seen    map[string]int // reconciles by remote and object
 }
 
-// lap is what is known of one remote.
+// lap has the measurements of one remote.
 type lap struct {
 	last    int64
 	pending []beat // written and not seen yet, in the order of their numbers
@@ -43,7 +43,7 @@ type beat struct {
 	sent   time.Time
 }
 
-// sample is a duration that began at a time.
+// sample is a duration and the time at which it began.
 type sample struct {
 	at   time.Time
 	took time.Duration
@@ -111,14 +111,14 @@ func (w *stopwatch) enter(cluster registry.ClusterName, epoch int64, object type
 	}
 }
 
-// overlaps returns what two epochs have worked on at the same time, or by turns.
+// overlaps returns the reconciles that two epochs ran at the same time, or alternately.
 func (w *stopwatch) overlaps() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.overlap...)
 }
 
-// reconciles returns how often an object was reconciled in a remote.
+// reconciles returns the number of reconciles of an object in a remote.
 func (w *stopwatch) reconciles(cluster, object string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +134,7 @@ func (w *stopwatch) lapLocked(cluster registry.ClusterName) *lap {
 	return l
 }
 
-// next returns the number of the next write, which is sent now.
+// next returns the number of the next write, and records that it is sent now.
 func (w *stopwatch) next(cluster registry.ClusterName) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +144,7 @@ func (w *stopwatch) next(cluster registry.ClusterName) int64 {
 	return l.last
 }
 
-// drop forgets a write that failed.
+// drop removes a write that failed.
 func (w *stopwatch) drop(cluster registry.ClusterName, number int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +157,7 @@ func (w *stopwatch) drop(cluster registry.ClusterName, number int64) {
 	}
 }
 
-// saw notes that the write of that number, and so all before it, was seen.
+// saw records that the write with a number, and therefore every write before it, was seen.
 func (w *stopwatch) saw(cluster registry.ClusterName, number int64, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +168,7 @@ func (w *stopwatch) saw(cluster registry.ClusterName, number int64, now time.Tim
 	}
 }
 
-// between returns how long the writes of a time took to be seen, and how many of them were not.
+// between returns the latencies of the writes between two times, and the number of writes that were not seen.
 func (w *stopwatch) between(cluster registry.ClusterName, from, to time.Time) (seen []time.Duration, unseen int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +181,7 @@ func (w *stopwatch) between(cluster registry.ClusterName, from, to time.Time) (s
 	return during(l.done, from, to), unseen
 }
 
-// during returns the durations that began in a time.
+// during returns the durations that began between two times.
 func during(samples []sample, from, to time.Time) []time.Duration {
 	var took []time.Duration
 	for _, s := range samples {
@@ -192,7 +192,7 @@ func during(samples []sample, from, to time.Time) []time.Duration {
 	return took
 }
 
-// write writes the object once, of which the reconciler then takes note.
+// write writes the object once, with a number that the reconciler reports.
 func (w *stopwatch) write(ctx context.Context, admin client.Client, cluster registry.ClusterName, namespace string) error {
 	number := w.next(cluster)
 	one := &corev1.ConfigMap{}

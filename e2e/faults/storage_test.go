@@ -24,12 +24,12 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// brittle is a cluster whose API server compacts its history all the time, answers watches from etcd, and
-// lacks a part of the usual API.
+// brittle is a cluster whose API server compacts its history every second, serves watches from etcd, and lacks a part
+// of the usual API.
 const brittle = "brittle"
 
-// storageRows are about what is behind an API server. They come one after the other, on a cluster with
-// an etcd of its own.
+// storageRows are about the storage behind an API server, and the kinds that it serves. They run one after the other,
+// on a cluster with its own etcd.
 func storageRows() []row {
 	return []row{
 		{ids: "F19", name: "API that is no longer served", run: removedAPI},
@@ -39,8 +39,8 @@ func storageRows() []row {
 	}
 }
 
-// startBrittle starts the cluster for these rows. There is no way to give an API server of a fleet
-// another etcd, but one to put another etcd in the place of the fleet's.
+// startBrittle starts the cluster for these rows. A fleet has no option for another etcd, so the socket of the fleet is
+// replaced by a link to the socket of another etcd.
 func (s *stage) startBrittle(t *testing.T) {
 	t.Helper()
 	s.etcd = startEtcd(t)
@@ -54,12 +54,12 @@ func (s *stage) startBrittle(t *testing.T) {
 	s.brittle = c
 }
 
-// removedAPI is a remote without a kind that every cluster of today has, which a module needs.
+// removedAPI is a remote without a kind that all current clusters have, and that a module needs.
 func removedAPI(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.brittle)
 	if err := s.clientFor(t, r.on.Config()).List(t.Context(), &appsv1.DeploymentList{}); err == nil {
-		t.Fatal("the API server serves Deployments")
+		t.Fatal("the API server serves Deployments, want an error")
 	}
 	r.register(runs(stopwatchName, deployments))
 	r.expect(hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonWaiting, patience)
@@ -69,15 +69,14 @@ func removedAPI(t *testing.T, s *stage) {
 	r.expectReady(within(recovered))
 }
 
-// compacted is a remote whose informers come back when the API server can no longer tell what they
-// have missed.
+// compacted is a remote whose informers reconnect after the API server has compacted the events that they missed.
 func compacted(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.brittle)
 	admin := s.clientFor(t, r.on.Config())
 	doomed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.name, Name: "doomed"}}
 	must(t, admin.Create(t.Context(), doomed))
-	// No epoch ends here: the informers have to cope.
+	// The epoch does not end: the informers have to recover.
 	r.register(func(c *hubv1.ClusterSpec) { c.Probe.FailureThreshold = 100 })
 	r.expectReady(patience)
 	epoch, before := r.epoch(), s.stopwatch.reconciles(r.name, doomed.Name)
@@ -85,7 +84,7 @@ func compacted(t *testing.T, s *stage) {
 	must(t, admin.Delete(t.Context(), doomed))
 	for i := range 5 {
 		r.newConfigMap(fmt.Sprintf("new-%d", i))
-		r.waits(time.Second) // The API server compacts what is older than a second.
+		r.waits(time.Second) // The API server compacts history that is older than a second.
 	}
 	r.set(fault.Pass())
 	eventually(t, func() error {
@@ -94,16 +93,16 @@ func compacted(t *testing.T, s *stage) {
 		}
 		return nil
 	})
-	t.Logf("all that has changed was reconciled after %s", short(time.Since(r.since)))
+	t.Logf("all changes were reconciled after %s", short(time.Since(r.since)))
 	r.staysReady(epoch, 0)
 	lists, err := r.on.AuditEvents(fleet.ByAgent(r.agent()), fleet.Since(r.since), fleet.AuditEvent.Lists)
 	must(t, err)
 	if len(lists) == 0 {
-		t.Error("nothing was listed again, so nothing was compacted")
+		t.Error("no informer relisted, so the history was not compacted")
 	}
 }
 
-// frozenEtcd is an API server that is there and cannot answer.
+// frozenEtcd is a running API server that cannot respond.
 func frozenEtcd(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.brittle)
@@ -123,7 +122,7 @@ func frozenEtcd(t *testing.T, s *stage) {
 	r.expectWorking()
 }
 
-// restored is a remote that goes back in time: versions of objects are given out again.
+// restored is a remote that returns to an earlier state: resource versions are assigned again.
 func restored(t *testing.T, s *stage) {
 	t.Helper()
 	r := s.remoteOf(t, s.brittle)

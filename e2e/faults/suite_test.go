@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	fleettest.AtOnce(32)
 	code := fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that
-		// ends (controller-runtime, newGVKFixupWatcher).
+		// A metadata watch that is stopped while it sends an event that no receiver reads: one per hub that ends
+		// (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")))
 	if err := printFigures(); err != nil {
 		panic(err)
@@ -33,18 +33,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code) //nolint:forbidigo // This is a main.
 }
 
-// everything says that the whole suite runs, as make test-faults wants it.
+// everything reports whether the whole suite runs, as in make test-faults.
 func everything() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
 const (
-	// patience is how long a test waits for what is not to be measured.
+	// patience is the timeout for events that are not measured.
 	patience = 3 * time.Minute
-	// haste is what the fast part allows on top of a bound: it may run with the race detector,
-	// beside the tests of other packages.
+	// haste is the factor by which the fast part extends a bound: it may run with the race detector, beside the tests
+	// of other packages.
 	haste = 3
 )
 
-// within returns the bound that a test asserts where the project promises d.
+// within returns the bound that a test asserts for a promised bound d.
 func within(d time.Duration) time.Duration {
 	if everything() {
 		return d
@@ -52,7 +52,7 @@ func within(d time.Duration) time.Duration {
 	return haste * d
 }
 
-// What the project promises of a remote that fails and comes back.
+// Bounds that the project promises for a remote that fails and recovers.
 const (
 	detectRefused = 10 * time.Second
 	detectSilent  = 20 * time.Second
