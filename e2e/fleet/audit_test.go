@@ -47,7 +47,7 @@ func TestCluster_AuditEvents(t *testing.T) {
 	g.Expect(get.String()).To(HaveSuffix("get /api/v1/namespaces/default/configmaps/nothing?timeout=2s 404 by tester/1 (clusterfx-fleet-admin)"))
 	g.Expect(createSecret.Body).To(BeEmpty())
 
-	// An informer is one list and then a watch, which is there before it ends.
+	// An informer sends one list or one watch that lists, which the log contains before the watch ends.
 	factory := informers.NewSharedInformerFactory(client, 0)
 	factory.Core().V1().ConfigMaps().Informer()
 	stop := make(chan struct{})
@@ -69,6 +69,6 @@ func TestCluster_AuditEvents_withoutALog(t *testing.T) {
 	t.Parallel()
 	_, err := fleettest.Cluster(t, "a").AuditEvents()
 	if err == nil || !strings.Contains(err.Error(), "start the fleet with Options.Audit") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error about Options.Audit", err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// BenchmarkFleet_Create reports how long clusters take to start, one after the other and several at
-// once, and the memory of an API server and of etcd: go test -run '^$' -bench . -benchtime 4x.
+// BenchmarkFleet_Create reports the start time of clusters, one after the other and several at once, and the memory of
+// an API server and of etcd: go test -run '^$' -bench . -benchtime 4x.
 func BenchmarkFleet_Create(b *testing.B) {
 	for _, together := range []int{1, 4} {
 		b.Run(fmt.Sprintf("%d at once", together), func(b *testing.B) {

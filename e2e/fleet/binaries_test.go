@@ -26,7 +26,7 @@ func TestNew_missingBinaries(t *testing.T) {
 		t.Setenv(variable, t.TempDir())
 		_, err := fleet.New(t.Context(), fleet.Options{})
 		if err == nil || !strings.Contains(err.Error(), `run "make controlplane"`) {
-			t.Errorf("with an empty %s: got %v, want it to say what to do", variable, err)
+			t.Errorf("with an empty %s: got %v, want advice to run make controlplane", variable, err)
 		}
 		t.Setenv("KUBEBUILDER_ASSETS", "")
 	}

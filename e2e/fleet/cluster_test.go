@@ -58,13 +58,13 @@ func TestCreate_flags(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(filepath.Join(c.Dir(), "audit.log")).To(BeARegularFile())
 	if runtime.GOOS != "linux" {
-		t.Skip("127.0.0.0/8 is more than one address only on Linux")
+		t.Skip("only Linux accepts all addresses of 127.0.0.0/8")
 	}
 	g.Expect(listAt(t, c, addr)).To(Succeed())
 	g.Expect(listAt(t, c, other)).To(MatchError(ContainSubstring("x509")))
 }
 
-// listAt lists something at another address of a cluster.
+// listAt lists ConfigMaps at another address of a cluster.
 func listAt(t *testing.T, c *fleet.Cluster, addr netip.Addr) error {
 	t.Helper()
 	elsewhere, err := fleet.At(c.Kubeconfig(), addr)

@@ -23,7 +23,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		// A user who may look at Nodes for ten seconds.
+		// A user with permission to read Nodes for ten seconds.
 		watcher, err := remote.MintToken(ctx, fleet.User{
 			Name:     "watcher",
 			Lifetime: 10 * time.Second,
@@ -35,7 +35,7 @@ func Example() {
 			return err
 		}
 		fmt.Println(len(watcher.Kubeconfig()) > 0)
-		// The loss of a remote, and its return.
+		// Stop the remote without notice, and start it again.
 		if err := remote.Kill(); err != nil {
 			return err
 		}

@@ -2,7 +2,7 @@
 
 package fleet
 
-// Processes returns the numbers of the processes of a fleet by name: "etcd", "a/kube-apiserver".
+// Processes returns the PIDs of the processes of a fleet by name: "etcd", "a/kube-apiserver".
 func (f *Fleet) Processes() map[string]int {
 	pids := map[string]int{etcdBinary: f.provider.(*processes).etcd.handle.Pid}
 	for _, c := range f.Clusters() {

@@ -38,7 +38,7 @@ func TestFleet_Create(t *testing.T) {
 		stranger := a.Config()
 		stranger.Host = b.Server()
 		if err := list(t.Context(), clientFor(t, stranger)); err == nil {
-			t.Error("the administrator of cluster a may enter cluster b")
+			t.Error("the administrator of cluster a has access to cluster b")
 		}
 	})
 
@@ -47,7 +47,7 @@ func TestFleet_Create(t *testing.T) {
 		fleettest.Cluster(t, "a")
 		for _, name := range []string{"", "A", "a/b", "-a", "_etcd", strings.Repeat("x", 41), "a"} {
 			if _, err := fleettest.Shared(t).Create(t.Context(), name); err == nil {
-				t.Errorf("name %q was accepted", name)
+				t.Errorf("Create accepts the name %q, want an error", name)
 			}
 		}
 	})
@@ -56,7 +56,7 @@ func TestFleet_Create(t *testing.T) {
 		t.Parallel()
 		_, err := fleettest.Shared(t).Create(t.Context(), "broken", "--no-such-flag=1")
 		if err == nil || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
-			t.Errorf("got %v, want the complaint of kube-apiserver", err)
+			t.Errorf("got %v, want the error of kube-apiserver", err)
 		}
 	})
 }
@@ -90,15 +90,15 @@ func TestFleet_Close(t *testing.T) {
 	}
 	t.Logf("closed after %s", time.Since(begin).Round(time.Millisecond))
 	if err := <-starting; err == nil {
-		t.Error("a cluster started in a fleet that was closed")
+		t.Error("a cluster starts in a closed fleet, want an error")
 	}
 	for name, pid := range pids {
 		if alive(pid) {
-			t.Errorf("%s is still alive", name)
+			t.Errorf("%s still runs", name)
 		}
 	}
 	if isDir(f.Dir()) {
-		t.Errorf("%s is still there", f.Dir())
+		t.Errorf("%s still exists", f.Dir())
 	}
 	if err := f.Close(t.Context()); err != nil {
 		t.Errorf("close again: %v", err)
@@ -121,6 +121,6 @@ func TestNew_Dir(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
-		t.Errorf("the folder holds %v (%v), want only what is not the fleet's", left, err)
+		t.Errorf("the folder contains %v (%v), want only the file precious", left, err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// TestKind takes minutes and some gigabytes, and is therefore behind a build tag: make e2e-kind. The
-// variable KIND_NODE_IMAGE names a node image other than the default of kind.
+// TestKind takes minutes and some gigabytes, so it has a build tag: make e2e-kind. The variable KIND_NODE_IMAGE names a
+// node image other than the default of kind.
 func TestKind(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "docker", "version").CombinedOutput(); err != nil {
 		t.Skipf("Docker is not available: %v: %s", err, out)

@@ -18,26 +18,26 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// parentVariable makes TestParent start a fleet; its value is a plan as JSON.
+// parentVariable is the environment variable that makes TestParent start a fleet; its value is a plan as JSON.
 const parentVariable = "FLEET_TEST_PARENT"
 
-// plan is what such a process is to start.
+// plan is the fleet that the parent process starts.
 type plan struct {
 	Options  fleet.Options
 	Clusters []string
 }
 
-// offspring is what it prints when that runs.
+// offspring is the output of the parent process when its fleet runs.
 type offspring struct {
 	Dir       string
 	Processes map[string]int
 }
 
-// TestParent is the other process: it starts a fleet, says so, and stays until it is killed.
+// TestParent is the parent process: it starts a fleet, prints its offspring, and runs until it is killed.
 func TestParent(t *testing.T) {
 	text := os.Getenv(parentVariable)
 	if text == "" {
-		t.Skip("it is run by other tests")
+		t.Skip("other tests run it as a process")
 	}
 	var p plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -83,13 +83,13 @@ func killParent(t *testing.T, p plan) offspring {
 	err = json.NewDecoder(bufio.NewReader(out)).Decode(&found)
 	for name, pid := range found.Processes {
 		if !alive(pid) {
-			t.Errorf("%s did not run while its parent lived", name)
+			t.Errorf("%s does not run while its parent runs", name)
 		}
 	}
 	if err := errors.Join(err, cmd.Process.Kill()); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // It was killed.
+	_ = cmd.Wait() // The process was killed.
 	return found
 }
 

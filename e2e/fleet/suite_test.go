@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 
-// clientFor returns a client that gives up soon.
+// clientFor returns a client with a short timeout.
 func clientFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	config.Timeout = 2 * time.Second
@@ -34,13 +34,13 @@ func clientFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// list is something that takes rights to do.
+// list sends a request that needs a permission.
 func list(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{Limit: 1})
 	return err
 }
 
-// write makes a ConfigMap in the namespace default, unless it is there.
+// write creates a ConfigMap in the namespace default, unless it exists.
 func write(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -50,13 +50,13 @@ func write(t *testing.T, client kubernetes.Interface, name string) {
 	}
 }
 
-// read fails if the ConfigMap that write made is not there.
+// read returns an error if the ConfigMap does not exist.
 func read(ctx context.Context, client kubernetes.Interface, name string) error {
 	_, err := client.CoreV1().ConfigMaps("default").Get(ctx, name, metav1.GetOptions{})
 	return err
 }
 
-// alive reports whether a process is there and not merely waiting for its parent to take note.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -74,7 +74,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// residentMegabytes returns how much memory a process takes, or 0 where /proc does not say.
+// residentMegabytes returns the resident memory of a process, or 0 if /proc does not have it.
 func residentMegabytes(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

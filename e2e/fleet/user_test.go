@@ -18,13 +18,13 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// remembered is longer than an API server remembers that a token was good.
+// remembered is longer than the time for which an API server caches that a token is valid.
 const remembered = 20 * time.Second
 
-// mint is one of the two ways to get a credential.
+// mint is a function that mints a credential.
 type mint func(context.Context, fleet.User) (*fleet.Credential, error)
 
-// mints returns the ways to get a credential, by name.
+// mints returns the functions that mint a credential, by the kind of credential.
 func mints(c *fleet.Cluster) map[string]mint {
 	return map[string]mint{"certificate": c.MintCertificate, "token": c.MintToken}
 }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m)) }
 
-// failing is set in the environment of a test binary whose test shall fail.
+// failing is the environment variable that makes TestFails fail.
 const failing = "CLUSTERFX_TEST_FAILING"
 
 func TestFails(t *testing.T) {
@@ -30,7 +30,7 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// A failing run of rapid leaves no file behind, unless the command line asks for one.
+// A failing run of rapid writes no fail file, unless the command line requests it.
 func TestMain_LeavesNoFailFile(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -43,10 +43,10 @@ func TestMain_LeavesNoFailFile(t *testing.T) {
 		command.Dir, command.Env = dir, append(os.Environ(), failing+"=yes")
 		output, err := command.CombinedOutput()
 		if err == nil || !bytes.Contains(output, []byte("-rapid.seed=")) {
-			t.Fatalf("%s: the run does not fail, or does not say how to reproduce it (%v):\n%s", flag, err, output)
+			t.Fatalf("%s: the run does not fail, or its output lacks -rapid.seed (%v):\n%s", flag, err, output)
 		}
 		if left := filesIn(t, dir, ""); len(left) != want {
-			t.Errorf("%s: the run leaves %q, want %d files", flag, left, want)
+			t.Errorf("%s: the run writes %q, want %d files", flag, left, want)
 		}
 	}
 }
@@ -69,16 +69,16 @@ func TestMain_IsThatOfAllPackagesWithRapid(t *testing.T) {
 		}
 	}
 	if len(without) < 5 {
-		t.Errorf("only %d packages use rapid", len(without))
+		t.Errorf("got %d packages that use rapid, want at least 5", len(without))
 	}
 	for dir := range without {
 		if !with[dir] {
-			t.Errorf("%s uses rapid, and its TestMain is without fleettest.Main", dir)
+			t.Errorf("%s uses rapid, but its TestMain does not call fleettest.Main", dir)
 		}
 	}
 }
 
-// filesIn returns the files in a folder whose names end in a way.
+// filesIn returns the files in a folder whose names have a suffix.
 func filesIn(t *testing.T, dir, end string) []string {
 	t.Helper()
 	var files []string
