@@ -20,21 +20,20 @@ func TestScripts_HaveNames(t *testing.T) {
 	t.Parallel()
 	all, names := hostile.Scripts(), map[string]bool{}
 	if len(all) < 30 {
-		t.Errorf("%d scripts, want 30 at least", len(all))
+		t.Errorf("got %d scripts, want at least 30", len(all))
 	}
 	for _, s := range all {
 		if s.Name == "" || s.Does == "" || names[s.Name] {
-			t.Errorf("script %q, which %q: want a name of its own and a description", s.Name, s.Does)
+			t.Errorf("script %q with description %q: want a unique name and a description", s.Name, s.Does)
 		}
 		names[s.Name] = true
 	}
 	if _, found := hostile.Named("no such script"); found {
-		t.Error("Named finds what is not there")
+		t.Error("Named finds a script that does not exist")
 	}
 }
 
-// Each script lies about something that a client asks for, and its server can be closed while
-// requests are on their way.
+// Each script lies in at least one response, and its server can be closed while requests are in flight.
 func TestScripts_LieAndEnd(t *testing.T) {
 	t.Parallel()
 	for _, script := range hostile.Scripts() {
@@ -60,34 +59,34 @@ func TestScripts_LieAndEnd(t *testing.T) {
 				<-asked
 			}
 			if ctx.Err() != nil {
-				t.Errorf("stats = %+v, want a lie", v.server.Stats())
+				t.Errorf("got stats %+v, want a lie", v.server.Stats())
 			}
 		})
 	}
 }
 
-// Without a script the server is the one behind it.
+// Without a script the server forwards requests to the real API server.
 func TestHonest(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, hostile.Script{})
 	for path, text := range map[string]string{"/readyz": "ok", "/version": "gitVersion", listPath: "ConfigMapList"} {
 		response, body, err := v.get(t.Context(), path, 1<<20)
 		if err != nil || response.StatusCode != http.StatusOK || !bytes.Contains(body, []byte(text)) || response.ProtoMajor != 2 {
-			t.Errorf("%s: %v, %v, %q", path, response, err, body)
+			t.Errorf("%s: got %v, %v, %q; want the real response over HTTP/2", path, response, err, body)
 		}
 	}
 	if got := v.server.Stats(); got.Requests != 3 || got.Lies != 0 {
-		t.Errorf("stats = %+v, want 3 requests and no lie", got)
+		t.Errorf("got stats %+v, want 3 requests and no lie", got)
 	}
 }
 
-// The real API server is not open to everybody who finds the port.
+// A client without the token gets 401: an open port does not give access to the real API server.
 func TestHonest_NeedsTheToken(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, hostile.Script{})
 	v.Transport = v.anonymous
 	if response, _, err := v.get(t.Context(), "/readyz", 100); err != nil || response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("%v, %v; want 401", response, err)
+		t.Errorf("got %v, %v; want 401", response, err)
 	}
 }
 
@@ -95,11 +94,11 @@ func TestNew_RefusesWhatIsNoKubeconfig(t *testing.T) {
 	t.Parallel()
 	if s, err := hostile.New([]byte("\tno kubeconfig"), hostile.Script{}); err == nil {
 		s.Close()
-		t.Error("New accepts what is no kubeconfig")
+		t.Error("New accepts text that is not a kubeconfig")
 	}
 }
 
-// What an HTTP client without any precautions gives away shows that the other host sees it.
+// If a client sends its token and body to the target of a redirect, the statistics of the server show it.
 func TestRedirect_CatchesCredentials(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, named(t, "redirect 307"))
@@ -115,7 +114,7 @@ func TestRedirect_CatchesCredentials(t *testing.T) {
 	response.Body.Close()
 	got := strings.Join(v.server.Stats().Elsewhere, "; ")
 	if want := "POST " + listPath + " with a token and a body of 8 bytes"; got != want {
-		t.Errorf("elsewhere saw %q, want %q", got, want)
+		t.Errorf("the other host received %q, want %q", got, want)
 	}
 }
 
@@ -124,8 +123,8 @@ func TestAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		path string
 		code int
-		kind string // of the answer
-		text string // in it
+		kind string // of the response
+		text string // in the body
 	}{
 		"html everywhere":         {"/anything", 200, "text/html; charset=utf-8", "<h1>"},
 		"html readyz":             {"/readyz", 200, "text/html; charset=utf-8", "<h1>"},
@@ -149,10 +148,10 @@ func TestAnswers(t *testing.T) {
 				t.Fatalf("GET %s: %v", c.path, err)
 			}
 			if got := response.Header.Get("Content-Type"); response.StatusCode != c.code || got != c.kind {
-				t.Errorf("status %d, type %q; want %d, %q", response.StatusCode, got, c.code, c.kind)
+				t.Errorf("got status %d, type %q; want %d, %q", response.StatusCode, got, c.code, c.kind)
 			}
 			if !bytes.Contains(body, []byte(c.text)) {
-				t.Errorf("body %.200q, want it to contain %q", body, c.text)
+				t.Errorf("got body %.200q, want it to contain %q", body, c.text)
 			}
 		})
 	}
@@ -162,11 +161,11 @@ func TestHeaders(t *testing.T) {
 	t.Parallel()
 	warned, _, err := newVictim(t, named(t, "a hundred warnings")).get(t.Context(), "/version", 1<<20)
 	if err != nil || len(warned.Header["Warning"]) != 100 {
-		t.Errorf("%v, %d warnings; want 100", err, len(warned.Header["Warning"]))
+		t.Errorf("got %v, %d warnings; want 100", err, len(warned.Header["Warning"]))
 	}
 	busy, _, err := newVictim(t, named(t, "503 for objects")).get(t.Context(), listPath, 1<<20)
 	if err != nil || busy.Header.Get("Retry-After") != "3600" {
-		t.Errorf("%v, Retry-After %q; want 3600", err, busy.Header.Get("Retry-After"))
+		t.Errorf("got %v, Retry-After %q; want 3600", err, busy.Header.Get("Retry-After"))
 	}
 	truth, _, err := newVictim(t, hostile.Script{}).get(t.Context(), "/api", 1<<20)
 	if err != nil {
@@ -174,11 +173,11 @@ func TestHeaders(t *testing.T) {
 	}
 	lie, _, err := newVictim(t, named(t, "borrowed etag")).get(t.Context(), "/api", 1<<20)
 	if err != nil || lie.Header.Get("ETag") != truth.Header.Get("ETag") {
-		t.Errorf("%v, ETag %q; want the ETag of the truth, %q", err, lie.Header.Get("ETag"), truth.Header.Get("ETag"))
+		t.Errorf("got %v, ETag %q; want the ETag of the real API server, %q", err, lie.Header.Get("ETag"), truth.Header.Get("ETag"))
 	}
 }
 
-// A careless client inflates the bomb; this one stops at 100 MiB.
+// A client without limits decompresses the bomb; the test stops at 100 MiB.
 func TestGzipBomb(t *testing.T) {
 	t.Parallel()
 	const most = 100 << 20
@@ -194,11 +193,11 @@ func TestGzipBomb(t *testing.T) {
 	defer response.Body.Close()
 	n, err := io.CopyN(io.Discard, response.Body, most)
 	if n != most || err != nil || !response.Uncompressed {
-		t.Errorf("%d bytes, %v, inflated: %v; want %d", n, err, response.Uncompressed, most)
+		t.Errorf("got %d bytes, %v, decompressed: %v; want %d", n, err, response.Uncompressed, most)
 	}
 }
 
-// An endless response continues until the client closes the connection.
+// An endless response continues past 1 MiB, until the client closes the connection.
 func TestEndless(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
@@ -211,13 +210,13 @@ func TestEndless(t *testing.T) {
 			const most = 1 << 20
 			_, body, err := newVictim(t, named(t, name)).get(t.Context(), path, most)
 			if len(body) != most || err != nil {
-				t.Errorf("read %d bytes, %v; want %d", len(body), err, most)
+				t.Errorf("got %d bytes, %v; want %d", len(body), err, most)
 			}
 		})
 	}
 }
 
-// What does not come does not come, and the request ends when the client has had enough.
+// These scripts send no complete response, and the request ends at the deadline of the client.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
@@ -230,13 +229,13 @@ func TestSilence(t *testing.T) {
 			defer cancel()
 			_, body, err := newVictim(t, named(t, name)).get(ctx, path, 1<<20)
 			if !errors.Is(err, context.DeadlineExceeded) && name != "endless early hints" || err == nil {
-				t.Errorf("%q, %v; want the deadline", body, err)
+				t.Errorf("got %q, %v; want DeadlineExceeded", body, err)
 			}
 		})
 	}
 }
 
-// These break the connection or the answer.
+// These scripts break the connection or the response.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ path, text string }{
@@ -266,19 +265,19 @@ func TestBroken(t *testing.T) {
 				}
 			}
 			if err == nil || !strings.Contains(err.Error(), c.text) {
-				t.Errorf("%v, %.100q, %v; want an error with %q", response, body, err, c.text)
+				t.Errorf("got %v, %.100q, %v; want an error that contains %q", response, body, err, c.text)
 			}
 		})
 	}
 }
 
-// Each answer of a storm ends its connection, and is true all the same.
+// Each response of the script ends its connection, and its content is correct.
 func TestGoAwayStorm(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, named(t, "goaway storm"))
 	for range 20 {
 		if _, body, err := v.get(t.Context(), "/readyz", 100); err != nil || string(body) != "ok" {
-			t.Fatalf("%q, %v; want ok", body, err)
+			t.Fatalf("got %q, %v; want ok", body, err)
 		}
 	}
 }

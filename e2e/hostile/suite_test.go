@@ -19,14 +19,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 
-// Paths that clients ask for.
+// Paths of the requests.
 const (
 	listPath  = "/api/v1/configmaps"
 	watchPath = "/api/v1/configmaps?watch=true"
 	beginPath = "/api/v1/configmaps?watch=true&sendInitialEvents=true"
 )
 
-// victim is a client of a hostile server that is as careless as HTTP clients are.
+// victim is a plain HTTP client of a hostile server, without limits of its own.
 type victim struct {
 	*http.Client
 	anonymous http.RoundTripper
@@ -34,7 +34,7 @@ type victim struct {
 	url       string
 }
 
-// newVictim starts the server of the script, which is closed when the test ends.
+// newVictim starts a server with the script, which is closed when the test ends.
 func newVictim(t *testing.T, script hostile.Script) *victim {
 	t.Helper()
 	s, err := hostile.New(fleettest.Cluster(t, "real").Kubeconfig(), script)
@@ -68,7 +68,7 @@ func named(t *testing.T, name string) hostile.Script {
 	return script
 }
 
-// get asks for a path and reads at most so many bytes of the answer.
+// get requests a path and reads the response up to a number of bytes.
 func (v *victim) get(ctx context.Context, path string, most int64) (*http.Response, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+path, nil)
 	if err != nil {
@@ -83,7 +83,7 @@ func (v *victim) get(ctx context.Context, path string, most int64) (*http.Respon
 	return response, body, err
 }
 
-// within fails the test if the function takes longer than anything here should.
+// within fails the test if the function takes more than 20 seconds.
 func within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -94,6 +94,6 @@ func within(t *testing.T, what string, f func()) {
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
-		t.Fatalf("%s takes too long", what)
+		t.Fatalf("%s takes more than 20s", what)
 	}
 }
