@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// TestHub installs a hub, runs it through what happens to one, and takes it away again.
+// TestHub installs a hub, upgrades and disturbs it, and uninstalls it.
 func TestHub(t *testing.T) {
 	s := newSite(t)
 	defer s.summary.write(t, s.root)
 	for _, step := range []struct {
 		name string
-		do   func() string // returns what is worth telling
+		do   func() string // returns a note for the summary
 	}{
 		{"Three clusters start", s.startClusters},
 		{"Images are made and loaded into the management cluster", s.loadImages},

@@ -44,7 +44,7 @@ func (s *site) loadImages() string {
 	return fmt.Sprintf("%s, %s", s.images[stock], s.size(s.images[stock]))
 }
 
-// build makes a program for this machine and, unless there is one, an image with nothing else in it.
+// build compiles a program for this machine and, unless there is an image, builds an image that contains nothing else.
 func (s *site) build(name, pkg string) {
 	s.t.Helper()
 	binary := filepath.Join(s.dir, name)
@@ -57,7 +57,7 @@ func (s *site) build(name, pkg string) {
 	if err := errors.Join(os.Mkdir(filepath.Join(context, "bin"), 0o755), os.Link(binary, filepath.Join(context, "bin", "hub"))); err != nil {
 		s.t.Fatal(err)
 	}
-	// The files that hub new module writes for a hub of one's own.
+	// The files that hub new module writes for a custom hub.
 	for _, file := range []string{"Dockerfile", ".dockerignore"} {
 		text, err := os.ReadFile(filepath.Join(s.root, "cmd", "hub", "internal", "scaffold", "templates", file+".tmpl"))
 		if err != nil {
@@ -78,7 +78,7 @@ func (s *site) size(image string) string {
 	return fmt.Sprintf("%.1f MB compressed", n/1e6)
 }
 
-// overlay is what a user of the manifests writes: another image.
+// overlay writes a kustomization that changes the image, as a user of the manifests does, and returns its folder.
 func (s *site) overlay() string {
 	s.t.Helper()
 	dir := filepath.Join(s.dir, "overlay")
@@ -113,7 +113,7 @@ func (s *site) deploy() string {
 		"-o", "jsonpath={.status.readyReplicas} of {.spec.replicas} Pods ready")
 }
 
-// rollout waits until all Pods of the hub are those of the last change.
+// rollout waits until all Pods of the hub have the last change.
 func (s *site) rollout() {
 	s.t.Helper()
 	s.kubectl(s.hub, "rollout", "status", "deployment/clusterfx-hub", "-n", namespace, "--timeout", soon.String())
@@ -130,7 +130,7 @@ func (s *site) register() string {
 	return ""
 }
 
-// registerWith registers a remote, or brings its rights to what the modules of another program need.
+// registerWith registers a remote, or updates its permissions for the modules of another program.
 func (s *site) registerWith(program string, remote *fleet.Cluster) {
 	s.t.Helper()
 	server, err := remote.InsideServer()
@@ -140,7 +140,7 @@ func (s *site) registerWith(program string, remote *fleet.Cluster) {
 	s.program(program, "register", remote.Name(), "--yes", "--cluster-server", server, "--cluster-kubeconfig", kubeconfig(remote))
 }
 
-// accounts lists every object of a cluster that grants a permission.
+// accounts lists the ServiceAccounts, Secrets, roles and bindings of a cluster.
 func (s *site) accounts(c *fleet.Cluster) string {
 	s.t.Helper()
 	return s.kubectl(c, "get", "serviceaccounts,secrets,roles,rolebindings,clusterroles,clusterrolebindings", "-A", "-o", "name")
@@ -164,11 +164,11 @@ func (s *site) deregister() string {
 		remote := s.remote(name)
 		s.program(own, "deregister", name, "--yes", "--cluster-kubeconfig", kubeconfig(remote))
 		if after := s.accounts(remote); after != s.before[name] {
-			s.t.Errorf("%s had\n%s\nand has\n%s", name, s.before[name], after)
+			s.t.Errorf("%s: before registration\n%s\nafter deregistration\n%s", name, s.before[name], after)
 		}
 	}
 	if left := s.kubectl(s.hub, "get", "clusters.clusterfx.dev,secrets", "-n", namespace, "-o", "name"); left != "" {
-		s.t.Errorf("the hub keeps %s", left)
+		s.t.Errorf("objects left in the hub: %s", left)
 	}
 	return "the same ServiceAccounts, Secrets, roles and bindings as before; no Cluster and no Secret in the hub"
 }
@@ -177,7 +177,7 @@ func (s *site) remove() string {
 	s.kubectl(s.hub, "delete", "-k", s.overlay(), "--timeout", soon.String())
 	left := s.kubectl(s.hub, "get", "clusterroles,clusterrolebindings,customresourcedefinitions,namespaces", "-o", "name")
 	if strings.Contains(left, "clusterfx") {
-		s.t.Errorf("the management cluster keeps\n%s", left)
+		s.t.Errorf("objects of clusterfx left in the management cluster:\n%s", left)
 	}
 	return ""
 }

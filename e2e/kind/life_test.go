@@ -16,8 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// upgrade replaces the stock hub by one with another module, whose rights are given first in the hub,
-// and then in the remotes.
+// upgrade replaces the stock hub by a hub with another module. The permissions of the module are granted first in the
+// hub, and then in the remotes.
 func (s *site) upgrade() string {
 	roles := filepath.Join(s.dir, "roles.yaml")
 	write(s.t, roles, s.run(filepath.Join(s.dir, own), "rbac", "--in=hub"))
@@ -45,13 +45,13 @@ func (s *site) podcount() string {
 	return "Pods counted in the hub, a greeting copied into the remotes"
 }
 
-// greeting returns the greeting that has come to a remote.
+// greeting returns the greeting that a remote has.
 func (s *site) greeting(c *fleet.Cluster) string {
 	s.t.Helper()
 	return s.kubectl(c, "get", "configmap", "greeting", "-n", "default", "--ignore-not-found", "-o", "jsonpath={.data.text}")
 }
 
-// expectCounted waits until the hub says of a remote's Pods what kubectl says.
+// expectCounted waits until the hub's count of a remote's Pods equals the count of kubectl.
 func (s *site) expectCounted(c *fleet.Cluster) {
 	s.t.Helper()
 	eventually(s.t, func() error {
@@ -60,13 +60,13 @@ func (s *site) expectCounted(c *fleet.Cluster) {
 		got := s.kubectl(s.hub, "get", "configmap", "podcount-"+c.Name(), "-n", "default", "--ignore-not-found",
 			"-o", "jsonpath={.data.kube-system}")
 		if got != want {
-			return fmt.Errorf("%s: %q Pods counted in kube-system, which has %s", c.Name(), got, want)
+			return fmt.Errorf("%s: the hub counted %q Pods in kube-system, want %s", c.Name(), got, want)
 		}
 		return nil
 	})
 }
 
-// token returns the token by which the hub goes to a remote.
+// token returns the hub's token for a remote.
 func (s *site) token(name string) string {
 	s.t.Helper()
 	text := s.kubectl(s.hub, "get", "secret", name, "-n", namespace, "-o", "jsonpath={.data.token}")
@@ -85,10 +85,10 @@ func (s *site) rotate() string {
 	}
 	s.program(own, "rotate", first, "--cluster-kubeconfig", kubeconfig(remote))
 	if s.token(first) == old {
-		s.t.Fatal("the token is the old one")
+		s.t.Fatal("the token has not changed")
 	}
 	begin := time.Now()
-	eventually(s.t, func() error { // The API server remembers a token for ten seconds.
+	eventually(s.t, func() error { // The API server caches a token for ten seconds.
 		if err := whoami(s.t, remote, old); err == nil {
 			return errors.New("the old token is still good")
 		}
@@ -99,7 +99,8 @@ func (s *site) rotate() string {
 	return fmt.Sprintf("%.0f s later, once the API server has forgotten it", refused.Seconds())
 }
 
-// freeze shows what a remote that does not answer does to the hub and to the other remote.
+// freeze pauses a remote, which is not Ready until it continues. Meanwhile the Pods of the hub stay ready and the other
+// remote works.
 func (s *site) freeze() string {
 	begin := time.Now()
 	if err := s.remote(second).Pause(); err != nil {
@@ -119,7 +120,7 @@ func (s *site) freeze() string {
 	reason := s.field(second, `{.status.conditions[?(@.type=="Ready")].reason}`)
 	expectReady(first, "True")
 	if ready := s.kubectl(s.hub, "get", "deployment", "-n", namespace, "clusterfx-hub", "-o", "jsonpath={.status.readyReplicas}"); ready != "2" {
-		s.t.Errorf("%s Pods of the hub are ready", ready)
+		s.t.Errorf("%s Pods of the hub are ready, want 2", ready)
 	}
 	s.kubectl(s.hub, "patch", "configmap", "greeting", "-n", "default", "-p", `{"data":{"text":"still here"}}`)
 	expect(s.t, "still here", func() string { return s.greeting(s.remote(first)) })
@@ -134,7 +135,7 @@ func (s *site) freeze() string {
 		reason, noticed.Seconds(), back.Seconds())
 }
 
-// kill ends the process that holds the lease, without notice, and sees the other one take over.
+// kill kills the process that holds the lease, without notice, and checks that the other process takes over.
 func (s *site) kill() string {
 	s.t.Helper()
 	holder := s.holder()
@@ -146,7 +147,7 @@ func (s *site) kill() string {
 	}
 	took := time.Since(begin)
 	if now := s.holder(); now == holder {
-		s.t.Errorf("%s holds the lease still", now)
+		s.t.Errorf("%s still holds the lease", now)
 	}
 	s.rollout()
 	s.ready()
@@ -156,7 +157,7 @@ func (s *site) kill() string {
 	return fmt.Sprintf("the other one works %.0f s later; a lease lasts 15 s", took.Seconds())
 }
 
-// killPod kills the process of a Pod on its node: kubectl would send it SIGTERM first, also when forced.
+// killPod kills the process of a Pod on its node: kubectl would send SIGTERM first, even with --force.
 func (s *site) killPod(pod string) {
 	s.t.Helper()
 	server, err := s.hub.InsideServer()
@@ -171,7 +172,7 @@ func (s *site) killPod(pod string) {
 		"kill -9 $(crictl inspect -o go-template --template '{{.info.pid}}' $(crictl ps -q --name hub --label io.kubernetes.pod.name="+pod+"))")
 }
 
-// holder says which Pod holds the lease.
+// holder returns the identity of the lease's holder.
 func (s *site) holder() string {
 	s.t.Helper()
 	return s.kubectl(s.hub, "get", "leases", "-n", namespace, "-o", "jsonpath={.items[0].spec.holderIdentity}")

@@ -32,13 +32,13 @@ const (
 	first     = "edge-one"
 	second    = "edge-two"
 
-	// soon is for what takes seconds on a machine with nothing else to do.
+	// soon is the timeout for operations that take seconds on an idle machine.
 	soon = 2 * time.Minute
-	// commandTimeout ends a program that hangs.
+	// commandTimeout is the time after which a hanging program is killed.
 	commandTimeout = 5 * time.Minute
 )
 
-// site is the installation that the steps build upon.
+// site is the installation that the steps share.
 type site struct {
 	t       *testing.T // of the step
 	root    string     // of the repository
@@ -46,7 +46,7 @@ type site struct {
 	fleet   *fleet.Fleet
 	hub     *fleet.Cluster
 	images  map[string]string
-	before  map[string]string // by remote, what it had before it was registered
+	before  map[string]string // by remote, the objects before its registration
 	summary *summary
 	tool    string
 }
@@ -54,7 +54,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "docker", "version").CombinedOutput(); err != nil {
-		t.Fatalf("these tests need a Docker daemon that this user may talk to: %v: %s", err, out)
+		t.Fatalf("these tests need a Docker daemon that this user may use: %v: %s", err, out)
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -71,13 +71,13 @@ func newSite(t *testing.T) *site {
 	}
 }
 
-// remote returns one of the clusters.
+// remote returns the cluster of a remote.
 func (s *site) remote(name string) *fleet.Cluster { return s.fleet.Cluster(name) }
 
 // kubeconfig returns the path of an administrator's kubeconfig.
 func kubeconfig(c *fleet.Cluster) string { return filepath.Join(c.Dir(), "admin.kubeconfig") }
 
-// run runs a program to its end and returns what it prints to stdout.
+// run runs a program until it ends and returns its stdout.
 func (s *site) run(program string, args ...string) string {
 	s.t.Helper()
 	out, err := s.try(program, args...)
@@ -87,7 +87,7 @@ func (s *site) run(program string, args ...string) string {
 	return out
 }
 
-// try is run for what may fail.
+// try is run for a program that may fail.
 func (s *site) try(program string, args ...string) (string, error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), commandTimeout)
@@ -103,13 +103,13 @@ func (s *site) try(program string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// kubectl asks a cluster as its administrator.
+// kubectl runs kubectl against a cluster as its administrator.
 func (s *site) kubectl(c *fleet.Cluster, args ...string) string {
 	s.t.Helper()
 	return s.run(s.tool, append([]string{"--kubeconfig", kubeconfig(c)}, args...)...)
 }
 
-// program runs one of our programs against the hub.
+// program runs a program of this repository against the hub.
 func (s *site) program(name string, args ...string) string {
 	s.t.Helper()
 	return s.run(filepath.Join(s.dir, name), append(args, "--kubeconfig", kubeconfig(s.hub))...)
@@ -141,18 +141,18 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// expect waits until something can be read that is as wanted.
+// expect waits until got returns the wanted text.
 func expect(t *testing.T, want string, got func() string) {
 	t.Helper()
 	eventually(t, func() error {
 		if got := got(); got != want {
-			return fmt.Errorf("%q instead of %q", got, want)
+			return fmt.Errorf("got %q, want %q", got, want)
 		}
 		return nil
 	})
 }
 
-// explain shows what the management cluster knows, after a step that failed.
+// explain logs the state of the management cluster after a failed step.
 func (s *site) explain() {
 	s.t.Helper()
 	if !s.t.Failed() || s.hub == nil {
@@ -169,7 +169,7 @@ func (s *site) explain() {
 	}
 }
 
-// whoami asks a cluster who the owner of a token is.
+// whoami sends a SelfSubjectReview with a token to a cluster.
 func whoami(t *testing.T, c *fleet.Cluster, token string) error {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.Config())

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// summary is the page that a run leaves behind.
+// summary is the page that a run writes.
 type summary struct {
 	versions []string
 	steps    []string
@@ -24,12 +24,12 @@ func (s *summary) version(what, version string) {
 	s.versions = append(s.versions, fmt.Sprintf("| %s | %s |", what, strings.TrimSpace(version)))
 }
 
-// step notes a step, how long it took and what was seen in it.
+// step records a step, its duration and its note.
 func (s *summary) step(name string, took time.Duration, seen string) {
 	s.steps = append(s.steps, fmt.Sprintf("| %d | %s | %.1f s | %s |", len(s.steps)+1, name, took.Seconds(), seen))
 }
 
-// show keeps what a command has printed.
+// show records the output of a command.
 func (s *summary) show(command, printed string) {
 	s.shown = append(s.shown, fmt.Sprintf("    $ %s\n%s", command, indent(printed)))
 }
@@ -42,7 +42,7 @@ func indent(text string) string {
 	return strings.Join(lines, "")
 }
 
-// write writes the page, also for a failed run, and the page shows the failure.
+// write writes the page, also for a failed run; the page shows the failure.
 func (s *summary) write(t *testing.T, root string) {
 	t.Helper()
 	result := "Every step passed."
