@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// root is the root of the module, seen from here.
+// root is the path from this package to the root of the module.
 const root = "../.."
 
-// Every mutant can be tried: the text that it replaces is there once, what comes of that is Go, and there are
-// tests with the names that it gives. Whether the tests catch it takes too long to find out here.
+// Every mutant can be tried: the text that it replaces occurs once, the result is Go syntax, and its package has tests
+// with the names that it gives. Whether the tests catch the mutant takes too long to check here.
 func TestLists_Apply(t *testing.T) {
 	t.Parallel()
 	all, err := readLists()
@@ -24,12 +24,12 @@ func TestLists_Apply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) < 45 {
-		t.Errorf("there are %d mutants, want 45 and more", len(all))
+		t.Errorf("got %d mutants, want at least 45", len(all))
 	}
 	tests, seen := map[string][]string{}, map[string]bool{}
 	for _, m := range all {
 		if m.Breaks == "" || seen[m.Breaks] {
-			t.Errorf("%s: what it breaks is said once", &m)
+			t.Errorf("%s: the description of the mutant is empty or not unique", &m)
 		}
 		seen[m.Breaks] = true
 		text, err := m.apply(root)

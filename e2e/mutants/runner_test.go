@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// sum is a package with a test that looks at the least.
+// sum has the files of a package whose tests check very little.
 var sum = map[string]string{
 	"go.mod": "module example.com/sum\n\ngo 1.26\n",
 	"sum.go": "package sum\n\nfunc Sum(a, b int) int { return a + b }\n\nfunc Half(n int) int { return n / 2 }\n",
-	// Functions of all forms, and what is no function.
+	// Functions of all forms, and declarations that are not functions.
 	"forms.go": `package sum
 
 import "errors"
@@ -137,7 +137,7 @@ func TestTrial(t *testing.T) {
 			var out strings.Builder
 			err := (&runner{root: module, dir: t.TempDir(), parallel: 3, report: report{out: &out}}).runAll(t.Context(), c.mutants)
 			if (err != nil) != c.fails {
-				t.Errorf("err = %v", err)
+				t.Errorf("runAll: unexpected result: error %v", err)
 			}
 			said := strings.Join(strings.Fields(out.String()), " ")
 			shared := 0
@@ -151,7 +151,7 @@ func TestTrial(t *testing.T) {
 			}
 			for _, text := range c.says {
 				if !strings.Contains(said, text) {
-					t.Errorf("it does not say %q:\n%s", text, out.String())
+					t.Errorf("the report lacks %q:\n%s", text, out.String())
 				}
 			}
 		})
