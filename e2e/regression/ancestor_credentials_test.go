@@ -26,8 +26,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// D8. There a kubeconfig was used as it came: plugins ran in the controller, files of the controller were
-// read and sent to whatever server the kubeconfig named, and certificates were not verified.
+// D8. The ancestor used a kubeconfig as it was: plugins ran in the controller, the controller read its own files and
+// sent them to any server that the kubeconfig named, and it did not verify certificates.
 func TestAncestor_KubeconfigActsInTheHub(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -51,7 +51,7 @@ func TestAncestor_KubeconfigActsInTheHub(t *testing.T) {
 		hubv1.ReasonAuthProviderNotAllowed: func(e entry) {
 			e.user.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "gcp", Config: map[string]string{"cmd-path": "/bin/sh"}}
 		},
-		hubv1.ReasonFilePathNotAllowed: func(e entry) { // which would never be read to its end
+		hubv1.ReasonFilePathNotAllowed: func(e entry) { // a read of it would never end
 			e.user.Token, e.user.TokenFile = "", fifo
 		},
 		hubv1.ReasonFilePathNotAllowed + "/key":  func(e entry) { e.user.ClientCertificate, e.user.ClientKey = canary, canary },
@@ -87,26 +87,26 @@ func TestAncestor_KubeconfigActsInTheHub(t *testing.T) {
 		shown, err := json.Marshal(c)
 		must(t, err)
 		if strings.Contains(string(shown), secret) {
-			t.Errorf("%s shows its credentials", name)
+			t.Errorf("the status of %s contains its credentials", name)
 		}
 	}
 	var events eventsv1.EventList
 	must(t, h.List(t.Context(), &events))
 	for _, e := range events.Items {
 		if strings.Contains(e.Note, secret) {
-			t.Errorf("an event of %s shows its credentials", e.Regarding.Name)
+			t.Errorf("an event of %s contains its credentials", e.Regarding.Name)
 		}
 	}
 	if _, err := os.Stat(canary); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a command of a kubeconfig ran: %v", err)
+		t.Errorf("a command of a kubeconfig ran: got %v, want no file", err)
 	}
 	if n := contacts(); n != 0 {
-		t.Errorf("the server of a kubeconfig that was refused was contacted %d times", n)
+		t.Errorf("got %d connections to the server of rejected kubeconfigs, want 0", n)
 	}
 	aside.expectUnaware()
 }
 
-// newAttacker listens, and counts who comes.
+// newAttacker listens, and counts connections.
 func newAttacker(t *testing.T) (address string, contacts func() int64) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -131,8 +131,8 @@ func newAttacker(t *testing.T) (address string, contacts func() int64) {
 	return l.Addr().String(), count.Load
 }
 
-// D9. There the Secret was read before it was looked at whether the object was being deleted: where the
-// Secret had gone first the object could never be deleted.
+// D9. The ancestor read the Secret before it checked whether the object was being deleted: an object whose Secret was
+// deleted first could never be deleted.
 func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -141,7 +141,7 @@ func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	silent, silentData := proxyTo(t, one)
 	set(t, silent, fault.Blackhole())
 	alive, dead, never := unique("alive"), unique("dead"), unique("never")
-	unknown, known := unique("unknown"), unique("known") // to the process that is to delete them
+	unknown, known := unique("unknown"), unique("known") // by the process that deletes them
 	h.register(alive, clusterOf(t, one).Kubeconfig(), nil)
 	h.register(dead, data, nil)
 	h.register(never, silentData, nil)
@@ -160,12 +160,12 @@ func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	gone := func(name, what string) time.Duration {
 		h.remove(name)
 		took := h.expectGone(name)
-		t.Logf("%s was gone after %s", what, took)
+		t.Logf("%s is gone after %s", what, took)
 		return took
 	}
 	goneSoon := func(name, what string) {
 		if took := gone(name, what); took > soon/2 {
-			t.Errorf("%s was gone after %s", what, took)
+			t.Errorf("%s is gone only after %s", what, took)
 		}
 	}
 	goneSoon(alive, "a Cluster whose remote is well")
@@ -177,13 +177,13 @@ func TestAncestor_ClusterWithoutSecretCannotBeDeleted(t *testing.T) {
 	goneSoon(unknown, "a Cluster of which the process knows nothing")
 	eventually(t, func() error {
 		if info, _ := h.registry.Status(registry.ClusterName(known)); info.State != state.StateUnreachable {
-			return fmt.Errorf("it is %s", info.State)
+			return fmt.Errorf("the remote is %s, want Unreachable", info.State)
 		}
 		return nil
 	})
 	h.deleteSecret(known)
-	// This process has never seen it, and cannot know whether modules have something to clean up there: it
-	// waits for it to come back, and gives up within the half minute that expectGone allows.
+	// This process has never reached the remote, and cannot know whether modules have something to clean up there: it
+	// waits for the remote to return, and gives up before expectGone does.
 	gone(known, "a Cluster whose remote is dead since before the process began")
 	h.expectRuns()
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// D1. There the generation that had been observed, which is kept, guarded the start of what is in memory
-// alone: after a restart of the process nothing was ever started again.
+// D1. In the ancestor the persisted observed generation guarded the start of a manager, which exists in memory only:
+// after a restart of the process no cluster was started again.
 func TestAncestor_RestartLosesEveryCluster(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -38,7 +38,7 @@ func TestAncestor_RestartLosesEveryCluster(t *testing.T) {
 	for name := range registered {
 		c := h.expectReady(name)
 		if generations[name] = c.Generation; c.Status.ObservedGeneration != c.Generation {
-			t.Errorf("generation %d, observed %d: not the situation that is meant", c.Generation, c.Status.ObservedGeneration)
+			t.Errorf("got generation %d and observed generation %d, want equal generations", c.Generation, c.Status.ObservedGeneration)
 		}
 	}
 	for range times(2, 10) {
@@ -50,14 +50,14 @@ func TestAncestor_RestartLosesEveryCluster(t *testing.T) {
 			eventually(t, func() error { return h.registry.WaitReady(ctx, registry.ClusterName(name)) })
 			expectWorks(t, where, registry.ClusterName(name))
 			if c := h.expectReady(name); c.Generation != generations[name] {
-				t.Errorf("generation %d, was %d", c.Generation, generations[name])
+				t.Errorf("got generation %d, want %d", c.Generation, generations[name])
 			}
 		}
 	}
 }
 
-// D3. There os.Exit followed when the manager of a remote ended, as it does when the remote cannot be
-// reached for a while: one dead cluster, and the process for all of them was gone.
+// D3. The ancestor called os.Exit when the manager of a remote ended, as it does when the remote is unreachable for a
+// while: one dead cluster ended the process for all clusters.
 func TestAncestor_UnreachableRemoteEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -89,8 +89,8 @@ func TestAncestor_UnreachableRemoteEndsTheProcess(t *testing.T) {
 	aside.expectUnaware()
 }
 
-// D6. There a name that was known stayed what it was: a Secret with new credentials was not watched, and
-// not used until the process was restarted.
+// D6. The ancestor never changed a known cluster: it did not watch the Secret, and used new credentials only after a
+// restart of the process.
 func TestAncestor_RotatedCredentialsAreIgnored(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -104,27 +104,27 @@ func TestAncestor_RotatedCredentialsAreIgnored(t *testing.T) {
 	h.register(name, mint(name+"-before"), nil)
 	h.expectReady(name)
 	if got := whoAmI(t, h.registry, remote); got != name+"-before" {
-		t.Errorf("the hub acts as %s", got)
+		t.Errorf("the hub acts as %s, want the user of the first certificate", got)
 	}
-	aside := newBystander(t, h.registry, one, remote) // The rotated remote itself notices nothing.
+	aside := newBystander(t, h.registry, one, remote) // The bystander is the rotated remote itself.
 	h.putSecret(name, map[string][]byte{"kubeconfig": mint(name + "-after")})
 	took := within(t, patience, func() error {
 		if got := whoAmI(t, h.registry, remote); got != name+"-after" {
-			return fmt.Errorf("the hub acts as %s", got)
+			return fmt.Errorf("the hub acts as %s, want the user of the second certificate", got)
 		}
 		return nil
 	})
-	t.Logf("the new certificate was in use after %s", took)
+	t.Logf("the new certificate is in use after %s", took)
 	aside.expectUnaware()
 
-	// Another way to the same remote: another app, which takes the place of the first without a gap.
+	// Another path to the same remote: a new app replaces the first app without a gap.
 	_, through := proxyTo(t, one)
 	before := h.epochOf(name)
 	aside = newBystander(t, h.registry, one, remote)
 	h.putSecret(name, map[string][]byte{"kubeconfig": through})
 	eventually(t, func() error {
 		if info, _ := h.registry.Status(remote); info.Epoch == before || info.State != state.StateReady {
-			return fmt.Errorf("epoch %d is %s", info.Epoch, info.State)
+			return fmt.Errorf("epoch %d is %s, want a new epoch that is Ready", info.Epoch, info.State)
 		}
 		return nil
 	})
@@ -132,8 +132,8 @@ func TestAncestor_RotatedCredentialsAreIgnored(t *testing.T) {
 	expectWorks(t, one, remote)
 }
 
-// D15. There the roles that were shipped were of a namespace, and the object that registers a cluster was
-// not in any: the controller could not list it, and said so for ever in its log alone.
+// D15. The roles that the ancestor shipped were namespaced, and the object that registers a cluster was not: the
+// controller could not list it, and reported that in its log only, forever.
 func TestAncestor_NamespacedRightsCannotListClusters(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -142,13 +142,13 @@ func TestAncestor_NamespacedRightsCannotListClusters(t *testing.T) {
 		must(t, err)
 		return minted.Config()
 	}
-	// A hub that lacks the right says so, and does not run.
+	// A hub without the permission returns an error about it, and does not run.
 	h.options.Config = configOf(unique("nobody"))
 	err := app.Run(t.Context(), h.options)
 	if err == nil || !strings.Contains(err.Error(), "denies the hub its permissions") {
-		t.Errorf("a hub that may not list Clusters: %v", err)
+		t.Errorf("a hub without permission to list Clusters returns %v, want an error about permissions", err)
 	}
-	// What it needs beyond namespaces is about Clusters.
+	// The cluster-wide permissions of a hub are for Clusters, and to read namespace kube-system.
 	who := unique("narrow")
 	h.options.Config = configOf(who,
 		rbacv1.PolicyRule{
@@ -176,11 +176,11 @@ func TestAncestor_NamespacedRightsCannotListClusters(t *testing.T) {
 	denied, err := h.cluster.AuditEvents(func(e fleet.AuditEvent) bool { return e.User.Username == who && e.Response.Code == 403 })
 	must(t, err)
 	for _, e := range denied {
-		t.Errorf("the hub has tried what it may not do: %s", e)
+		t.Errorf("the API server denied a request of the hub: %s", e)
 	}
 }
 
-// grantIn gives a user rights in one namespace.
+// grantIn gives a user permissions in one namespace.
 func (h *hub) grantIn(namespace, user string, rules ...rbacv1.PolicyRule) {
 	h.t.Helper()
 	name := metav1.ObjectMeta{Name: user, Namespace: namespace}
@@ -192,8 +192,8 @@ func (h *hub) grantIn(namespace, user string, rules ...rbacv1.PolicyRule) {
 	}))
 }
 
-// D17. There was no way to list the clusters, no notification of added and removed clusters, and
-// what ran in them was fixed when the program was compiled.
+// D17. The ancestor had no list of clusters, no notification of added and removed clusters, and its set of controllers
+// was fixed at compile time.
 func TestAncestor_NobodyHearsOfClusters(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -207,12 +207,12 @@ func TestAncestor_NobodyHearsOfClusters(t *testing.T) {
 	h.expectHeard(remote, registry.EventReady)
 	at := slices.IndexFunc(h.registry.List(), func(i registry.Status) bool { return i.Name == remote && i.Labels["region"] == "eu" })
 	if at < 0 {
-		t.Errorf("%s is not in %v", remote, h.registry.List())
+		t.Errorf("%s with its label is not in %v", remote, h.registry.List())
 	}
 	h.change(name, func(c *hubv1.Cluster) { c.Spec.Modules = []string{markerName} })
 	eventually(t, func() error {
 		if info, _ := h.registry.Status(remote); len(info.Modules) != 1 || info.Modules[0].Name != markerName || info.State != state.StateReady {
-			return fmt.Errorf("%s runs %v", info.State, info.Modules)
+			return fmt.Errorf("the remote is %s with the modules %v, want Ready with the marker", info.State, info.Modules)
 		}
 		return nil
 	})
@@ -221,23 +221,23 @@ func TestAncestor_NobodyHearsOfClusters(t *testing.T) {
 	h.expectGone(name)
 	h.expectHeard(remote, registry.EventStopped)
 	if _, known := h.registry.Status(remote); known {
-		t.Errorf("%s is known though it is gone", remote)
+		t.Errorf("the registry knows %s after its removal", remote)
 	}
 }
 
-// expectHeard waits until a controller on the hub was told of something.
+// expectHeard waits until a controller on the hub has received an event of a kind about a remote.
 func (h *hub) expectHeard(name registry.ClusterName, kind registry.EventKind) {
 	h.t.Helper()
 	eventually(h.t, func() error {
 		if !h.heard.has(name, kind) {
-			return fmt.Errorf("there is no notification that %s is %s", name, kind)
+			return fmt.Errorf("the controller received no event of %s with kind %s", name, kind)
 		}
 		return nil
 	})
 }
 
-// D18. There the program ran inside of an invoke of its own app, so that the hooks of what was in it never
-// ran around its life: what they should have closed at its end was not closed.
+// D18. The ancestor ran inside an invoke of its own app, so that the hooks of its parts never ran around it: resources
+// that they should have closed at its end stayed open.
 func TestAncestor_ProgramRunsInsideAnInvoke(t *testing.T) {
 	t.Parallel()
 	var order record
@@ -265,13 +265,13 @@ func TestAncestor_ProgramRunsInsideAnInvoke(t *testing.T) {
 	order.expect(t, "hub opened", "manager began", "app opened", "app closed", "hub closed")
 	order.expect(t, "manager began", "manager ended", "hub closed")
 
-	// A part that asks for the end ends the program, which says why.
+	// A hub part that requests a shutdown ends the hub, which returns the exit status.
 	asks := fx.Invoke(func(m ctrl.Manager, s fx.Shutdowner) error {
 		return m.Add(manager.RunnableFunc(func(context.Context) error { return s.Shutdown(fx.ExitCode(3)) }))
 	})
 	o := h.options
 	o.Modules = append(plain[:len(plain):len(plain)], registry.NewModule("ending", registry.ModuleOptions{Hub: asks}))
 	if err := runHub(t.Context(), o).wait(); err == nil || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("the hub returns %v", err)
+		t.Errorf("the hub returns %v, want exit status 3", err)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// D10. There the list of finalizers was replaced and emptied, those of others with it, and conditions were
-// made of a map: they came in another order each time, and each time the object was written.
+// D10. The ancestor replaced and emptied the list of finalizers, including the finalizers of others, and built
+// conditions from a map: their order changed each time, and each time it wrote the object.
 func TestAncestor_FinalizersAndConditionsAreOverwritten(t *testing.T) {
 	t.Parallel()
 	const (
@@ -54,7 +54,7 @@ func TestAncestor_FinalizersAndConditionsAreOverwritten(t *testing.T) {
 	}
 	conditions, order := ours(h.get(name))
 	writes := h.statusWrites(name)
-	for i := range 10 { // Each has the Cluster reconciled, and changes nothing that is reported.
+	for i := range 10 { // Each change triggers a reconcile, and no change of the status.
 		h.change(name, func(c *hubv1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "regression/touch", fmt.Sprint(i)) })
 	}
 	eventually(t, func() error {
@@ -64,10 +64,10 @@ func TestAncestor_FinalizersAndConditionsAreOverwritten(t *testing.T) {
 		return nil
 	})
 	if now, _ := ours(h.get(name)); !slices.Equal(now, conditions) {
-		t.Errorf("conditions are %v, were %v", now, conditions)
+		t.Errorf("got conditions %v, want %v", now, conditions)
 	}
 	if n := h.statusWrites(name) - writes; n != 0 {
-		t.Errorf("the status was written %d times though nothing had changed", n)
+		t.Errorf("got %d writes of an unchanged status, want 0", n)
 	}
 	confirmed := meta.FindStatusCondition(conditions, hubv1.ConditionCredentialsValid).LastTransitionTime
 	set(t, p, fault.Refuse())
@@ -75,18 +75,18 @@ func TestAncestor_FinalizersAndConditionsAreOverwritten(t *testing.T) {
 	set(t, p, fault.Pass())
 	c := h.expectReady(name)
 	if _, now := ours(c); !slices.Equal(now, order) {
-		t.Errorf("the order of conditions is %v, was %v", now, order)
+		t.Errorf("got conditions in the order %v, want %v", now, order)
 	}
 	if got := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionCredentialsValid).LastTransitionTime; !got.Equal(&confirmed) {
-		t.Errorf("a condition that stayed True has changed at %s, before at %s", got, confirmed)
+		t.Errorf("got transition time %s of a condition that stayed True, want %s", got, confirmed)
 	}
 	if !meta.IsStatusConditionTrue(c.Status.Conditions, theirs) {
-		t.Errorf("the condition of another controller is gone:%s", summary(c))
+		t.Errorf("the condition of another controller is not True:%s", summary(c))
 	}
 	h.remove(name)
 	eventually(t, func() error {
 		if left := h.get(name).Finalizers; !slices.Equal(left, []string{foreign}) {
-			return fmt.Errorf("finalizers: %v", left)
+			return fmt.Errorf("got finalizers %v, want only the finalizer of another controller", left)
 		}
 		return nil
 	})
@@ -94,7 +94,7 @@ func TestAncestor_FinalizersAndConditionsAreOverwritten(t *testing.T) {
 	h.expectGone(name)
 }
 
-// statusWrites counts how often the status of a Cluster was written, other than by an app.
+// statusWrites returns the number of writes to the status of a Cluster, without the writes of apps.
 func (h *hub) statusWrites(name string) int {
 	h.t.Helper()
 	events, err := h.cluster.AuditEvents(fleet.AuditEvent.Writes, func(e fleet.AuditEvent) bool {
@@ -105,8 +105,8 @@ func (h *hub) statusWrites(name string) int {
 	return len(events)
 }
 
-// D11. There a monitor deleted every remote object without a counterpart on the hub, also objects that users
-// had made, and deleted the hub's object when the remote one was missing for a moment.
+// D11. A monitor of the ancestor deleted every remote object without a counterpart on the hub, including objects that
+// users made, and deleted the hub's object when the remote object was missing for a moment.
 func TestAncestor_MonitorDeletesWhatOthersMade(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -125,7 +125,7 @@ func TestAncestor_MonitorDeletesWhatOthersMade(t *testing.T) {
 	set(t, p, fault.Refuse())
 	h.expectUnreachable(name, hubv1.ReasonUnreachable)
 	if c := h.get(name); c.UID != uid || !c.DeletionTimestamp.IsZero() || c.Status.Inventory.Nodes == nil {
-		t.Errorf("an outage of the remote has changed what the hub has of it: %+v", c)
+		t.Errorf("an outage of the remote changed its Cluster: %+v", c)
 	}
 	set(t, p, fault.Pass())
 	h.expectReady(name)
@@ -135,17 +135,17 @@ func TestAncestor_MonitorDeletesWhatOthersMade(t *testing.T) {
 	for _, made := range []client.Object{namespace, object} {
 		version := made.GetResourceVersion()
 		if err := direct.Get(t.Context(), client.ObjectKeyFromObject(made), made); err != nil || made.GetResourceVersion() != version {
-			t.Errorf("what a user has made is at version %s, was at %s: %v", made.GetResourceVersion(), version, err)
+			t.Errorf("an object of a user is at version %s, want %s: %v", made.GetResourceVersion(), version, err)
 		}
 	}
 	writes, err := clusterOf(t, two).AuditEvents(ofRemote(registry.ClusterName(name)), fleet.AuditEvent.Writes)
 	must(t, err)
 	for _, e := range writes {
-		t.Errorf("the hub has written to the remote: %s", e)
+		t.Errorf("the hub sent a write to the remote: %s", e)
 	}
 }
 
-// D13. There the status of what ran in a remote did not come back to the hub for a year.
+// D13. In the ancestor the status of workloads on a remote did not reach the hub for a year.
 func TestAncestor_StatusDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -161,12 +161,12 @@ func TestAncestor_StatusDoesNotComeBack(t *testing.T) {
 	h.register(name, clusterOf(t, one).Kubeconfig(), nil)
 	c := h.expectReady(name)
 	if c.Status.Version != fleet.KubernetesVersion || c.Status.ID != idOf(t, one) || c.Status.ModuleSummary == "" {
-		t.Errorf("status: %+v", c.Status)
+		t.Errorf("got status %+v, want the version and the ID of the remote, and a summary of modules", c.Status)
 	}
 	for _, want := range []int32{2, 3} {
-		eventually(t, func() error { // An inventory is written every ten seconds at most.
+		eventually(t, func() error { // The hub writes an inventory every ten seconds at most.
 			if got := h.get(name).Status.Inventory.Nodes; got == nil || *got != want {
-				return fmt.Errorf("the hub knows of %v nodes, want %d", got, want)
+				return fmt.Errorf("the hub counts %v nodes, want %d", got, want)
 			}
 			return nil
 		})
@@ -176,8 +176,8 @@ func TestAncestor_StatusDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// D14. There registering a cluster was installing a chart into it, which failed where it was there
-// already, or could not be fetched, or was not allowed.
+// D14. The ancestor registered a cluster by installing a chart into it, which failed if the chart was installed
+// already, could not be fetched, or was not allowed.
 func TestAncestor_RegistrationInstallsSomething(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -195,13 +195,13 @@ func TestAncestor_RegistrationInstallsSomething(t *testing.T) {
 	must(t, err)
 	for _, e := range asked {
 		if strings.HasPrefix(e.Object.Resource, "selfsubject") {
-			continue // It asks what it may do, and that is no object.
+			continue // A review of permissions creates no object.
 		}
 		if e.Writes() || e.Response.Code == 403 {
-			t.Errorf("a registration has asked for what it does not need: %s", e)
+			t.Errorf("the registration sent a request that it does not need: %s", e)
 		}
 	}
 	if len(asked) == 0 {
-		t.Error("the remote was not asked for anything")
+		t.Error("the remote received no request")
 	}
 }

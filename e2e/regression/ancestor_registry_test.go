@@ -29,8 +29,8 @@ import (
 
 var errBroken = errors.New("it is broken")
 
-// D2. The names of controllers are unique in a process and never given back: there the second cluster
-// could not be registered, nor the first one again, nor a start that had failed be tried once more.
+// D2. The names of controllers are unique in a process and never freed: the ancestor could not register a second
+// cluster, nor the first cluster again, nor retry a failed start.
 func TestAncestor_SecondClusterFailsOnControllerNames(t *testing.T) {
 	t.Parallel()
 	var s scripts
@@ -50,7 +50,7 @@ func TestAncestor_SecondClusterFailsOnControllerNames(t *testing.T) {
 	expectWorks(t, two, second)
 
 	var starts atomic.Int64
-	s.set(t, retried, script{start: func(context.Context) error { // The controllers are built by then.
+	s.set(t, retried, script{start: func(context.Context) error { // At this point the controllers exist.
 		if starts.Add(1) == 1 {
 			return errBroken
 		}
@@ -59,17 +59,17 @@ func TestAncestor_SecondClusterFailsOnControllerNames(t *testing.T) {
 	spawn(t, r, retried, admin(t, one))
 	expectWorks(t, one, retried)
 	if got := epochOf(t, r, retried); starts.Load() != 2 {
-		t.Errorf("epoch %d after %d starts, want a failed start and a successful start", got, starts.Load())
+		t.Errorf("got epoch %d after %d starts, want a failed start and a successful start", got, starts.Load())
 	}
 	aside.expectUnaware()
 	for _, name := range []registry.ClusterName{first, second, retried} {
 		if n := marksOf(t, metrics, name); n == 0 {
-			t.Errorf("no metric says what the controller has done in %s", name)
+			t.Errorf("no metric counts the marks of the controller in %s", name)
 		}
 	}
 }
 
-// marksOf returns what the marker of a remote has counted.
+// marksOf returns the number of marks that the marker of a remote counted.
 func marksOf(t *testing.T, metrics prometheus.Gatherer, name registry.ClusterName) float64 {
 	t.Helper()
 	families, err := metrics.Gather()
@@ -86,9 +86,8 @@ func marksOf(t *testing.T, metrics prometheus.Gatherer, name registry.ClusterNam
 	return 0
 }
 
-// D4. There one lock was held while a cluster was contacted, while one was stopped and while a callback
-// ran, so that a slow cluster kept all others waiting; and the stop of a manager that had ended by itself
-// waited for ever.
+// D4. The ancestor held one lock while it contacted a cluster, while it stopped a cluster and while a callback ran, so
+// that a slow cluster blocked all others; and the stop of a manager that had ended by itself waited forever.
 func TestAncestor_OneLockForEverybody(t *testing.T) {
 	t.Parallel()
 	var s scripts
@@ -129,7 +128,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		others(t)
 		cancel()
 		if err := <-spawned; !errors.Is(err, context.Canceled) {
-			t.Errorf("Spawn: %v", err)
+			t.Errorf("Spawn returns %v, want Canceled", err)
 		}
 		quickly(t, "Stop", func() error { return r.Stop(t.Context(), name) })
 	})
@@ -172,7 +171,7 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 		must(t, r.Ensure(name, admin(t, one)))
 		eventually(t, func() error {
 			if info, _ := r.Status(name); info.App.Reason != state.ReasonModuleFailed {
-				return fmt.Errorf("it is %s/%s", info.State, info.Reason)
+				return fmt.Errorf("the remote is %s/%s, want an app that failed", info.State, info.Reason)
 			}
 			return nil
 		})
@@ -182,8 +181,8 @@ func TestAncestor_OneLockForEverybody(t *testing.T) {
 	aside.expectUnaware()
 }
 
-// D12. There errors of a reconcile were swallowed, so that nothing was tried again; a nil object was passed
-// to Get, which panicked; and one kind that was disabled disabled the kinds after it.
+// D12. The ancestor swallowed errors of a reconcile, so that it did not retry; it passed a nil object to Get, which
+// panicked; and one disabled kind disabled the kinds after it.
 func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 	t.Parallel()
 	t.Run("errors and panics of a reconcile", func(t *testing.T) {
@@ -214,7 +213,7 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 		must(t, clientFor(t, clusterOf(t, one)).Create(t.Context(), object))
 		eventually(t, func() error {
 			if n := calls.Load(); n < 6 {
-				return fmt.Errorf("it was tried %d times", n)
+				return fmt.Errorf("got %d reconciles, want 6", n)
 			}
 			return nil
 		})
@@ -229,7 +228,7 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic of a callback is not its caller's")
+					t.Error("the panic of a callback does not reach its caller")
 				}
 			}()
 			_ = r.WithClient(t.Context(), name, func(context.Context, client.Client) error { panic(errBroken) })
@@ -254,9 +253,9 @@ func TestAncestor_ErrorsAreSwallowed(t *testing.T) {
 	})
 }
 
-// D16. There a client answered from the last hundred objects that it had written if their resourceVersion
-// was higher as a number than the version of the cache. It knew nothing of patches and deletions, and after a
-// restore of the remote, when numbers are lower, it went on answering what was no more.
+// D16. A client of the ancestor returned one of the last hundred objects that it had written if the object's
+// resourceVersion was higher as a number than the version of the cache. It ignored patches and deletions, and after a
+// restore of the remote, which lowers the numbers, it continued to return deleted objects.
 func TestAncestor_CacheOfWritesOutlivesWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	t.Run("objects that are patched, deleted and created again", func(t *testing.T) {
@@ -275,7 +274,7 @@ func TestAncestor_CacheOfWritesOutlivesWhatWasWritten(t *testing.T) {
 		r := newRegistry(t, nil)
 		name := registry.ClusterName(unique("rebuilt"))
 		key := client.ObjectKey{Name: string(name), Namespace: metav1.NamespaceDefault}
-		// All clusters count in one etcd: what is written later has the higher number.
+		// All clusters count in one etcd: a later write has a higher number.
 		for _, where := range []string{two, one} {
 			must(t, clientFor(t, clusterOf(t, where)).Create(t.Context(), &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Name: key.Name, Namespace: key.Namespace}, Data: map[string]string{"in": where},
@@ -305,20 +304,21 @@ func TestAncestor_CacheOfWritesOutlivesWhatWasWritten(t *testing.T) {
 		eventually(t, func() error {
 			where, err := in()
 			if err != nil || where != two {
-				return fmt.Errorf("it is in %q: %w", where, err)
+				return fmt.Errorf("got the object of cluster %q, want the object of the rebuilt remote: %w", where, err)
 			}
 			return nil
 		})
 		consistently(t, 300*time.Millisecond, func() error {
 			if where, err := in(); err != nil || where != two {
-				return fmt.Errorf("it is in %q again: %w", where, err)
+				return fmt.Errorf("got the object of cluster %q again, want the object of the rebuilt remote: %w", where, err)
 			}
 			return nil
 		})
 	})
 }
 
-// liveAndDie writes an object in every way there is, and waits each time until a cached read shows it.
+// liveAndDie creates, updates, patches, deletes and recreates an object. After each step but the first it waits until a
+// cached read shows the result.
 func liveAndDie(ctx context.Context, remote cluster.Cluster) error {
 	cached, live := remote.GetClient(), remote.GetAPIReader()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "alive-", Namespace: metav1.NamespaceDefault}}
@@ -344,7 +344,7 @@ func liveAndDie(ctx context.Context, remote cluster.Cluster) error {
 		return err
 	}
 	if err := live.Get(ctx, key, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("a live read after the deletion: %w", err)
+		return fmt.Errorf("a live read after the deletion returns %w, want NotFound", err)
 	}
 	if err := awaitRead(ctx, cached, key, "", ""); err != nil {
 		return err
@@ -361,7 +361,7 @@ func liveAndDie(ctx context.Context, remote cluster.Cluster) error {
 	return cached.Delete(ctx, again)
 }
 
-// idOf returns what a cluster says it is.
+// idOf returns the identity of a cluster.
 func idOf(t *testing.T, name string) string {
 	t.Helper()
 	var system corev1.Namespace

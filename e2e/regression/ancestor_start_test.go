@@ -21,8 +21,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// D5. There Spawn returned before the manager had started: reads failed or found nothing, and no caller could
-// tell when that was over.
+// D5. Spawn of the ancestor returned before the manager had started: reads failed or found nothing, and callers could
+// not detect the end of the start.
 func TestAncestor_SpawnReturnsBeforeCachesAreFilled(t *testing.T) {
 	t.Parallel()
 	const objects = 150
@@ -35,7 +35,7 @@ func TestAncestor_SpawnReturnsBeforeCachesAreFilled(t *testing.T) {
 		}))
 	}
 	p, data := proxyTo(t, two)
-	slow := fault.Delay(50*time.Millisecond, 20*time.Millisecond) // A start has many steps then.
+	slow := fault.Delay(50*time.Millisecond, 20*time.Millisecond) // A slow start has many intermediate states.
 	set(t, p, slow)
 	r := newRegistry(t, nil)
 	count := func(ctx context.Context, remote client.Client) error {
@@ -53,31 +53,31 @@ func TestAncestor_SpawnReturnsBeforeCachesAreFilled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var early int
 		var asking sync.WaitGroup
-		asking.Go(func() { // A client is lent out when everything is there, and not before.
+		asking.Go(func() { // A lease is refused until the cache is complete.
 			for ctx.Err() == nil {
 				err := r.WithClient(t.Context(), name, count)
 				switch {
 				case errors.Is(err, registry.ErrNotReady), errors.Is(err, registry.ErrNotFound):
 					early++
 				case err != nil:
-					t.Errorf("a lease before Spawn has returned: %v", err)
+					t.Errorf("got %v from a lease during Spawn, want ErrNotReady or ErrNotFound", err)
 				}
 			}
 		})
 		spawn(t, r, name, configFor(t, data))
-		set(t, p, fault.Blackhole()) // A cache that is not filled by now waits for that.
+		set(t, p, fault.Blackhole()) // A cache that is not filled by now cannot fill.
 		quickly(t, "the first lease after Spawn", func() error { return r.WithClient(t.Context(), name, count) })
 		set(t, p, slow)
 		cancel()
 		asking.Wait()
 		if info, _ := r.Status(name); early == 0 || info.State != state.StateReady {
-			t.Errorf("%d leases were refused before it was Ready, and it is %s", early, info.State)
+			t.Errorf("got %d refused leases before Ready, and state %s, want some, and Ready", early, info.State)
 		}
 	}
 }
 
-// D7. There a start that failed half-way left behind what it had started, and a stop that failed left an
-// entry behind that could neither be used nor be replaced.
+// D7. In the ancestor a start that failed half-way did not clean up the parts that it had started, and a stop that
+// failed kept an entry that could neither be used nor be replaced.
 func TestAncestor_FailedStartLeaksAndFailedStopBlocks(t *testing.T) {
 	t.Parallel()
 	t.Run("a start that fails half-way", func(t *testing.T) {
@@ -95,9 +95,9 @@ func TestAncestor_FailedStartLeaksAndFailedStopBlocks(t *testing.T) {
 			expectState(t, r, name, state.StateFailed, state.ReasonStartFailed)
 			must(t, r.Stop(t.Context(), name))
 		}
-		// TestMain looks for goroutines, among them those of the managers.
+		// TestMain checks for leaked goroutines, including the goroutines of managers.
 		if started.Load() < rounds || started.Load() != ended.Load() {
-			t.Errorf("%d hooks were started and %d of them stopped", started.Load(), ended.Load())
+			t.Errorf("got %d started and %d stopped hooks, want equal numbers, one or more for each round", started.Load(), ended.Load())
 		}
 	})
 	t.Run("a stop that fails", func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAncestor_FailedStartLeaksAndFailedStopBlocks(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := r.Stop(ctx, name); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Stop of an app that does not end: %v", err)
+			t.Errorf("Stop of an app that does not end returns %v, want DeadlineExceeded", err)
 		}
 		s.remove(name)
 		must(t, r.Ensure(name, admin(t, one)))

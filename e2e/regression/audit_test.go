@@ -10,8 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// agentOf returns for which remote, and in which epoch of it, a request was sent. It was sent by an app if
-// ok is true.
+// agentOf returns the remote and the epoch whose app sent a request. If ok is false, no app sent it.
 func agentOf(e fleet.AuditEvent) (name registry.ClusterName, epoch int64, ok bool) {
 	parts := strings.Split(e.UserAgent, "/") // clusterfx/<replica>/<remote>/<epoch>
 	if len(parts) != 4 || parts[0] != "clusterfx" {
@@ -21,7 +20,7 @@ func agentOf(e fleet.AuditEvent) (name registry.ClusterName, epoch int64, ok boo
 	return registry.ClusterName(parts[2]), epoch, err == nil
 }
 
-// ofRemote returns a filter for the requests that the apps of a remote have sent.
+// ofRemote returns a filter for the requests from the apps of a remote.
 func ofRemote(name registry.ClusterName) func(fleet.AuditEvent) bool {
 	return func(e fleet.AuditEvent) bool {
 		from, _, ok := agentOf(e)

@@ -37,7 +37,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// talker is a module that does what modules do, and returns each error to controller-runtime, which logs it.
+// talker is a module with a typical controller, which returns each error to controller-runtime, which logs it.
 func talker() registry.Module {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create"}}}
 	hub := fx.Invoke(func(log logr.Logger, r *registry.Registry, mgr ctrl.Manager) error {
@@ -58,7 +58,7 @@ func talker() registry.Module {
 	})})
 }
 
-// talkToAll does what the app does from the hub, for each remote that is ready.
+// talkToAll sends the app's requests from the hub, to each registered remote.
 func talkToAll(ctx context.Context, log logr.Logger, r *registry.Registry) error {
 	return wait.PollUntilContextCancel(ctx, 2*time.Second, true, func(ctx context.Context) (bool, error) {
 		for _, info := range r.List() {
@@ -76,7 +76,7 @@ func talkToAll(ctx context.Context, log logr.Logger, r *registry.Registry) error
 	})
 }
 
-// witness keeps everything that a hub makes known.
+// witness records a hub's log and spans.
 type witness struct {
 	mu    sync.Mutex // protects lines
 	lines bytes.Buffer
@@ -95,14 +95,14 @@ func (w *witness) log() string {
 	return w.lines.String()
 }
 
-// all returns what was made known, by where.
+// all returns a hub's output, by destination.
 func (w *witness) all(t *testing.T, h *hub, names []string) map[string]string {
 	t.Helper()
 	var events eventsv1.EventList
 	must(t, h.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)))
 	families, err := prometheus.Gatherers{h.metrics, ctrlmetrics.Registry}.Gather()
 	if len(families) == 0 {
-		t.Errorf("there are no metrics: %v", err)
+		t.Errorf("got no metrics: %v", err)
 	}
 	found := map[string]string{
 		"log": w.log(), "events": indented(t, events), "metrics": fmt.Sprint(families),
@@ -121,7 +121,8 @@ func indented(t *testing.T, what any) string {
 	return string(text)
 }
 
-// A remote that sends the hub's token back, in whatever way, gets it into no log, event, status, metric or trace.
+// A remote that echoes the hub's token, in each way of echoes, gets neither the token nor its own words into a log,
+// event, status, metric or trace.
 func TestCanary(t *testing.T) {
 	t.Parallel()
 	w := &witness{spans: tracetest.NewSpanRecorder()}
@@ -143,7 +144,7 @@ func TestCanary(t *testing.T) {
 	for _, about := range slices.Sorted(maps.Keys(servers)) {
 		patiently(t, func() error {
 			if n := servers[about].echoed.Load(); n < 1 {
-				return fmt.Errorf("%s: the token was sent back %d times", about, n)
+				return fmt.Errorf("%s: the server echoed the token %d times, want once at least", about, n)
 			}
 			return nil
 		})
@@ -154,10 +155,10 @@ func TestCanary(t *testing.T) {
 		patiently(t, func() error { return w.sawError("Reconciler error", names[about]) })
 	}
 	patiently(t, func() error { return w.sawError("A watch failed", names["list-time"]) })
-	for _, about := range []string{"watch", "watch-time", "watch-type", "watch-kind"} { // the informer has tried again
+	for _, about := range []string{"watch", "watch-time", "watch-type", "watch-kind"} { // the informer has retried
 		patiently(t, func() error {
 			if n := servers[about].echoed.Load(); n < 3 {
-				return fmt.Errorf("%s: %d watches", about, n)
+				return fmt.Errorf("%s: got %d watches, want 3", about, n)
 			}
 			return nil
 		})
@@ -168,28 +169,28 @@ func TestCanary(t *testing.T) {
 	for where, text := range w.all(t, h, slices.Collect(maps.Values(names))) {
 		for about, e := range servers {
 			if near := e.leaks(text); near != "" {
-				t.Errorf("%s has the token of %s: %s", where, about, near)
+				t.Errorf("%s contains the token of %s: %s", where, about, near)
 			}
 		}
 		if at := strings.Index(strings.ToLower(text), "spoken"); at >= 0 {
-			t.Errorf("%s has words of a remote: %s", where, text[max(0, at-300):min(len(text), at+100)])
+			t.Errorf("%s contains words of a remote: %s", where, text[max(0, at-300):min(len(text), at+100)])
 		}
 	}
 	h.expectRuns()
 }
 
-// patiently waits until check returns nil. The checks read the whole log, and the servers are many.
+// patiently waits until check returns nil. It polls slowly: the checks read the whole log, and there are many servers.
 func patiently(t *testing.T, check func() error) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(check).WithTimeout(5 * time.Minute).WithPolling(500 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// sawError returns nil when a text that concerns a Cluster was logged.
+// sawError returns nil if the log has a text in a line about a Cluster.
 func (w *witness) sawError(text, name string) error {
 	for line := range strings.Lines(w.log()) {
 		if strings.Contains(line, text) && strings.Contains(line, name) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q of %s was not logged", text, name)
+	return fmt.Errorf("the log has no %q of %s", text, name)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Hundreds of names come and go twice, each at the hands of several goroutines at once, while twenty
-// remotes stay: their apps are never replaced, their clients are always there and their reconcilers work.
+// Hundreds of names are registered and removed twice, by several goroutines at once, while twenty remotes stay: the
+// apps of these remotes are never replaced, their clients are always available and their reconcilers work.
 func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 	t.Parallel()
 	const staying, atOnce = 20, 32
@@ -59,21 +59,21 @@ func TestChurn_ManyComeAndGoWhileSomeStay(t *testing.T) {
 	over()
 	latencies := <-marks
 	slices.Sort(latencies)
-	t.Logf("%d names came and went twice in %s; meanwhile %d reconciles of the other remotes took %s (median) to %s",
+	t.Logf("%d names were registered and removed twice in %s; meanwhile %d reconciles of the other remotes took %s (median) to %s",
 		coming, took, len(latencies), latencies[len(latencies)/2], latencies[len(latencies)-1])
 	if left := r.List(); len(left) != staying {
-		t.Errorf("%d remotes are left, want the %d that stay", len(left), staying)
+		t.Errorf("got %d remotes at the end, want the %d staying remotes", len(left), staying)
 	}
 	if n := r.Zombies(); n != 0 {
-		t.Errorf("%d zombies", n)
+		t.Errorf("got %d zombies, want 0", n)
 	}
 	for _, b := range asides {
 		b.expectUnaware()
 	}
 }
 
-// comeAndGo registers a name and removes it, from several goroutines at once. Some become Ready in between,
-// and of every third one it is unknown whether it was registered or removed last.
+// comeAndGo registers a name and removes it, from several goroutines at once. Some remotes become Ready in between, and
+// for every third remote the order of registration and removal is random.
 func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, config state.Desired, i int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
@@ -88,7 +88,7 @@ func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, co
 		return func() {
 			err := f(ctx, name)
 			if err != nil && !errors.Is(err, registry.ErrNotFound) && !errors.Is(err, registry.ErrSuperseded) {
-				t.Errorf("the end of %s: %v", name, err)
+				t.Errorf("removal of %s: %v", name, err)
 			}
 		}
 	}
@@ -107,12 +107,11 @@ func comeAndGo(t *testing.T, r *registry.Registry, name registry.ClusterName, co
 	work.Wait()
 	end(r.Stop)()
 	if _, known := r.Status(name); known {
-		t.Errorf("%s is known after its end", name)
+		t.Errorf("the registry knows %s after its removal", name)
 	}
 }
 
-// markDuring has the reconcilers of remotes mark objects until over is called, and sends how long that took
-// each time.
+// markDuring has the reconcilers of remotes mark objects until over is called, and sends the duration of each mark.
 func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-chan []time.Duration) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -138,9 +137,9 @@ func markDuring(t *testing.T, asides []*bystander) (over func(), latencies <-cha
 	return sync.OnceFunc(func() { close(ended) }), result
 }
 
-// Fault F69: a Cluster that is deleted and comes back at once with the Secret of another remote. In the
-// ancestor the name was all there was, and the old connection was used for the new object. Here nothing
-// of one life is sent in the next one, and each life leads to where its own Secret says.
+// Fault F69: a Cluster is deleted and immediately recreated with the Secret of another remote. The ancestor knew names
+// only, and used the old connection for the new object. Here no app of one life sends a request in the next life, and
+// each life connects to the remote of its own Secret.
 func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -156,12 +155,12 @@ func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
 		c := newCluster(name)
 		c.Spec.KubeconfigSecretRef.Name = name + "-" + where
 		lives = append(lives, life{where: where, began: h.createAtOnce(c)})
-		if i%10 >= 8 { // an odd and an even one
+		if i%10 >= 8 { // an odd and an even life
 			if c := h.expectReady(name); c.Status.ID != idOf(t, where) {
-				t.Errorf("life %d leads to %s, want %s", i, c.Status.ID, where)
+				t.Errorf("life %d has the ID %s, want the ID of %s", i, c.Status.ID, where)
 			}
 		} else {
-			// At any point of a start, and before it.
+			// The removal comes at a random point of the start, or before it.
 			<-time.After(rand.N(100 * time.Millisecond))
 		}
 		h.remove(name)
@@ -169,7 +168,7 @@ func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
 	h.expectGone(name)
 	lives = append(lives, life{began: time.Now()})
 	acted := checkLives(t, registry.ClusterName(name), lives)
-	t.Logf("%d lives in %s, in %d of which there were requests",
+	t.Logf("%d lives in %s, %d of them with requests",
 		len(lives)-1, lives[len(lives)-1].began.Sub(lives[0].began).Round(time.Millisecond), acted)
 	aside.expectUnaware()
 	h.expectRuns()
@@ -177,11 +176,12 @@ func TestChurn_DeletedAndRegisteredAgainWithAnotherSecret(t *testing.T) {
 
 // life is the time between the creation of a Cluster and the creation of the next Cluster with its name.
 type life struct {
-	where string // which cluster its Secret leads to
+	where string // the cluster of its Secret
 	began time.Time
 }
 
-// createAtOnce creates a Cluster as soon as the one before has gone, and returns when it began to do so.
+// createAtOnce creates a Cluster as soon as the previous Cluster is gone, and returns the time at which the successful
+// request began.
 func (h *hub) createAtOnce(c *hubv1.Cluster) time.Time {
 	h.t.Helper()
 	var began time.Time
@@ -196,12 +196,12 @@ func (h *hub) createAtOnce(c *hubv1.Cluster) time.Time {
 	return began
 }
 
-// inFlight is how late an API server that shares its processors with many others may look at a request that was
-// sent before. Whoever sent it does not wait for that when it ends.
+// inFlight is the delay with which an API server that shares its processors with many others may process an earlier
+// request. The sender does not wait for that request when it ends.
 const inFlight = 250 * time.Millisecond
 
-// checkLives checks what the audit logs say of the lives of one name, and returns in how many of them its
-// app has sent anything.
+// checkLives checks the audit logs for the requests in the lives of one name, and returns the number of lives in which
+// its app sent a request.
 func checkLives(t *testing.T, name registry.ClusterName, lives []life) int {
 	t.Helper()
 	lifeOf := map[int64]int{} // by epoch
@@ -216,14 +216,14 @@ func checkLives(t *testing.T, name registry.ClusterName, lives []life) int {
 			}
 			_, epoch, _ := agentOf(e)
 			if i > 0 && lives[i].where != where && e.Received.Sub(lives[i].began) < inFlight {
-				i-- // It was sent before, and given up on.
+				i-- // It was sent before, and abandoned.
 			}
 			if i < 0 || lives[i].where != where {
-				t.Errorf("in life %d, which does not lead to %s: %s", i, where, e)
+				t.Errorf("request in life %d, whose Secret is not for %s: %s", i, where, e)
 				continue
 			}
 			if before, known := lifeOf[epoch]; known && before != i {
-				t.Errorf("epoch %d belongs to life %d and is at work in life %d: %s", epoch, before, i, e)
+				t.Errorf("epoch %d belongs to life %d and sends a request in life %d: %s", epoch, before, i, e)
 				continue
 			}
 			lifeOf[epoch], acted[i] = i, true

@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// commandEchoes are further ways to send a token back: in the output of commands, and in what register writes.
+// commandEchoes are more ways to echo a token: in responses whose content commands print or register writes.
 func commandEchoes() map[string]echoing {
 	posts := func(end string) func(*http.Request) bool {
 		return func(r *http.Request) bool { return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, end) }
@@ -55,7 +55,7 @@ func commandEchoes() map[string]echoing {
 	}
 }
 
-// kubeconfig writes a kubeconfig of the remote's administrator, who has the token.
+// kubeconfig writes a kubeconfig of the remote's administrator with the token, and returns its path.
 func (e *echo) kubeconfig(t *testing.T) string {
 	t.Helper()
 	config, data := clientcmdapi.NewConfig(), e.data()
@@ -68,7 +68,7 @@ func (e *echo) kubeconfig(t *testing.T) string {
 	return path
 }
 
-// command runs a command of the program hub, and returns everything that it prints.
+// command runs a command of the program hub, and returns its whole output.
 func command(t *testing.T, args ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -82,8 +82,8 @@ func command(t *testing.T, args ...string) string {
 	return string(printed)
 }
 
-// A remote that sends the token of its administrator, or of the hub, back gets it neither into what hub register and hub
-// check print nor into what is written to the hub.
+// A remote that echoes the token of its administrator or of the hub gets it neither into the output of hub register and
+// hub check nor into the objects that are written to the hub.
 func TestCanary_Commands(t *testing.T) {
 	t.Parallel()
 	hub := fleettest.Cluster(t, "commands") // Hubs of other tests have registered the same remote.
@@ -110,20 +110,20 @@ func TestCanary_Commands(t *testing.T) {
 			texts["check of a Secret"] = command(t, "check", "secret/"+secret.Name, "--kubeconfig", path, "--allow-cidr=127.0.0.0/8", "-o", "json")
 			for where, text := range texts {
 				if near := e.leaks(text); near != "" {
-					t.Errorf("%s has the token: %s", where, near)
+					t.Errorf("%s contains the token: %s", where, near)
 				}
 				if where != "what is in the hub" && text == "" {
 					t.Errorf("%s prints nothing", where)
 				}
 			}
 			if e.echoed.Load() == 0 {
-				t.Errorf("the token was never sent back: %s", texts)
+				t.Errorf("the server never echoed the token: %s", texts)
 			}
 		})
 	}
 }
 
-// written returns what hub register has written to the hub, and deletes it.
+// written returns the objects that hub register wrote to the hub, and deletes them.
 func written(t *testing.T, direct client.Client, name string) string {
 	t.Helper()
 	var text strings.Builder

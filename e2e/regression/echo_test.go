@@ -23,16 +23,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// echo is a remote that sends the credentials of a request back to whoever sent it, where its script says. For the
-// rest it is a real API server, which takes any token.
+// echo is a remote that echoes the credentials of a request to its sender, for the requests of its script. Otherwise it
+// is a real API server that accepts any token.
 type echo struct {
 	*httptest.Server
 	token  string // of the hub
-	canary string // a part of it that is nowhere else
+	canary string // a part of the token that occurs nowhere else
 	echoed atomic.Int64
 }
 
-// echoing says whether a server echoes the token in its response to a request, and does it.
+// echoing echoes the token in the response to a request, or returns false without a response.
 type echoing func(w http.ResponseWriter, r *http.Request, token string) bool
 
 func newEcho(t *testing.T, where string, script echoing) *echo {
@@ -67,13 +67,13 @@ func newEcho(t *testing.T, where string, script echoing) *echo {
 	return e
 }
 
-// data is the data of a Secret that leads to the server.
+// data returns the data of a Secret for the server.
 func (e *echo) data() map[string][]byte {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.Certificate().Raw})
 	return map[string][]byte{"token": []byte(e.token), "server": []byte(e.URL), "ca.crt": authority}
 }
 
-// leaks returns a line of the text that has a part of the token, or nothing.
+// leaks returns the text around a part of the token, or an empty string.
 func (e *echo) leaks(text string) string {
 	lower := strings.ToLower(text)
 	for i := range len(e.canary) - 16 {
@@ -85,7 +85,7 @@ func (e *echo) leaks(text string) string {
 	return ""
 }
 
-// echoes are the ways to send a token back, by what they concern.
+// echoes are the ways to echo a token, by subject.
 func echoes() map[string]echoing {
 	everything := func(*http.Request) bool { return true }
 	maps := func(method string) func(*http.Request) bool {
@@ -133,7 +133,7 @@ func echoes() map[string]echoing {
 	}
 }
 
-// large is more than what is kept of a response.
+// large is longer than the part of a response that is kept.
 var large = strings.Repeat("x", 300<<10)
 
 func when(about func(*http.Request) bool, script echoing) echoing {
@@ -142,7 +142,7 @@ func when(about func(*http.Request) bool, script echoing) echoing {
 	}
 }
 
-// inStatus refuses requests with a Status that has the token in every field, and in headers.
+// inStatus rejects requests with a Status that has the token in every field, and in headers.
 func inStatus(code int, about func(*http.Request) bool) echoing {
 	return when(about, func(w http.ResponseWriter, _ *http.Request, token string) bool {
 		short := token[max(0, len(token)-40):]
@@ -179,7 +179,7 @@ func inRedirect(w http.ResponseWriter, _ *http.Request, token string) bool {
 	return true
 }
 
-// object sends an object that has the end of the token in it.
+// object sends an object that contains the end of the token.
 func object(form string, end int) echoing {
 	return func(w http.ResponseWriter, _ *http.Request, token string) bool {
 		w.Header().Set("Content-Type", "application/json")
@@ -203,7 +203,7 @@ func inWatch(script echoing) echoing {
 	}, script)
 }
 
-// malformed sends the token in the place of the code of the response.
+// malformed sends the token in place of the status code of the response.
 func malformed(w http.ResponseWriter, _ *http.Request, token string) bool {
 	connection, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -16,22 +16,22 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// lingering is how long net/http keeps a closed HTTP/2 connection and what belongs to it, which is the whole
-// app that opened it: until it is time to ping.
+// lingering is the time for which net/http keeps a closed HTTP/2 connection and everything that it references, which is
+// the whole app that opened it: until the next ping is due.
 const lingering = 20 * time.Second
 
-// remembered is how long client-go remembers the events that a hub has told (k8s.io/client-go/tools/events:
-// six minutes, looked at every six): about two KiB of a Cluster that comes and goes.
+// remembered is the time for which client-go remembers the events that a hub has sent (k8s.io/client-go/tools/events:
+// six minutes, checked every six): about two KiB for each Cluster that was added and removed.
 const remembered = 13 * time.Minute
 
-// settle waits until what has ended can be out of memory, where memory counts.
+// settle waits until the memory of ended apps can be freed, if memory counts.
 func (h *hub) settle() {
 	if allFaults() {
 		<-time.After(lingering)
 	}
 }
 
-// footprint is what a process holds.
+// footprint has the resources that a process holds.
 type footprint struct {
 	goroutines, files int
 	series            map[string]bool
@@ -43,8 +43,8 @@ func (f footprint) String() string {
 		float64(f.heap)/(1<<20), f.goroutines, f.files, len(f.series))
 }
 
-// Tolerances: a few goroutines and files belong to connections that come and go, and a few series to
-// answers of API servers that are rare. One of each cycle would be more.
+// Tolerances: a few goroutines and files belong to short-lived connections, and a few series to rare responses of API
+// servers. A leak of one per cycle exceeds them.
 const (
 	heapTolerance = 1.05
 	fewGoroutines = 10
@@ -52,7 +52,7 @@ const (
 	fewSeries     = 10
 )
 
-// exceeds says in what a footprint is larger than another one.
+// exceeds returns the resources of which a footprint has more than another footprint.
 func (f footprint) exceeds(before footprint) []string {
 	var all []string
 	add := func(exceeded bool, what string) {
@@ -85,13 +85,13 @@ func (h *hub) measureUntil(before footprint) footprint {
 	}
 }
 
-// measure returns the least of several measurements within a second.
+// measure returns the minimum of several measurements within a second.
 func (h *hub) measure() footprint {
 	h.t.Helper()
 	var all []footprint
 	for range 5 {
 		runtime.GC()
-		runtime.GC() // what the first one has finalized
+		runtime.GC() // frees objects that the first one finalized
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
 		all = append(all, footprint{
@@ -107,18 +107,18 @@ func (h *hub) measure() footprint {
 	return least
 }
 
-// files returns how many file descriptors the process has open.
+// files returns the number of open file descriptors of the process.
 func (h *hub) files() int {
 	h.t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if errors.Is(err, os.ErrNotExist) {
-		return 0 // There is no such folder on this system.
+		return 0 // This system has no such folder.
 	}
 	must(h.t, err)
 	return len(entries)
 }
 
-// series returns the names of all metrics, with their labels: of the registry, and of the metrics that libraries keep
+// series returns the names of all metrics with their labels: of the registry, and of the libraries that keep metrics
 // for the whole process.
 func (h *hub) series() map[string]bool {
 	h.t.Helper()
@@ -131,7 +131,7 @@ func (h *hub) series() map[string]bool {
 	return all
 }
 
-// seriesOf returns the names of metrics, with their labels.
+// seriesOf returns the names of metrics with their labels.
 func seriesOf(t *testing.T, from prometheus.Gatherer) []string {
 	t.Helper()
 	families, err := from.Gather()

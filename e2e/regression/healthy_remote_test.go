@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// bystander watches a remote that must not notice what a test does to others.
+// bystander watches a remote that a test of other remotes must not affect.
 type bystander struct {
 	t        *testing.T
 	registry *registry.Registry
@@ -35,7 +35,7 @@ type bystander struct {
 // leaseEvery is the time between two leases of a bystander.
 const leaseEvery = 20 * time.Millisecond
 
-// newBystander begins to watch a remote that is Ready.
+// newBystander starts to watch a remote that is Ready.
 func newBystander(t *testing.T, r *registry.Registry, cluster string, name registry.ClusterName) *bystander {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -50,7 +50,7 @@ func newBystander(t *testing.T, r *registry.Registry, cluster string, name regis
 	return b
 }
 
-// spawnBystander registers a remote of its own with a registry, and begins to watch it.
+// spawnBystander registers a new remote with a registry, and starts to watch it.
 func spawnBystander(t *testing.T, r *registry.Registry, cluster string) *bystander {
 	t.Helper()
 	name := registry.ClusterName(unique("bystander"))
@@ -58,7 +58,7 @@ func spawnBystander(t *testing.T, r *registry.Registry, cluster string) *bystand
 	return newBystander(t, r, cluster, name)
 }
 
-// registerBystander registers a Cluster of its own with a hub, and begins to watch it.
+// registerBystander registers a new Cluster with a hub, and starts to watch it.
 func (h *hub) registerBystander(cluster string) *bystander {
 	h.t.Helper()
 	name := unique("bystander")
@@ -67,14 +67,14 @@ func (h *hub) registerBystander(cluster string) *bystander {
 	return newBystander(h.t, h.registry, cluster, registry.ClusterName(name))
 }
 
-// use borrows the client again and again. It closes first after the first time.
+// use takes leases until ctx ends. It closes first after the first lease.
 func (b *bystander) use(ctx context.Context, first chan struct{}) {
 	again := time.NewTicker(leaseEvery)
 	defer again.Stop()
 	for {
 		began := time.Now()
 		err := b.registry.WithClient(ctx, b.name, func(ctx context.Context, remote client.Client) error {
-			var none corev1.ConfigMapList // of which the app has a cache
+			var none corev1.ConfigMapList // a kind that the app caches
 			return remote.List(ctx, &none, client.InNamespace(metav1.NamespacePublic))
 		})
 		if b.leases == 0 {
@@ -94,23 +94,24 @@ func (b *bystander) use(ctx context.Context, first chan struct{}) {
 	}
 }
 
-// expectServed ends the watch, and fails the test if the client could not be had at any time.
+// expectServed ends the watch, and fails the test if a lease failed at any time.
 func (b *bystander) expectServed() {
 	b.t.Helper()
 	b.cancel()
 	b.done.Wait()
 	if b.refused > 0 {
-		b.t.Errorf("%d of %d leases of %s failed, the last one with %v", b.refused, b.leases, b.name, b.last)
+		b.t.Errorf("%d of %d leases of %s failed, the last with %v", b.refused, b.leases, b.name, b.last)
 	}
 }
 
-// expectUnaware ends the watch, and fails the test if the remote has noticed anything.
+// expectUnaware ends the watch, and fails the test if a lease failed, if the app was replaced or restarted, or if the
+// reconciler does not work.
 func (b *bystander) expectUnaware() {
 	b.t.Helper()
 	b.expectServed()
 	info, _ := b.registry.Status(b.name)
 	if info.State != state.StateReady || info.Epoch != b.epoch || info.Restarts != 0 {
-		b.t.Errorf("%s is %s in epoch %d after %d restarts, and was Ready in epoch %d", b.name, info.State, info.Epoch, info.Restarts, b.epoch)
+		b.t.Errorf("%s is %s in epoch %d after %d restarts, want Ready in epoch %d without restarts", b.name, info.State, info.Epoch, info.Restarts, b.epoch)
 	}
 	took, err := awaitMark(b.t.Context(), clientFor(b.t, clusterOf(b.t, b.cluster)), b.name)
 	if err != nil {

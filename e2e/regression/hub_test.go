@@ -27,7 +27,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// prepare does what an administrator does before starting a hub.
+// prepare prepares a hub's API server, as an administrator does.
 func prepare(ctx context.Context, c *fleet.Cluster) error {
 	_, err := envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
 		Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true,
@@ -43,7 +43,7 @@ func prepare(ctx context.Context, c *fleet.Cluster) error {
 	return direct.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.DefaultNamespace}})
 }
 
-// hub is a whole hub, as cmd/hub runs it but in this process, as one test sees it.
+// hub is a whole hub from the view of one test. It runs as cmd/hub runs it, but in this process.
 type hub struct {
 	client.Client // of an administrator, without a cache
 	t             *testing.T
@@ -53,18 +53,18 @@ type hub struct {
 	heard         *listener
 	metrics       *prometheus.Registry
 	process       *process
-	registry      *registry.Registry // of the process that runs
+	registry      *registry.Registry // of the running process
 	registered    []string           // Clusters of the test
 }
 
-// process is a hub that runs.
+// process is a running hub.
 type process struct {
 	done chan struct{}
 	err  error // read it only after done
 	stop func() error
 }
 
-// newOptions are those of a hub with the modules of these tests.
+// newOptions returns the options of a hub with the modules of these tests.
 func (h *hub) newOptions() app.Options {
 	o := app.Options{
 		Config:  h.cluster.Config(),
@@ -80,7 +80,7 @@ func newHubOf(c *fleet.Cluster) *hub {
 	return h
 }
 
-// sharedHub returns the hub that most tests share, as t sees it.
+// sharedHub returns the hub that most tests share, from the view of t.
 func sharedHub(t *testing.T) *hub {
 	t.Helper()
 	c := clusterOf(t, hubCluster)
@@ -91,17 +91,17 @@ func sharedHub(t *testing.T) *hub {
 		must(t, h.begin(context.WithoutCancel(t.Context())))
 		world.shared = h
 	}
-	h := *world.shared // its process, and nothing of another test
+	h := *world.shared // with its process, without state of other tests
 	h.t, h.Client = t, clientFor(t, c)
 	t.Cleanup(h.tidy)
 	return &h
 }
 
-// turn is held by the test that runs hubs on the API server for that.
+// turn is held by the test that runs hubs on turnCluster.
 var turn sync.Mutex
 
-// newHub returns a hub of the test's own, on an API server that no other hub works on, and does not start
-// it. It waits until that is free.
+// newHub returns a hub for one test, on an API server that no other hub uses, and does not start it. It waits until
+// that API server is free.
 func newHub(t *testing.T, change func(*app.Options)) *hub {
 	t.Helper()
 	c := clusterOf(t, turnCluster)
@@ -117,13 +117,13 @@ func newHub(t *testing.T, change func(*app.Options)) *hub {
 	return h
 }
 
-// start begins a process of the hub.
+// start starts a process of the hub.
 func (h *hub) start() {
 	h.t.Helper()
 	must(h.t, h.begin(context.WithoutCancel(h.t.Context())))
 }
 
-// begin starts a process, and returns when it has a registry.
+// begin starts a process, and returns when the process has a registry.
 func (h *hub) begin(ctx context.Context) error {
 	built := make(chan *registry.Registry, 1)
 	o := h.options
@@ -135,7 +135,7 @@ func (h *hub) begin(ctx context.Context) error {
 		h.process = p
 		return nil
 	case <-p.done:
-		return fmt.Errorf("the hub has ended: %w", p.err)
+		return fmt.Errorf("the hub ended: %w", p.err)
 	case <-time.After(patience):
 		return errors.Join(errors.New("the hub has not begun"), p.stop())
 	}
@@ -156,7 +156,7 @@ func runHub(ctx context.Context, o app.Options) *process {
 	return p
 }
 
-// wait returns how the process ended.
+// wait waits until the process has ended, and returns its error.
 func (p *process) wait() error {
 	select {
 	case <-p.done:
@@ -166,7 +166,7 @@ func (p *process) wait() error {
 	}
 }
 
-// runs reports whether the process has not ended.
+// runs reports whether the process is running.
 func (p *process) runs() bool {
 	select {
 	case <-p.done:
@@ -176,14 +176,14 @@ func (p *process) runs() bool {
 	}
 }
 
-// stop ends the process, if one runs, as SIGTERM does.
+// stop ends the process, if it is running, as SIGTERM does.
 func (h *hub) stop() {
 	h.t.Helper()
 	if h.process == nil {
 		return
 	}
 	if err := h.process.stop(); err != nil {
-		h.t.Errorf("the hub ended with %v", err)
+		h.t.Errorf("the hub ended with %v, want no error", err)
 	}
 }
 
@@ -191,11 +191,11 @@ func (h *hub) stop() {
 func (h *hub) expectRuns() {
 	h.t.Helper()
 	if !h.process.runs() {
-		h.t.Fatalf("the hub has ended: %v", h.process.err)
+		h.t.Fatalf("the hub ended: %v", h.process.err)
 	}
 }
 
-// register creates a Secret and a Cluster of that name, both of which go when the test ends.
+// register creates a Secret and a Cluster of that name, and deletes both when the test ends.
 func (h *hub) register(name string, kubeconfig []byte, change func(*hubv1.Cluster)) {
 	h.t.Helper()
 	h.putSecret(name, map[string][]byte{"kubeconfig": kubeconfig})
@@ -224,7 +224,7 @@ func (h *hub) deleteSecret(name string) {
 	}))
 }
 
-// create creates a Cluster that names the Secret of the same name and is probed often.
+// create creates a Cluster that names the Secret of the same name and has a short probe period.
 func (h *hub) create(name string, change func(*hubv1.Cluster)) {
 	h.t.Helper()
 	c := newCluster(name)
@@ -245,7 +245,7 @@ func newCluster(name string) *hubv1.Cluster {
 	}
 }
 
-// tidy removes the Clusters of a test that has ended: by the hub if it runs, or in its stead.
+// tidy removes the Clusters of a test that has ended: through the hub if it is running, otherwise directly.
 func (h *hub) tidy() {
 	h.t.Helper()
 	ctx := context.WithoutCancel(h.t.Context())
@@ -262,13 +262,13 @@ func (h *hub) tidy() {
 	}
 }
 
-// remove deletes a Cluster, and waits for nothing.
+// remove deletes a Cluster without waiting.
 func (h *hub) remove(name string) {
 	h.t.Helper()
 	must(h.t, h.Delete(h.t.Context(), &hubv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// expectGone waits until a Cluster is no more, and says how long that took.
+// expectGone waits until a Cluster is gone, and returns the time that this took.
 func (h *hub) expectGone(name string) time.Duration {
 	h.t.Helper()
 	return h.awaitGone(h.t.Context(), name)
@@ -281,7 +281,7 @@ func (h *hub) awaitGone(ctx context.Context, name string) time.Duration {
 		if err := h.Get(ctx, client.ObjectKey{Name: name}, &c); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		return fmt.Errorf("%s is still there: finalizers %v%s", name, c.Finalizers, summary(&c))
+		return fmt.Errorf("%s still exists: finalizers %v%s", name, c.Finalizers, summary(&c))
 	})
 }
 
@@ -292,7 +292,7 @@ func (h *hub) get(name string) *hubv1.Cluster {
 	return c
 }
 
-// change changes a Cluster as a user would.
+// change updates a Cluster as a user would.
 func (h *hub) change(name string, f func(*hubv1.Cluster)) {
 	h.t.Helper()
 	eventually(h.t, func() error {
@@ -310,7 +310,7 @@ func (h *hub) expect(name, kind string, status metav1.ConditionStatus, reason st
 		c = h.get(name)
 		found := meta.FindStatusCondition(c.Status.Conditions, kind)
 		if found == nil || found.Status != status || found.Reason != reason {
-			return fmt.Errorf("%s: want %s=%s/%s, have%s", name, kind, status, reason, summary(c))
+			return fmt.Errorf("%s: want %s=%s/%s, got%s", name, kind, status, reason, summary(c))
 		}
 		return nil
 	})
@@ -327,7 +327,7 @@ func (h *hub) expectUnreachable(name, reason string) {
 	h.expect(name, hubv1.ConditionReachable, metav1.ConditionFalse, reason)
 }
 
-// epochOf returns the number of the app that runs for a remote.
+// epochOf returns the number of the running app of a remote.
 func (h *hub) epochOf(name string) int64 {
 	h.t.Helper()
 	return epochOf(h.t, h.registry, registry.ClusterName(name))

@@ -19,15 +19,14 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// cycle is the life of one Cluster with a name of its own: how it is registered, and what has happened to
-// it when it is deleted.
+// cycle is the life of one Cluster with a unique name: its registration, and the events until its deletion.
 type cycle struct {
 	what string
 	live func(t *testing.T, h *hub, name string)
 }
 
-// cycles are all ways in which a remote ends. A proxy has an address that the hub has not seen, so that
-// what is kept by address shows.
+// cycles are all ways in which a remote ends. A proxy has an address that the hub has not seen before, which reveals
+// state that is kept by address.
 func cycles() []cycle {
 	return []cycle{
 		{"in good order", func(t *testing.T, h *hub, name string) {
@@ -73,7 +72,7 @@ func cycles() []cycle {
 			h.change(name, func(c *hubv1.Cluster) { c.Spec.Server = "https://" + p.Addr() })
 			eventually(t, func() error {
 				if info, _ := h.registry.Status(registry.ClusterName(name)); info.Epoch == before || info.State != state.StateReady {
-					return fmt.Errorf("epoch %d is %s", info.Epoch, info.State)
+					return fmt.Errorf("epoch %d is %s, want a new epoch that is Ready", info.Epoch, info.State)
 				}
 				return nil
 			})
@@ -81,13 +80,12 @@ func cycles() []cycle {
 	}
 }
 
-// A thousand remotes that come and end in every way there is leave nothing behind in the process of the hub:
-// no goroutine, no memory, no file descriptor and no metric. It runs alone, because it measures the process.
-// The ordinary run has too few of them, and no time to wait for what net/http keeps, to say anything of
-// memory.
+// A thousand remotes that start and end in all ways of cycles leak nothing in the process of the hub: no goroutine, no
+// memory, no file descriptor and no metric. The test runs alone, because it measures the process. The ordinary run has
+// too few remotes, and no time to wait for the connections that net/http keeps, to prove anything about memory.
 func TestLeaks_RemotesThatEndInEveryWay(t *testing.T) {
 	h := newHub(t, nil)
-	h.options.Modules = []registry.Module{marker(), h.scripts.module(), inventory.Module} // the listener remembers names
+	h.options.Modules = []registry.Module{marker(), h.scripts.module(), inventory.Module} // no listener: it keeps names
 	h.options.Registry.Limits.StopTimeout = 2 * time.Second
 	h.start()
 	aside := h.registerBystander(one)
@@ -121,14 +119,14 @@ func TestLeaks_RemotesThatEndInEveryWay(t *testing.T) {
 	h.settle()
 	after := h.measureUntil(before)
 	t.Logf("after %4d cycles: %s", warm, before)
-	t.Logf("after %4d cycles: %s (%s; zombies were seen %d times)", done.Load(), after, time.Since(began).Round(time.Second), zombies.Load())
+	t.Logf("after %4d cycles: %s (%s; sum of zombies: %d)", done.Load(), after, time.Since(began).Round(time.Second), zombies.Load())
 	for _, problem := range after.exceeds(before) {
 		t.Error(problem)
 	}
 	aside.expectUnaware()
 }
 
-// seenBy returns the hub as another test sees it.
+// seenBy returns the hub from the view of another test.
 func (h *hub) seenBy(t *testing.T) *hub {
 	t.Helper()
 	of := *h
@@ -137,7 +135,7 @@ func (h *hub) seenBy(t *testing.T) *hub {
 	return &of
 }
 
-// cycle registers a Cluster, lets it live and removes it.
+// cycle registers a Cluster, runs its life and removes it.
 func (h *hub) cycle(c cycle) {
 	name := unique("cycle")
 	c.live(h.t, h, name)

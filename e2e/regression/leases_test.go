@@ -17,8 +17,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Fault F74: callbacks that never return. In the ancestor they held the lock of everybody. Here the remote
-// is stopped, and comes back as another cluster, while they go on, and what they try then is refused.
+// Fault F74: callbacks that never return. In the ancestor they held the lock of all clusters. Here the remote is
+// stopped, and registered again as another cluster, while they run, and their later requests are refused.
 func TestLeases_CallbacksThatNeverReturn(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -36,13 +36,13 @@ func TestLeases_CallbacksThatNeverReturn(t *testing.T) {
 				inside.Done()
 				blocked.block()
 				if cause := context.Cause(ctx); !errors.Is(cause, registry.ErrStopped) {
-					return fmt.Errorf("the context has ended with %w", cause)
+					return fmt.Errorf("the context ended with %w, want ErrStopped", cause)
 				}
-				ctx = context.WithoutCancel(ctx) // as a caller does who wants to finish
+				ctx = context.WithoutCancel(ctx) // as a caller does to finish its work
 				_, write := newConfigMap(ctx, remote, held)
 				read := remote.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(metav1.NamespacePublic))
 				if !errors.Is(write, registry.ErrStopped) || !errors.Is(read, registry.ErrStopped) {
-					return fmt.Errorf("after the stop, a write gives %w and a read gives %w", write, read)
+					return fmt.Errorf("after the stop a write returns %w and a read returns %w, want ErrStopped", write, read)
 				}
 				return nil
 			})
@@ -60,12 +60,12 @@ func TestLeases_CallbacksThatNeverReturn(t *testing.T) {
 		}
 	}
 	if n := r.Zombies(); n != 0 {
-		t.Errorf("%d zombies: a callback is its caller's, not the app's", n)
+		t.Errorf("got %d zombies, want 0: a callback belongs to its caller, not to the app", n)
 	}
 	aside.expectUnaware()
 }
 
-// Fault F75: callbacks that call the registry. In the ancestor each of these calls was a deadlock.
+// Fault F75: callbacks that call the registry. In the ancestor each of these calls was a deadlock. Here they return.
 func TestLeases_CallbacksThatCallTheRegistry(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -79,7 +79,7 @@ func TestLeases_CallbacksThatCallTheRegistry(t *testing.T) {
 		}
 		return r.WithClient(ctx, name, func(ctx context.Context, _ client.Client) error { return nest(ctx, name, depth-1) })
 	}
-	// The context of a callback ends with its remote; whoever ends that needs another one.
+	// The context of a callback ends with its remote: a call that ends the remote needs another context.
 	calls := map[string]func(ctx context.Context, self, other registry.ClusterName) error{
 		"WithClient of itself, again and again": func(ctx context.Context, self, _ registry.ClusterName) error {
 			return nest(ctx, self, 100)

@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// reencode returns a kubeconfig that means the same.
+// reencode returns an equivalent kubeconfig in other bytes.
 func reencode(t *testing.T, data []byte) []byte {
 	t.Helper()
 	c, err := clientcmd.Load(data)
@@ -36,10 +36,9 @@ func reencode(t *testing.T, data []byte) []byte {
 	return out
 }
 
-// Defect 7 of the libraries. The cluster-inventory library appends the arguments of one cluster's
-// credential plugin to a list that all clusters share: the next cluster's is run with both, and each call
-// makes the list longer. Here no plugin runs, and nothing of one Secret is seen in another connection,
-// though they are made of the same bytes.
+// Defect 7 of the libraries. The cluster-inventory library appends the arguments of one cluster's credential plugin to
+// a list that all clusters share: the plugin of the next cluster runs with both, and each call makes the list longer.
+// Here no plugin runs, and no connection contains data of another Secret, though all are parsed from the same buffer.
 func TestClusterInventory_ArgumentsOfOneClusterLeakIntoTheNext(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -50,7 +49,7 @@ func TestClusterInventory_ArgumentsOfOneClusterLeakIntoTheNext(t *testing.T) {
 		fingerprint   string
 	}
 	users := map[registry.ClusterName]*user{}
-	shared := make([]byte, 0, 64<<10) // one buffer for all, as they come from one cache
+	shared := make([]byte, 0, 64<<10) // one buffer for all, because they come from one cache
 	for i := range 6 {
 		u := &user{cluster: []string{one, two}[i%2], name: unique("leak")}
 		minted, err := clusterOf(t, u.cluster).MintToken(t.Context(), fleet.User{Name: u.name, Rules: everything})
@@ -69,18 +68,18 @@ func TestClusterInventory_ArgumentsOfOneClusterLeakIntoTheNext(t *testing.T) {
 	for name, u := range users {
 		again := configFor(t, u.data)
 		if got := again.Credential.Fingerprint(nil) + again.Endpoint.Fingerprint(); got != u.fingerprint {
-			t.Errorf("the connection of %s is another one when it is read again", name)
+			t.Errorf("the connection of %s changes when its kubeconfig is read again", name)
 		}
 		if got, want := whoAmI(t, r, name), "system:serviceaccount:kube-system:"+u.name; got != want {
 			t.Errorf("%s acts as %s, want %s", name, got, want)
 		}
 	}
-	// A plugin with the arguments of one cluster does not run for that one, let alone for another.
+	// A plugin with the arguments of one cluster runs neither for that cluster nor for another cluster.
 	for _, cluster := range []string{"a", "b", "a"} {
 		_, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": withExec(t, cluster)}, kubeconfig.Options{}, policy)
 		var refused *kubeconfig.Error
 		if !errors.As(err, &refused) || refused.Reason != kubeconfig.ReasonExecNotAllowed || strings.Contains(err.Error(), "--cluster") {
-			t.Errorf("a plugin for %s: %v", cluster, err)
+			t.Errorf("a plugin for %s: got %v, want ExecNotAllowed without the arguments", cluster, err)
 		}
 	}
 }
@@ -101,7 +100,7 @@ func withExec(t *testing.T, cluster string) []byte {
 	return data
 }
 
-// whoAmI returns who the hub is for a remote.
+// whoAmI returns the user name that a remote has for the hub.
 func whoAmI(t *testing.T, r *registry.Registry, name registry.ClusterName) string {
 	t.Helper()
 	var review authenticationv1.SelfSubjectReview
@@ -111,8 +110,8 @@ func whoAmI(t *testing.T, r *registry.Registry, name registry.ClusterName) strin
 	return review.Status.UserInfo.Username
 }
 
-// Defect 8 of the libraries. Cluster API's cache sends to its subscribers over a channel that a subscriber has
-// to read, and holds the lock of all subscribers meanwhile: a slow subscriber keeps all others waiting.
+// Defect 8 of the libraries. Cluster API's cache sends to its subscribers over channels that they must read, and holds
+// the lock of all subscribers meanwhile: a slow subscriber blocks all others.
 func TestClusterAPI_SlowSubscriberKeepsEverybodyWaiting(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -150,8 +149,8 @@ func TestClusterAPI_SlowSubscriberKeepsEverybodyWaiting(t *testing.T) {
 	}
 }
 
-// Defect 9 of the libraries. Gardener's provider renews short-lived credentials by ending the cluster and
-// making another one: with each renewal every informer lists everything.
+// Defect 9 of the libraries. Gardener's provider renews short-lived credentials by replacing the cluster: with each
+// renewal every informer lists everything.
 func TestGardener_RenewalListsEverythingAnew(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -181,13 +180,12 @@ func TestGardener_RenewalListsEverythingAnew(t *testing.T) {
 	}
 	aside.expectUnaware()
 	if after := lists(t, clusterOf(t, one), remote); after != before {
-		t.Errorf("everything was listed %d times more", after-before)
+		t.Errorf("got %d more lists, want 0", after-before)
 	}
 }
 
-// Defect 10 of the libraries. Karmada's work for a cluster that is not ready goes round and round in the
-// queue that all clusters share, with an error each time. Here what does not concern a remote that cannot
-// be used fails at once and sends no request.
+// Defect 10 of the libraries. Karmada puts the work for a cluster that is not ready back into the queue that all
+// clusters share, again and again, with an error each time. Here a lease of an unreachable remote fails immediately.
 func TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -203,15 +201,15 @@ func TestKarmada_WorkForUnreadyClustersGoesRoundInTheQueueOfAll(t *testing.T) {
 		err := r.WithClient(t.Context(), gone, func(context.Context, client.Client) error { return nil })
 		slowest = max(slowest, time.Since(began))
 		if !errors.Is(err, registry.ErrNotReady) {
-			t.Fatalf("WithClient: %v", err)
+			t.Fatalf("WithClient returns %v, want ErrNotReady", err)
 		}
 	}
-	t.Logf("10 000 calls for a remote that is gone; the slowest took %s", slowest)
+	t.Logf("10 000 leases of an unreachable remote: the slowest took %s", slowest)
 	if slowest > time.Second {
-		t.Errorf("the slowest call took %s", slowest)
+		t.Errorf("the slowest lease took %s, want a second at most", slowest)
 	}
 	aside.expectUnaware()
 	if connections := p.Stats().Accepted; connections > 0 {
-		t.Errorf("%d connections came about", connections)
+		t.Errorf("got %d connections, want 0", connections)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// listener is a module with a hub part only: a controller on the hub that is told of remotes.
+// listener is a module with a hub part only: a controller on the hub that receives events about remotes.
 type listener struct {
 	mu    sync.Mutex // protects the field
 	heard map[registry.ClusterName]map[registry.EventKind]int
@@ -24,7 +24,7 @@ func newListener() *listener {
 	return &listener{heard: map[registry.ClusterName]map[registry.EventKind]int{}}
 }
 
-// news is a request: there is no object to look at, the event is all there is.
+// news is a request. It contains the event, because there is no object to read.
 type news struct {
 	name registry.ClusterName
 	kind registry.EventKind
@@ -53,7 +53,7 @@ func (l *listener) note(n news) {
 	l.heard[n.name][n.kind]++
 }
 
-// has reports whether the controller was told of something.
+// has reports whether the controller received an event of a kind about a remote.
 func (l *listener) has(name registry.ClusterName, kind registry.EventKind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -28,14 +28,14 @@ const (
 	scriptedName = "scripted"
 )
 
-// Marks on ConfigMaps: for whom it is, and who has seen it.
+// Marks on ConfigMaps: the remote that an object is for, and the remote that has seen it.
 const (
 	forRemote = "regression/for"
 	seenBy    = "regression/seen-by"
 )
 
-// marker is a module with one controller, which works the same in every remote: it marks the ConfigMaps
-// that are for this remote with the remote's name.
+// marker is a module with one controller, which works the same in every remote: it marks the ConfigMaps for this remote
+// with the remote's name.
 func marker() registry.Module {
 	return registry.NewModule(markerName, registry.ModuleOptions{Remote: fx.Invoke(setUpMarker)})
 }
@@ -73,7 +73,7 @@ func (m *markerReconciler) Reconcile(ctx context.Context, r ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// awaitMark waits until the marker of a remote has marked a new ConfigMap, and returns how long that took.
+// awaitMark waits until the marker of a remote has marked a new ConfigMap, and returns the time that this took.
 func awaitMark(ctx context.Context, direct client.Client, remote registry.ClusterName) (time.Duration, error) {
 	began := time.Now()
 	made, err := newConfigMap(ctx, direct, remote)
@@ -94,7 +94,7 @@ func awaitMark(ctx context.Context, direct client.Client, remote registry.Cluste
 		select {
 		case <-poll.C:
 		case <-deadline:
-			return 0, fmt.Errorf("the reconciler of %s has not seen %s within %s", remote, made.Name, patience)
+			return 0, fmt.Errorf("the reconciler of %s did not see %s within %s", remote, made.Name, patience)
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}
@@ -109,7 +109,7 @@ func expectWorks(t *testing.T, cluster string, remote registry.ClusterName) {
 	}
 }
 
-// script is what the module scripted does in the app of one remote. Nil does nothing.
+// script is the behavior of the module scripted in the app of one remote. Nil does nothing.
 type script struct {
 	build       func(registry.Remote) error
 	start, stop func(context.Context) error
@@ -118,7 +118,7 @@ type script struct {
 
 // scripts are the scripts of a test or a hub, by remote.
 type scripts struct {
-	mu    sync.Mutex // protects of
+	mu    sync.Mutex // protects byKey
 	byKey map[registry.ClusterName]script
 }
 
@@ -167,7 +167,7 @@ func (s *scripts) module() registry.Module {
 	})
 }
 
-// lists counts how often the app of a remote has asked its API server for all objects of a kind.
+// lists returns the number of lists that the apps of a remote sent to its API server.
 func lists(t *testing.T, c *fleet.Cluster, remote registry.ClusterName) int {
 	t.Helper()
 	events, err := c.AuditEvents(ofRemote(remote), fleet.AuditEvent.Lists)
@@ -175,7 +175,7 @@ func lists(t *testing.T, c *fleet.Cluster, remote registry.ClusterName) int {
 	return len(events)
 }
 
-// everything allows a minted user everything.
+// everything allows all requests of a minted user.
 var everything = []rbacv1.PolicyRule{
 	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	{NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},

@@ -20,9 +20,9 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Defect 1 of the libraries. In multicluster-runtime the controller waits for the caches of a cluster
-// while it holds its lock, without a limit: behind a cluster that accepts requests and never answers
-// them, no other one is ever engaged. Its kubeconfig provider has a single worker besides.
+// Defect 1 of the libraries. In multicluster-runtime the controller waits for the caches of a cluster while it holds
+// its lock, without a limit: behind a cluster that accepts requests and never responds, no other cluster is engaged.
+// Its kubeconfig provider also has a single worker.
 func TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, func(o *app.Options) { o.Concurrency = 1 })
@@ -37,14 +37,14 @@ func TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging(t *testing.T) 
 			set(t, p, silence)
 			h.register(unique("silent"), data, nil)
 		}
-		// It looks well to those who only ask whether it is, and never sends the objects.
+		// The server responds to probes, and never sends the objects.
 		for _, script := range []string{"watch never begins", "dripping list"} {
 			h.register(unique("silent"), lyingBefore(t, one, script), nil)
 		}
 	}
-	eventually(t, func() error { // the hub is at work on all of them
+	eventually(t, func() error { // the hub works on all of them
 		if known := len(h.registry.List()); known != 11 {
-			return fmt.Errorf("the registry knows %d remotes", known)
+			return fmt.Errorf("the registry knows %d remotes, want 11", known)
 		}
 		return nil
 	})
@@ -54,7 +54,7 @@ func TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging(t *testing.T) 
 		took := h.untilReady(healthy)
 		t.Logf("Ready after %s; alone, after %s", took, unhindered)
 		if took > unhindered+soon {
-			t.Errorf("a remote was Ready after %s beside silent ones, and after %s alone", took, unhindered)
+			t.Errorf("a remote is Ready after %s beside silent remotes, and after %s alone", took, unhindered)
 		}
 		expectWorks(t, two, registry.ClusterName(healthy))
 		h.remove(healthy)
@@ -64,7 +64,7 @@ func TestMulticlusterRuntime_SilentClusterKeepsOthersFromEngaging(t *testing.T) 
 	h.expectRuns()
 }
 
-// untilReady waits until a Cluster is Ready, and says how long that took.
+// untilReady waits until a Cluster is Ready, and returns the time that this took.
 func (h *hub) untilReady(name string) time.Duration {
 	h.t.Helper()
 	began := time.Now()
@@ -72,8 +72,8 @@ func (h *hub) untilReady(name string) time.Duration {
 	return time.Since(began)
 }
 
-// Defect 2 of the libraries. In multicluster-runtime a cluster that was there before the start and whose
-// caches do not fill makes the manager return at CacheSyncTimeout: the process ends, for all clusters.
+// Defect 2 of the libraries. In multicluster-runtime a cluster that exists before the start and whose caches do not
+// fill makes the manager return at CacheSyncTimeout: the process ends, for all clusters.
 func TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, func(o *app.Options) { o.Registry.Limits.SyncTimeout = 3 * time.Second })
@@ -84,9 +84,9 @@ func TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess(t *testing.T) {
 	h.expectReady(healthy)
 	aside := newBystander(t, h.registry, two, registry.ClusterName(healthy))
 	h.expect(unsynced, hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonCacheSyncTimedOut)
-	eventually(t, func() error { // it is tried again, and times out again
+	eventually(t, func() error { // the app is restarted, and times out again
 		if info, _ := h.registry.Status(registry.ClusterName(unsynced)); info.Restarts < 2 {
-			return fmt.Errorf("%d restarts", info.Restarts)
+			return fmt.Errorf("got %d restarts, want 2", info.Restarts)
 		}
 		return nil
 	})
@@ -94,9 +94,9 @@ func TestMulticlusterRuntime_UnsyncedClusterEndsTheProcess(t *testing.T) {
 	aside.expectUnaware()
 }
 
-// Defect 3 of the libraries. In multicluster-runtime's sharded coordinator a cluster can be started within
-// the context of another one's engagement: when that one is removed the first ends with it, still counts
-// as started, and is never started again.
+// Defect 3 of the libraries. In multicluster-runtime's sharded coordinator a cluster can be started within the context
+// of another cluster's engagement: when that other cluster is removed the first cluster ends with it, still counts as
+// started, and is never started again.
 func TestMulticlusterRuntime_RemovingOneClusterEndsAnother(t *testing.T) {
 	t.Parallel()
 	var s scripts
@@ -120,8 +120,9 @@ func TestMulticlusterRuntime_RemovingOneClusterEndsAnother(t *testing.T) {
 	}
 }
 
-// Defect 4 of the libraries. In multicluster-runtime the names of two clusters that differ in dots, slashes
-// or case share a Lease, so that what is said of one is taken for the other. Here such names differ, or are refused.
+// Defect 4 of the libraries. In multicluster-runtime the names of two clusters that differ in dots, slashes or case
+// share a Lease, so that the state of one cluster is taken for the state of the other. Here such names differ, or are
+// refused.
 func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, nil)
@@ -133,7 +134,7 @@ func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
 		other := registry.ClusterName(strings.ReplaceAll(alike, "-", separator))
 		spawn(t, r, other, admin(t, two))
 		if a, b := epochOf(t, r, stays), epochOf(t, r, other); a == b {
-			t.Errorf("%s and %s share epoch %d", stays, other, a)
+			t.Errorf("%s and %s share epoch %d, want an epoch for each", stays, other, a)
 		}
 		must(t, r.Stop(t.Context(), other))
 	}
@@ -147,8 +148,8 @@ func TestMulticlusterRuntime_LikeNamesAreTakenForOneAnother(t *testing.T) {
 	aside.expectUnaware()
 }
 
-// Defect 5 of the libraries. In multicluster-runtime's kubeconfig provider a cluster lives in the context
-// of the reconcile that engaged it: with a timeout for reconciles it ends when that returns.
+// Defect 5 of the libraries. In multicluster-runtime's kubeconfig provider a cluster lives in the context of the
+// reconcile that engaged it: with a timeout for reconciles it ends when that reconcile returns.
 func TestMulticlusterRuntime_ClusterEndsWithTheCallThatRegisteredIt(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, func(o *registry.Options) { o.Limits.ReconcileTimeout = 100 * time.Millisecond })
@@ -159,16 +160,16 @@ func TestMulticlusterRuntime_ClusterEndsWithTheCallThatRegisteredIt(t *testing.T
 	aside := newBystander(t, r, one, name)
 	consistently(t, 500*time.Millisecond, func() error {
 		if info, _ := r.Status(name); info.State != state.StateReady {
-			return fmt.Errorf("it is %s: %s", info.State, info.Message)
+			return fmt.Errorf("the remote is %s, want Ready: %s", info.State, info.Message)
 		}
 		return nil
 	})
 	aside.expectUnaware()
 }
 
-// Defect 6 of the libraries. multicluster-runtime's cluster-inventory provider compares configurations
-// that are never equal, because there are functions in them: every event about a cluster, whatever it is
-// about, tears the cluster down and engages it again.
+// Defect 6 of the libraries. multicluster-runtime's cluster-inventory provider compares configurations that are never
+// equal, because they contain functions: every event about a cluster, of any kind, tears the cluster down and engages
+// it again.
 func TestMulticlusterRuntime_EveryEventEngagesAnew(t *testing.T) {
 	t.Parallel()
 	h := sharedHub(t)
@@ -187,19 +188,19 @@ func TestMulticlusterRuntime_EveryEventEngagesAnew(t *testing.T) {
 			metav1.SetMetaDataLabel(&c.ObjectMeta, "regression/touch", touch)
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "regression/touch", touch)
 		})
-		// The same credentials in other bytes, and keys that are never read.
+		// The same credentials in other bytes, and a key that the hub does not read.
 		h.putSecret(name, map[string][]byte{
 			"kubeconfig": [][]byte{clusterOf(t, one).Kubeconfig(), reencoded}[i%2], "touch": []byte(touch),
 		})
 	}
 	eventually(t, func() error {
 		if info, _ := h.registry.Status(remote); info.Labels["regression/touch"] != "19" {
-			return fmt.Errorf("labels: %v", info.Labels)
+			return fmt.Errorf("got labels %v, want the last change", info.Labels)
 		}
 		return nil
 	})
 	aside.expectUnaware()
 	if after := lists(t, clusterOf(t, one), remote); after != before {
-		t.Errorf("everything was listed %d times more", after-before)
+		t.Errorf("got %d more lists, want 0", after-before)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// record is what happened, in order.
+// record is an ordered list of events.
 type record struct {
 	mu     sync.Mutex // protects the field
 	events []string
@@ -20,7 +20,7 @@ func (r *record) add(event string) {
 	r.events = append(r.events, event)
 }
 
-// expect fails the test unless these happened in this order, whatever happened in between.
+// expect fails the test unless these events happened in this order, with any others in between.
 func (r *record) expect(t *testing.T, want ...string) {
 	t.Helper()
 	r.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// newRegistry returns a registry without a hub around it, which is shut down when the test ends.
+// newRegistry returns a registry without a hub, and shuts it down when the test ends.
 func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registry {
 	t.Helper()
 	config := clusterOf(t, hubCluster).Config()
@@ -42,7 +42,7 @@ func newRegistry(t *testing.T, change func(*registry.Options)) *registry.Registr
 	return r
 }
 
-// withScripts adds the module that follows the scripts to a registry.
+// toRegistry adds the module that follows the scripts to a registry.
 func (s *scripts) toRegistry(o *registry.Options) { o.Modules = append(o.Modules, s.module()) }
 
 func mapperFor(t *testing.T, config *rest.Config) meta.RESTMapper {
@@ -64,7 +64,7 @@ func spawn(t *testing.T, r *registry.Registry, name registry.ClusterName, c stat
 	}
 }
 
-// expectState waits until the remote is in a state for a reason.
+// expectState waits until a remote is in a state for a reason.
 func expectState(t *testing.T, r *registry.Registry, name registry.ClusterName, want state.State, reason string) registry.Status {
 	t.Helper()
 	var info registry.Status

@@ -14,21 +14,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Rule S30: where a remote is, is for whoever registers it to say. A hub that keeps a metric of each
-// address that it has ever asked grows with every remote that comes, goes or moves. All metrics that
-// controller-runtime has of client-go's requests are on here.
+// Rule S30: whoever registers a remote decides its address. A hub that keeps a metric for each address of its requests
+// grows with every remote that is added, removed or moved. All metrics of controller-runtime about client-go's requests
+// are enabled here.
 func TestLeaks_AddressesOfRemotesStayInMetrics(t *testing.T) {
 	t.Parallel()
 	own := prometheus.NewRegistry()
 	r := newRegistry(t, func(o *registry.Options) { o.Metrics = own })
-	var traces []string // of remotes that are gone
+	var traces []string // of removed remotes
 	for i := range 5 {
 		p, data := proxyTo(t, one)
 		name := registry.ClusterName(unique("moving"))
 		spawn(t, r, name, configFor(t, data))
 		expectWorks(t, one, name)
 		if !hasTrace(seriesOf(t, own), string(name)) {
-			t.Errorf("%s has no series while it is there", name)
+			t.Errorf("%s has no series while it is registered", name)
 		}
 		if i%2 == 0 {
 			set(t, p, fault.Blackhole())
@@ -48,20 +48,20 @@ func TestLeaks_AddressesOfRemotesStayInMetrics(t *testing.T) {
 		for _, one := range seriesOf(t, from) {
 			for _, gone := range traces {
 				if hasTrace([]string{one}, gone) {
-					t.Errorf("a series of %s, which is gone: %s", gone, one)
+					t.Errorf("a series of %s remains after its removal: %s", gone, one)
 				}
 			}
 		}
 	}
 }
 
-// requestMetrics are those of client-go's requests that every remote has.
+// requestMetrics are the metrics of client-go's requests that every remote has.
 var requestMetrics = []string{
 	"rest_client_requests_total", "rest_client_request_duration_seconds", "rest_client_response_size_bytes",
 	"rest_client_request_size_bytes",
 }
 
-// hasTrace reports whether a label of one of these series is that text, or has it in it as an address.
+// hasTrace reports whether a label of one of these series is that text, or contains it as an address.
 func hasTrace(series []string, text string) bool {
 	return slices.ContainsFunc(series, func(s string) bool {
 		return strings.Contains(s, `"`+text+`"`) || strings.Contains(s, text+"/") || strings.Contains(s, "/"+text)

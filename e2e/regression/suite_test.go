@@ -40,7 +40,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// asHub makes the test binary the program hub, for tests of its commands.
+// asHub is the variable that makes the test binary the program hub, for tests of its commands.
 const asHub = "CLUSTERFX_TEST_AS_HUB"
 
 func TestMain(m *testing.M) {
@@ -57,17 +57,17 @@ func run(m *testing.M) int {
 		ctrlmetrics.MetricRequestSize, ctrlmetrics.MetricResponseSize, ctrlmetrics.MetricRateLimiterLatency, ctrlmetrics.MetricRequestRetry)
 	utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, registry.CountPanic)
 	fleettest.AtOnce(12)
-	defer func() { _ = world.close() }() // also after a failure, when nothing is checked
+	defer func() { _ = world.close() }() // also after a failure, which skips the checks
 	return fleettest.Main(m, world.close, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that
-		// ends (controller-runtime, newGVKFixupWatcher).
+		// A metadata watch that is stopped while it sends an event that has no receiver: one for each hub that ends
+		// (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop")))
 }
 
-// allFaults reports whether to do everything, however long it takes.
+// allFaults reports whether to run everything, regardless of its duration.
 func allFaults() bool { return os.Getenv("CLUSTERFX_FAULTS") == "all" }
 
-// times returns how often to do something: a few times in the ordinary run.
+// times returns the number of repetitions, which is small in the ordinary run.
 func times(few, all int) int {
 	if allFaults() {
 		return all
@@ -76,30 +76,31 @@ func times(few, all int) int {
 }
 
 const (
-	// patience is how long a test waits for what should come within a second or two.
+	// patience is the timeout for results that should take a second or two.
 	patience = 2 * time.Minute
-	// soon is how long something may take that takes milliseconds or a few seconds on an idle machine, and a minute or
-	// forever where it is broken. A removal has half of it; a start beside silent remotes has it on top of its usual time.
+	// soon is the limit for operations that take milliseconds or a few seconds on an idle machine, and a minute or
+	// forever if the code is broken. A removal has half of it; a start beside silent remotes has it on top of its usual
+	// time.
 	soon = 40 * time.Second
 )
 
 // The API servers of the tests.
 const (
-	hubCluster  = "hub"  // of the hub which most tests share, and of registries without a hub
-	turnCluster = "turn" // of the tests which start and stop hubs of their own, in turns
+	hubCluster  = "hub"  // of the hub that most tests share, and of registries without a hub
+	turnCluster = "turn" // of tests that start and stop hubs of their own, one after the other
 	one, two    = "one", "two"
 )
 
-// worldOf is what the tests share. It is made when the first test asks for it.
+// worldOf is the state that the tests share. The first test that needs it creates it.
 type worldOf struct {
-	mu     sync.Mutex // protects the fields; held while things are made
+	mu     sync.Mutex // protects the fields; held while their values are created
 	fleet  *fleet.Fleet
 	shared *hub
 }
 
 var world worldOf
 
-// start makes the clusters, which takes as long as making one.
+// start creates the clusters in parallel, unless they exist.
 func (w *worldOf) start(ctx context.Context) (*fleet.Fleet, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +144,7 @@ func (w *worldOf) close() error {
 	return err
 }
 
-// clusterOf returns one of the clusters.
+// clusterOf returns one of the clusters, and starts them if necessary.
 func clusterOf(t *testing.T, name string) *fleet.Cluster {
 	t.Helper()
 	f, err := world.start(context.WithoutCancel(t.Context()))
@@ -158,10 +159,10 @@ var names atomic.Int64
 // unique returns a name that is unique in this process.
 func unique(what string) string { return fmt.Sprintf("%s-%d", what, names.Add(1)) }
 
-// policy allows what a test needs: its clusters listen on loopback.
+// policy allows the addresses of the tests: their clusters listen on loopback.
 var policy = kubeconfig.Policy{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
-// configFor returns what makes the user of a kubeconfig a remote that is probed often.
+// configFor returns the desired state of a remote with the user of a kubeconfig and a short probe period.
 func configFor(t testing.TB, data []byte) state.Desired {
 	t.Helper()
 	c, err := kubeconfig.Parse(map[string][]byte{"kubeconfig": data}, kubeconfig.Options{}, policy)
@@ -174,13 +175,13 @@ func configFor(t testing.TB, data []byte) state.Desired {
 	}
 }
 
-// admin returns what makes the administrator of a cluster a remote.
+// admin returns the desired state of a remote with the administrator of a cluster.
 func admin(t *testing.T, cluster string) state.Desired {
 	t.Helper()
 	return configFor(t, clusterOf(t, cluster).Kubeconfig())
 }
 
-// proxyTo returns a proxy to a cluster, and a kubeconfig that leads through it.
+// proxyTo returns a proxy to a cluster, and a kubeconfig that connects through it.
 func proxyTo(t *testing.T, cluster string) (*fault.Proxy, []byte) {
 	t.Helper()
 	c := clusterOf(t, cluster)
@@ -191,12 +192,12 @@ func proxyTo(t *testing.T, cluster string) (*fault.Proxy, []byte) {
 	t.Cleanup(p.Close)
 	data, err := p.Kubeconfig(c.Kubeconfig())
 	if err != nil {
-		t.Fatalf("lead through the proxy: %v", err)
+		t.Fatalf("make a kubeconfig for the proxy: %v", err)
 	}
 	return p, data
 }
 
-// lyingBefore returns a kubeconfig for a server in front of a cluster that follows a script.
+// lyingBefore returns a kubeconfig for a server that follows a script in front of a cluster.
 func lyingBefore(t *testing.T, cluster, script string) []byte {
 	t.Helper()
 	s, ok := hostile.Named(script)
@@ -218,13 +219,13 @@ func set(t *testing.T, p *fault.Proxy, f fault.Fault) {
 	}
 }
 
-// newScheme returns what hubs and remotes know.
+// newScheme returns the scheme of hubs and remotes.
 func newScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	return s, errors.Join(clientgoscheme.AddToScheme(s), hubv1.AddToScheme(s))
 }
 
-// clientFor returns a client of an administrator, without a cache.
+// clientFor returns an administrator's client, without a cache.
 func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 	t.Helper()
 	direct, closeIdle, err := newClient(c.Config())
@@ -261,7 +262,7 @@ func eventually(t testing.TB, check func() error) {
 	within(t, patience, check)
 }
 
-// within waits until check returns nil, and says how long that took.
+// within waits until check returns nil, and returns the time that this took.
 func within(t testing.TB, limit time.Duration, check func() error) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -275,7 +276,7 @@ func consistently(t testing.TB, d time.Duration, check func() error) {
 	gomega.NewWithT(t).Consistently(check).WithTimeout(d).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// quickly fails the test if something takes longer than it may. What does not return is left behind.
+// quickly fails the test if a function takes longer than soon. It does not wait for the function to end.
 func quickly(t testing.TB, what string, f func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -293,7 +294,7 @@ func quickly(t testing.TB, what string, f func() error) {
 	}
 }
 
-// blocker is something that does not return before it is released, whatever its context says.
+// blocker is a function that does not return before it is released, regardless of its context.
 type blocker struct {
 	entered, released chan struct{}
 	enter, release    func()
@@ -308,7 +309,7 @@ func newBlocker(t testing.TB) *blocker {
 	return b
 }
 
-// block is what does not return.
+// block returns only after the release.
 func (b *blocker) block() {
 	b.enter()
 	<-b.released
@@ -333,8 +334,8 @@ func newConfigMap(ctx context.Context, direct client.Client, remote registry.Clu
 	return made, direct.Create(ctx, made)
 }
 
-// awaitRead waits until a read shows the object with that UID and what it is; with neither, until it shows
-// none.
+// awaitRead waits until a read shows the object with that UID and that content; if both are empty, until it shows no
+// object.
 func awaitRead(ctx context.Context, from client.Reader, key client.ObjectKey, uid types.UID, is string) error {
 	var last corev1.ConfigMap
 	deadline := time.After(patience)
@@ -349,7 +350,7 @@ func awaitRead(ctx context.Context, from client.Reader, key client.ObjectKey, ui
 		select {
 		case <-poll.C:
 		case <-deadline:
-			return fmt.Errorf("a read shows %s, which is %q, and not %s, which is %q", last.UID, last.Data["is"], uid, is)
+			return fmt.Errorf("got UID %s with %q from a read, want UID %s with %q", last.UID, last.Data["is"], uid, is)
 		}
 	}
 }
