@@ -20,15 +20,14 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// Fault F37: a Secret that changes ten times a second for ten seconds leads to the last one, with
-// bounded work.
+// Fault F37: if a Secret changes ten times a second for ten seconds, its last version takes effect, with bounded work.
 func TestCluster_SecretThatFlaps(t *testing.T) {
 	t.Parallel()
 	h, traffic := newTrafficHub(t, nil)
 	remote := fleettest.Cluster(t, "one")
 	name := h.name("a")
 	good := mint(t, remote, "steady", longLife)
-	elsewhere := edit(t, good, func(c *clientcmdapi.Config) { // for another app
+	elsewhere := edit(t, good, func(c *clientcmdapi.Config) { // needs another app
 		for _, cluster := range c.Clusters {
 			cluster.TLSServerName = "localhost"
 		}
@@ -54,30 +53,30 @@ func TestCluster_SecretThatFlaps(t *testing.T) {
 	h.eventually(func() error {
 		c := h.get(name)
 		if got := c.Status.Credentials.ExpirationTime; !got.Equal(&metav1.Time{Time: last.Expires()}) {
-			return fmt.Errorf("the credentials in use end at %s, want %s: %s", got, last.Expires(), summary(c))
+			return fmt.Errorf("the credentials in use expire at %s, want %s: %s", got, last.Expires(), summary(c))
 		}
 		return nil
 	})
 	h.expectReady(name)
 	reads, ensured = traffic.readsOf(name)-reads, traffic.ensuredOf(name)-ensured
-	t.Logf("%d changes within %s: %d readings, %d calls of Ensure; the last one was in effect %s after the end",
+	t.Logf("%d changes within %s: %d reads, %d calls of Ensure; the last change took effect %s after the end",
 		changes, took, reads, ensured, time.Since(ended))
-	// The first one at once, then one every two seconds, and the last.
+	// The first read is immediate; then one every two seconds, and the last.
 	if most := 2 + int(took/(2*time.Second)); reads > most {
-		t.Errorf("%d readings, want at most %d", reads, most)
+		t.Errorf("got %d reads, want at most %d", reads, most)
 	}
-	if most := 8 * (reads + 1); ensured > most { // Each reading makes the remote change a few times.
-		t.Errorf("%d calls of Ensure, want at most %d", ensured, most)
+	if most := 8 * (reads + 1); ensured > most { // Each read makes the remote change a few times.
+		t.Errorf("got %d calls of Ensure, want at most %d", ensured, most)
 	}
-	h.consistently(3*time.Second, func() error { // It does not go on.
+	h.consistently(3*time.Second, func() error { // The reads end.
 		if now := traffic.readsOf(name); now-reads > 1 {
-			return fmt.Errorf("%d readings", now)
+			return fmt.Errorf("got %d reads in all, want no more reads", now)
 		}
 		return nil
 	})
 }
 
-// Fault F10: credentials that the remote rejects.
+// Fault F10: credentials that the remote rejects are read again once, and replaced by newer credentials.
 func TestCluster_CredentialsThatAreRejected(t *testing.T) {
 	t.Parallel()
 	remote := fleettest.Cluster(t, "one")
@@ -107,16 +106,16 @@ func TestCluster_CredentialsThatAreRejected(t *testing.T) {
 		expectCondition(t, c, hubv1.ConditionCredentialsValid, metav1.ConditionTrue)
 		h.eventually(func() error {
 			if reads := traffic.readsOf(name) - before; reads != 1 {
-				return fmt.Errorf("%d readings", reads)
+				return fmt.Errorf("got %d reads after the rejection, want 1", reads)
 			}
 			return nil
 		})
-		for i := range 5 { // whatever else happens to the Cluster
+		for i := range 5 { // other changes cause no read
 			h.change(name, func(c *hubv1.Cluster) { metav1.SetMetaDataLabel(&c.ObjectMeta, "beat", fmt.Sprint(i)) })
 		}
 		h.consistently(3*time.Second, func() error {
 			if reads := traffic.readsOf(name) - before; reads != 1 {
-				return fmt.Errorf("%d readings", reads)
+				return fmt.Errorf("got %d reads after the rejection, want 1", reads)
 			}
 			return nil
 		})
@@ -133,13 +132,13 @@ func TestCluster_CredentialsThatAreRejected(t *testing.T) {
 		revoke(t, token)
 		h.eventually(func() error {
 			if h.info(name).Epoch == epoch {
-				return fmt.Errorf("nothing happened: %+v", h.info(name))
+				return fmt.Errorf("the app was not replaced: %+v", h.info(name))
 			}
 			return nil
 		})
 		h.eventually(func() error { // The outage may be too short to be reported.
 			if left := time.Until(h.get(name).Status.Credentials.ExpirationTime.Time); left < longLife+longLife/2 {
-				return fmt.Errorf("the credentials in use end in %s", left)
+				return fmt.Errorf("the credentials in use expire in %s, want the new credentials", left)
 			}
 			return nil
 		})
@@ -147,7 +146,7 @@ func TestCluster_CredentialsThatAreRejected(t *testing.T) {
 	})
 }
 
-// Faults F12 and F13: what cannot be used is neither dialled nor asked for again and again.
+// Faults F12 and F13: the hub neither dials the server of unusable credentials nor reads them repeatedly.
 func TestCluster_SecretThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	h, traffic := newTrafficHub(t, nil)
@@ -195,22 +194,22 @@ func TestCluster_SecretThatCannotBeUsed(t *testing.T) {
 			}
 			h.consistently(2*time.Second, func() error {
 				if reads := traffic.readsOf(name); reads != 1 {
-					return fmt.Errorf("read %d times", reads)
+					return fmt.Errorf("got %d reads, want 1", reads)
 				}
 				return nil
 			})
 			if n := dialled.Load(); n != 0 {
-				t.Errorf("dialled %d times", n)
+				t.Errorf("got %d connections, want 0", n)
 			}
 			began := time.Now()
 			h.putKubeconfig(name, remote.Kubeconfig())
 			h.expectReady(name)
-			t.Logf("Ready %s after the Secret was good", time.Since(began))
+			t.Logf("Ready %s after the Secret became valid", time.Since(began))
 		})
 	}
 }
 
-// Fault F14: the Secret and the Cluster come in either order.
+// Fault F14: the Secret and the Cluster are created in either order.
 func TestCluster_SecretThatComesBeforeOrAfter(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -236,10 +235,10 @@ func TestCluster_SecretThatComesBeforeOrAfter(t *testing.T) {
 				secret()
 			}
 			began := time.Now()
-			c := h.expectReady(name) // long before anything asks again by itself
+			c := h.expectReady(name) // without a wait for a periodic reconcile
 			t.Logf("Ready after %s", time.Since(began))
 			if meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionStalled) {
-				t.Errorf("stalled: %s", summary(c))
+				t.Errorf("the Cluster is Stalled: %s", summary(c))
 			}
 		})
 	}

@@ -23,13 +23,13 @@ const (
 )
 
 const (
-	// maxRestarts is the number of restarts from which on an app makes its Cluster Stalled.
+	// maxRestarts is the number of restarts at which an app makes its Cluster Stalled.
 	maxRestarts = 5
 	// messagePaused is the message of the conditions of a paused Cluster.
 	messagePaused = "The Cluster is paused; set spec.state to Active to start it"
 )
 
-// outcome is a drawn state and the conditions that it leads to, by type.
+// outcome is a drawn state, and the conditions that follow from it, by type.
 type outcome struct {
 	cluster    *hubv1.Cluster
 	info       registry.Status
@@ -48,14 +48,14 @@ func (o outcome) unknownIdentityIsAllowed() bool {
 	return o.conditions[hubv1.ConditionIdentityConfirmed].Reason == hubv1.ReasonForbidden && o.is(hubv1.ConditionIdentityConfirmed, unclear)
 }
 
-// keepsLastGood reports whether the credentials in the Secret are not in use, and the last good ones are.
+// keepsLastGood reports whether the last good credentials are in use, in place of the credentials in the Secret.
 func (o outcome) keepsLastGood() bool {
 	reason := o.conditions[hubv1.ConditionCredentialsValid].Reason
 	return reason == hubv1.ReasonNotInUse ||
 		reason == hubv1.ReasonExpired && o.info.CredentialName == "old" && o.info.State != state.StatePaused
 }
 
-// stays reports whether the modules run at the server of before, because a new one cannot be used.
+// stays reports whether the modules run at the previous server, because the new server cannot be used.
 func (o outcome) stays() bool { return o.info.State == state.StateReady }
 
 // firstOpen returns the first condition on the way to Ready that is not True.
@@ -72,7 +72,7 @@ func (o outcome) firstOpen() metav1.Condition {
 	return metav1.Condition{}
 }
 
-// agreements are what is true of the conditions of every Cluster, whatever the registry and the Secret come to.
+// agreements are the rules for the conditions of every Cluster, in all states of the registry and the Secret.
 var agreements = map[string]func(outcome) bool{
 	"what is Ready has nothing open, and the other way round": func(o outcome) bool {
 		stopped := clusterstatus.IsPaused(o.cluster) || !o.cluster.DeletionTimestamp.IsZero()
@@ -119,8 +119,9 @@ var agreements = map[string]func(outcome) bool{
 	},
 }
 
-// No two conditions contradict each other, whatever comes together, also what the registry never says. What a module
-// may do depends on reachability and identity together, so each draw is combined with all of these.
+// No two conditions contradict each other in any combination of states, including combinations that the registry never
+// reports. Whether a module can run depends on reachability and identity together, so each draw is combined with all
+// values of both.
 func TestConditionsOf_AgreeWithEachOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -130,7 +131,7 @@ func TestConditionsOf_AgreeWithEachOther(t *testing.T) {
 				o := outcomeOf(cluster, found, info)
 				for what, holds := range agreements {
 					if !holds(o) {
-						t.Errorf("%s: %+v", what, o.conditions)
+						t.Errorf("the rule %s does not hold: %+v", what, o.conditions)
 					}
 				}
 			}

@@ -15,8 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// The status names the controllers of every module, and what the one waits for that does not run. Becoming Ready is
-// still one write.
+// The status names the controllers of every module, and the reason and advice of a controller that does not run.
 func TestCluster_StatusNamesControllers(t *testing.T) {
 	t.Parallel()
 	remote := fleettest.Cluster(t, "one")
@@ -30,11 +29,11 @@ func TestCluster_StatusNamesControllers(t *testing.T) {
 			modules := h.get(name).Status.Modules
 			at := slices.IndexFunc(modules, func(m hubv1.ModuleStatus) bool { return m.Name == "undeclared" })
 			if at < 0 || len(modules[at].Controllers) != 1 || len(modules[1-at].Controllers) != 0 {
-				return fmt.Errorf("modules = %+v", modules)
+				return fmt.Errorf("got modules %+v, want one controller, in the module undeclared", modules)
 			}
 			one := modules[at].Controllers[0]
 			if one.Name != "undeclared" || one.State != state || one.Reason != reason || !strings.Contains(one.Message, says) {
-				return fmt.Errorf("the controller is %+v", one)
+				return fmt.Errorf("got controller %+v, want another state, reason or message", one)
 			}
 			return nil
 		})

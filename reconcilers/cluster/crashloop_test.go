@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// An app that fails again and again is Stalled, and says which module does it.
+// An app that fails repeatedly makes its Cluster Stalled, and the message names the failing module.
 func TestCluster_ThatFailsAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	broken := hooked("broken", func(context.Context) error { return errors.New("it is broken") }, nil, nil)
@@ -25,11 +25,11 @@ func TestCluster_ThatFailsAgainAndAgain(t *testing.T) {
 	h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
 	h.newCluster(name, nil)
 	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonStartFailed)
-	expectCondition(t, c, hubv1.ConditionReconciling, metav1.ConditionTrue) // The first few times are no reason to give up.
+	expectCondition(t, c, hubv1.ConditionReconciling, metav1.ConditionTrue) // The first failures are retried.
 	c = h.expect(name, hubv1.ConditionStalled, metav1.ConditionTrue, hubv1.ReasonStartFailed)
 	for _, kind := range []string{hubv1.ConditionStalled, hubv1.ConditionReady} {
 		if message := meta.FindStatusCondition(c.Status.Conditions, kind).Message; !strings.Contains(message, `"broken"`) {
-			t.Errorf("%s does not name the module: %s", kind, message)
+			t.Errorf("the message of %s does not name the module: %s", kind, message)
 		}
 	}
 	h.change(name, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"sound"} })

@@ -31,17 +31,16 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/oldcrd"
 )
 
-// A CRD that lacks a field of the status, whichever it is, keeps neither the hub nor the inventory from writing the
-// others.
+// A CRD that lacks any field of the status does not prevent the hub and the inventory from writing the other fields.
 func TestReport_ToACRDThatLacksAField(t *testing.T) {
 	t.Parallel()
 	s := newSkew(t)
-	// The keys of the lists have always been there.
+	// Every version of the CRD has the keys of the lists.
 	paths := slices.DeleteFunc(fieldsOf(s.status(), ".status"), func(path string) bool {
 		return path == ".status.conditions.type" || path == ".status.modules.name"
 	})
 	if len(paths) < 25 || !slices.Contains(paths, ".status.modules.controllers.reason") {
-		t.Fatalf("fields: %q", paths)
+		t.Fatalf("got fields %q, want all fields of the status", paths)
 	}
 	for i, path := range paths {
 		s.install(path)
@@ -103,7 +102,7 @@ func (s *skew) status() apiextensionsv1.JSONSchemaProps {
 	return s.crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 }
 
-// fieldsOf returns the paths of all fields of an object, below its own, sorted.
+// fieldsOf returns the paths of all fields below the path of an object, sorted.
 func fieldsOf(schema apiextensionsv1.JSONSchemaProps, path string) []string {
 	if schema.Items != nil {
 		return fieldsOf(*schema.Items.Schema, path)
@@ -122,7 +121,7 @@ func drop(schema *apiextensionsv1.JSONSchemaProps, path []string) {
 		drop(schema.Items.Schema, path)
 		return
 	}
-	schema.Default = nil // which may have the field
+	schema.Default = nil // which may contain the field
 	if len(path) == 1 {
 		delete(schema.Properties, path[0])
 		schema.Required = slices.DeleteFunc(schema.Required, func(name string) bool { return name == path[0] })
@@ -177,13 +176,14 @@ func inventory() *hubac.InventoryStatusApplyConfiguration {
 		hubac.AllocatableStatus().WithCPU(resource.MustParse("1")).WithMemory(resource.MustParse("1Gi")))
 }
 
-// undeclared is how an API server names a field that it does not know, and inList an element of a list in it.
+// undeclared matches the path of an unknown field in the error of an API server, and inList the index of an element of
+// a list in it.
 var (
 	undeclared = regexp.MustCompile(`(\S+): field not declared in schema`)
 	inList     = regexp.MustCompile(`\[[^\]]*\]`)
 )
 
-// expectRefused waits until the API server refuses some of these fields of a Cluster, and no others, and makes the Cluster.
+// expectRefused creates the Cluster, and waits until the API server rejects some of these fields, and no other fields.
 func (s *skew) expectRefused(name string, want ...string) {
 	s.t.Helper()
 	gomega.NewWithT(s.t).Eventually(func() error {
@@ -197,7 +197,7 @@ func (s *skew) expectRefused(name string, want ...string) {
 		desired := hubac.Cluster(name).WithStatus(clusterstatus.ApplyConfiguration(whole()).WithInventory(inventory()))
 		err := s.direct.Status().Apply(s.t.Context(), desired, client.FieldOwner("test"), client.ForceOwnership, client.DryRunAll)
 		if err == nil {
-			return fmt.Errorf("nothing is refused, want %q", want)
+			return fmt.Errorf("got no rejected field, want %q", want)
 		}
 		var got []string
 		for _, found := range undeclared.FindAllStringSubmatch(err.Error(), -1) {
@@ -206,14 +206,14 @@ func (s *skew) expectRefused(name string, want ...string) {
 		slices.Sort(got)
 		got = slices.Compact(got)
 		others := slices.ContainsFunc(got, func(path string) bool { return !slices.Contains(want, path) })
-		if others || len(got) < min(2, len(want)) { // It does not name all of them at once.
-			return fmt.Errorf("refused: %q, want %q: %w", got, want, err)
+		if others || len(got) < min(2, len(want)) { // The API server does not name all of them at once.
+			return fmt.Errorf("got rejected fields %q, want %q: %w", got, want, err)
 		}
 		return nil
 	}).WithTimeout(time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// report reports a whole status as the hub does, and an inventory as its module does.
+// report writes a whole status as the hub does, and an inventory as its module does.
 func (s *skew) report(name string, lacks ...string) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -236,7 +236,7 @@ func (s *skew) report(name string, lacks ...string) {
 	report()
 	told := len(recorded.Events)
 	if before, after := report(); before != after || len(recorded.Events) != told {
-		s.t.Errorf("without %q: the same was reported again", lacks)
+		s.t.Errorf("without %q: an unchanged status was reported again", lacks)
 	}
 	var writer oldcrd.Writer
 	_, err := writer.Apply(ctx, s.direct.Status(), hubac.Cluster(name).WithStatus(hubac.ClusterStatus().WithInventory(inventory())),
@@ -246,7 +246,7 @@ func (s *skew) report(name string, lacks ...string) {
 	}
 }
 
-// expectAllBut checks that a Cluster has every field but these, and those below them.
+// expectAllBut checks that a Cluster has every field but these fields and the fields below them.
 func (s *skew) expectAllBut(name string, lacks ...string) {
 	s.t.Helper()
 	one := &unstructured.Unstructured{}
@@ -257,7 +257,7 @@ func (s *skew) expectAllBut(name string, lacks ...string) {
 	for _, path := range fieldsOf(s.status(), ".status") {
 		isLacking := slices.ContainsFunc(lacks, func(lack string) bool { return path == lack || strings.HasPrefix(path, lack+".") })
 		if has := hasField(one.Object, strings.Split(path[1:], ".")); has == isLacking {
-			s.t.Errorf("without %q: has %s = %t", lacks, path, has)
+			s.t.Errorf("without %q: the presence of %s is %t", lacks, path, has)
 		}
 	}
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// stuck returns what does not return before it is released, whatever its context says, and what
-// releases it.
+// stuck returns a function that does not return before its release, regardless of its context, and the release.
 func stuck(t testing.TB) (f func(context.Context) error, release func()) {
 	t.Helper()
 	released := make(chan struct{})
@@ -32,8 +31,8 @@ func stuck(t testing.TB) (f func(context.Context) error, release func()) {
 	}, release
 }
 
-// Faults F67, F68, F72 to F74: whatever hangs, a deletion ends in time and says what it gave up, and
-// the only worker of the hub is free for others meanwhile.
+// Faults F67, F68, F72 to F74: if any part of an app hangs, a deletion ends in time, an event names an abandoned part,
+// and the hub's only worker is free for other Clusters.
 func TestCluster_DeletionOfWhatHangs(t *testing.T) {
 	t.Parallel()
 	const within = 6 * time.Second
@@ -107,12 +106,12 @@ func TestCluster_DeletionOfWhatHangs(t *testing.T) {
 			h.putKubeconfig(other, fleettest.Cluster(t, "one").Kubeconfig())
 			h.newCluster(other, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"healthy"} })
 			h.expectReady(other)
-			t.Logf("another one was Ready after %s", time.Since(began))
+			t.Logf("another Cluster is Ready after %s", time.Since(began))
 			h.expectGone(name)
 			took := time.Since(began)
-			t.Logf("gone after %s", took)
+			t.Logf("the Cluster is gone after %s", took)
 			if took > 2*within+20*time.Second {
-				t.Errorf("gone after %s, and had %s", took, within)
+				t.Errorf("the Cluster is gone after %s, RemoveWithin is %s", took, within)
 			}
 			if tc.says == "" {
 				h.expectEvent(name, "Deregistered")
@@ -143,7 +142,7 @@ func TestCluster_DeletionThatTakesItsTime(t *testing.T) {
 	expectCondition(t, c, hubv1.ConditionReconciling, metav1.ConditionTrue)
 	expectCondition(t, c, hubv1.ConditionCredentialsValid, metav1.ConditionTrue)
 
-	// The only worker is free for others.
+	// The only worker is free for other Clusters.
 	h.putKubeconfig(other, fleettest.Cluster(t, "one").Kubeconfig())
 	h.newCluster(other, func(c *hubv1.Cluster) { c.Spec.Modules = []string{"docile"} })
 	h.expectReady(other)

@@ -51,7 +51,7 @@ func TestCluster_Deletion(t *testing.T) {
 		h.expectGone(name)
 		h.eventually(func() error {
 			if h.events(name)["Deregistered"] != 1 {
-				return fmt.Errorf("events: %v", h.events(name))
+				return fmt.Errorf("got events %v, want one Deregistered", h.events(name))
 			}
 			return nil
 		})
@@ -76,7 +76,7 @@ func TestCluster_Deletion(t *testing.T) {
 		h.remove(name)
 		h.eventually(func() error {
 			if left := h.get(name).Finalizers; len(left) != 1 || left[0] != foreign {
-				return fmt.Errorf("finalizers = %v", left)
+				return fmt.Errorf("got finalizers %v, want only the finalizer of another controller", left)
 			}
 			return nil
 		})
@@ -86,7 +86,7 @@ func TestCluster_Deletion(t *testing.T) {
 	})
 	t.Run("stops the app also when another client removes the finalizer", func(t *testing.T) {
 		h, name := ready(t, "e")
-		// Both at once, so that the hub may not see the Cluster again.
+		// Both requests come at once, so that the hub may not see the Cluster again.
 		var c *hubv1.Cluster
 		h.eventually(func() error {
 			c = h.get(name)
@@ -110,7 +110,7 @@ func TestCluster_Deletion(t *testing.T) {
 	})
 }
 
-// hooked is a module with hooks and a cleanup step. A nil one does nothing.
+// hooked is a module with hooks and a cleanup step. A nil function does nothing.
 func hooked(name string, start, stop, clean func(context.Context) error) registry.Module {
 	var parts []fx.Option
 	if start != nil || stop != nil {
@@ -126,7 +126,7 @@ func hooked(name string, start, stop, clean func(context.Context) error) registr
 	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Options(parts...)})
 }
 
-// expectNote waits until an event was recorded whose note contains a text.
+// expectNote waits for an event whose note contains a text.
 func (h *hub) expectNote(name, reason, text string) {
 	h.t.Helper()
 	h.eventually(func() error {
@@ -141,26 +141,25 @@ func (h *hub) expectNote(name, reason, text string) {
 				notes = append(notes, e.Reason+": "+e.Note)
 			}
 		}
-		return fmt.Errorf("no event %s that says %q: %q", reason, text, notes)
+		return fmt.Errorf("no event %s contains %q: %q", reason, text, notes)
 	})
 }
 
-// expectForgotten waits until neither a Cluster nor its app is there. That is less than expectGone: an
-// API server may delete a Cluster in the moment in which it gets its finalizer, and then the Cluster
-// is gone before its app.
+// expectForgotten waits until both a Cluster and its app are gone. That is weaker than expectGone: an API server may
+// delete a Cluster in the moment in which it gets its finalizer, and then the Cluster is gone before its app.
 func (h *hub) expectForgotten(name string) {
 	h.t.Helper()
 	h.eventually(func() error {
 		var c hubv1.Cluster
 		err := h.Get(h.t.Context(), client.ObjectKey{Name: name}, &c)
 		if info, known := h.registry.Status(registry.ClusterName(name)); known || err == nil {
-			return fmt.Errorf("there is %+v, and %+v", info, c)
+			return fmt.Errorf("want no app and no Cluster, got %+v and %+v", info, c)
 		}
 		return client.IgnoreNotFound(err)
 	})
 }
 
-// Fault F66: a deletion in the middle of a start.
+// Fault F66: a Cluster that is deleted in the middle of a start is gone in time, with its app.
 func TestCluster_DeletionWhileStarting(t *testing.T) {
 	t.Parallel()
 	slow := hooked("slow", func(ctx context.Context) error {
@@ -189,17 +188,17 @@ func TestCluster_DeletionWhileStarting(t *testing.T) {
 			h.expectForgotten(name)
 			took := time.Since(began)
 			t.Logf("deleted %d ms after its creation, gone %s later", i*125, took)
-			// Mostly below two seconds; a hub that gets no processor puts off the end of a start.
+			// Usually below two seconds; a hub that gets no processor delays the end of a start.
 			if took > 30*time.Second {
-				t.Errorf("gone after %s", took)
+				t.Errorf("the Cluster is gone after %s, want 30s at most", took)
 			}
 		})
 	}
 	deleting.Wait()
 }
 
-// Fault F69: a Cluster that is deleted and created again at once, with other credentials. Two apps of the
-// same name never run at the same time, and nothing of the first is left in the second.
+// Fault F69: a Cluster is deleted and immediately recreated with other credentials. Two apps of the same name never run
+// at the same time, and the second Cluster records the identity of its own remote.
 func TestCluster_DeletionFollowedByACluster(t *testing.T) {
 	t.Parallel()
 	var atWork, most atomic.Int64
@@ -221,11 +220,11 @@ func TestCluster_DeletionFollowedByACluster(t *testing.T) {
 		remote := remotes[i%2]
 		h.putKubeconfig(name, remote.Kubeconfig())
 		h.eventually(func() error { return h.create(name, nil) })
-		if i%3 > 0 { // Some are deleted before anything happens.
+		if i%3 > 0 { // Some Clusters are deleted before they are Ready.
 			h.expectReady(name)
 			h.eventually(func() error {
 				if id := h.get(name).Annotations[hubv1.AnnotationID]; id != idOf(t, remote) {
-					return fmt.Errorf("recorded id %q", id)
+					return fmt.Errorf("got recorded id %q, want the id of the remote in the Secret", id)
 				}
 				return nil
 			})
@@ -234,11 +233,11 @@ func TestCluster_DeletionFollowedByACluster(t *testing.T) {
 	}
 	h.expectForgotten(name)
 	if most.Load() > 1 || atWork.Load() != 0 {
-		t.Errorf("%d apps were at work at the same time, %d still are", most.Load(), atWork.Load())
+		t.Errorf("got %d apps at the same time and %d apps at the end, want 1 and 0", most.Load(), atWork.Load())
 	}
 }
 
-// Faults F67 and F70: the remote is dead, and its Secret is gone.
+// Faults F67 and F70: a Cluster whose remote is dead and whose Secret is gone is removed in time.
 func TestCluster_DeletionOfADeadRemote(t *testing.T) {
 	t.Parallel()
 	const within = 5 * time.Second
@@ -274,9 +273,9 @@ func TestCluster_DeletionOfADeadRemote(t *testing.T) {
 		h.remove(names[how])
 		h.expectGone(names[how])
 		took := time.Since(began)
-		t.Logf("a remote that is %s was gone after %s", how, took)
+		t.Logf("the Cluster of a %s remote is gone after %s", how, took)
 		if took > 30*time.Second {
-			t.Errorf("deregistering a remote that is %s took %s", how, took)
+			t.Errorf("the removal of the Cluster of a %s remote took %s, want 30s at most", how, took)
 		}
 	}
 	h.must(remote.Pause())
@@ -287,14 +286,14 @@ func TestCluster_DeletionOfADeadRemote(t *testing.T) {
 	gone("refusing")
 	h.expectNote(names["refusing"], "Abandoned", "tidy/configmap")
 	if after := restsOf(h, healthy); after != before {
-		t.Errorf("the healthy Cluster was touched: %s, before: %s", after, before)
+		t.Errorf("the healthy Cluster changed to %s, want %s", after, before)
 	}
 	h.stop()
 	h.start()
 	gone("restarted")
 }
 
-// Fault F59: a hub that ends in the middle of a removal continues it after a restart.
+// Fault F59: a restarted hub completes the removal of a Cluster, and runs its cleanup step once.
 func TestCluster_DeletionIsTakenUpAfterARestart(t *testing.T) {
 	t.Parallel()
 	var cleaned atomic.Int64
@@ -314,7 +313,7 @@ func TestCluster_DeletionIsTakenUpAfterARestart(t *testing.T) {
 	h.start()
 	h.expectGone(name)
 	if n := cleaned.Load(); n != 1 {
-		t.Errorf("the cleanup step ran %d times", n)
+		t.Errorf("the cleanup step ran %d times, want once", n)
 	}
 	h.expectEvent(name, "Deregistered")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// slow is a registry whose actor takes its time: a posted state shows when takeUp is called.
+// slow is a registry whose actor is slow: a posted state is visible after a call of takeUp.
 type slow struct {
 	posted []state.Desired
 	info   registry.Status
@@ -58,11 +58,11 @@ func TestEnsure(t *testing.T) {
 			{cluster(2, hubv1.ClusterActive), but(good, func(c *credentials) { c.version = "2" })}, // another Secret
 		} {
 			if runs, err := r.ensure(t.Context(), step.cluster, step.found); runs.current || err != nil {
-				t.Errorf("%+v: current %t, %v", step, runs.current, err)
+				t.Errorf("%+v: got current %t and error %v before the actor, want false and no error", step, runs.current, err)
 			}
 			s.takeUp()
 			if runs, err := r.ensure(t.Context(), step.cluster, step.found); !runs.current || err != nil {
-				t.Errorf("%+v: current %t, %v", step, runs.current, err)
+				t.Errorf("%+v: got current %t and error %v after the actor, want true and no error", step, runs.current, err)
 			}
 		}
 	})
@@ -72,7 +72,7 @@ func TestEnsure(t *testing.T) {
 		r := &reconciler{remotes: s, suspects: noSuspects{}}
 		runs, err := r.ensure(t.Context(), cluster(2, hubv1.ClusterActive), bad)
 		if runs.info.State != state.StateReady || !runs.current || err != nil || len(s.posted) != 0 {
-			t.Errorf("%s, %t, %v, posted %v", runs.info.State, runs.current, err, s.posted)
+			t.Errorf("got state %s, current %t, error %v and posts %v, want Ready, true, no error and no post", runs.info.State, runs.current, err, s.posted)
 		}
 	})
 	t.Run("a pause is posted without credentials", func(t *testing.T) {
@@ -80,19 +80,19 @@ func TestEnsure(t *testing.T) {
 		s := &slow{}
 		r := &reconciler{remotes: s, suspects: noSuspects{}}
 		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterPaused), bad); err != nil || len(s.posted) != 1 || !s.posted[0].Paused {
-			t.Errorf("%v, posted %+v", err, s.posted)
+			t.Errorf("got error %v and posts %+v, want one paused post", err, s.posted)
 		}
 	})
 	t.Run("a hub that is ending is no error", func(t *testing.T) {
 		t.Parallel()
 		r := &reconciler{remotes: &slow{err: registry.ErrClosed}, suspects: noSuspects{}}
 		if runs, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good); runs.current || err != nil {
-			t.Errorf("%t, %v", runs.current, err)
+			t.Errorf("got current %t and error %v, want false and no error", runs.current, err)
 		}
 		sentinel := errors.New("sentinel")
 		r = &reconciler{remotes: &slow{err: sentinel}, suspects: noSuspects{}}
 		if _, err := r.ensure(t.Context(), cluster(1, hubv1.ClusterActive), good); !errors.Is(err, sentinel) {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v, want the sentinel", err)
 		}
 	})
 }

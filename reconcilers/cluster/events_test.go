@@ -27,7 +27,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// stage is a Cluster that is Ready, and what a test may do to it.
+// stage is a Cluster that is Ready, and the things that a test can change about it.
 type stage struct {
 	*hub
 	name   string
@@ -37,7 +37,7 @@ type stage struct {
 	moods  *moods
 }
 
-// moods make a module of a remote fail.
+// moods let a test fail a module of a remote.
 type moods struct{ of sync.Map }
 
 func (m *moods) fail(name string) {
@@ -59,7 +59,7 @@ func (m *moods) module(name string) registry.Module {
 	})})
 }
 
-// change is something that happens to a Cluster, and the events that tell of it.
+// change is a change of a Cluster, and the events about it.
 type change struct {
 	happens func(*stage)
 	want    []string
@@ -119,8 +119,8 @@ func changes() map[string]change {
 	}
 }
 
-// Every transition of a Cluster is an event, and nothing else is. TestCluster_CredentialsExpire has the events that come
-// with time.
+// Every transition of a Cluster has an event, and only transitions have events. TestCluster_CredentialsExpire has the
+// events that depend on time.
 func TestCluster_EventsOfTransitions(t *testing.T) {
 	t.Parallel()
 	moody := &moods{}
@@ -144,7 +144,7 @@ func TestCluster_EventsOfTransitions(t *testing.T) {
 	}
 }
 
-// An event storm is a few objects: what happens again is counted in the series of the first event.
+// An event storm creates few objects: a repeated event is counted in the series of the first event.
 func TestCluster_EventsOfWhatFlaps(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -170,14 +170,14 @@ func TestCluster_EventsOfWhatFlaps(t *testing.T) {
 			}
 		}
 		if len(all) != len(kinds) || repeated != len(kinds)-1 {
-			return fmt.Errorf("%d objects for %d kinds of events, of which %d are series; want all but the first registration",
+			return fmt.Errorf("got %d objects for %d kinds of events, %d of them series; want a series for all but the first registration",
 				len(all), len(kinds), repeated)
 		}
 		return sameEvents(distinct(all), kinds)
 	})
 }
 
-// What is said is what was so: a note that changes is another event, though it is of the same kind and comes soon after.
+// A note describes one state: a changed note is a new event, even if it has the same kind and follows soon after.
 func TestCluster_EventsOfNotesThatChange(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, func(o *hubOptions) { o.modules = []registry.Module{idle("first"), idle("second")} })
@@ -190,7 +190,7 @@ func TestCluster_EventsOfNotesThatChange(t *testing.T) {
 	h.expectNote(s.name, hubv1.ReasonReady, "1 module is running")
 }
 
-// What happens to another module is an event of its own, though it is of the same kind and comes soon after.
+// A failure of another module is a separate event, even if it has the same kind and follows soon after.
 func TestCluster_EventsOfModules(t *testing.T) {
 	t.Parallel()
 	all := map[string]*moods{"moody": {}, "grumpy": {}}
@@ -208,7 +208,7 @@ func TestCluster_EventsOfModules(t *testing.T) {
 	}
 }
 
-// A Cluster that crashes the hub has an event when it is quarantined, and a Cluster whose cleanup fails has an event at its end.
+// A Cluster that crashes the hub has an event when it is quarantined.
 func TestCluster_EventsOfQuarantine(t *testing.T) {
 	t.Parallel()
 	h := newIdleHub(t, nil)
@@ -223,13 +223,13 @@ func TestCluster_EventsOfQuarantine(t *testing.T) {
 	last := startChild(t, kubeconfig, h.namespace)
 	h.eventually(func() error {
 		if got := h.events(culprit); got["Quarantined"] != 1 {
-			return fmt.Errorf("events %v", got)
+			return fmt.Errorf("got events %v, want one Quarantined", got)
 		}
 		return nil
 	})
 	h.must(last.hold.Close())
 	if err := <-last.done; err != nil {
-		t.Errorf("the hub that has quarantined it: %v", err)
+		t.Errorf("the hub with the quarantine ended with %v, want no error", err)
 	}
 }
 
@@ -245,8 +245,8 @@ func newStage(h *hub, name string, remote *fleet.Cluster) *stage {
 	return s
 }
 
-// bearABusyMachine makes the hub wait for a remote that is short of time. A probe or a request that times out is an
-// honest transition and has an event of its own, so only the fault under test may cause one.
+// bearABusyMachine makes the hub wait for a remote that is short of time. A probe or a request that times out is a real
+// transition with a separate event, so only the fault under test may cause a transition.
 func bearABusyMachine(c *hubv1.Cluster) {
 	c.Spec.Probe.PeriodSeconds, c.Spec.Probe.TimeoutSeconds = 20, 20
 	c.Spec.Client.TimeoutSeconds = 60
@@ -272,7 +272,7 @@ func (s *stage) expectRotated() {
 	s.t.Helper()
 	s.eventually(func() error {
 		if s.events(s.name)["CredentialsRotated"] == 0 {
-			return fmt.Errorf("events %v", s.events(s.name))
+			return fmt.Errorf("got events %v, want CredentialsRotated", s.events(s.name))
 		}
 		return nil
 	})
@@ -306,7 +306,7 @@ func (s *stage) becomeAnother() {
 	s.expectReady(s.name)
 }
 
-// told returns the events of the Cluster, the first one first.
+// told returns the events of the Cluster in the order of their times.
 func (s *stage) told() []eventsv1.Event {
 	s.t.Helper()
 	var all eventsv1.EventList
@@ -316,8 +316,7 @@ func (s *stage) told() []eventsv1.Event {
 	return mine
 }
 
-// expectTold waits until exactly these events were recorded, in this order as far as they are new, and then
-// looks a moment longer.
+// expectTold waits until exactly these events are recorded, in any order, and checks that for a moment longer.
 func (s *stage) expectTold(want []string) {
 	s.t.Helper()
 	counts := map[string]int{}
@@ -333,7 +332,7 @@ func (s *stage) expectTold(want []string) {
 			}
 		}
 		if fmt.Sprint(got) != fmt.Sprint(counts) {
-			return fmt.Errorf("events of %s: have %v, want %v: %s", s.name, got, counts, notes(s.told()))
+			return fmt.Errorf("events of %s: got %v, want %v: %s", s.name, got, counts, notes(s.told()))
 		}
 		return nil
 	}
@@ -362,7 +361,7 @@ func distinct(all []eventsv1.Event) []string {
 func sameEvents(got, want []string) error {
 	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	if !slices.Equal(got, want) {
-		return fmt.Errorf("have %v, want %v", got, want)
+		return fmt.Errorf("got %v, want %v", got, want)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A hub is a manager whose cache was told about Secrets, the registry, and this package. The same
-// policy goes to both.
+// A hub is a manager whose cache has options for Secrets, the registry, and this package. The registry and this package
+// get the same policy.
 func Example() {
 	newManager := func() (ctrl.Manager, error) {
 		kubeconfig, err := config.GetConfig()

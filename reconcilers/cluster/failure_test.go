@@ -31,13 +31,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// failure is something that goes wrong with one Cluster, and how it is mended.
+// failure is a failure of one Cluster, and its repair.
 type failure struct {
 	broken, mended func(h *hub, name string)
-	kind           string // the condition that says so
+	kind           string // the condition that reports it
 	status         metav1.ConditionStatus
 	reason         string
-	says           string // part of the message: what to do, or where
+	says           string // part of the message: the advice, or the place
 	stalled        bool
 }
 
@@ -64,11 +64,11 @@ func TestCluster_EachFailureHasItsReasonAndHealsByItself(t *testing.T) {
 		}
 	})
 	if after := restsOf(h, healthy); after != before {
-		t.Errorf("the healthy Cluster was touched: %s, before: %s", after, before)
+		t.Errorf("the healthy Cluster changed to %s, want %s", after, before)
 	}
 }
 
-// undeclared is a module that watches Nodes and does not say that it needs the right to.
+// undeclared is a module that watches Nodes and does not declare the permission for that.
 func undeclared() registry.Module {
 	return registry.NewModule("undeclared", registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
 		nothing := reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
@@ -76,7 +76,7 @@ func undeclared() registry.Module {
 	})})
 }
 
-// restsOf names what would change if a Cluster was disturbed.
+// restsOf describes the state that changes if a Cluster is disturbed.
 func restsOf(h *hub, name string) string {
 	ready := meta.FindStatusCondition(h.get(name).Status.Conditions, hubv1.ConditionReady)
 	return fmt.Sprintf("%s since %s, epoch %d", ready.Reason, ready.LastTransitionTime, h.info(name).Epoch)
@@ -91,11 +91,11 @@ func (f failure) run(h *hub, name string) {
 	c := h.expect(name, f.kind, f.status, f.reason)
 	one := meta.FindStatusCondition(c.Status.Conditions, f.kind)
 	if !strings.Contains(one.Message, f.says) {
-		h.t.Errorf("the message does not say %q: %s", f.says, one.Message)
+		h.t.Errorf("the message does not contain %q: %s", f.says, one.Message)
 	}
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if ready.Status != metav1.ConditionFalse || ready.Reason != f.reason {
-		h.t.Errorf("Ready = %s/%s, want False/%s", ready.Status, ready.Reason, f.reason)
+		h.t.Errorf("got Ready = %s/%s, want False/%s", ready.Status, ready.Reason, f.reason)
 	}
 	if stalled := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionStalled); stalled != f.stalled {
 		h.t.Errorf("Stalled is %t, want %t", stalled, f.stalled)
@@ -177,7 +177,7 @@ func failures(t *testing.T, remote *fleet.Cluster) map[string]failure {
 func TestCluster_AddressThatANameLeadsTo(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, func(o *hubOptions) {
-		// The kubeconfig's address would be refused when it is read, a name only when it is dialled.
+		// The policy rejects an address when the hub reads the kubeconfig, and a name only when the hub dials it.
 		policy := kubeconfig.Policy{DenyCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 		o.settings.Policy, o.registry.Policy = policy, policy
 	})
@@ -218,7 +218,7 @@ func edit(t testing.TB, kubeconfig []byte, f func(*clientcmdapi.Config)) []byte 
 	return data
 }
 
-// besideToken returns the data of a Secret with a good token of the remote, and this CA.
+// besideToken returns the data of a Secret with a valid token of the remote, and this CA.
 func besideToken(t testing.TB, remote *fleet.Cluster, ca []byte) map[string][]byte {
 	t.Helper()
 	token, err := remote.MintToken(t.Context(), fleet.User{Name: "beside-token", Rules: everything})
@@ -228,7 +228,7 @@ func besideToken(t testing.TB, remote *fleet.Cluster, ca []byte) map[string][]by
 	return map[string][]byte{"token": []byte(token.Config().BearerToken), "server": []byte(remote.Server()), "ca.crt": ca}
 }
 
-// A CA that is not the server's is TLSFailed also where an app runs and keeps the previous CA.
+// A CA that is not the server's is TLSFailed, even if an app runs and keeps the previous CA.
 func TestCluster_WrongAuthorityAfterRotation(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -245,19 +245,19 @@ func TestCluster_WrongAuthorityAfterRotation(t *testing.T) {
 	h.putSecret(name, bad)
 	c := h.expect(name, hubv1.ConditionReachable, metav1.ConditionFalse, hubv1.ReasonTLSFailed)
 	if info := h.info(name); info.State != state.StateReady || info.Epoch != epoch {
-		t.Errorf("the app of before does not go on: %+v", info)
+		t.Errorf("the previous app does not keep running: %+v", info)
 	}
 	if text := summary(c); !strings.Contains(text, "into ca.crt") || strings.Contains(text, hubv1.ReasonInvalidKubeconfig) {
-		t.Errorf("the key is not named: %s", text)
+		t.Errorf("the message does not name the key: %s", text)
 	}
 	h.putSecret(name, good)
 	h.expectReady(name)
 	if now := h.info(name).Epoch; now != epoch {
-		t.Errorf("epoch %d, was %d", now, epoch)
+		t.Errorf("got epoch %d, want %d", now, epoch)
 	}
 }
 
-// Nothing is known of a remote that rejects the credentials: neither which one it is nor what may be done there.
+// If a remote rejects the credentials, its identity and its permissions are unknown.
 func TestCluster_UnauthorizedConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	needs := registry.NewModule("needs", registry.ModuleOptions{
@@ -292,7 +292,7 @@ func authorityOf(t testing.TB, kubeconfig []byte) (ca []byte) {
 	return ca
 }
 
-// mint returns a kubeconfig with the token of an administrator that ends after a lifetime.
+// mint returns a kubeconfig with an administrator's token that expires after a lifetime.
 func mint(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) []byte {
 	t.Helper()
 	credential, err := c.MintToken(t.Context(), fleet.User{Name: user, Rules: everything, Lifetime: lifetime})
@@ -302,7 +302,7 @@ func mint(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) [
 	return credential.Kubeconfig()
 }
 
-// mintCertificate returns a kubeconfig with the certificate of an administrator.
+// mintCertificate returns a kubeconfig with an administrator's certificate that expires after a lifetime.
 func mintCertificate(t testing.TB, c *fleet.Cluster, user string, lifetime time.Duration) []byte {
 	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: everything, Lifetime: lifetime})
@@ -312,7 +312,7 @@ func mintCertificate(t testing.TB, c *fleet.Cluster, user string, lifetime time.
 	return credential.Kubeconfig()
 }
 
-// revoked returns a kubeconfig with a token that was good.
+// revoked returns a kubeconfig with a revoked token.
 func revoked(t testing.TB, c *fleet.Cluster) []byte {
 	t.Helper()
 	credential, err := c.MintToken(t.Context(), fleet.User{Name: "revoked", Rules: everything})
@@ -325,7 +325,7 @@ func revoked(t testing.TB, c *fleet.Cluster) []byte {
 	return credential.Kubeconfig()
 }
 
-// withRights returns a kubeconfig for a user, and makes the rules its rights.
+// withRights returns a kubeconfig for a user, and grants exactly these rules to the user.
 func withRights(t testing.TB, c *fleet.Cluster, user string, rules []rbacv1.PolicyRule) []byte {
 	t.Helper()
 	credential, err := c.MintCertificate(t.Context(), fleet.User{Name: user, Rules: rules})

@@ -28,7 +28,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Where a child process of TestCluster_ThatCrashesTheHub finds its kubeconfig and its namespace.
+// The variables with the kubeconfig and the namespace of a child process of TestCluster_ThatCrashesTheHub.
 const (
 	childKubeconfig = "CLUSTERFX_TEST_KUBECONFIG"
 	childNamespace  = "CLUSTERFX_TEST_NAMESPACE"
@@ -40,7 +40,7 @@ func poison() registry.Module {
 		Remote: fx.Invoke(func(name registry.ClusterName, lifecycle fx.Lifecycle) {
 			lifecycle.Append(fx.StartHook(func(ctx context.Context) error {
 				if strings.Contains(string(name), "poison") {
-					go panic("poison") // which the hub cannot contain
+					go panic("poison") // The hub cannot contain this panic.
 					<-ctx.Done()
 				}
 				return nil
@@ -49,11 +49,11 @@ func poison() registry.Module {
 	})
 }
 
-// TestHubProcess is a hub in a process of its own, which ends when its standard input is closed.
+// TestHubProcess is a hub in a separate process, which ends when its standard input is closed.
 func TestHubProcess(t *testing.T) {
 	path, namespace := os.Getenv(childKubeconfig), os.Getenv(childNamespace)
 	if path == "" {
-		t.Skip("it is a part of TestCluster_ThatCrashesTheHub")
+		t.Skip("runs in a child process of TestCluster_ThatCrashesTheHub only")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestHubProcess(t *testing.T) {
 	h.stop()
 }
 
-// child is such a process.
+// child is a process with TestHubProcess.
 type child struct {
 	*exec.Cmd
 	hold io.Closer
@@ -99,20 +99,20 @@ func (c *child) expectCrash(t *testing.T) {
 	case err := <-c.done:
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) {
-			t.Fatalf("the hub ended well: %v", err)
+			t.Fatalf("the hub ended with %v, want a crash", err)
 		}
 	case <-time.After(patience):
 		t.Fatal("the hub does not crash")
 	}
 }
 
-// Rule S27, guarantee G19: a Cluster that crashes the hub is quarantined, and the others come up.
+// Rule S27, guarantee G19: a Cluster that crashes the hub is quarantined, and the other Clusters become Ready.
 func TestCluster_ThatCrashesTheHub(t *testing.T) {
 	t.Parallel()
 	h := newIdleHub(t, nil)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	h.must(os.WriteFile(kubeconfig, prepared.kubeconfig, 0o600))
-	culprit := h.name("a-poison") // which comes first wherever names have an order
+	culprit := h.name("a-poison") // first, wherever names have an order
 	names := []string{culprit, h.name("b"), h.name("c")}
 	for _, name := range names {
 		h.putKubeconfig(name, fleettest.Cluster(t, "one").Kubeconfig())
@@ -128,16 +128,16 @@ func TestCluster_ThatCrashesTheHub(t *testing.T) {
 	h.eventually(func() error {
 		for _, name := range names[1:] {
 			if _, suspected := h.record()[name]; suspected {
-				return fmt.Errorf("%s is on record: %s", name, summary(h.get(name)))
+				return fmt.Errorf("the journal has an entry of %s: %s", name, summary(h.get(name)))
 			}
 			h.expectReady(name)
 		}
 		return nil
 	})
 	took := time.Since(last)
-	t.Logf("the others were Ready, and acquitted, %s after the third crash", took)
+	t.Logf("the other Clusters were Ready, and acquitted, %s after the third crash", took)
 	if took > time.Minute {
-		t.Errorf("the others were Ready %s after the third crash, want a minute at most", took)
+		t.Errorf("the other Clusters were Ready %s after the third crash, want a minute at most", took)
 	}
 
 	t.Run("another try is asked for, and fails", func(*testing.T) {
@@ -148,7 +148,7 @@ func TestCluster_ThatCrashesTheHub(t *testing.T) {
 		hub = startChild(t, kubeconfig, h.namespace)
 		h.eventually(func() error {
 			if record := h.record()[culprit]; !strings.Contains(record, `"crashes":4`) {
-				return fmt.Errorf("on record: %s", record)
+				return fmt.Errorf("got journal entry %s, want 4 crashes", record)
 			}
 			if c := h.expectQuarantine(culprit); !strings.Contains(summary(c), "4 times") {
 				return errors.New(summary(c))
@@ -161,7 +161,7 @@ func TestCluster_ThatCrashesTheHub(t *testing.T) {
 		h.expectReady(culprit)
 		h.eventually(func() error {
 			if record := h.record(); len(record) != 0 {
-				return fmt.Errorf("on record: %v", record)
+				return fmt.Errorf("got journal entries %v, want an empty journal", record)
 			}
 			return nil
 		})
@@ -170,25 +170,25 @@ func TestCluster_ThatCrashesTheHub(t *testing.T) {
 	select {
 	case err := <-hub.done:
 		if err != nil {
-			t.Errorf("the hub ended with %v: %s", err, &hub.said)
+			t.Errorf("the hub ended with %v, want no error: %s", err, &hub.said)
 		}
 	case <-time.After(patience):
 		t.Error("the hub does not end")
 	}
 }
 
-// expectQuarantine waits until a Cluster is quarantined, and checks that it says what to do.
+// expectQuarantine waits until a Cluster is quarantined, and checks that its message has advice.
 func (h *hub) expectQuarantine(name string) *hubv1.Cluster {
 	h.t.Helper()
 	c := h.expect(name, hubv1.ConditionModulesReady, metav1.ConditionFalse, hubv1.ReasonQuarantined)
 	message := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady).Message
 	if !strings.Contains(message, "crashed") || !strings.Contains(message, hubv1.AnnotationRetry) {
-		h.t.Errorf("the message does not say what happened and what to do: %s", message)
+		h.t.Errorf("the message does not name the crash and the annotation: %s", message)
 	}
 	return c
 }
 
-// record returns what is in the journal's ConfigMap.
+// record returns the data of the journal's ConfigMap.
 func (h *hub) record() map[string]string {
 	h.t.Helper()
 	var found corev1.ConfigMap

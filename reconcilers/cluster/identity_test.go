@@ -36,11 +36,11 @@ func TestCluster_Identity(t *testing.T) {
 	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonIdentityChanged)
 	expectCondition(t, c, hubv1.ConditionStalled, metav1.ConditionTrue)
 	if c.Annotations[hubv1.AnnotationID] != idOf(t, one) || c.Status.ID != idOf(t, one) {
-		t.Errorf("recorded id %q, in status %q, want %q", c.Annotations[hubv1.AnnotationID], c.Status.ID, idOf(t, one))
+		t.Errorf("got recorded id %q and status id %q, want %q", c.Annotations[hubv1.AnnotationID], c.Status.ID, idOf(t, one))
 	}
 	message := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady).Message
 	if !strings.Contains(message, idOf(t, two)) || !strings.Contains(message, hubv1.AnnotationAcceptID) {
-		t.Errorf("the message does not say what to do: %s", message)
+		t.Errorf("the message does not contain the new id and the annotation: %s", message)
 	}
 
 	t.Run("is guarded across a restart", func(t *testing.T) {
@@ -57,17 +57,17 @@ func TestCluster_Identity(t *testing.T) {
 		h.eventually(func() error {
 			c := h.get(name)
 			if c.Annotations[hubv1.AnnotationID] != idOf(t, two) || c.Status.ID != idOf(t, two) {
-				return fmt.Errorf("recorded id %q, in status %q", c.Annotations[hubv1.AnnotationID], c.Status.ID)
+				return fmt.Errorf("got recorded id %q and status id %q, want the accepted id", c.Annotations[hubv1.AnnotationID], c.Status.ID)
 			}
 			if got := h.events(name); got["IdentityChanged"] == 0 || got["IdentityAccepted"] != 1 {
-				return fmt.Errorf("events %v", got)
+				return fmt.Errorf("got events %v, want IdentityChanged and one IdentityAccepted", got)
 			}
 			return nil
 		})
 	})
 }
 
-// Fault F16: credentials that suddenly lead to another cluster. Nothing is written there.
+// Fault F16: if credentials suddenly lead to another cluster, modules write nothing there.
 func TestCluster_IdentityGuardsAgainstWrites(t *testing.T) {
 	t.Parallel()
 	one, two := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "hub")
@@ -94,7 +94,7 @@ func TestCluster_IdentityGuardsAgainstWrites(t *testing.T) {
 	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
 	h.expectReady(name)
 	if !written(one) {
-		t.Error("the module does not write, so that it shows nothing")
+		t.Error("the module does not write to its own cluster, so the test proves nothing")
 	}
 	h.putKubeconfig(name, two.Kubeconfig())
 	h.expectReason(name, hubv1.ReasonIdentityChanged)
@@ -103,11 +103,11 @@ func TestCluster_IdentityGuardsAgainstWrites(t *testing.T) {
 	h.expectState(name, state.StateFailed)
 	h.expectReason(name, hubv1.ReasonIdentityChanged)
 	if written(two) {
-		t.Error("something was written to the wrong cluster")
+		t.Error("the module wrote to the wrong cluster")
 	}
 }
 
-// Faults F15 and F17: two Clusters for one cluster, and one for the hub's own.
+// Faults F15 and F17: of two Clusters for one cluster only the older runs; the hub's own cluster needs an annotation.
 func TestCluster_OneNameForOneCluster(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -131,14 +131,14 @@ func TestCluster_OneNameForOneCluster(t *testing.T) {
 		o.registry.HubID, o.settings.HubID = hubID, hubID
 	})
 	remote := fleettest.Cluster(t, "one")
-	// The names are in the order that they must not be tried in.
+	// The order of the names is not the order of creation.
 	first, second, itself := h.name("z-first"), h.name("a-second"), h.name("itself")
 	h.putKubeconfig(first, remote.Kubeconfig())
 	h.newCluster(first, nil)
 	h.expectReady(first)
-	h.eventually(func() error { // Times of creation are in seconds.
+	h.eventually(func() error { // The resolution of creation times is a second.
 		if age := time.Since(h.get(first).CreationTimestamp.Time); age < time.Second {
-			return fmt.Errorf("it is %s old", age)
+			return fmt.Errorf("the Cluster is %s old, want a second", age)
 		}
 		return nil
 	})
@@ -146,7 +146,7 @@ func TestCluster_OneNameForOneCluster(t *testing.T) {
 	h.newCluster(second, nil)
 	c := h.expect(second, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonDuplicateRegistration)
 	if c.Annotations[hubv1.AnnotationID] != "" {
-		t.Errorf("the id of a duplicate was recorded: %v", c.Annotations)
+		t.Errorf("the id of a duplicate is recorded: %v", c.Annotations)
 	}
 	h.putKubeconfig(itself, fleettest.Cluster(t, "hub").Kubeconfig())
 	h.newCluster(itself, nil)
@@ -165,7 +165,7 @@ func TestCluster_OneNameForOneCluster(t *testing.T) {
 			h.expectReason(second, hubv1.ReasonDuplicateRegistration)
 		}
 		if n := starts(second); n != 0 {
-			t.Errorf("the younger one was started %d times", n)
+			t.Errorf("the younger Cluster was started %d times, want 0", n)
 		}
 	})
 	t.Run("the hub's own cluster is allowed by choice, and marked", func(t *testing.T) {
@@ -174,13 +174,13 @@ func TestCluster_OneNameForOneCluster(t *testing.T) {
 				metav1.SetMetaDataAnnotation(&c.ObjectMeta, hubv1.AnnotationAllowHub, value)
 			})
 		}
-		set("yes, please") // which is not how it is said
+		set("yes, please") // not the value that allows it
 		h.expectReason(itself, hubv1.ReasonIsHub)
 		set(hubv1.AnnotationAllowHubValue)
 		h.expectReady(itself)
 		c := h.expect(itself, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonIsHub)
 		if message := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionIdentityConfirmed).Message; !strings.Contains(message, hubID) {
-			t.Errorf("the message is %q", message)
+			t.Errorf("got message %q, want the id of the hub", message)
 		}
 		set("")
 		h.expectReason(itself, hubv1.ReasonIsHub)
@@ -202,7 +202,7 @@ func TestCluster_IdentityThatMayNotBeRead(t *testing.T) {
 	expectCondition(t, c, hubv1.ConditionIdentityConfirmed, metav1.ConditionUnknown)
 }
 
-// expectState waits until the registry says that a remote is in a state.
+// expectState waits until a remote is in a state.
 func (h *hub) expectState(name string, want state.State) {
 	h.t.Helper()
 	h.eventually(func() error {

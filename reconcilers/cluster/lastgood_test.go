@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Faults F35 and F36: a Secret with a token that the remote refuses never stops an app that works.
+// Faults F35 and F36: a Secret with a token that the remote rejects never stops a working app.
 func TestCluster_CredentialsThatTheRemoteRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -36,7 +36,7 @@ func TestCluster_CredentialsThatTheRemoteRefuses(t *testing.T) {
 	h.putKubeconfig(name, withToken(t, good, "a-wrong-token"))
 	h.expectNotInUse(name, first)
 	if now := h.info(name).Epoch; now != epoch {
-		t.Errorf("epoch %d, want %d", now, epoch)
+		t.Errorf("got epoch %d, want %d", now, epoch)
 	}
 	h.expectCounts(name, map[string]int{hubv1.ReasonNotInUse: 1, "CredentialsRotated": 0})
 	h.expectWarning(name, hubv1.ReasonNotInUse)
@@ -46,10 +46,10 @@ func TestCluster_CredentialsThatTheRemoteRefuses(t *testing.T) {
 	next := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonValid)
 	inUse := next.Status.Credentials.Fingerprint
 	if inUse != h.info(name).CredentialName || inUse == first.Status.Credentials.Fingerprint {
-		t.Errorf("the credential %s is in use, status says %s", h.info(name).CredentialName, inUse)
+		t.Errorf("the credential %s is in use, the status has %s", h.info(name).CredentialName, inUse)
 	}
 	finish()
-	// Ready was never anything but True: what becomes Ready again has an event.
+	// Ready was always True: otherwise its return to True would have an event.
 	h.expectCounts(name, map[string]int{hubv1.ReasonReady: 1, hubv1.ReasonUnauthorized: 0})
 
 	h.putKubeconfig(name, withToken(t, good, "another-wrong-token"))
@@ -59,7 +59,8 @@ func TestCluster_CredentialsThatTheRemoteRefuses(t *testing.T) {
 	h.expectReady(name)
 }
 
-// demand has the hub use credentials by their fingerprint, and waits until it does although the remote refuses them.
+// demand makes the hub use credentials by their fingerprint, and waits until the hub does so although the remote
+// rejects them.
 func (h *hub) demand(name, fingerprint string) {
 	h.t.Helper()
 	h.change(name, func(c *hubv1.Cluster) {
@@ -67,11 +68,11 @@ func (h *hub) demand(name, fingerprint string) {
 	})
 	c := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
 	if c.Status.Credentials.Fingerprint != fingerprint {
-		h.t.Errorf("the credentials of the annotation are %s, in use are %+v", fingerprint, c.Status.Credentials)
+		h.t.Errorf("the annotation demands credentials %s, in use are %+v", fingerprint, c.Status.Credentials)
 	}
 }
 
-// Credentials that have expired are not used either, and the annotation demands these, too: the remote decides then.
+// Expired credentials are not used either, and the annotation demands them, too: then the remote decides.
 func TestCluster_ExpiredCredentialsOnDemand(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -89,7 +90,7 @@ func TestCluster_ExpiredCredentialsOnDemand(t *testing.T) {
 	_, fingerprint, _ := strings.Cut(message, hubv1.AnnotationAcceptCredentials+"=")
 	fingerprint, _, _ = strings.Cut(fingerprint, ";")
 	if fingerprint == "" || !strings.Contains(message, "last good") {
-		t.Fatalf("the message names no fingerprint to accept: %s", message)
+		t.Fatalf("the message has no fingerprint to accept: %s", message)
 	}
 	h.demand(name, fingerprint)
 	h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpired)
@@ -117,7 +118,7 @@ func TestCluster_RestartForgetsTheLastGoodCredentials(t *testing.T) {
 	h.expectReady(name)
 }
 
-// withToken returns a kubeconfig whose users have a token.
+// withToken returns a kubeconfig with a token for its users.
 func withToken(t *testing.T, kubeconfig []byte, token string) []byte {
 	t.Helper()
 	return edit(t, kubeconfig, func(c *clientcmdapi.Config) {
@@ -127,35 +128,35 @@ func withToken(t *testing.T, kubeconfig []byte, token string) []byte {
 	})
 }
 
-// expectNotInUse waits until a Cluster says that the remote refuses the credentials in its Secret, checks that those of
-// before are in use, and returns the fingerprint that the message names.
+// expectNotInUse waits until the status of a Cluster reports that the remote rejects the credentials in its Secret,
+// checks that the previous credentials are in use, and returns the fingerprint from the message.
 func (h *hub) expectNotInUse(name string, before *hubv1.Cluster) string {
 	h.t.Helper()
 	c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonNotInUse)
 	expectCondition(h.t, c, hubv1.ConditionReady, metav1.ConditionTrue)
 	expectCondition(h.t, c, hubv1.ConditionReachable, metav1.ConditionTrue)
 	if c.Status.Credentials != before.Status.Credentials {
-		h.t.Errorf("credentials in use = %+v, want %+v", c.Status.Credentials, before.Status.Credentials)
+		h.t.Errorf("got credentials in use %+v, want %+v", c.Status.Credentials, before.Status.Credentials)
 	}
 	message := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionCredentialsValid).Message
 	if strings.Contains(message, "wrong-token") {
-		h.t.Errorf("the message has the token: %s", message)
+		h.t.Errorf("the message contains the token: %s", message)
 	}
 	_, fingerprint, ok := strings.Cut(message, hubv1.AnnotationAcceptCredentials+"=")
 	if !ok || fingerprint == "" || fingerprint == c.Status.Credentials.Fingerprint {
-		h.t.Fatalf("the message names no fingerprint to accept: %s", message)
+		h.t.Fatalf("the message has no fingerprint to accept: %s", message)
 	}
 	return fingerprint
 }
 
-// expectCounts waits until there are as many events of some kinds.
+// expectCounts waits until the events with these reasons have these counts.
 func (h *hub) expectCounts(name string, want map[string]int) {
 	h.t.Helper()
 	h.eventually(func() error {
 		got := h.events(name)
 		for reason, n := range want {
 			if got[reason] != n {
-				return fmt.Errorf("events %v, want %v", got, want)
+				return fmt.Errorf("got events %v, want %v", got, want)
 			}
 		}
 		return nil
@@ -166,13 +167,13 @@ func (h *hub) expectWarning(name, reason string) {
 	h.t.Helper()
 	for _, e := range (&stage{hub: h, name: name}).told() {
 		if e.Reason == reason && e.Type != corev1.EventTypeWarning {
-			h.t.Errorf("the event %s is a %s", reason, e.Type)
+			h.t.Errorf("the event %s has type %s, want Warning", reason, e.Type)
 		}
 	}
 }
 
-// borrow uses leases of a Cluster without a pause. The function that it returns ends that, and fails the test if one
-// of them has failed.
+// borrow takes leases of a Cluster without a pause. The returned function ends that, and fails the test if a lease
+// failed.
 func (h *hub) borrow(name string) (finish func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan error, 1)
@@ -196,7 +197,7 @@ func (h *hub) borrow(name string) (finish func()) {
 		h.t.Helper()
 		cancel()
 		if err := <-done; err != nil {
-			h.t.Errorf("after %d leases: %v", calls, err)
+			h.t.Errorf("a lease failed after %d leases: %v", calls, err)
 		}
 	}
 }

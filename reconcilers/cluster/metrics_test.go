@@ -12,8 +12,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-// Each condition of each Cluster is a series, and so is the end of its credentials; they go with it. Where the
-// names are left out, Clusters in the same state are counted.
+// Each condition of each Cluster is a series, and so is the expiration of its credentials; the series of conditions are
+// removed with the Cluster. Without names in the metrics, Clusters in the same state are counted.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	for name, aggregate := range map[string]bool{"each": false, "aggregated": true} {
@@ -41,13 +41,13 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// expectSeries waits until there are so many series of each metric.
+// expectSeries waits until each metric has this number of series.
 func (h *hub) expectSeries(want map[string]int) {
 	h.t.Helper()
 	h.eventually(func() error {
 		for name, n := range want {
 			if got, err := testutil.GatherAndCount(h.metrics, name); err != nil || got != n {
-				return fmt.Errorf("%d series of %s, want %d (%w)", got, name, n, err)
+				return fmt.Errorf("got %d series of %s, want %d (%w)", got, name, n, err)
 			}
 		}
 		return nil

@@ -30,7 +30,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// undo is a middleware that makes a write of a dry run that it is asked to send.
+// undo is a middleware that turns a dry run into a write.
 func undo() registry.Middleware {
 	return registry.Middleware{Name: "undo", Order: 1 << 30, Transport: func(_ registry.ClusterName, next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -43,14 +43,14 @@ func undo() registry.Middleware {
 	}}
 }
 
-// roundTrip lets a function be a transport.
+// roundTrip is a function that is a transport.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A remote that is observed is not changed by anything that an app can send, however it sends it and whatever
-// other middleware do, and the Cluster's events say what it tried. Without the annotation the same is done, by
-// the same app.
+// An app cannot change an observed remote with any kind of write, even if another middleware turns dry runs into
+// writes, and the Cluster's events name the attempts. Without the annotation the same writes of the same app take
+// effect.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	apps := make(chan registry.Remote, 1)
@@ -68,7 +68,7 @@ func TestObserve(t *testing.T) {
 		c.Annotations = map[string]string{hubv1.AnnotationObserve: "true"}
 	})
 	if c := h.expectReady(name); !strings.Contains(summary(c), hubv1.AnnotationObserve) {
-		t.Errorf("the status does not say that the remote is observed: %s", summary(c))
+		t.Errorf("the status does not report that the remote is observed: %s", summary(c))
 	}
 	app := <-apps
 
@@ -76,7 +76,7 @@ func TestObserve(t *testing.T) {
 		for what, w := range writes() {
 			existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "observe-", Namespace: "default"}}
 			h.must(direct.Create(t.Context(), existing))
-			h.eventually(func() error { // The annotation is on its way.
+			h.eventually(func() error { // The change of the annotation takes effect later.
 				err := w(t.Context(), app, h.registry, existing.DeepCopy())
 				if err != nil {
 					return fmt.Errorf("%s, observed %t: %w", what, observed, err)
@@ -85,7 +85,7 @@ func TestObserve(t *testing.T) {
 				err = direct.Get(t.Context(), client.ObjectKeyFromObject(existing), &after)
 				created := direct.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: existing.Name + "-new"}, &corev1.ConfigMap{})
 				if same := err == nil && after.ResourceVersion == existing.ResourceVersion && apierrors.IsNotFound(created); same != observed {
-					return fmt.Errorf("%s, observed %t: the remote has changed: %t", what, observed, !same)
+					return fmt.Errorf("%s, observed %t: got a change of the remote: %t", what, observed, !same)
 				}
 				return nil
 			})
@@ -97,14 +97,14 @@ func TestObserve(t *testing.T) {
 		}
 	}
 	if info := h.info(name); info.Epoch != app.Status.Epoch {
-		t.Errorf("another app has replaced the running app")
+		t.Errorf("the running app was replaced")
 	}
 }
 
-// write changes an existing ConfigMap or creates another one.
+// write changes an existing ConfigMap or creates a new ConfigMap.
 type write func(context.Context, registry.Remote, *registry.Registry, *corev1.ConfigMap) error
 
-// writes are the ways in which an app may write.
+// writes are the ways in which an app can write.
 func writes() map[string]write {
 	type app = registry.Remote
 	typed := func(contentType string, do func(context.Context, kubernetes.Interface, *corev1.ConfigMap) error) write {
@@ -156,7 +156,7 @@ func writes() map[string]write {
 	}
 }
 
-// What cannot be tried is refused, an eviction is tried, and asking for rights is not a write.
+// A request without a dry run is refused, and an eviction is sent as a dry run.
 func TestObserve_Subresources(t *testing.T) {
 	t.Parallel()
 	apps := make(chan registry.Remote, 1)
@@ -192,18 +192,18 @@ func TestObserve_Subresources(t *testing.T) {
 		"outside of kinds": core.Verb(http.MethodPost).AbsPath("/debug/flags/v"),
 	} {
 		if err := request.Do(t.Context()).Error(); !errors.Is(err, observe.ErrObserved) {
-			t.Errorf("%s: %v, want ErrObserved", what, err)
+			t.Errorf("%s: got %v, want ErrObserved", what, err)
 		}
 	}
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: "default"}}
 	h.must(set.PolicyV1().Evictions("default").Evict(t.Context(), eviction))
 	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{}); err != nil {
-		t.Errorf("an eviction that was only tried: %v", err)
+		t.Errorf("the dry run of an eviction removed the Pod: %v", err)
 	}
 	h.expectObserved(name, "Would POST pods/eviction default/"+pod.Name)
 }
 
-// Each object has an event of its own that names it, in whichever form it was sent, and there is an end to them.
+// Each object has an event that names it, in every encoding of the request, and the number of events has a limit.
 func TestObserve_NamesTheObjects(t *testing.T) {
 	t.Parallel()
 	apps := make(chan registry.Remote, 1)
@@ -249,11 +249,11 @@ func TestObserve_NamesTheObjects(t *testing.T) {
 		}
 	}
 	if n > 101 {
-		t.Errorf("%d events of observed objects, want 101 at most", n)
+		t.Errorf("got %d events of observed objects, want 101 at most", n)
 	}
 }
 
-// An operator who has second thoughts need not mend the Secret first.
+// An operator can add the annotation while the Secret is missing: a running app stops writing.
 func TestObserve_WithoutSecret(t *testing.T) {
 	t.Parallel()
 	apps := make(chan registry.Remote, 1)
@@ -278,13 +278,13 @@ func TestObserve_WithoutSecret(t *testing.T) {
 		}
 		err := clientFor(t, remote).Get(t.Context(), client.ObjectKeyFromObject(one), one)
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the app still writes (%w)", err)
+			return fmt.Errorf("the app still writes: %w", err)
 		}
 		return nil
 	})
 }
 
-// The condition names what the credentials lack, and goes when no module declares anything.
+// The condition names the permissions that the credentials lack, and is removed when no module declares permissions.
 func TestCluster_Authorized(t *testing.T) {
 	t.Parallel()
 	needs := registry.NewModule("needs", registry.ModuleOptions{
@@ -300,11 +300,11 @@ func TestCluster_Authorized(t *testing.T) {
 	h.newCluster(name, nil)
 	c := h.expect(name, hubv1.ConditionAuthorized, metav1.ConditionFalse, hubv1.ReasonRightsMissing)
 	if !strings.Contains(summary(c), "module needs: list nodes") {
-		t.Errorf("the right is not named: %s", summary(c))
+		t.Errorf("the condition does not name the permission: %s", summary(c))
 	}
 	c = h.expectReady(name)
 	if c.Status.ModuleSummary != "1/2" {
-		t.Errorf("%s modules, want 1/2", c.Status.ModuleSummary)
+		t.Errorf("got %s modules, want 1/2", c.Status.ModuleSummary)
 	}
 	h.expectEvents(name, "Registered", "RightsMissing", "Ready")
 
@@ -320,7 +320,7 @@ func TestCluster_Authorized(t *testing.T) {
 	h.expect(name, hubv1.ConditionAuthorized, metav1.ConditionTrue, hubv1.ReasonAllowed)
 }
 
-// expectObserved waits until an event of a Cluster begins with a text.
+// expectObserved waits for an event of a Cluster that starts with a text.
 func (h *hub) expectObserved(name, text string) {
 	h.t.Helper()
 	h.eventually(func() error {
@@ -333,6 +333,6 @@ func (h *hub) expectObserved(name, text string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no event of %s says %q", name, text)
+		return fmt.Errorf("no event of %s starts with %q", name, text)
 	})
 }

@@ -26,7 +26,7 @@ func TestOrder(t *testing.T) {
 	var o order
 	sentinel := errors.New("sentinel")
 	if err := o.begin(t.Context(), func(context.Context) ([]hubv1.Cluster, error) { return nil, sentinel }); !errors.Is(err, sentinel) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want the sentinel", err)
 	}
 	for range 2 {
 		if err := o.begin(t.Context(), list); err != nil {
@@ -34,7 +34,7 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	if lists != 1 {
-		t.Errorf("%d lists", lists)
+		t.Errorf("got %d lists, want 1", lists)
 	}
 	a := known("a")
 	for _, step := range []struct {
@@ -43,7 +43,7 @@ func TestOrder(t *testing.T) {
 	}{{"fresh", true}, {"a", true}, {"b", false}, {"c", false}} {
 		o.looked(step.looked)
 		if o.mustWait(&fresh) != step.waits || o.mustWait(&a) {
-			t.Errorf("after %s: %t, and a known one: %t", step.looked, o.mustWait(&fresh), o.mustWait(&a))
+			t.Errorf("after %s: a new Cluster waits: %t, a known Cluster waits: %t", step.looked, o.mustWait(&fresh), o.mustWait(&a))
 		}
 	}
 }

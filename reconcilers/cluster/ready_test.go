@@ -25,7 +25,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// idle is a module that runs and does nothing.
+// idle is a module with a runnable that does nothing.
 func idle(name string) registry.Module {
 	return registry.NewModule(name, registry.ModuleOptions{Remote: fx.Invoke(func(mgr ctrl.Manager) error {
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -48,30 +48,30 @@ func TestCluster_BecomesReady(t *testing.T) {
 	t.Logf("Ready after %s", time.Since(began))
 
 	id := idOf(t, remote)
-	h.eventually(func() error { // Recording the identity is one more step.
+	h.eventually(func() error { // The hub records the identity in another step.
 		c = h.get(name)
 		if c.Annotations[hubv1.AnnotationID] != id {
-			return fmt.Errorf("recorded id %q, want %q", c.Annotations[hubv1.AnnotationID], id)
+			return fmt.Errorf("got recorded id %q, want %q", c.Annotations[hubv1.AnnotationID], id)
 		}
 		return nil
 	})
 	status := &c.Status
 	if status.Version != fleet.KubernetesVersion || status.Server != remote.Server() || status.ID != id {
-		t.Errorf("version %q, server %q, id %q", status.Version, status.Server, status.ID)
+		t.Errorf("got version %q, server %q and id %q, want the values of the remote", status.Version, status.Server, status.ID)
 	}
 	if status.Credentials.Type != hubv1.CredentialClientCertificate || status.Credentials.Fingerprint == "" ||
 		status.Credentials.ExpirationTime.IsZero() {
-		t.Errorf("credentials = %+v", status.Credentials)
+		t.Errorf("got credentials %+v, want a client certificate with fingerprint and expiration", status.Credentials)
 	}
 	if status.ModuleSummary != "2/2" || len(status.Modules) != 2 || status.Modules[0].State != hubv1.ModuleRunning {
-		t.Errorf("modules %q, %+v", status.ModuleSummary, status.Modules)
+		t.Errorf("got modules %q, %+v, want 2/2 that run", status.ModuleSummary, status.Modules)
 	}
 	ready := meta.FindStatusCondition(status.Conditions, hubv1.ConditionReady)
 	if ready.Message != "2 modules are running" {
-		t.Errorf("message = %q", ready.Message)
+		t.Errorf("got message %q, want the number of modules", ready.Message)
 	}
 	if len(c.Finalizers) != 1 || c.Finalizers[0] != hubv1.FinalizerCluster {
-		t.Errorf("finalizers = %v", c.Finalizers)
+		t.Errorf("got finalizers %v, want only the finalizer of the hub", c.Finalizers)
 	}
 	h.expectEvents(name, "Registered", "Ready")
 }
@@ -86,7 +86,7 @@ func TestCluster_StatusIsWrittenOnChangeOnly(t *testing.T) {
 	before := h.expectReady(name)
 	h.consistently(3500*time.Millisecond, func() error {
 		if now := h.get(name); now.ResourceVersion != before.ResourceVersion {
-			return fmt.Errorf("written again: %s, %s", now.ResourceVersion, summary(now))
+			return fmt.Errorf("the Cluster was written again: %s, %s", now.ResourceVersion, summary(now))
 		}
 		return nil
 	})
@@ -103,10 +103,10 @@ func TestCluster_StatusIsWrittenOnChangeOnly(t *testing.T) {
 		h.change(name, func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterActive })
 		c := h.expectReady(name)
 		if c.Status.Inventory.Nodes == nil || *c.Status.Inventory.Nodes != 7 {
-			t.Errorf("inventory = %+v", c.Status.Inventory)
+			t.Errorf("got inventory %+v, want 7 nodes", c.Status.Inventory)
 		}
 		if !meta.IsStatusConditionTrue(c.Status.Conditions, foreignCondition) {
-			t.Errorf("the condition of another controller is gone: %s", summary(c))
+			t.Errorf("the condition of another controller is not True: %s", summary(c))
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestCluster_IsNotReadyForASpecThatIsNotInEffect(t *testing.T) {
 	stop := h.watch(name, func(c *hubv1.Cluster) {
 		ready := meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady)
 		if ready && c.Status.ObservedGeneration > 1 {
-			t.Errorf("Ready with a closed port as its server: %s", summary(c))
+			t.Errorf("the Cluster is Ready with a closed port as its server: %s", summary(c))
 		}
 	})
 	h.change(name, func(c *hubv1.Cluster) { c.Spec.Server = "https://127.0.0.1:1" })
@@ -150,7 +150,7 @@ func (h *hub) watch(name string, f func(*hubv1.Cluster)) (stop func()) {
 	}
 }
 
-// idOf returns what a cluster says it is.
+// idOf returns the identity of a cluster.
 func idOf(t testing.TB, c *fleet.Cluster) string {
 	t.Helper()
 	var ns corev1.Namespace
@@ -160,7 +160,7 @@ func idOf(t testing.TB, c *fleet.Cluster) string {
 	return string(ns.UID)
 }
 
-// expectEvents waits until exactly these events were recorded for a Cluster, each once.
+// expectEvents waits until exactly these events are recorded for a Cluster, each once.
 func (h *hub) expectEvents(name string, reasons ...string) {
 	h.t.Helper()
 	want := map[string]int{}
@@ -170,13 +170,13 @@ func (h *hub) expectEvents(name string, reasons ...string) {
 	h.eventually(func() error {
 		got := h.events(name)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("events of %s: have %v, want %v", name, got, want)
+			return fmt.Errorf("events of %s: got %v, want %v", name, got, want)
 		}
 		return nil
 	})
 }
 
-// events returns how often each event was recorded for an object.
+// events returns the number of events for an object, by reason.
 func (h *hub) events(name string) map[string]int {
 	h.t.Helper()
 	var all eventsv1.EventList

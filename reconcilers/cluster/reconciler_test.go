@@ -51,7 +51,7 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		issued, expires time.Time
 		reason          string
-		next            time.Duration // until it is judged again
+		next            time.Duration // until the next check
 	}{
 		"never":                        {time.Time{}, time.Time{}, hubv1.ReasonValid, 0},
 		"in a month":                   {time.Time{}, now.Add(30 * 24 * time.Hour), hubv1.ReasonValid, time.Hour},
@@ -62,14 +62,14 @@ func TestJudge(t *testing.T) {
 		"a sixth of it is left":        {now.Add(-20 * time.Hour), now.Add(4 * time.Hour), hubv1.ReasonExpiringSoon, time.Hour},
 		"issued after its end":         {now.Add(48 * time.Hour), now.Add(time.Hour), hubv1.ReasonExpiringSoon, time.Hour},
 		"in a second":                  {time.Time{}, now.Add(time.Second), hubv1.ReasonExpiringSoon, time.Second},
-		"now":                          {time.Time{}, now, hubv1.ReasonExpired, time.Hour}, // should the clock be set back
+		"now":                          {time.Time{}, now, hubv1.ReasonExpired, time.Hour}, // if the clock is set back
 		"some time ago":                {time.Time{}, now.Add(-time.Hour), hubv1.ReasonExpired, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := judge(tc.expires, warningOf(tc.issued, tc.expires), now, client.ObjectKey{Namespace: "ns", Name: "a"})
 			if got.Valid.Reason != tc.reason || got.changesIn(now) != tc.next || got.Usable() != (tc.reason != hubv1.ReasonExpired) {
-				t.Errorf("%+v, changes in %s", got.Valid, got.changesIn(now))
+				t.Errorf("got %+v, which changes in %s", got.Valid, got.changesIn(now))
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestRemarks(t *testing.T) {
 	message := clusterstatus.WithAdvice(quarantined.App.Message, quarantined.App.Problem)
 	for _, part := range []string{"3 times", "2026-05-01T00:00:00Z", hubv1.AnnotationRetry} {
 		if !strings.Contains(message, part) {
-			t.Errorf("the message about a quarantine does not say %q: %s", part, message)
+			t.Errorf("the message about a quarantine does not contain %q: %s", part, message)
 		}
 	}
 	if hub := remarked(func(i *registry.Status) { i.ID = "hub" }, state.CrashRecord{}); hub.Identity.Reason != hubv1.ReasonIsHub {
@@ -150,8 +150,8 @@ func TestInUse(t *testing.T) {
 	none := state.Condition{}
 	for name, tc := range map[string]struct {
 		found       credentials
-		server      state.Condition // that is wanted and not in use
-		newest      state.Condition // credentials that are wanted and not in use
+		server      state.Condition // of a wanted server that is not in use
+		newest      state.Condition // of wanted credentials that are not in use
 		credentials string
 		reachable   string
 		fingerprint string
@@ -173,7 +173,7 @@ func TestInUse(t *testing.T) {
 			})}
 			found, info := has.inUse(tc.found, cluster, client.ObjectKey{Name: "s"})
 			if found.Valid.Reason != tc.credentials || info.Reachable.Reason != tc.reachable || found.Reported.Fingerprint != tc.fingerprint {
-				t.Errorf("%+v, %+v", found, info.Reachable)
+				t.Errorf("got credentials %+v and reachability %+v", found, info.Reachable)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestInUse(t *testing.T) {
 func TestSooner(t *testing.T) {
 	t.Parallel()
 	if sooner(0, 0) != 0 || sooner(1, 0) != 1 || sooner(0, 2) != 2 || sooner(2, 1) != 1 {
-		t.Error("zero stands for never")
+		t.Error("sooner does not treat zero as never")
 	}
 }
 
@@ -209,16 +209,16 @@ func TestEndOf(t *testing.T) {
 			t.Parallel()
 			got, err := endOf(tc.removing)
 			if got.Reason != tc.want || !strings.Contains(noteOf(got), tc.says) || (err != nil) != tc.again {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf("got %+v and error %v", got, err)
 			}
 		})
 	}
 }
 
-// noteOf returns the note as the event has it.
+// noteOf returns the note of the recorded event.
 func noteOf(t hubcontroller.Event) string { return object.Shortened(t.Note, object.MaxNote) }
 
-// The steps come before the cause, however long that is, and as many as there is room for.
+// The note has the steps before the cause, regardless of the length of the cause, and as many steps as fit.
 func TestEndOf_NamesTheSteps(t *testing.T) {
 	t.Parallel()
 	var steps []string
@@ -241,7 +241,7 @@ func TestEndOf_NamesTheSteps(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(noteOf(end), want) {
-					t.Errorf("the event does not say %q: %s", want, noteOf(end))
+					t.Errorf("the event does not contain %q: %s", want, noteOf(end))
 				}
 			}
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/cluster"
 )
 
-// grace is how long a Cluster outlives its Secret where a test waits for its end.
+// grace is the time for which a Cluster outlives its Secret in tests that wait for its removal.
 const grace = 4 * time.Second
 
 func newRegisteringHub(t testing.TB, grace time.Duration) *hub {
@@ -45,11 +45,11 @@ func (h *hub) register(name string, change func(*corev1.Secret)) {
 	h.must(h.Create(h.t.Context(), secret))
 }
 
-// labels returns labels for a Cluster in the form of the annotation. One of them is always that
-// which lets this hub see the Cluster.
+// labels returns labels for a Cluster in the form of the annotation. They always include the label with which this hub
+// sees the Cluster.
 func (h *hub) labels(more string) string { return testLabel + "=" + h.namespace + more }
 
-// changeSecret changes a Secret as a user would.
+// changeSecret updates a Secret as a user would.
 func (h *hub) changeSecret(name string, f func(*corev1.Secret)) {
 	h.t.Helper()
 	h.eventually(func() error {
@@ -60,7 +60,7 @@ func (h *hub) changeSecret(name string, f func(*corev1.Secret)) {
 	})
 }
 
-// expectCluster waits until there is a Cluster that passes a check.
+// expectCluster waits for a Cluster that passes a check.
 func (h *hub) expectCluster(name string, check func(*hubv1.Cluster) bool) *hubv1.Cluster {
 	h.t.Helper()
 	var c hubv1.Cluster
@@ -80,7 +80,7 @@ func (h *hub) expectEvent(name, reason string) {
 	h.t.Helper()
 	h.eventually(func() error {
 		if got := h.events(name); got[reason] == 0 {
-			return fmt.Errorf("events of %s: %v, want %s", name, got, reason)
+			return fmt.Errorf("events of %s: got %v, want %s", name, got, reason)
 		}
 		return nil
 	})
@@ -103,7 +103,7 @@ func TestRegistration_ASecretIsEnough(t *testing.T) {
 	c := h.expectReady(name)
 	if c.Spec.KubeconfigSecretRef.Name != name || c.Annotations[hubv1.AnnotationSecretUID] == "" ||
 		c.Annotations[hubv1.AnnotationSecretName] != name {
-		t.Errorf("spec %+v, annotations %v", c.Spec, c.Annotations)
+		t.Errorf("got spec %+v and annotations %v, want the Secret in both", c.Spec, c.Annotations)
 	}
 
 	t.Run("its labels are followed, and those of others stay", func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestRegistration_ASecretIsEnough(t *testing.T) {
 		after := h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.Labels["fresh"] == "" })
 		for _, labels := range []map[string]string{c.Labels, after.Labels} {
 			if labels["theirs"] != "no" || labels["region"] != "asia" || len(labels) > 4 {
-				t.Errorf("labels %v", labels)
+				t.Errorf("got labels %v, want the labels of the editor", labels)
 			}
 		}
 	})
@@ -190,10 +190,10 @@ func TestRegistration_ASecretThatComesBackKeepsItsCluster(t *testing.T) {
 		h.expectEvent(name, "SecretReturned")
 		after := h.expectReady(name)
 		if after.UID != before.UID || h.info(name).Epoch != epoch {
-			t.Errorf("%s: UID %s, was %s; epoch %d, was %d", how, after.UID, before.UID, h.info(name).Epoch, epoch)
+			t.Errorf("%s: got UID %s, want %s; got epoch %d, want %d", how, after.UID, before.UID, h.info(name).Epoch, epoch)
 		}
 		if uid := secretUID(h, name); after.Annotations[hubv1.AnnotationSecretUID] != string(uid) {
-			t.Errorf("%s: the Secret's UID is %s, recorded is %s", how, uid, after.Annotations[hubv1.AnnotationSecretUID])
+			t.Errorf("%s: the Secret's UID is %s, the recorded UID is %s", how, uid, after.Annotations[hubv1.AnnotationSecretUID])
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestRegistration_DoesNotAdopt(t *testing.T) {
 	h.deleteSecret(name)
 	h.consistently(time.Second, func() error {
 		if now := h.get(name); now.ResourceVersion != before.ResourceVersion {
-			return fmt.Errorf("touched: %+v", now)
+			return fmt.Errorf("the Cluster changed: %+v", now)
 		}
 		return nil
 	})
@@ -256,7 +256,8 @@ func TestRegistration_DoesNotAdopt(t *testing.T) {
 	})
 }
 
-// A Cluster in the way of a Secret with another name holds the Secret up until the moment in which it is gone.
+// A Secret that names an existing Cluster of another Secret waits until that Cluster is gone, and then registers a new
+// Cluster.
 func TestRegistration_AfterAnotherClusterOfTheName(t *testing.T) {
 	t.Parallel()
 	const held = "example.com/held"
@@ -292,7 +293,7 @@ func TestRegistration_AfterAnotherClusterOfTheName(t *testing.T) {
 			})
 			before := h.expect(name, hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretNotFound)
 			c.before(name)
-			h.register(h.name("witness-"+name[len(name)-5:]), nil) // The controller has seen the Secrets before this one.
+			h.register(h.name("witness-"+name[len(name)-5:]), nil) // The controller has processed the earlier Secrets.
 			h.expectCluster(h.name("witness-"+name[len(name)-5:]), anyCluster)
 			c.after(name)
 			h.expectCluster(name, func(c *hubv1.Cluster) bool { return c.UID != before.UID })
@@ -332,7 +333,7 @@ func TestRegistration_LeavesUnlabelledSecretsAlone(t *testing.T) {
 	h.expectCluster(h.name("b"), anyCluster)
 	var c hubv1.Cluster
 	if err := h.Get(t.Context(), client.ObjectKey{Name: name}, &c); !apierrors.IsNotFound(err) {
-		t.Errorf("a Cluster was made of a Secret that does not ask for one: %v", err)
+		t.Errorf("got a Cluster for a Secret without the value of the label: %v", err)
 	}
 }
 
@@ -340,7 +341,7 @@ func TestCacheOptions_HoldOneNamespace(t *testing.T) {
 	t.Parallel()
 	for object, options := range cluster.CacheOptions("mine") {
 		if _, isSecret := object.(*corev1.Secret); !isSecret || len(options.Namespaces) != 1 {
-			t.Errorf("%T: %v", object, options.Namespaces)
+			t.Errorf("%T: got namespaces %v, want one namespace of Secrets", object, options.Namespaces)
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{
@@ -353,7 +354,7 @@ func TestCacheOptions_HoldOneNamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(secret.Annotations) != 1 || secret.Annotations[hubv1.AnnotationClusterName] != "other" || secret.ManagedFields != nil {
-			t.Errorf("kept %v, %v", secret.Annotations, secret.ManagedFields)
+			t.Errorf("got annotations %v and managed fields %v after the transform", secret.Annotations, secret.ManagedFields)
 		}
 	}
 }

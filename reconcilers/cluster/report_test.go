@@ -22,7 +22,7 @@ func TestWithoutControllers(t *testing.T) {
 		since  time.Duration
 		reason string
 		itself hubv1.ModuleState // of the controller
-		want   time.Duration     // until they are reported
+		want   time.Duration     // until the controllers are reported
 	}{
 		"an app that runs":              {state.StateReady, metav1.ConditionTrue, 0, hubv1.ReasonReady, hubv1.ModuleRunning, 0},
 		"a remote that begins to start": {state.StateStarting, metav1.ConditionUnknown, 3 * time.Second, hubv1.ReasonStarting, hubv1.ModuleStarting, 7 * time.Second},
@@ -40,10 +40,10 @@ func TestWithoutControllers(t *testing.T) {
 			}
 			info := registry.Status{State: tc.state, Since: now.Add(-tc.since)}
 			if got := withoutControllers(&status, info, now); got != tc.want {
-				t.Errorf("look again in %s, want %s", got, tc.want)
+				t.Errorf("got the next report in %s, want %s", got, tc.want)
 			}
 			if left := len(status.Modules[0].Controllers) == 0; left != (tc.want > 0) {
-				t.Errorf("left out: %t", left)
+				t.Errorf("the controllers are omitted: %t", left)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestSettles(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 			if got := settles(status, info, now.Add(time.Hour)); got != 0 {
-				t.Errorf("after an hour: %s", got)
+				t.Errorf("after an hour: got %s, want 0", got)
 			}
 		})
 	}

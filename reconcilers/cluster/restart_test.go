@@ -24,7 +24,7 @@ func TestCluster_RestartOfTheHub(t *testing.T) {
 		h.putKubeconfig(name, kubeconfigs[i%len(kubeconfigs)])
 		h.newCluster(name, nil)
 	}
-	// While the hub is away, one Cluster loses its Secret, and one is deleted.
+	// While the hub is stopped, one Cluster loses its Secret, and another Cluster is deleted.
 	orphan, deleted := names[18], names[19]
 	before := map[string]*hubv1.Cluster{}
 	for _, name := range names {
@@ -38,13 +38,13 @@ func TestCluster_RestartOfTheHub(t *testing.T) {
 	for _, name := range names[:18] {
 		h.expectRunning(name)
 	}
-	t.Logf("all run again %s after the start", time.Since(began))
+	t.Logf("all apps run %s after the start", time.Since(began))
 	h.expect(orphan, hubv1.ConditionReady, "False", hubv1.ReasonSecretNotFound)
 	h.expectGone(deleted)
 	for _, name := range names[:18] {
 		after := h.expectReady(name)
 		if after.Generation != before[name].Generation || after.UID != before[name].UID {
-			t.Errorf("%s: generation %d, was %d", name, after.Generation, before[name].Generation)
+			t.Errorf("%s: got generation %d, want %d", name, after.Generation, before[name].Generation)
 		}
 	}
 }

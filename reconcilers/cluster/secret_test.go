@@ -20,10 +20,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// longLife is more than the time before which a credential's end is announced.
+// longLife is longer than the time before expiration at which the hub warns.
 const longLife = 30 * 24 * time.Hour
 
-// Faults F35, F36 and F38: a Secret that changes, becomes useless or goes while its app runs.
+// Faults F35, F36 and F38: a Secret changes, becomes unusable or is deleted while its app runs.
 func TestCluster_SecretOfARunningApp(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -38,7 +38,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 	stillRuns := func(t *testing.T) {
 		t.Helper()
 		if info := h.info(name); info.State != state.StateReady || info.Epoch != epoch {
-			t.Errorf("the app is %s in epoch %d, want Ready in %d", info.State, info.Epoch, epoch)
+			t.Errorf("the app is %s in epoch %d, want Ready in epoch %d", info.State, info.Epoch, epoch)
 		}
 		err := h.registry.WithClient(t.Context(), registry.ClusterName(name), func(context.Context, client.Client) error { return nil })
 		if err != nil {
@@ -60,7 +60,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 				expectCondition(t, c, hubv1.ConditionReady, metav1.ConditionFalse)
 			}
 			if c.Status.Credentials != first.Status.Credentials {
-				t.Errorf("credentials in use = %+v, want %+v", c.Status.Credentials, first.Status.Credentials)
+				t.Errorf("got credentials in use %+v, want %+v", c.Status.Credentials, first.Status.Credentials)
 			}
 			expectCondition(t, c, hubv1.ConditionModulesReady, metav1.ConditionTrue)
 			stillRuns(t)
@@ -74,7 +74,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 		h.putKubeconfig(name, mint(t, remote, "second", longLife))
 		h.eventually(func() error {
 			if now := h.get(name).Status.Credentials; now.Fingerprint == first.Status.Credentials.Fingerprint {
-				return fmt.Errorf("credentials = %+v", now)
+				return fmt.Errorf("got credentials %+v, want the rotated credentials", now)
 			}
 			return nil
 		})
@@ -82,7 +82,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 		stillRuns(t)
 		h.eventually(func() error {
 			if got := h.events(name)["CredentialsRotated"]; got != 1 {
-				return fmt.Errorf("%d events", got)
+				return fmt.Errorf("got %d events, want 1", got)
 			}
 			return nil
 		})
@@ -95,7 +95,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 		}))
 		h.eventually(func() error {
 			if now := h.info(name).Epoch; now == epoch {
-				return fmt.Errorf("epoch %d", now)
+				return fmt.Errorf("got epoch %d, want a new epoch", now)
 			}
 			return nil
 		})
@@ -103,7 +103,7 @@ func TestCluster_SecretOfARunningApp(t *testing.T) {
 	})
 }
 
-// Faults F9 and F10: the end of credentials is announced, and noticed when it has come.
+// Faults F9 and F10: the hub announces the expiration of credentials, and reports it within a minute.
 func TestCluster_CredentialsExpire(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, nil)
@@ -121,13 +121,13 @@ func TestCluster_CredentialsExpire(t *testing.T) {
 			h.newCluster(name, nil)
 			c := h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionTrue, hubv1.ReasonExpiringSoon)
 			if c.Status.Credentials.Type != kind || c.Status.Credentials.ExpirationTime.IsZero() {
-				t.Errorf("credentials = %+v", c.Status.Credentials)
+				t.Errorf("got credentials %+v, want the type and the expiration", c.Status.Credentials)
 			}
 			end := c.Status.Credentials.ExpirationTime.Time
 			h.expectReady(name)
 			c = h.expect(name, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonExpired)
 			if late := time.Since(end); late < 0 || late > time.Minute {
-				t.Errorf("noticed %s after the end", late)
+				t.Errorf("the hub reported the expiration %s after it, want a minute at most", late)
 			}
 			expectCondition(t, c, hubv1.ConditionStalled, metav1.ConditionTrue)
 			h.putKubeconfig(name, mint(t, remote, name, longLife))
@@ -136,7 +136,7 @@ func TestCluster_CredentialsExpire(t *testing.T) {
 			h.eventually(func() error {
 				got := h.events(name)
 				if got["ExpiringSoon"] != 1 || got["Expired"] != 1 || got["CredentialsRotated"] != 1 {
-					return fmt.Errorf("events: %v", got)
+					return fmt.Errorf("got events %v, want one of each kind", got)
 				}
 				return nil
 			})
@@ -180,7 +180,7 @@ func TestCluster_Pause(t *testing.T) {
 	expectCondition(t, c, hubv1.ConditionModulesReady, metav1.ConditionUnknown)
 	h.eventually(func() error {
 		if info := h.info(name); info.State != state.StatePaused {
-			return fmt.Errorf("state %s", info.State)
+			return fmt.Errorf("got state %s, want Paused", info.State)
 		}
 		return nil
 	})
@@ -195,7 +195,7 @@ func TestCluster_Pause(t *testing.T) {
 		expectCondition(t, c, hubv1.ConditionCredentialsValid, metav1.ConditionFalse)
 		h.eventually(func() error {
 			if info := h.info(name); info.State != state.StatePaused {
-				return fmt.Errorf("state %s", info.State)
+				return fmt.Errorf("got state %s, want Paused", info.State)
 			}
 			return nil
 		})

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// asked is a Cluster whose Secret is read whenever the cache says so. It counts the readings.
+// asked is a Cluster whose Secret is read whenever the cache requires it. It counts the reads.
 type asked struct {
 	secretCache
 	from     origin
@@ -29,7 +29,7 @@ func newAsked() *asked {
 	}
 }
 
-// reconcile returns the version that is acted upon, and when the next one is to be read.
+// reconcile returns the version in use, and the time of the next read.
 func (a *asked) reconcile(at time.Duration) (version string, later time.Duration) {
 	q := question{cluster: "a", from: a.from, version: a.cached, now: a.began.Add(at), accepted: a.accepted, rejected: a.rejected}
 	known, due, ok := a.recall(q)
@@ -47,7 +47,7 @@ func (a *asked) reconcile(at time.Duration) (version string, later time.Duration
 func (a *asked) expect(t *testing.T, at time.Duration, version string, readings int) {
 	t.Helper()
 	if got, later := a.reconcile(at); got != version || a.readings != readings {
-		t.Errorf("after %s: version %s after %d readings (again at %s), want %s after %d", at, got, a.readings, later, version, readings)
+		t.Errorf("after %s: got version %s after %d reads (again at %s), want %s after %d", at, got, a.readings, later, version, readings)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestMemory(t *testing.T) {
 	t.Run("the same Secret, read in the same way, is not read again", func(t *testing.T) {
 		t.Parallel()
 		a := newAsked()
-		for _, version := range []string{"1", ""} { // or is not there
+		for _, version := range []string{"1", ""} { // or does not exist
 			a.secret, a.cached = version, version
 			a.forget("a")
 			a.readings = 0
@@ -86,7 +86,7 @@ func TestMemory(t *testing.T) {
 		a.expect(t, wait, "101", 7) // 1 at first, then after 0, 2, 4, 6, 8 and 10 s
 		a.expect(t, wait+ms, "101", 7)
 		if a.quiet("a", a.began.Add(wait+ms)) != 2*time.Second-ms || a.quiet("a", a.began.Add(time.Hour)) != 0 {
-			t.Errorf("quiet for %s", a.quiet("a", a.began.Add(wait+ms)))
+			t.Errorf("quiet returns %s", a.quiet("a", a.began.Add(wait+ms)))
 		}
 		a.change(200)
 		a.expect(t, time.Hour, "200", 8)
@@ -119,12 +119,12 @@ func TestMemory(t *testing.T) {
 		a.expect(t, 0, "1", 1)
 		a.change(2)
 		a.expect(t, 10*ms, "2", 2)
-		a.rejected, a.secret = true, "3" // which no watch has told of
+		a.rejected, a.secret = true, "3" // not delivered by a watch
 		a.expect(t, 20*ms, "3", 3)
 		a.expect(t, 30*ms, "3", 3)
 		a.cached = "3"
 		a.expect(t, time.Hour, "3", 3)
-		a.rejected = false // It cannot be reached, so that nothing is known.
+		a.rejected = false // The remote cannot be reached, so nothing is known.
 		a.expect(t, time.Hour, "3", 3)
 		a.rejected = true
 		a.expect(t, time.Hour, "3", 3)

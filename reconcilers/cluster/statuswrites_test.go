@@ -22,8 +22,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A status that is the same is not sent, however often a Cluster is reconciled. The API server would not
-// write it, but has to compare it.
+// An unchanged status is not sent, regardless of the number of reconciles. The API server would not write it, but would
+// have to compare it.
 func TestCluster_StatusIsAppliedOnChangeOnly(t *testing.T) {
 	t.Parallel()
 	h, traffic := newTrafficHub(t, nil)
@@ -32,7 +32,7 @@ func TestCluster_StatusIsAppliedOnChangeOnly(t *testing.T) {
 	h.newCluster(name, nil)
 	h.expect(name, hubv1.ConditionIdentityConfirmed, metav1.ConditionTrue, hubv1.ReasonSameCluster)
 	h.expectReady(name)
-	reconcile := func() { // The last reconcile may not have ended.
+	reconcile := func() { // The last reconcile may still be running.
 		before := traffic.ensuredOf(name)
 		h.change(name, func(c *hubv1.Cluster) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "example.com/touched", fmt.Sprint(before))
@@ -51,16 +51,16 @@ func TestCluster_StatusIsAppliedOnChangeOnly(t *testing.T) {
 		reconcile()
 	}
 	if got := traffic.appliedOf(name) - before; before == 0 || got > 0 {
-		t.Errorf("the status was sent %d times, and then %d times more though it has not changed", before, got)
+		t.Errorf("the status was sent %d times, and then %d times more without a change", before, got)
 	}
 }
 
-// watched is a registry that tells a test what the reconciler asks of it. What is not set is not told.
+// watched is a registry that passes calls of the reconciler to a test. A nil function is not called.
 type watched struct {
 	cluster.Remotes
 	ensures func(name string)
 	removed func(ctx context.Context)
-	asked   atomic.Int64 // when Status was last called, in nanoseconds
+	asked   atomic.Int64 // the time of the last call of Status, in nanoseconds
 }
 
 func (w *watched) Ensure(name registry.ClusterName, c state.Desired) error {
@@ -83,7 +83,7 @@ func (w *watched) Status(name registry.ClusterName) (registry.Status, bool) {
 	return w.Remotes.Status(name)
 }
 
-// start begins a process of a hub whose registry is watched.
+// start starts a process of a hub with the watched registry.
 func (w *watched) start(t *testing.T, h *hub) {
 	t.Helper()
 	h.options.remotes = func(r cluster.Remotes) cluster.Remotes {
@@ -94,7 +94,7 @@ func (w *watched) start(t *testing.T, h *hub) {
 	t.Cleanup(func() { h.stop() })
 }
 
-// Nothing is started for a Cluster before its deletion waits for the end of that.
+// A Cluster has its finalizer before the hub registers its remote, so that a deletion waits for the end of the app.
 func TestCluster_FinalizerComesFirst(t *testing.T) {
 	t.Parallel()
 	h := newIdleHub(t, nil)
@@ -105,7 +105,7 @@ func TestCluster_FinalizerComesFirst(t *testing.T) {
 			t.Errorf("read the Cluster: %v", err)
 		}
 		if !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
-			t.Errorf("%s is registered and has the finalizers %v", name, c.Finalizers)
+			t.Errorf("%s is registered with the finalizers %v", name, c.Finalizers)
 		}
 	}}
 	w.start(t, h)
@@ -115,7 +115,7 @@ func TestCluster_FinalizerComesFirst(t *testing.T) {
 	h.expectReady(name)
 }
 
-// The end of a removal brings its Cluster back, also if nothing else happens to it.
+// The end of a removal triggers a reconcile of its Cluster, even without another change of the Cluster.
 func TestCluster_EndOfARemoval(t *testing.T) {
 	t.Parallel()
 	removed, end := make(chan struct{}), make(chan struct{})
@@ -135,10 +135,10 @@ func TestCluster_EndOfARemoval(t *testing.T) {
 	h.expectReady(name)
 	h.remove(name)
 	<-removed
-	// The app has ended, and every reconcile because of that, too.
+	// The app has ended, and so have all reconciles that its end triggered.
 	h.eventually(func() error {
 		if last := time.Unix(0, w.asked.Load()); time.Since(last) < 2*time.Second {
-			return fmt.Errorf("the Cluster was reconciled at %s", last)
+			return fmt.Errorf("the last reconcile of the Cluster was at %s", last)
 		}
 		return nil
 	})

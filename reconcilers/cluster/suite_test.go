@@ -49,20 +49,20 @@ func TestMain(m *testing.M) {
 		os.Exit(fleettest.Main(m)) // Its clusters, and so its connections, belong to another process.
 	}
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to no receiver: one per hub that
-		// ends (controller-runtime, newGVKFixupWatcher).
+		// A metadata watch that is stopped while it sends an event that has no receiver: one for each hub that ends
+		// (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
 const (
-	// patience is how long a test waits for what should come within a second or two.
+	// patience is the timeout for results that should take a second or two.
 	patience = 2 * time.Minute
-	// testLabel is on every Cluster of a test's hub; its cache holds no others, so that the tests
-	// can share an API server.
+	// testLabel is on every Cluster of a test's hub, whose cache holds no other Clusters, so that the tests can share
+	// an API server.
 	testLabel = "test"
 )
 
-// hub is a hub of one test: its own process, so to speak, on a shared API server.
+// hub is a hub of one test: like a separate process, on a shared API server.
 type hub struct {
 	client.WithWatch // an administrator's, without a cache
 	t                testing.TB
@@ -79,12 +79,12 @@ type hubOptions struct {
 	registration registration.Settings
 	registry     registry.Options
 	modules      []registry.Module
-	// wrap is put around the way to the hub's API server, and remotes around the registry.
+	// wrap wraps the transport to the hub's API server, and remotes wraps the registry.
 	wrap    func(http.RoundTripper) http.RoundTripper
 	remotes func(cluster.Remotes) cluster.Remotes
 }
 
-// newHub starts a hub that is stopped when the test ends.
+// newHub starts a hub, and stops it when the test ends.
 func newHub(t testing.TB, change func(*hubOptions)) *hub {
 	t.Helper()
 	h := newIdleHub(t, change)
@@ -116,13 +116,13 @@ func defaultOptions() hubOptions {
 	}
 }
 
-// start begins a new process of the hub.
+// start starts a new process of the hub.
 func (h *hub) start() {
 	h.t.Helper()
 	h.run(prepared.config)
 }
 
-// run begins a process that reaches its API server with a configuration.
+// run starts a process that uses a configuration to connect to its API server.
 func (h *hub) run(config *rest.Config) {
 	h.t.Helper()
 	selector := labels.SelectorFromSet(labels.Set{testLabel: h.namespace})
@@ -168,7 +168,7 @@ func (h *hub) run(config *rest.Config) {
 	})
 }
 
-// module returns the module under test, with a part replaced if a test wants that.
+// module returns the module under test, with a replaced registry if the test has one.
 func (h *hub) module() fx.Option {
 	if h.options.remotes == nil {
 		return fx.Options(cluster.Module, registration.Module)
@@ -185,7 +185,7 @@ func (h *hub) must(err error) {
 	}
 }
 
-// name returns a name that no other test has.
+// name returns a name that is unique among all tests.
 func (h *hub) name(suffix string) string { return h.namespace + "-" + suffix }
 
 // putSecret creates a Secret or replaces its data.
@@ -211,13 +211,13 @@ func (h *hub) deleteSecret(name string) {
 	h.must(h.Delete(h.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: h.namespace}}))
 }
 
-// newCluster creates a Cluster that names the Secret of the same name and is probed often.
+// newCluster creates a Cluster that names the Secret of the same name and has a short probe period.
 func (h *hub) newCluster(name string, change func(*hubv1.Cluster)) {
 	h.t.Helper()
 	h.must(h.create(name, change))
 }
 
-// create tries to do what newCluster does.
+// create is like newCluster, and returns the error.
 func (h *hub) create(name string, change func(*hubv1.Cluster)) error {
 	c := &hubv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{testLabel: h.namespace}},
@@ -240,7 +240,7 @@ func (h *hub) get(name string) *hubv1.Cluster {
 	return c
 }
 
-// change changes a Cluster as a user would.
+// change updates a Cluster as a user would.
 func (h *hub) change(name string, f func(*hubv1.Cluster)) {
 	h.t.Helper()
 	h.eventually(func() error {
@@ -258,7 +258,7 @@ func (h *hub) expect(name, kind string, status metav1.ConditionStatus, reason st
 		c = h.get(name)
 		found := meta.FindStatusCondition(c.Status.Conditions, kind)
 		if found == nil || found.Status != status || found.Reason != reason || c.Status.ObservedGeneration != c.Generation {
-			return fmt.Errorf("%s: want %s=%s/%s, have %s", name, kind, status, reason, summary(c))
+			return fmt.Errorf("%s: want %s=%s/%s, got %s", name, kind, status, reason, summary(c))
 		}
 		return nil
 	})
@@ -271,14 +271,14 @@ func (h *hub) expectReady(name string) *hubv1.Cluster {
 	return h.expect(name, hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonReady)
 }
 
-// expectGone waits until a Cluster is no more, and the registry does not know it either.
+// expectGone waits until a Cluster is gone, and checks that the registry does not know it either.
 func (h *hub) expectGone(name string) {
 	h.t.Helper()
 	h.eventually(func() error {
 		var c hubv1.Cluster
 		err := h.Get(h.t.Context(), client.ObjectKey{Name: name}, &c)
 		if err == nil {
-			return fmt.Errorf("%s is still there: finalizers %v, %s", name, c.Finalizers, summary(&c))
+			return fmt.Errorf("%s still exists: finalizers %v, %s", name, c.Finalizers, summary(&c))
 		}
 		return client.IgnoreNotFound(err)
 	})
@@ -304,7 +304,7 @@ func (h *hub) consistently(d time.Duration, f func() error) {
 	gomega.NewWithT(h.t).Consistently(f).WithTimeout(d).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// info returns what the registry knows of a remote.
+// info returns the status of a remote in the registry.
 func (h *hub) info(name string) registry.Status {
 	h.t.Helper()
 	info, ok := h.registry.Status(registry.ClusterName(name))
@@ -322,15 +322,15 @@ func summary(c *hubv1.Cluster) string {
 	return text
 }
 
-// prepared is what the hub's API server, which the tests share, was prepared for.
+// prepared is the result of preparing the hubs' API server, which the tests share.
 var prepared struct {
 	once       sync.Once
-	config     *rest.Config // of a user with the rights of a hub, and no others
+	config     *rest.Config // of a user with the permissions of a hub only
 	kubeconfig []byte       // of the same user
 	err        error
 }
 
-// prepare does what an administrator does before starting a hub.
+// prepare prepares a hub's API server, as an administrator does.
 func prepare(ctx context.Context, c *fleet.Cluster) error {
 	prepared.once.Do(func() {
 		_, prepared.err = envtest.InstallCRDs(c.Config(), envtest.CRDInstallOptions{
@@ -348,7 +348,7 @@ func prepare(ctx context.Context, c *fleet.Cluster) error {
 	return prepared.err
 }
 
-// permissions are the documented permissions of the package, and no others.
+// rights returns the documented permissions of the package, and no others.
 func rights() []rbacv1.PolicyRule {
 	return slices.Concat(cluster.Rules(), cluster.CredentialsRules(), cluster.EventRules())
 }
@@ -379,7 +379,7 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.WithWatch {
 	return direct
 }
 
-// expectRunning waits until the app of a Cluster runs, whatever status says.
+// expectRunning waits until the app of a Cluster runs, regardless of the status.
 func (h *hub) expectRunning(name string) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), patience)

@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// traffic watches what a hub asks its API server, and what the reconciler asks the registry.
+// traffic counts the requests of a hub to its API server, and the calls of the reconciler to the registry.
 type traffic struct {
 	cluster.Remotes
 	base http.RoundTripper
@@ -22,11 +22,11 @@ type traffic struct {
 	mu      sync.Mutex     // protects the fields below
 	reads   map[string]int // of Secrets, live, by name
 	ensured map[registry.ClusterName]int
-	applied map[string]int // how often the status of a Cluster was sent, by name
-	held    chan struct{}  // closed when watches of Secrets may go on; nil while they do
+	applied map[string]int // writes of the status of a Cluster, by name
+	held    chan struct{}  // closed when watches of Secrets may continue; nil if they are not held
 }
 
-// newTrafficHub returns a hub whose traffic is watched.
+// newTrafficHub returns a hub and its traffic.
 func newTrafficHub(t testing.TB, change func(*hubOptions)) (*hub, *traffic) {
 	t.Helper()
 	w := &traffic{reads: map[string]int{}, ensured: map[registry.ClusterName]int{}, applied: map[string]int{}}
@@ -74,7 +74,7 @@ func (w *traffic) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// readsOf returns how often a Secret was read.
+// readsOf returns the number of reads of a Secret.
 func (w *traffic) readsOf(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,14 +87,14 @@ func (w *traffic) ensuredOf(name string) int {
 	return w.ensured[registry.ClusterName(name)]
 }
 
-// appliedOf returns how often the status of a Cluster was sent.
+// appliedOf returns the number of times that the status of a Cluster was sent.
 func (w *traffic) appliedOf(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.applied[name]
 }
 
-// hold keeps back what watches of Secrets tell, until release is called.
+// hold holds back the responses of watches of Secrets until release is called.
 func (w *traffic) hold() (release func()) {
 	held := make(chan struct{})
 	w.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// What a change of Ready sums up is not told a second time; what it does not is told.
+// A detail that a change of Ready includes has no second event; any other detail has an event.
 func TestTransitions_OfDetails(t *testing.T) {
 	t.Parallel()
 	status := func(change func(*registry.Status), modules ...hubv1.ModuleStatus) hubv1.ClusterStatus {

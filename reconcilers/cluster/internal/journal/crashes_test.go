@@ -42,10 +42,10 @@ func TestLedger(t *testing.T) {
 		l := records{"a": {Crashes: 2, Crashed: crashed, Tried: before}}
 		l.begin("a", before)
 		if !l.end("a") || l.end("a") || l["a"].Crashes != 2 {
-			t.Errorf("%+v", l)
+			t.Errorf("got %+v, want one end and 2 crashes", l)
 		}
 		if !l.acquit("a") || l.acquit("a") || len(l) != 0 {
-			t.Errorf("%+v", l)
+			t.Errorf("got %+v, want one acquittal and no entry", l)
 		}
 	})
 	t.Run("the quarantine doubles", func(t *testing.T) {
@@ -54,14 +54,14 @@ func TestLedger(t *testing.T) {
 			0: 0, 1: 0, 2: 0, 3: 10 * time.Minute, 4: 20 * time.Minute, 10: 1280 * time.Minute, 11: 24 * time.Hour, 1000: 24 * time.Hour,
 		} {
 			if got := quarantine(crashes); got != want {
-				t.Errorf("%d crashes: %s, want %s", crashes, got, want)
+				t.Errorf("%d crashes: got %s, want %s", crashes, got, want)
 			}
 		}
 	})
 	for name, tc := range map[string]struct {
 		crashes int
 		now     Attempt
-		until   time.Duration // after the crash; zero for none
+		until   time.Duration // after the crash; zero means no quarantine
 	}{
 		"two crashes are not enough":                  {2, before, 0},
 		"three are":                                   {3, before, 10 * time.Minute},
@@ -84,9 +84,9 @@ func TestLedger(t *testing.T) {
 		})
 	}
 	if got := (entry{Starting: &before}).suspicion(before); got != (state.CrashRecord{}) {
-		t.Errorf("what merely starts is suspected: %+v", got)
+		t.Errorf("an app that starts is suspected: %+v", got)
 	}
 	if one, two := Digest("a", "b"), Digest("ab", ""); one == two || len(one) != 16 {
-		t.Errorf("digests do not tell parts apart: %s, %s", one, two)
+		t.Errorf("got digests %s and %s, want different digests of 16 characters", one, two)
 	}
 }

@@ -29,13 +29,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// line is the way to the hub's API server, which can be cut. It counts what is written.
+// line is the connection to the hub's API server, which a test can cut. It counts writes.
 type line struct {
 	base   http.RoundTripper
 	writes atomic.Int64
 	mu     sync.Mutex
-	broken error         // what requests fail with
-	silent chan struct{} // what requests wait for
+	broken error         // the error of requests
+	silent chan struct{} // requests wait until it is closed
 }
 
 func (l *line) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -66,15 +66,15 @@ func (l *line) set(broken error, silent chan struct{}) {
 
 var errCut = errors.New("the line is cut")
 
-// process is a process of a hub, of which there is only the journal.
+// process is a process of a hub that consists of its journal only.
 type process struct {
 	*Journal
 	line  *line
-	crash func() // ends it without a last word
-	end   func() // ends it in good order
+	crash func() // ends it without a last write
+	end   func() // shuts it down
 }
 
-// journaling starts processes that share a namespace, one after the other.
+// journaling returns functions that start processes in one namespace, one after the other, and read their journal.
 func journaling(t *testing.T) (start func() *process, record func() records) {
 	t.Helper()
 	config := fleettest.Cluster(t, "hub").Config()
@@ -139,7 +139,8 @@ func eventually(t *testing.T, f func() error) {
 	gomega.NewWithT(t).Eventually(f).WithTimeout(2 * time.Minute).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// Rule S27, guarantee G19.
+// Rule S27, guarantee G19: a process suspects the apps that crashed processes were starting, and quarantines them after
+// several crashes.
 func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 	t.Parallel()
 	start, record := journaling(t)
@@ -147,17 +148,17 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 		p := start()
 		for _, name := range []string{"culprit", "proven"} {
 			if got := p.suspect(t, name); got.Crashes != 0 && name == "proven" || got.Crashes != crash && name == "culprit" {
-				t.Fatalf("%s: %+v after %d crashes", name, got, crash)
+				t.Fatalf("%s: got %+v after %d crashes", name, got, crash)
 			}
 			if got := record()[name].Crashes; name == "culprit" && got != crash {
-				t.Errorf("%d crashes are on record before anything starts, want %d", got, crash)
+				t.Errorf("got %d recorded crashes before a start, want %d", got, crash)
 			}
 			must(t, p.Begin(t.Context(), registry.ClusterName(name)))
 		}
 		p.End("proven")
 		eventually(t, func() error {
 			if kept := record(); kept["culprit"].Starting == nil || kept["proven"].Starting != nil {
-				return fmt.Errorf("on record: %+v", kept)
+				return fmt.Errorf("got journal %+v, want the start of culprit only", kept)
 			}
 			return nil
 		})
@@ -166,12 +167,12 @@ func TestJournal_KnowsWhatTheLastProcessWasStarting(t *testing.T) {
 	p := start()
 	s := p.suspect(t, "culprit")
 	if left := time.Until(s.Until); s.Crashes != quarantineAfter || left < quarantineBase-time.Minute || left > quarantineBase {
-		t.Errorf("after %d crashes: %+v", quarantineAfter, s)
+		t.Errorf("after %d crashes: got %+v, want a quarantine", quarantineAfter, s)
 	}
 	t.Run("and that is not held against another Cluster of the same name", func(t *testing.T) {
 		other, err := p.Suspicion(t.Context(), "culprit", Attempt{UID: "another", Spec: "1"})
 		if err != nil || other != (state.CrashRecord{}) {
-			t.Errorf("%+v, %v", other, err)
+			t.Errorf("got %+v and error %v, want no suspicion and no error", other, err)
 		}
 	})
 }
@@ -183,13 +184,13 @@ func TestJournal_AnEndInGoodOrderLeavesNoSuspects(t *testing.T) {
 	must(t, p.Begin(t.Context(), "a"))
 	p.end()
 	if left := record(); len(left) != 0 {
-		t.Errorf("left behind: %+v", left)
+		t.Errorf("got entries %+v after the end, want an empty journal", left)
 	}
 	if err := p.Begin(t.Context(), "b"); !errors.Is(err, errJournalOver) {
-		t.Errorf("a start after the end: %v", err)
+		t.Errorf("a start after the end returns %v, want errJournalOver", err)
 	}
 	if s := start().suspect(t, "a"); s.Crashes != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want no crash", s)
 	}
 }
 
@@ -203,7 +204,7 @@ func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
 	for i := range count {
 		name := registry.ClusterName(fmt.Sprintf("c%d", i))
 		starting.Go(func() {
-			// They come one after the other, within a second.
+			// The starts follow each other within a second.
 			timer := time.NewTimer(rand.N(time.Second))
 			defer timer.Stop()
 			<-timer.C
@@ -217,7 +218,7 @@ func TestJournal_ManyStartsAreFewWrites(t *testing.T) {
 	took := time.Since(began)
 	eventually(t, func() error {
 		if left := record(); len(left) != 0 {
-			return fmt.Errorf("left behind: %d", len(left))
+			return fmt.Errorf("got %d entries, want 0", len(left))
 		}
 		return nil
 	})
@@ -241,7 +242,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 			cut()
 			began := time.Now()
 			if err := p.Begin(t.Context(), "first"); err == nil {
-				t.Error("the start is on record, it says")
+				t.Error("Begin returns no error, want an error for a start without a journal entry")
 			}
 			if took := time.Since(began); took > 5*p.timeout {
 				t.Errorf("an app waited for %s", took)
@@ -250,8 +251,8 @@ func TestJournal_IsNoGuard(t *testing.T) {
 			for i := range 100 {
 				_ = p.Begin(t.Context(), registry.ClusterName(fmt.Sprintf("c%d", i)))
 			}
-			if took := time.Since(began); took > 2*p.timeout { // not one after the other
-				t.Errorf("100 more waited for %s", took)
+			if took := time.Since(began); took > 2*p.timeout { // They do not wait one after the other.
+				t.Errorf("100 more apps waited for %s", took)
 			}
 			p.line.set(nil, nil)
 			eventually(t, func() error {
@@ -270,7 +271,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 		must(t, deleteConfigMap(t, p))
 		must(t, p.Begin(t.Context(), "deleted"))
 		if record()["deleted"].Starting == nil {
-			t.Error("it is not on record")
+			t.Error("the start is not in the journal")
 		}
 	})
 	t.Run("when the ConfigMap holds something else", func(t *testing.T) {
@@ -283,7 +284,7 @@ func TestJournal_IsNoGuard(t *testing.T) {
 		must(t, direct.Update(t.Context(), &found))
 		next := start()
 		if s := next.suspect(t, "deleted"); s.Crashes != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v, want 1 crash", s)
 		}
 		must(t, next.Begin(t.Context(), "a"))
 	})
@@ -301,14 +302,14 @@ func TestJournal_AProcessThatWasReplacedDoesNotHaveTheLastWord(t *testing.T) {
 	start, record := journaling(t)
 	old := start()
 	must(t, old.Begin(t.Context(), "a"))
-	next := start() // The old one lost its lease, and does not know.
+	next := start() // The old process lost its lease without noticing.
 	if s := next.suspect(t, "a"); s.Crashes != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want 1 crash", s)
 	}
 	must(t, next.Begin(t.Context(), "b"))
 	old.end()
 	if kept := record(); kept["a"].Crashes != 1 || kept["b"].Starting == nil {
-		t.Errorf("on record: %+v", kept)
+		t.Errorf("got journal %+v, want a crash of a and the start of b", kept)
 	}
 }
 
@@ -329,14 +330,14 @@ func TestJournal_FitsIntoAConfigMap(t *testing.T) {
 		must(t, err)
 		size += len(name(i)) + len(text)
 	}
-	t.Logf("%d bytes", size)
+	t.Logf("a full journal has %d bytes", size)
 	if size > 1<<20-1<<12 {
-		t.Errorf("%d bytes, which a ConfigMap does not take", size)
+		t.Errorf("a full journal has %d bytes, want fewer than a ConfigMap holds", size)
 	}
 	if _, err := j.begin("one-more"); !errors.Is(err, errJournalFull) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want errJournalFull", err)
 	}
 	if _, err := j.begin(name(0)); err != nil {
-		t.Errorf("an existing record: %v", err)
+		t.Errorf("an existing entry: got error %v, want no error", err)
 	}
 }
