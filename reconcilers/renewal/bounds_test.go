@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The bounds are those of the pages, whatever the constants say.
+// The limits have the documented values, regardless of the constants.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -25,19 +25,19 @@ func TestBounds(t *testing.T) {
 	begin := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(time.Hour).Unix()))))
 	for size, ok := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
 		if _, err := judge(begin+strings.Repeat("x", size-len(begin)), time.Hour, 0, now); (err == nil) != ok {
-			t.Errorf("a token of %d bytes: %v", size, err)
+			t.Errorf("a token of %d bytes: got error %v", size, err)
 		}
 	}
 }
 
-// A token goes into a header: what is no letter, digit, - or _ is refused, wherever it is.
+// A token is sent in a header: any character but letters, digits, - and _ is refused, at both ends.
 func TestJudge_Alphabet(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	good := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(time.Hour).Unix()))))
 	for _, part := range []string{"A", "z", "0", "9", "-", "_"} {
 		if _, err := judge(good+part, time.Hour, 0, now); err != nil {
-			t.Errorf("%q: %v", part, err)
+			t.Errorf("%q: got error %v, want no error", part, err)
 		}
 	}
 	for _, part := range []string{
@@ -45,7 +45,7 @@ func TestJudge_Alphabet(t *testing.T) {
 	} {
 		for _, bad := range []string{good + part, part + good} {
 			if _, err := judge(bad, time.Hour, 0, now); err == nil || !strings.Contains(err.Error(), "not a JWT") {
-				t.Errorf("%q: %v", part, err)
+				t.Errorf("%q: got error %v, want an error about a JWT", part, err)
 			}
 		}
 	}

@@ -30,11 +30,11 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet/fleettest"
 )
 
-// issuer is a remote that issues the tokens of a script, and takes any token. For the rest it is a real API server.
+// issuer is a remote that issues the tokens of a script, and accepts any token. Otherwise it is a real API server.
 type issuer struct {
 	*httptest.Server
 	issue     func(asked time.Duration) string
-	conflicts atomic.Int64 // how many requests for a token get a conflict
+	conflicts atomic.Int64 // the number of requests for a token that get a conflict
 }
 
 func newIssuer(t *testing.T, issue func(asked time.Duration) string) *issuer {
@@ -87,7 +87,7 @@ func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(request)
 }
 
-// register makes a Secret that leads to the remote, with a token, and a Cluster of the same name.
+// register creates a Secret for the remote, with a token, and a Cluster of the same name.
 func (i *issuer) register(t *testing.T, s *site, name, token string) *corev1.Secret {
 	t.Helper()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
@@ -107,18 +107,18 @@ func (i *issuer) register(t *testing.T, s *site, name, token string) *corev1.Sec
 	return secret
 }
 
-// jwt returns a token that was issued and expires at times from now, with a number of bytes more in its claims.
+// jwt returns a token that was issued and expires at times from now, with a number of extra bytes in its claims.
 func jwt(issued, expires time.Duration, more int) string {
 	now := time.Now()
 	claims := fmt.Sprintf(`{"iat":%d,"exp":%d,"more":%q}`, now.Add(issued).Unix(), now.Add(expires).Unix(), strings.Repeat("x", more))
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }
 
-// dueNow is a token of 3 hours that is due.
+// dueNow returns a token of 3 hours that is due.
 func dueNow() string { return jwt(-150*time.Minute, 30*time.Minute, 0) }
 
-// touch changes the Secret until the controllers of the hub have read it six times. Package cluster reads it once in two
-// seconds, so that most of these reads are those of this package.
+// touch changes the Secret until the controllers of the hub have read it six times. Package cluster reads it once in
+// two seconds, so most of these reads are reads of this package.
 func (s *site) touch(t *testing.T, name string) {
 	t.Helper()
 	before := s.count(http.MethodGet, name).Load()
@@ -127,14 +127,14 @@ func (s *site) touch(t *testing.T, name string) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 		must(t, s.Patch(t.Context(), secret, client.RawPatch("application/merge-patch+json", patch)))
 		if n := s.count(http.MethodGet, name).Load() - before; n < 6 {
-			return fmt.Errorf("the Secret was read %d times", n)
+			return fmt.Errorf("the Secret was read %d times, want 6", n)
 		}
 		return nil
 	})
 }
 
-// Whatever the times in a token are, it is stored once, and the write that stores it does not cause another one;
-// neither does a restart of the hub.
+// A token with any times is stored once: neither the write that stores it nor a restart of the hub causes another
+// write.
 func TestFloor(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -165,12 +165,12 @@ func TestFloor(t *testing.T) {
 	for about, name := range names {
 		s.touch(t, name)
 		if n := s.count(http.MethodPatch, name).Load(); n != 1 {
-			t.Errorf("%s: with a restart the hub wrote the Secret %d times, want once", about, n)
+			t.Errorf("%s: after a restart the hub wrote the Secret %d times, want once", about, n)
 		}
 	}
 }
 
-// Whoever removes the record of a renewal gets no other one before its time.
+// Removing the record of a renewal does not cause an earlier renewal.
 func TestFloor_RemovedRecord(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -187,7 +187,7 @@ func TestFloor_RemovedRecord(t *testing.T) {
 	}
 }
 
-// A token that cannot be used leaves the old one in place, and an event says why.
+// An unusable token does not replace the old token, and an event states the reason.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -214,12 +214,12 @@ func TestRefused(t *testing.T) {
 		var after corev1.Secret
 		must(t, s.Get(t.Context(), client.ObjectKeyFromObject(before), &after))
 		if after.ResourceVersion != before.ResourceVersion || s.count(http.MethodPatch, name).Load() != 0 {
-			t.Errorf("%s: the hub wrote the Secret", about)
+			t.Errorf("%s: the hub wrote the Secret, want no write", about)
 		}
 	}
 }
 
-// A token of an allowed size is refused if the Secret could not be read with it.
+// A token of an allowed size is refused if it makes the Secret too large to read.
 func TestRefused_SecretTooLarge(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -231,7 +231,7 @@ func TestRefused_SecretTooLarge(t *testing.T) {
 	t.Cleanup(s.start(t))
 	expectEvent(t, s, name, "TokenRefused", "larger than the hub accepts")
 	if n := s.count(http.MethodPatch, name).Load(); n != 0 {
-		t.Errorf("the hub wrote the Secret %d times", n)
+		t.Errorf("the hub wrote the Secret %d times, want 0", n)
 	}
 }
 

@@ -58,12 +58,12 @@ func newHub(t *testing.T) (client.Client, string) {
 	return s.Client, s.namespace
 }
 
-// site is a management cluster in which hubs run, one after another.
+// site is a management cluster in which hubs run one after the other.
 type site struct {
 	client.Client
 	config    *rest.Config // of the hubs
 	namespace string
-	requests  sync.Map // of the hubs for Secrets: method and name to *atomic.Int64
+	requests  sync.Map // by the hubs for Secrets: method and name to *atomic.Int64
 }
 
 func newSite(t *testing.T) *site {
@@ -71,7 +71,7 @@ func newSite(t *testing.T) *site {
 	scheme := runtime.NewScheme()
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme)))
 	config := fleettest.Cluster(t, "hub").Config()
-	eventually(t, func() error { // Tests do it at the same time.
+	eventually(t, func() error { // Tests install it at the same time.
 		_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"../../config/crd"}, ErrorIfPathMissing: true})
 		return err
 	})
@@ -95,13 +95,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// count returns how often the hubs have made a request for a Secret.
+// count returns the number of requests for a Secret that the hubs have sent.
 func (s *site) count(method, secret string) *atomic.Int64 {
 	n, _ := s.requests.LoadOrStore(method+" "+secret, &atomic.Int64{})
 	return n.(*atomic.Int64)
 }
 
-// start runs a hub, and returns the function that stops it.
+// start starts a hub, and returns the function that stops it.
 func (s *site) start(t *testing.T) func() {
 	t.Helper()
 	mgr, err := ctrl.NewManager(s.config, ctrl.Options{
@@ -136,7 +136,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// register makes a Secret with a token that is due within seconds, and a Cluster of the same name.
+// register creates a Secret with a token that is due within seconds, and a Cluster of the same name.
 func register(t *testing.T, hub client.Client, namespace, name string, rules ...rbacv1.PolicyRule) *corev1.Secret {
 	t.Helper()
 	remote := fleettest.Cluster(t, "one")
@@ -170,14 +170,14 @@ func eventually(t *testing.T, f func() error) {
 	gomega.NewWithT(t).Eventually(f).WithTimeout(2 * time.Minute).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// mayRenew is the right that a ServiceAccount needs to renew its own token.
+// mayRenew is the permission that a ServiceAccount needs to renew its own token.
 func mayRenew(name string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{name}, Verbs: []string{"create"},
 	}
 }
 
-// A token is replaced before it expires, in the Secret and under the app, and the remote is Ready all the time.
+// A token is replaced before it expires, in the Secret and in the app.
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
@@ -217,7 +217,7 @@ func TestRenewal(t *testing.T) {
 	expectEvent(t, hub, name, "TokenRenewed", "expires at")
 }
 
-// A ServiceAccount that may not do it is named, with the right that it lacks; the token is left alone.
+// If the ServiceAccount lacks the permission to renew its token, an event names the permission.
 func TestRenewal_Forbidden(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
@@ -226,7 +226,7 @@ func TestRenewal_Forbidden(t *testing.T) {
 	expectEvent(t, hub, name, "RenewalFailed", "serviceaccounts/token")
 }
 
-// What is no token with a life is said once, and no request is made of it.
+// The renewal of an opaque token fails with an event that names the reason.
 func TestRenewal_NoToken(t *testing.T) {
 	t.Parallel()
 	hub, namespace := newHub(t)
@@ -263,7 +263,7 @@ func TestRenewal_Bound(t *testing.T) {
 		}
 		payload, err := base64.RawURLEncoding.DecodeString(strings.Split(string(secret.Data["token"]), ".")[1])
 		if err == nil && !strings.Contains(string(payload), `"name":"`+anchor.Name+`"`) {
-			err = fmt.Errorf("the token has the claims %s", payload)
+			err = fmt.Errorf("got a token with the claims %s, want the name of the Secret", payload)
 		}
 		return err
 	})
@@ -281,11 +281,11 @@ func expectEvent(t *testing.T, hub client.Client, about, reason, text string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no event %s of %s says %q", reason, about, text)
+		return fmt.Errorf("no event %s of %s contains %q", reason, about, text)
 	})
 }
 
-// The token of a Secret that a Cluster names later is renewed, although the app of the remote goes on with its client.
+// The token of a Secret that a Cluster names later is renewed, although the app of the remote keeps its client.
 func TestRenewal_AnotherSecret(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -308,7 +308,7 @@ func TestRenewal_AnotherSecret(t *testing.T) {
 	}
 	second.Data["token"] = []byte(dueNow())
 	must(t, s.Create(t.Context(), second))
-	eventually(t, func() error { // so that the change of the Cluster alone can cause the renewal
+	eventually(t, func() error { // so that only the change of the Cluster can cause the renewal
 		if s.count(http.MethodGet, later).Load() == 0 {
 			return errors.New("the Secret was not read yet")
 		}

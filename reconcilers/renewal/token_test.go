@@ -20,7 +20,7 @@ func token(claims string) []byte {
 	return []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln\n")
 }
 
-// A token that the hub has not requested is due by its claims, and asked for with its own length.
+// A token that the hub has not requested is due by its claims, and the hub requests a token with the same lifetime.
 func TestFirstPlan(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -29,16 +29,16 @@ func TestFirstPlan(t *testing.T) {
 		lifetime time.Duration
 	}{
 		{`{"iat":1000,"exp":4600}`, 3400, time.Hour},
-		{`{"iat":1000,"exp":1030}`, 1020, 20 * time.Minute}, // which is the least that is asked for
+		{`{"iat":1000,"exp":1030}`, 1020, 20 * time.Minute}, // the minimum of a request
 		{`{"iat":2059,"exp":5659}`, 4459, time.Hour},        // The clock of the remote is a little ahead.
-		{`{"iat":2061,"exp":5661}`, 2000, time.Hour},        // It is ahead by more: no one knows when it ends.
+		{`{"iat":2061,"exp":5661}`, 2000, time.Hour},        // It is ahead by more: the end of the token is unknown.
 	} {
 		l, err := lifeOf(token(c.claims))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if p := l.first(time.Unix(2000, 0)); !p.due.Equal(time.Unix(c.due, 0)) || p.lifetime != c.lifetime {
-			t.Errorf("%s: due %d, asked for with %s; want %d and %s", c.claims, p.due.Unix(), p.lifetime, c.due, c.lifetime)
+			t.Errorf("%s: got due %d and lifetime %s, want %d and %s", c.claims, p.due.Unix(), p.lifetime, c.due, c.lifetime)
 		}
 	}
 }
@@ -51,14 +51,14 @@ func TestLifeOf_Refused(t *testing.T) {
 	} {
 		_, err := lifeOf([]byte(text))
 		if err == nil {
-			t.Errorf("%q has a life", text)
+			t.Errorf("got a lifetime of %q, want an error", text)
 		} else if strings.Contains(err.Error(), "SECRET") {
-			t.Errorf("the error has bytes of the token: %v", err)
+			t.Errorf("the error contains bytes of the token: %v", err)
 		}
 	}
 }
 
-// The bounds of what is accepted, to the second.
+// The limits of accepted tokens are exact to the second.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
@@ -69,7 +69,7 @@ func TestJudge(t *testing.T) {
 		{0, 3600, 0, ""},
 		{0, 1800, 3600, ""},
 		{0, 1799, 3600, "lives for 29m59s, but the hub requested 1h0m0s"},
-		{0, 3600, 1600, "lives for 26m40s"},    // by what the remote states beside the token
+		{0, 3600, 1600, "lives for 26m40s"},    // by the lifetime that the remote states beside the token
 		{-2600, 1000, 3600, ""},                // The clock of the remote is behind.
 		{3600, 7200, 3600, ""},                 // It is ahead.
 		{3600, 5200, 1600, "lives for 26m40s"}, // It is ahead, and the remote limits the lifetime.
@@ -78,16 +78,16 @@ func TestJudge(t *testing.T) {
 		text := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix()+c.issued, now.Unix()+c.expires))))
 		_, err := judge(text, time.Hour, time.Duration(c.granted)*time.Second, now)
 		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
-			t.Errorf("%d to %d: %v, want %q", c.issued, c.expires, err, c.refused)
+			t.Errorf("%d to %d: got error %v, want %q", c.issued, c.expires, err, c.refused)
 		}
 	}
 	padding := func(n int) string { return strings.Repeat("x", n) }
 	claims := strings.TrimSpace(string(token(fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Unix()+3600))))
 	if _, err := judge(claims+padding(maxToken-len(claims)), time.Hour, 0, now); err != nil {
-		t.Errorf("a token of 16 KiB: %v", err)
+		t.Errorf("a token of 16 KiB: got error %v, want no error", err)
 	}
 	if _, err := judge(claims+padding(maxToken-len(claims)+1), time.Hour, 0, now); err == nil {
-		t.Error("a token of 16 KiB and a byte is accepted")
+		t.Error("a token of 16 KiB and a byte: got no error, want an error")
 	}
 }
 
@@ -99,7 +99,7 @@ func secretWith(annotation string) *corev1.Secret {
 	return secret
 }
 
-// When a token that the hub has requested is due follows from the record, not from the claims of the token.
+// The record determines the time at which a token that the hub has requested is due, not the claims of the token.
 func TestPlan_Recorded(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -130,13 +130,13 @@ func TestPlan_Recorded(t *testing.T) {
 		r := reconciler{writes: newWriteLimit()}
 		got, wait := r.planOf(secretWith(c.record), life{c.issued, at.Add(time.Hour)}, now)
 		if wait != c.wait || got.lifetime != c.lifetime {
-			t.Errorf("a token that %s: due in %s, asked for with %s; want %s and %s", c.about, wait, got.lifetime, c.wait, c.lifetime)
+			t.Errorf("a token that %s: got due in %s and lifetime %s, want %s and %s", c.about, wait, got.lifetime, c.wait, c.lifetime)
 		}
 	}
 }
 
-// A token is due by the lifetime that the remote has granted where its claims say that it lives longer, because the clock
-// of the remote is ahead.
+// If the claims of a token state a longer lifetime than the remote has granted, because the clock of the remote is
+// ahead, the granted lifetime determines the time at which the token is due.
 func TestPlan_OfAGrantedLifetime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -145,7 +145,7 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 	}{
 		{30 * time.Minute, time.Hour, 40 * time.Minute},
 		{0, 2 * time.Hour, 80 * time.Minute},
-		{0, 0, 80 * time.Minute}, // The remote states none.
+		{0, 0, 80 * time.Minute}, // The remote states no lifetime.
 		{30 * time.Minute, 3 * time.Hour, 80 * time.Minute},
 	} {
 		expires := now.Add(c.ahead + min(c.granted, 2*time.Hour))
@@ -163,13 +163,13 @@ func TestPlan_OfAGrantedLifetime(t *testing.T) {
 		}
 		r := reconciler{writes: newWriteLimit()}
 		if next, wait := r.planOf(secret, l, now); wait != c.wait || next.lifetime != 2*time.Hour {
-			t.Errorf("granted %s: due in %s, asked for with %s; want %s", c.granted, wait, next.lifetime, c.wait)
+			t.Errorf("granted %s: got due in %s and lifetime %s, want due in %s", c.granted, wait, next.lifetime, c.wait)
 		}
 	}
 }
 
-// Between two writes are five minutes, also in the next process. A record that cannot be used delays a write by as
-// much, and no longer.
+// Five minutes pass between two writes, also in the next process. An unusable record delays a write by the same time at
+// most.
 func TestFloor_Records(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -190,7 +190,7 @@ func TestFloor_Records(t *testing.T) {
 	}
 }
 
-// Within a process no record is needed: whoever removes it, or sets the clock, gets no write earlier.
+// Within a process the limit needs no record: a write without a record does not come earlier.
 func TestFloor_NoRecord(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
@@ -198,18 +198,18 @@ func TestFloor_NoRecord(t *testing.T) {
 	secret, due := secretWith(""), life{at.Add(-time.Hour), at.Add(time.Minute)}
 	key := client.ObjectKeyFromObject(secret)
 	if _, wait := r.planOf(secret, due, at); wait > 0 {
-		t.Errorf("a token that is due, and has no record, waits %s", wait)
+		t.Errorf("a due token without a record waits %s, want no wait", wait)
 	}
 	r.writes.wrote(key, at)
 	if _, wait := r.planOf(secret, due, at.Add(pause-1)); wait != 1 {
-		t.Errorf("just before the pause is over, the hub waits %s", wait)
+		t.Errorf("just before the end of the pause the hub waits %s, want 1ns", wait)
 	}
 	if _, wait := r.planOf(secret, due, at.Add(pause)); wait > 0 {
-		t.Errorf("after the pause the hub waits %s", wait)
+		t.Errorf("after the pause the hub waits %s, want no wait", wait)
 	}
 	r.writes.wrote(key, at.Add(pause))
 	r.writes.forget(key)
 	if len(r.writes.last) != 0 {
-		t.Error("a Secret that has gone is remembered")
+		t.Error("the write limit remembers a deleted Secret")
 	}
 }
