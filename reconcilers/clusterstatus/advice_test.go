@@ -28,16 +28,17 @@ func TestWithAdvice(t *testing.T) {
 		{Kind: state.ProblemUndeclaredHubRule}:                   "no; add it there and run hub install again",
 	} {
 		if got := WithAdvice("no", problem); got != want {
-			t.Errorf("%v: %q, want %q", problem, got, want)
+			t.Errorf("%v: got %q, want %q", problem, got, want)
 		}
 	}
 	const sentences = "The server sends too much. Raise --max-cache-bytes-per-cluster of the hub, or limit spec.namespaces of the Cluster."
 	if got := WithAdvice("The server sends too much.", state.Problem{Kind: state.ProblemResponseTooLarge}); got != sentences {
-		t.Errorf("after a sentence: %q, want %q", got, sentences)
+		t.Errorf("after a sentence: got %q, want %q", got, sentences)
 	}
 }
 
-// The advice on a problem is in each condition that repeats it, and in the status of a module and of a controller.
+// The advice on a problem is in each condition that repeats the problem, and in the status of a module and of a
+// controller.
 func TestStatusOf_Advises(t *testing.T) {
 	t.Parallel()
 	moved := state.Problem{Kind: state.ProblemIdentityChanged, ClusterID: "uid-2"}
@@ -58,6 +59,6 @@ func TestStatusOf_Advises(t *testing.T) {
 	}
 	one := status.Modules[0]
 	if !strings.HasSuffix(one.Message, adviceTooManyObjects) || !strings.HasSuffix(one.Controllers[0].Message, adviceUndeclaredRule) {
-		t.Errorf("the module is %+v", one)
+		t.Errorf("got module %+v, want advice for the module and its controller", one)
 	}
 }

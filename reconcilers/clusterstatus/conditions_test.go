@@ -40,7 +40,7 @@ func but[T any](v T, change func(*T)) T {
 	return v
 }
 
-// refused returns credentials that are not accepted.
+// refused returns rejected credentials.
 func refused(reason, message string) Credentials {
 	return Credentials{Valid: state.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: message}}
 }
@@ -67,8 +67,8 @@ func TestConditionsOf(t *testing.T) {
 		change func(*hubv1.Cluster)
 		found  Credentials
 		info   registry.Status
-		want   string // of Ready, then the condition that tools wait for
-		also   string // another condition
+		want   string // Ready, then the condition that tools wait for
+		also   string // other conditions
 	}{
 		"everything is as it should be": {found: good, info: allWell, want: "Ready=True/Ready"},
 		"credentials that end soon are good": {
@@ -182,7 +182,7 @@ func TestConditionsOf(t *testing.T) {
 	}
 }
 
-// texts returns the conditions of these types that exist.
+// texts returns the existing conditions of these types, as text.
 func texts(conditions []metav1.Condition, kinds ...string) string {
 	var all []string
 	for _, kind := range kinds {
@@ -205,7 +205,7 @@ func TestConditionsOf_KeepTheTimeOfTheirLastTransition(t *testing.T) {
 	for _, c := range conditionsOf(cluster, stepsOf(cluster, good, lost)) {
 		changed := c.Type == hubv1.ConditionReady || c.Type == hubv1.ConditionModulesReady || c.Type == hubv1.ConditionReconciling
 		if kept := c.LastTransitionTime.Equal(&long); kept == changed {
-			t.Errorf("%s=%s since %s", c.Type, c.Status, c.LastTransitionTime)
+			t.Errorf("%s=%s has transition time %s", c.Type, c.Status, c.LastTransitionTime)
 		}
 	}
 }

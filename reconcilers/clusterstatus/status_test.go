@@ -28,11 +28,11 @@ func TestStatusOf_KeepsWithinTheLimitsOfTheAPI(t *testing.T) {
 	status := Of(&hubv1.Cluster{}, good, info)
 	if len(status.Modules) != hubv1.MaxModules || len([]rune(status.Modules[0].Message)) != hubv1.MaxModuleMessageLength ||
 		len([]rune(status.Modules[0].Reason)) != hubv1.MaxModuleReasonLength || len([]rune(status.Server)) != hubv1.MaxServerLength {
-		t.Errorf("too long: %d modules", len(status.Modules))
+		t.Errorf("got %d modules, want the limits of the API", len(status.Modules))
 	}
 	message := meta.FindStatusCondition(status.Conditions, hubv1.ConditionModulesReady).Message
 	if n := len([]rune(message)); n != hubv1.MaxConditionMessageLength {
-		t.Errorf("a message of %d characters", n)
+		t.Errorf("got a message of %d characters, want the limit of the API", n)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
 		names = append(names, name)
 		if len([]rune(c.Name)) > hubv1.MaxControllerNameLength || len([]rune(c.Reason)) > hubv1.MaxModuleReasonLength ||
 			len([]rune(c.Message)) > hubv1.MaxControllerMessageLength {
-			t.Errorf("too long: %+v", c)
+			t.Errorf("the controller exceeds the limits of the API: %+v", c)
 		}
 	}
 	want := []string{"waits-7", "waits-15", "waits-23", "waits-31"}
@@ -67,11 +67,12 @@ func TestControllersOf_LeavesThoseOutThatRun(t *testing.T) {
 		t.Error(diff)
 	}
 	if all[0].Name != "runs-0" {
-		t.Error("what the registry knows was sorted")
+		t.Error("controllersOf sorts the status of the registry")
 	}
 }
 
-// The message of a Stale app says what is stale, in place of how many modules run, and is that of Ready too.
+// The message of a Stale app names the stale objects in place of the number of modules, and is the message of Ready,
+// too.
 func TestStatusOf_SaysWhatIsStale(t *testing.T) {
 	t.Parallel()
 	const message = `module "one": the cached objects of ConfigMap are stale`
@@ -83,10 +84,10 @@ func TestStatusOf_SaysWhatIsStale(t *testing.T) {
 		modules := meta.FindStatusCondition(conditions, hubv1.ConditionModulesReady)
 		ready := meta.FindStatusCondition(conditions, hubv1.ConditionReady)
 		if modules.Status != status || modules.Reason != hubv1.ReasonStale || modules.Message != message {
-			t.Errorf("%+v", modules)
+			t.Errorf("got ModulesReady %+v, want the message about stale objects", modules)
 		}
 		if ready.Status != status || ready.Message != message {
-			t.Errorf("%+v", ready)
+			t.Errorf("got Ready %+v, want the message about stale objects", ready)
 		}
 	}
 }
