@@ -18,11 +18,11 @@ import (
 	"github.com/clusterfx/clusterfx/e2e/fleet"
 )
 
-// kubectl runs the real kubectl against the cluster and returns what it prints.
+// kubectl runs the real kubectl against the cluster and returns its output.
 func kubectl(t *testing.T, cluster *fleet.Cluster, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), kubectlPath(t), args...) //nolint:gosec // a test
-	// kubectl remembers for hours what a server at this address served, which may have been another cluster.
+	// kubectl caches discovery for hours by the server's address, which may have belonged to another cluster.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(cluster.Dir(), "admin.kubeconfig"), "KUBECACHEDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -56,21 +56,21 @@ func TestKubectl_Get(t *testing.T) {
 
 	want := "NAME READY REASON VERSION MODULES AGE\ncolumns Unknown Pending AGE"
 	if got := squeeze(kubectl(t, cluster, "get", "fxc", "columns")); got != want {
-		t.Errorf("a new Cluster:\n%s\nwant:\n%s", got, want)
+		t.Errorf("columns of a new Cluster: got:\n%s\nwant:\n%s", got, want)
 	}
 
 	apply(t, c, "columns", reconciler, reported())
 	want = "NAME READY REASON VERSION MODULES AGE\ncolumns True Ready v1.36.3 1/2 AGE"
 	if got := squeeze(kubectl(t, cluster, "get", "clusters.clusterfx.dev", "columns")); got != want {
-		t.Errorf("a ready Cluster:\n%s\nwant:\n%s", got, want)
+		t.Errorf("columns of a ready Cluster: got:\n%s\nwant:\n%s", got, want)
 	}
 	want = "NAME READY REASON VERSION MODULES AGE STATE SERVER EXPIRES MESSAGE\n" +
 		"columns True Ready v1.36.3 1/2 AGE Active https://10.4.0.11:6443 2100-01-02T03:04:05Z 1 module is running"
 	if got := squeeze(kubectl(t, cluster, "get", "fxc", "columns", "-o", "wide")); got != want {
-		t.Errorf("a ready Cluster, wide:\n%s\nwant:\n%s", got, want)
+		t.Errorf("wide columns of a ready Cluster: got:\n%s\nwant:\n%s", got, want)
 	}
 	if got := kubectl(t, cluster, "get", "clusterfx", "-o", "name"); !strings.Contains(got, "cluster.clusterfx.dev/columns\n") {
-		t.Errorf("the category lists %q", got)
+		t.Errorf("category clusterfx: got %q, want it to list the Cluster", got)
 	}
 }
 
@@ -108,6 +108,6 @@ func TestKubectl_ApplyKeepsTheStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Status.Version != "v1.36.3" || got.Spec.State != hubv1.ClusterPaused || got.Generation != 2 {
-		t.Errorf("state %s, version %s, generation %d after the patch", got.Spec.State, got.Status.Version, got.Generation)
+		t.Errorf("after the patch: got state %s, version %s, generation %d, want Paused, v1.36.3, 2", got.Spec.State, got.Status.Version, got.Generation)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// pending is the status that the API server gives a new Cluster. Its observedGeneration, and Ready
-// being Unknown, tell everything that waits for a Cluster that the hub has not seen it yet.
+// pending is the status that the API server gives a new Cluster. Its observedGeneration and its unknown Ready show
+// every waiting client that the hub has not seen the Cluster yet.
 func pending() hubv1.ClusterStatus {
 	return hubv1.ClusterStatus{
 		ObservedGeneration: -1,
@@ -59,7 +59,7 @@ func TestCluster_DefaultsFillGaps(t *testing.T) {
 			Probe:               hubv1.ProbeSpec{PeriodSeconds: 30},
 			Client:              hubv1.ClientSpec{QPS: 5},
 		},
-		Status: hubv1.ClusterStatus{ObservedGeneration: 1, Version: "v1.2.3"}, // not for users to say
+		Status: hubv1.ClusterStatus{ObservedGeneration: 1, Version: "v1.2.3"}, // users cannot set the status
 	}
 	createOnce(t, c, cluster)
 	probe := hubv1.ProbeSpec{PeriodSeconds: 30, TimeoutSeconds: 3, FailureThreshold: 3, SuccessThreshold: 1}

@@ -11,8 +11,8 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// A Cluster names the Secret that leads to a remote; all else has defaults. Whether the remote can be used is in
-// the condition Ready, as tools expect it.
+// A Cluster names the Secret with the credentials of a remote; all other fields have defaults. The condition Ready
+// reports whether the remote can be used, as tools expect it.
 func Example() {
 	cluster := &hubv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge-eu-1", Labels: map[string]string{"region": "eu"}},

@@ -26,7 +26,7 @@ func walk(t *testing.T, visit func(path string, s *apiextensionsv1.JSONSchemaPro
 		visit(path, s)
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			if path == "" && name != "spec" && name != "status" {
-				continue // apiVersion, kind and metadata are the API server's own
+				continue // the API server defines apiVersion, kind and metadata
 			}
 			property := s.Properties[name]
 			down(strings.TrimPrefix(path+"."+name, "."), &property)
@@ -38,8 +38,8 @@ func walk(t *testing.T, visit func(path string, s *apiextensionsv1.JSONSchemaPro
 	down("", definition(t).Spec.Versions[0].Schema.OpenAPIV3Schema)
 }
 
-// TestSchema_FollowsTheConventions checks what the linter for Kubernetes APIs would: the API
-// conventions, as far as they show in a schema.
+// The schema follows the API conventions, as far as they show in a schema. The linter for Kubernetes APIs checks the
+// same rules.
 func TestSchema_FollowsTheConventions(t *testing.T) {
 	t.Parallel()
 	walk(t, func(path string, s *apiextensionsv1.JSONSchemaProps) {
@@ -49,7 +49,7 @@ func TestSchema_FollowsTheConventions(t *testing.T) {
 	})
 }
 
-// complaints returns what the conventions have against one part of the schema.
+// complaints returns the violations of the conventions in one part of the schema.
 func complaints(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 	name := path[strings.LastIndex(path, ".")+1:]
 	var all []string
@@ -86,7 +86,7 @@ func complaints(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 	return all
 }
 
-// TestComplaints makes sure that the check above can fail.
+// The check above finds each violation.
 func TestComplaints(t *testing.T) {
 	t.Parallel()
 	set, keyed := "set", "map"
@@ -112,7 +112,7 @@ func TestComplaints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := complaints(test.path, &test.schema); len(got) != 1 {
-				t.Errorf("got the complaints %q, want one", got)
+				t.Errorf("got the complaints %q, want exactly one", got)
 			}
 		})
 	}
@@ -137,23 +137,23 @@ func TestSchema_LimitsAreTheConstants(t *testing.T) {
 			limit = s.MaxItems
 		}
 		if w, ok := want[path]; ok && (limit == nil || *limit != w) {
-			t.Errorf("%s: the schema and the constant %d differ", path, w)
+			t.Errorf("%s: limit in the schema differs from the constant %d", path, w)
 		}
 		delete(want, path)
 	})
 	if len(want) > 0 {
-		t.Errorf("the schema has no %v", slices.Sorted(maps.Keys(want)))
+		t.Errorf("schema has no fields %v", slices.Sorted(maps.Keys(want)))
 	}
 }
 
 func TestStatus_BeginsWithConditions(t *testing.T) {
 	t.Parallel()
 	if first := reflect.TypeFor[hubv1.ClusterStatus]().Field(0).Name; first != "Conditions" {
-		t.Errorf("the first field of the status is %s", first)
+		t.Errorf("first field of the status: got %s, want Conditions", first)
 	}
 }
 
-// TestConstants_SayTheirName finds typing errors in condition types and reasons.
+// The value of each condition type and reason is the name of its constant, without the prefix.
 func TestConstants_SayTheirName(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "condition_types.go", nil, parser.SkipObjectResolution)
@@ -171,12 +171,12 @@ func TestConstants_SayTheirName(t *testing.T) {
 		name := spec.Names[0].Name
 		literal, ok := spec.Values[0].(*ast.BasicLit)
 		if !ok || literal.Value != `"`+prefix.ReplaceAllString(name, "")+`"` {
-			t.Errorf("%s has another value than its name says", name)
+			t.Errorf("value of %s differs from its name", name)
 		}
 
 		return true
 	})
 	if seen < 40 {
-		t.Errorf("found %d constants, which cannot be all", seen)
+		t.Errorf("got %d constants, want at least 40", seen)
 	}
 }

@@ -17,13 +17,13 @@ import (
 	hubac "github.com/clusterfx/clusterfx/api/v1alpha1/applyconfiguration/api/v1alpha1"
 )
 
-// The two field managers of a status, without force: a conflict would fail the test.
+// The two field managers of a status apply without force: a conflict would fail the test.
 const (
 	reconciler = client.FieldOwner("clusterfx-cluster")
 	inventory  = client.FieldOwner("clusterfx-inventory")
 )
 
-// apply applies a status as one of its managers, and returns what became of the Cluster.
+// apply applies a status as one of its managers and returns the resulting Cluster.
 func apply(t *testing.T, c client.Client, name string, by client.FieldOwner, s *hubac.ClusterStatusApplyConfiguration) *hubv1.Cluster {
 	t.Helper()
 	if err := c.Status().Apply(t.Context(), hubac.Cluster(name).WithStatus(s), by); err != nil {
@@ -87,8 +87,8 @@ func expectConditions(t *testing.T, cluster *hubv1.Cluster, want map[string]stri
 	}
 }
 
-// counted is a status as the inventory module applies it. Each call returns a new one, because the
-// client decodes the server's answer into what it applied.
+// counted is a status as the inventory module applies it. Each call returns a new one, because the client decodes the
+// server's response into the applied object.
 func counted() *hubac.ClusterStatusApplyConfiguration {
 	return hubac.ClusterStatus().WithInventory(hubac.InventoryStatus().
 		WithNodes(3).WithReadyNodes(0).
@@ -99,7 +99,7 @@ func counted() *hubac.ClusterStatusApplyConfiguration {
 // expiry is a time in the future.
 func expiry() metav1.Time { return metav1.NewTime(time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)) }
 
-// reported is a status as the Cluster reconciler applies it, with everything that it can say.
+// reported is a status as the Cluster reconciler applies it, with all of its fields.
 func reported() *hubac.ClusterStatusApplyConfiguration {
 	return hubac.ClusterStatus().
 		WithObservedGeneration(1).WithID("0b9a").WithServer("https://10.4.0.11:6443").WithVersion("v1.36.3").
@@ -127,15 +127,15 @@ func TestStatus_ManagersKeepOutOfEachOthersWay(t *testing.T) {
 		t.Errorf("status after the inventory alone (-want +got):\n%s", diff)
 	}
 	if n := first.Status.Inventory.ReadyNodes; n == nil || *n != 0 {
-		t.Errorf("readyNodes is %v, want an explicit 0", n)
+		t.Errorf("readyNodes: got %v, want an explicit 0", n)
 	}
 
 	second := apply(t, c, "two-managers", reconciler, reported())
 	if !meta.IsStatusConditionTrue(second.Status.Conditions, hubv1.ConditionReady) {
-		t.Error("Ready is not True")
+		t.Error("Ready is not True after the reconciler's apply")
 	}
 	if got := second.Status.Credentials.ExpirationTime.Time; !got.Equal(expiry().Time) {
-		t.Errorf("expirationTime is %v, want %v", got, expiry())
+		t.Errorf("expirationTime: got %v, want %v", got, expiry())
 	}
 	if diff := cmp.Diff(first.Status.Inventory, second.Status.Inventory); diff != "" {
 		t.Errorf("inventory after the reconciler (-want +got):\n%s", diff)
@@ -143,17 +143,17 @@ func TestStatus_ManagersKeepOutOfEachOthersWay(t *testing.T) {
 
 	third := apply(t, c, "two-managers", reconciler, reported())
 	if third.ResourceVersion != second.ResourceVersion {
-		t.Error("applying the same status again wrote it")
+		t.Error("applying the same status a second time changes the resourceVersion")
 	}
 
 	fourth := apply(t, c, "two-managers", inventory, hubac.ClusterStatus())
 	second.Status.Inventory = hubv1.InventoryStatus{}
 	if diff := cmp.Diff(second.Status, fourth.Status); diff != "" {
-		t.Errorf("status after the inventory let go (-want +got):\n%s", diff)
+		t.Errorf("status after the inventory module drops its fields (-want +got):\n%s", diff)
 	}
 }
 
-// TestStatus_TooLongIsRefusedAsAWhole is why writers cut their texts to the Max constants.
+// A status with a text that is too long is refused as a whole, so writers cut their texts to the Max constants.
 func TestStatus_TooLongIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	_, c := hub(t)

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fleettest.Main(m, fleettest.NoLeaks())) }
 
-// hub returns a real API server that serves the kind, and a client that asks for strict validation.
+// hub returns a real API server that serves the kind, and a client with strict field validation.
 func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -45,7 +45,7 @@ func hub(t *testing.T) (*fleet.Cluster, client.Client) {
 	return cluster, client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
 
-// install creates the definition, unless another test has done so, and waits until it is served.
+// install creates the definition, unless another test has created it, and waits until it is served.
 func install(t *testing.T, c client.Client) {
 	t.Helper()
 	err := c.Create(t.Context(), definition(t))
@@ -75,7 +75,7 @@ func definition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// create creates a Cluster with the least that is required, and returns what the server made of it.
+// create creates a Cluster with the required fields only, and returns the created object.
 func create(t *testing.T, c client.Client, name string) *hubv1.Cluster {
 	t.Helper()
 	cluster := &hubv1.Cluster{

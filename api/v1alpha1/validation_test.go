@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A rule is a constraint of the schema, with a spec that just keeps it and one that just breaks it.
+// A rule is a constraint of the schema, with a spec that barely satisfies it and a spec that barely violates it.
 type rule struct {
 	does       string
 	pass, fail string
-	// want is what the API server says about fail: the field, then the message.
+	// want is the API server's error for fail: the field, then the message.
 	want string
 }
 
-// rules returns one rule for each constraint that somebody who writes a spec can break.
+// rules returns one rule for each constraint that the author of a spec can violate.
 func rules() []rule {
 	return slices.Concat(
 		refRules(), endpointRules(), listRules(), crossRules(),
@@ -195,8 +195,8 @@ func crossRules() []rule {
 	}
 }
 
-// bounds returns the rules for a number in a struct of the spec. The rest is for the struct's other
-// fields, where they would get in the way.
+// bounds returns the rules for a number in a struct of the spec. The rest sets other fields of the struct that would
+// interfere with the bounds.
 func bounds(path string, lowest, highest int, rest string) []rule {
 	parent, field, _ := strings.Cut(path, ".")
 	spec := func(n int) string { return fmt.Sprintf("%s: {%s: %d, %s}", parent, field, n, rest) }
@@ -225,7 +225,7 @@ func TestCluster_Validation(t *testing.T) {
 		t.Run(r.does, func(t *testing.T) {
 			t.Parallel()
 			if err := try(t, c, "prod-eu-1", r.pass); err != nil {
-				t.Errorf("the good spec is refused: %v", err)
+				t.Errorf("valid spec is refused: %v", err)
 			}
 			expectComplaint(t, try(t, c, "prod-eu-1", r.fail), r.want)
 		})
@@ -237,7 +237,7 @@ func TestCluster_NameIsADNSLabel(t *testing.T) {
 	_, c := hub(t)
 	for _, good := range []string{long(63), "0-a"} {
 		if err := try(t, c, good, ""); err != nil {
-			t.Errorf("the name %s is refused: %v", good, err)
+			t.Errorf("valid name %s is refused: %v", good, err)
 		}
 	}
 	for _, bad := range []string{long(64), "prod.eu"} {
@@ -256,7 +256,7 @@ func TestCluster_UnknownFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// TestRules_AreComplete finds validation rules of the schema that no rule of the table is about.
+// Every validation rule of the schema has a case in the table.
 func TestRules_AreComplete(t *testing.T) {
 	t.Parallel()
 	var wants strings.Builder
@@ -272,8 +272,7 @@ func TestRules_AreComplete(t *testing.T) {
 	})
 }
 
-// try asks the API server what it would say to a Cluster with this name and spec. A spec that names
-// no Secret gets one.
+// try creates a Cluster with this name and spec in a dry run. A spec that names no Secret gets one.
 func try(t *testing.T, c client.Client, name, spec string) error {
 	t.Helper()
 	if !strings.Contains(spec, "kubeconfigSecretRef:") {
@@ -284,7 +283,7 @@ func try(t *testing.T, c client.Client, name, spec string) error {
 	return c.Create(t.Context(), parse(t, name, spec), client.DryRunAll)
 }
 
-// expectComplaint fails the test unless err says that the object is invalid, and why.
+// expectComplaint fails the test unless err says that the object is invalid, for this reason.
 func expectComplaint(t *testing.T, err error, want string) {
 	t.Helper()
 	var status apierrors.APIStatus
