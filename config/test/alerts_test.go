@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cases is config/prometheus/rules_test.yaml, as far as promtool's format is used there.
+// cases holds config/prometheus/rules_test.yaml, with the part of promtool's format that the file uses.
 type cases struct {
 	RuleFiles          []string `json:"rule_files"`
 	EvaluationInterval string   `json:"evaluation_interval"`
@@ -53,7 +53,7 @@ func readStrict[T any](t *testing.T, file string) (read T) {
 	return read
 }
 
-// alerts returns the rules that are alerts, by their names.
+// alerts returns the alerting rules by their names.
 func alerts(t *testing.T) map[string]monitoringv1.Rule {
 	t.Helper()
 	found := map[string]monitoringv1.Rule{}
@@ -74,7 +74,7 @@ func duration(t *testing.T, text string) time.Duration {
 	return time.Duration(d)
 }
 
-// The ServiceMonitor is one that the Prometheus operator knows in full.
+// The ServiceMonitor decodes strictly into the type of the Prometheus operator and selects the hub's Service.
 func TestPrometheus_ServiceMonitor(t *testing.T) {
 	t.Parallel()
 	monitor := readStrict[monitoringv1.ServiceMonitor](t, "../prometheus/service_monitor.yaml")
@@ -83,10 +83,10 @@ func TestPrometheus_ServiceMonitor(t *testing.T) {
 			return
 		}
 	}
-	t.Error("it selects no Service")
+	t.Error("the ServiceMonitor selects no Service")
 }
 
-// Alerts fire when rules_test.yaml says so, and not when it says that they do not.
+// Alerts fire exactly in the cases in which rules_test.yaml expects them, and each alert fires in at least one case.
 func TestAlerts_Fire(t *testing.T) {
 	t.Parallel()
 	rules, proven := alerts(t), map[string]bool{}
@@ -100,7 +100,7 @@ func TestAlerts_Fire(t *testing.T) {
 		for _, want := range one.AlertRuleTest {
 			rule, known := rules[want.Name]
 			if !known {
-				t.Fatalf("there is no alert %s", want.Name)
+				t.Fatalf("alert %s does not exist", want.Name)
 			}
 			t.Run(want.Name+"/"+want.EvalTime, func(t *testing.T) {
 				got := evaluation{rule: rule, every: duration(t, all.EvaluationInterval)}.at(t, series.String(), duration(t, want.EvalTime))
@@ -110,7 +110,7 @@ func TestAlerts_Fire(t *testing.T) {
 				}
 				slices.Sort(expected)
 				if diff := gocmp.Diff(expected, got); diff != "" {
-					t.Errorf("expected -, firing +:\n%s", diff)
+					t.Errorf("firing alerts (-want +got):\n%s", diff)
 				}
 			})
 			proven[want.Name] = proven[want.Name] || len(want.Alerts) > 0
@@ -118,7 +118,7 @@ func TestAlerts_Fire(t *testing.T) {
 	}
 	for name := range rules {
 		if !proven[name] {
-			t.Errorf("no case shows %s firing", name)
+			t.Errorf("alert %s fires in no case", name)
 		}
 	}
 }
@@ -129,7 +129,7 @@ type evaluation struct {
 	every time.Duration
 }
 
-// at returns the labels of the alerts that fire at a time after the beginning of the series.
+// at returns the labels of the alerts that fire at a time after the start of the series.
 func (e evaluation) at(t *testing.T, series string, end time.Duration) (firing []string) {
 	t.Helper()
 	loader, err := promqltest.NewLazyLoader(series, promqltest.LazyLoaderOpts{})
@@ -141,7 +141,7 @@ func (e evaluation) at(t *testing.T, series string, end time.Duration) (firing [
 	if e.rule.For != nil {
 		hold = duration(t, string(*e.rule.For))
 	}
-	active := map[string]time.Duration{} // since when, by labels
+	active := map[string]time.Duration{} // start of the activity, by labels
 	for now := time.Duration(0); now <= end; now += e.every {
 		loader.WithSamplesTill(time.Unix(0, 0).Add(now), func(err error) {
 			if err != nil {
@@ -191,17 +191,17 @@ func (e evaluation) query(t *testing.T, loader *promqltest.LazyLoader, now time.
 	return found
 }
 
-// Each alert says how bad it is and what is wrong, and has a page that says what to do; each page has its alert.
+// Each alert has a severity, a summary and a runbook with a mitigation; each runbook has an alert.
 func TestAlerts_Runbooks(t *testing.T) {
 	t.Parallel()
 	const folder = "https://github.com/clusterfx/clusterfx/blob/main/docs/runbooks/"
 	rules := alerts(t)
 	for name, rule := range rules {
 		if rule.Annotations["runbook_url"] != folder+name+".md" || rule.Annotations["summary"] == "" {
-			t.Errorf("%s has the annotations %v", name, rule.Annotations)
+			t.Errorf("%s: got annotations %v, want a summary and the URL of its runbook", name, rule.Annotations)
 		}
 		if !slices.Contains([]string{"critical", "warning"}, rule.Labels["severity"]) {
-			t.Errorf("%s has the labels %v", name, rule.Labels)
+			t.Errorf("%s: got labels %v, want the severity critical or warning", name, rule.Labels)
 		}
 		page, err := os.ReadFile("../../docs/runbooks/" + name + ".md")
 		if err != nil {
@@ -209,7 +209,7 @@ func TestAlerts_Runbooks(t *testing.T) {
 		}
 		for _, heading := range []string{"# " + name + "\n", "\n## Meaning\n", "\n## Diagnosis\n", "\n## Mitigation\n"} {
 			if !strings.Contains(string(page), heading) {
-				t.Errorf("the page of %s has no %q", name, heading)
+				t.Errorf("runbook of %s lacks the heading %q", name, heading)
 			}
 		}
 	}
@@ -220,7 +220,7 @@ func TestAlerts_Runbooks(t *testing.T) {
 	for _, page := range pages {
 		name := strings.TrimSuffix(page.Name(), ".md")
 		if _, known := rules[name]; !known && name != "README" {
-			t.Errorf("docs/runbooks/%s belongs to no alert", page.Name())
+			t.Errorf("docs/runbooks/%s has no alert", page.Name())
 		}
 	}
 }

@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// namespace is the one that config/default installs into.
+// namespace is the namespace that config/default installs into.
 const namespace = "clusterfx-system"
 
-// render returns the objects that the chart makes of values.
+// render returns the objects that the chart renders for values.
 func render(t *testing.T, values map[string]any) ([]*unstructured.Unstructured, error) {
 	t.Helper()
 	chart, err := loader.Load("../chart")
@@ -66,8 +66,8 @@ func parse(t *testing.T, text string) (objects []*unstructured.Unstructured) {
 	return objects
 }
 
-// kustomize builds a folder of config with the kustomize that is in kubectl, either that of make controlplane or the one
-// on the PATH.
+// kustomize builds a folder of config with the kustomize in kubectl, either the kubectl from make controlplane or the
+// kubectl on the PATH.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -86,7 +86,7 @@ func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		t.Fatal(`there is no kubectl: run "make controlplane"`)
+		t.Fatal(`kubectl is not installed: run "make controlplane"`)
 	}
 	if err != nil {
 		t.Fatalf("kustomize %s: %v", folder, err)
@@ -94,7 +94,7 @@ func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	return parse(t, string(out))
 }
 
-// text returns objects as text, in an order of their own.
+// text returns objects as text, sorted by kind, namespace and name.
 func text(t *testing.T, objects []*unstructured.Unstructured) string {
 	t.Helper()
 	id := func(o *unstructured.Unstructured) string {
@@ -113,7 +113,7 @@ func text(t *testing.T, objects []*unstructured.Unstructured) string {
 	return out.String()
 }
 
-// withoutHelms takes away what Helm says about itself.
+// withoutHelms removes the labels and annotations that Helm adds.
 func withoutHelms(objects []*unstructured.Unstructured) {
 	helms := []string{
 		"app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart",
@@ -129,7 +129,7 @@ func withoutHelms(objects []*unstructured.Unstructured) {
 	}
 }
 
-// The chart installs what kustomize does, but for the namespace, which is for Helm's user to make.
+// The chart installs the same objects as kustomize, except for the namespace, which Helm's user creates.
 func TestChart_IsKustomizes(t *testing.T) {
 	t.Parallel()
 	got, err := render(t, map[string]any{
@@ -143,11 +143,11 @@ func TestChart_IsKustomizes(t *testing.T) {
 	want := slices.Concat(kustomize(t, "default"), kustomize(t, "prometheus"))
 	want = slices.DeleteFunc(want, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
 	if diff := gocmp.Diff(text(t, want), text(t, got)); diff != "" {
-		t.Errorf("kustomize has -, the chart +:\n%s", diff)
+		t.Errorf("objects of kustomize (-) and of the chart (+) differ:\n%s", diff)
 	}
 }
 
-// With impersonateApps the chart also installs what the folder impersonation holds, and sets the flags.
+// With impersonateApps the chart also installs the objects of the folder impersonation, and sets the flags.
 func TestChart_Impersonation(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"image": map[string]any{"tag": "latest"}, "impersonateApps": true}
@@ -158,7 +158,7 @@ func TestChart_Impersonation(t *testing.T) {
 	withoutHelms(got)
 	args := "--impersonate-apps\n        - --apps-namespace=" + namespace + "-apps"
 	if all := text(t, got); !strings.Contains(all, args) {
-		t.Errorf("the Deployment lacks the flags:\n%s", all)
+		t.Errorf("Deployment lacks the flags of impersonation:\n%s", all)
 	}
 	base := kustomize(t, "default")
 	got = slices.DeleteFunc(got, func(o *unstructured.Unstructured) bool {
@@ -167,7 +167,7 @@ func TestChart_Impersonation(t *testing.T) {
 		})
 	})
 	if diff := gocmp.Diff(text(t, kustomize(t, "impersonation")), text(t, got)); diff != "" {
-		t.Errorf("kustomize has -, the chart +:\n%s", diff)
+		t.Errorf("objects of kustomize (-) and of the chart (+) differ:\n%s", diff)
 	}
 	values["appsNamespace"], values["extraRoles"] = "identities", []any{map[string]any{"namespace": "shop", "rules": []any{}}}
 	if got, err = render(t, values); err != nil {
@@ -177,12 +177,12 @@ func TestChart_Impersonation(t *testing.T) {
 		"name: system:serviceaccounts:identities\n", "--apps-namespace=identities\n", "name: clusterfx-apps\n  namespace: shop\n",
 	} {
 		if !strings.Contains(text(t, got), want) {
-			t.Errorf("there is no %q", want)
+			t.Errorf("rendered chart lacks %q", want)
 		}
 	}
 }
 
-// Every value of the chart has an effect, and what is not a value is refused.
+// Every value of the chart has an effect, and an unknown value is refused.
 func TestChart_Values(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -216,27 +216,27 @@ func TestChart_Values(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := text(t, objects); !strings.Contains(got, c.want) {
-				t.Errorf("there is no %q", c.want)
+				t.Errorf("rendered chart lacks %q", c.want)
 			}
 		})
 	}
 	for kind, value := range map[string]string{"CustomResourceDefinition": "crd", "NetworkPolicy": "networkPolicy"} {
 		objects, err := render(t, map[string]any{value: map[string]any{"create": false}})
 		if err != nil || strings.Contains(text(t, objects), "\nkind: "+kind+"\n") {
-			t.Errorf("%s.create=false still makes a %s (%v)", value, kind, err)
+			t.Errorf("%s.create=false still renders a %s (%v)", value, kind, err)
 		}
 	}
 	extra := []any{map[string]any{"apiGroups": []any{"own"}, "resources": []any{"things"}, "verbs": []any{"get"}}}
 	objects, err := render(t, map[string]any{"impersonateApps": true, "extraRules": extra})
 	if err != nil || strings.Count(text(t, objects), "- things") != 1 {
-		t.Errorf("the extra rules are in another role than that of the hub (%v)", err)
+		t.Errorf("extra rules are not in the hub's role alone (%v)", err)
 	}
 	if _, err := render(t, map[string]any{"replica": 3}); err == nil {
-		t.Error("a value that is not there is accepted")
+		t.Error("unknown value replica is accepted")
 	}
 }
 
-// A chart that is packed has no folder beside it: what it takes from there are copies.
+// A packaged chart has no adjacent folders, so it has copies of their files.
 func TestChart_Files(t *testing.T) {
 	t.Parallel()
 	for copied, original := range map[string]string{

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// exported returns the names of the metrics that docs/metrics.md lists. A test of the hub compares that page with what a
-// hub exports. Prometheus itself adds "up".
+// exported returns the names of the metrics that docs/metrics.md lists. A test of the hub compares that page with the
+// hub's exported metrics. Prometheus itself adds "up".
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/metrics.md")
@@ -36,7 +36,7 @@ func exported(t *testing.T) map[string]bool {
 	return found
 }
 
-// check fails unless an expression can be parsed and names metrics of the hub only.
+// check fails the test unless an expression can be parsed and names metrics of the hub only.
 func check(t *testing.T, where, expression string) {
 	t.Helper()
 	parsed, err := parser.ParseExpr(strings.ReplaceAll(expression, "$__rate_interval", "5m"))
@@ -49,13 +49,13 @@ func check(t *testing.T, where, expression string) {
 		if s, is := node.(*parser.VectorSelector); is {
 			selectors++
 			if !known[s.Name] {
-				t.Errorf("%s: %q in %s is no metric of the hub", where, s.Name, expression)
+				t.Errorf("%s: %q in %s is not a metric of the hub", where, s.Name, expression)
 			}
 		}
 		return nil
 	})
 	if selectors == 0 {
-		t.Errorf("%s: %s asks for no metric", where, expression)
+		t.Errorf("%s: %s selects no metric", where, expression)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestAlerts_Expressions(t *testing.T) {
 	}
 }
 
-// panel is what a dashboard shows at one place, as far as it matters here.
+// panel has the fields of a dashboard panel that the test needs.
 type panel struct {
 	Title   string `json:"title"`
 	Type    string `json:"type"`
@@ -79,7 +79,7 @@ func TestDashboards(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../grafana/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no dashboards (%v)", err)
+		t.Fatalf("no dashboards found (%v)", err)
 	}
 	seen := map[string]string{}
 	for _, file := range files {
@@ -104,7 +104,7 @@ func TestDashboards(t *testing.T) {
 		seen[dashboard.UID] = file
 		for _, p := range dashboard.Panels {
 			if p.Title == "" || p.Type != "row" && len(p.Targets) == 0 {
-				t.Errorf("%s: a panel %q shows nothing", file, p.Title)
+				t.Errorf("%s: panel %q has no title or no queries", file, p.Title)
 			}
 			for _, target := range p.Targets {
 				check(t, filepath.Base(file)+": "+p.Title, target.Expr)
