@@ -16,11 +16,11 @@ import (
 var (
 	// conditionHeading is the heading of a condition in its page.
 	conditionHeading = regexp.MustCompile("(?m)^## `([A-Za-z]+)`$")
-	// reasonRow is the row of a reason: its name, and the status that the condition has with it.
+	// reasonRow is the row of a reason: its name, and the status that the condition has for this reason.
 	reasonRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| ([A-Za-z ]+) \\|")
 )
 
-// docs/conditions.md has every condition and every reason of the API, and no other.
+// docs/conditions.md lists exactly the conditions and reasons of the API.
 func TestConditions_AreAllThere(t *testing.T) {
 	t.Parallel()
 	text := pages(t)["docs/conditions.md"]
@@ -31,7 +31,7 @@ func TestConditions_AreAllThere(t *testing.T) {
 		switch row[2] {
 		case "True", "False", "Unknown", "True or False":
 		default:
-			t.Errorf("%s has the status %q", row[1], row[2])
+			t.Errorf("%s: got status %q, want True, False, Unknown, or True or False", row[1], row[2])
 		}
 	}
 }
@@ -58,7 +58,7 @@ func namesIn(pattern *regexp.Regexp, text string) map[string]bool {
 	return names
 }
 
-// constantsOf returns the values of the constants in a file of the API that stand for conditions and for reasons.
+// constantsOf returns the values of the constants in a file of the API: the conditions and the reasons.
 func constantsOf(t *testing.T, file string) (conditions, reasons map[string]bool) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A page that says how many remotes hub dev has says the default of its flag.
+// Pages that give the number of remotes of hub dev give the default of its flag.
 func TestDocs_RemotesOfDev(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("cli", "hub_dev.md"))
@@ -19,19 +19,19 @@ func TestDocs_RemotesOfDev(t *testing.T) {
 	}
 	number := regexp.MustCompile(`--clusters int +Number of remotes \(default (\d)\)`).FindSubmatch(page)
 	if number == nil {
-		t.Fatal("the page of hub dev does not say how many remotes it has")
+		t.Fatal("docs/cli/hub_dev.md does not give the number of remotes")
 	}
 	words := []string{"zero", "one", "two", "three", "four", "five"}
 	found := 0
 	for page, text := range pages(t) {
 		for _, claim := range regexp.MustCompile(`hub\s+(?:with|and)\s+(\w+)\s+remotes`).FindAllStringSubmatch(text, -1) {
 			if i := slices.Index(words, claim[1]); i >= 0 && string(number[1]) != string(rune('0'+i)) {
-				t.Errorf("%s: %q, and dev has %s", page, claim[0], number[1])
+				t.Errorf("%s: got %q, want the default of hub dev, %s", page, claim[0], number[1])
 			}
 			found++
 		}
 	}
 	if found == 0 {
-		t.Error("no page says how many remotes dev has")
+		t.Error("no page gives the number of remotes of hub dev")
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs_test checks that the documentation shows code that is compiled, links to what is there, and names every
-// condition and every target of make as it is.
+// Package docs_test checks that the documentation shows code that is compiled, has links with a target, lists every
+// condition, and names only make targets that exist.
 package docs_test
 
 import (
@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// block is a block of Go in a page, with the file that it is said to be from.
+// block is a block of Go in a page, with the file that the page names as its source.
 var block = regexp.MustCompile("(?s)(?:<!-- ([^ ]+) -->\n)?```go\n(.*?)```")
 
-// repository is the folder that everything is in.
+// repository is the root of the repository.
 const repository = ".."
 
-// pages returns every page of the repository, by its path from there.
+// pages returns every page of the repository, by its path from the root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -40,30 +40,30 @@ func pages(t *testing.T) map[string]string {
 		return err
 	})
 	if err != nil || len(all) == 0 {
-		t.Fatalf("there are no pages: %v", err)
+		t.Fatalf("no pages found: %v", err)
 	}
 	return all
 }
 
-// isNotOurs reports whether a folder is what tools and builds leave.
+// isNotOurs reports whether tools or builds create a folder.
 func isNotOurs(folder string) bool { return strings.HasPrefix(folder, ".") || folder == "dist" }
 
 func TestDocs_CodeIsCompiled(t *testing.T) {
 	t.Parallel()
 	for page, text := range pages(t) {
 		if !strings.HasPrefix(page, "docs/") {
-			continue // What the others show is shortened.
+			continue // Other pages show shortened code.
 		}
 		for _, found := range block.FindAllStringSubmatch(text, -1) {
 			file, code := found[1], found[2]
 			source, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(file)))
 			switch {
 			case file == "" || filepath.Ext(file) != ".go":
-				t.Errorf("%s: this block does not say which file it is from:\n%s", page, code)
+				t.Errorf("%s: block of code does not name its file:\n%s", page, code)
 			case err != nil:
 				t.Errorf("%s: %v", page, err)
 			case !strings.Contains(string(source), code):
-				t.Errorf("%s: this is not in %s:\n%s", page, file, code)
+				t.Errorf("%s: %s does not contain this block of code:\n%s", page, file, code)
 			}
 		}
 	}

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	// fence is a block of code, in which nothing is a link or a heading.
+	// fence is a block of code, which contains no links or headings.
 	fence = regexp.MustCompile("(?ms)^[ \\t]*```.*?^[ \\t]*```[ \\t]*$")
 	// span is code in a line.
 	span = regexp.MustCompile("`[^`\n]*`")
-	// link is where a link leads to.
+	// link is the target of a link.
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	// heading is what can be linked to.
+	// heading is a heading, which links can target.
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 )
 
@@ -35,13 +35,13 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 				continue
 			}
 			if anchor != "" && !anchorsOf(all[file])[anchor] {
-				t.Errorf("%s links to %s, and %s has no such heading", page, target, file)
+				t.Errorf("%s links to %s, but %s has no such heading", page, target, file)
 			}
 		}
 	}
 }
 
-// Who reads the README can find every page from there.
+// Every page can be reached from the README by links.
 func TestDocs_EveryPageIsLinked(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -59,7 +59,7 @@ func TestDocs_EveryPageIsLinked(t *testing.T) {
 	}
 	for page := range all {
 		if !found[page] {
-			t.Errorf("no way leads from README.md to %s", page)
+			t.Errorf("%s cannot be reached from README.md", page)
 		}
 	}
 }
@@ -69,15 +69,15 @@ func TestAnchorsOf(t *testing.T) {
 	text := "# Two words\n```\n# none\n```\n## `Ready`\n## Ready\n### It's a *word*, with_x (and [a link](b.md))\n"
 	for _, anchor := range []string{"two-words", "ready", "ready-1", "its-a-word-with_x-and-a-link"} {
 		if !anchorsOf(text)[anchor] {
-			t.Errorf("there is no anchor %s in %v", anchor, anchorsOf(text))
+			t.Errorf("missing anchor %s in %v", anchor, anchorsOf(text))
 		}
 	}
 	if anchorsOf(text)["none"] {
-		t.Error("a comment in a block of code is taken for a heading")
+		t.Error("comment in a block of code is treated as a heading")
 	}
 }
 
-// linksOf returns where the links of a page lead to, inside of the repository.
+// linksOf returns the link targets of a page that are inside the repository.
 func linksOf(text string) []string {
 	var targets []string
 	for _, found := range link.FindAllStringSubmatch(span.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), -1) {
@@ -88,7 +88,7 @@ func linksOf(text string) []string {
 	return targets
 }
 
-// resolve returns the file that a link of a page leads to, and the anchor in it.
+// resolve returns the file that a link of a page targets, and the anchor in it.
 func resolve(page, target string) (file, anchor string) {
 	file, anchor, _ = strings.Cut(target, "#")
 	if file == "" {
@@ -97,8 +97,8 @@ func resolve(page, target string) (file, anchor string) {
 	return path.Join(path.Dir(page), file), anchor
 }
 
-// anchorsOf returns the anchors of the headings of a page, as GitHub makes them: lower case, hyphens for spaces,
-// no punctuation, and a number for those that are there already.
+// anchorsOf returns the anchors of the headings of a page, as GitHub makes them: lower case, hyphens for spaces, no
+// punctuation, and a number for duplicates.
 func anchorsOf(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, found := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// called is a target of make that a page names, in a block of code or in a line.
+	// called is a make target that a page names, in a block of code or in a line.
 	called = regexp.MustCompile("(?m)(?:^|`|\\$ )make ([a-z][a-z0-9-]*)")
-	// target is one that there is.
+	// target is a target in a Makefile.
 	target = regexp.MustCompile("(?m)^([a-z][a-z0-9-]*):")
 )
 
@@ -28,7 +28,7 @@ func TestDocs_TargetsExist(t *testing.T) {
 		}
 	}
 	if used == 0 {
-		t.Error("no page names a target of make")
+		t.Error("no page names a make target")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What the page on hubs of one's own shows of the Dockerfile and the Makefile is what hub new module writes.
+// The Dockerfile and the Makefile in docs/own-hub.md are the templates of hub new module.
 func TestDocs_OwnHub(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("own-hub.md")
@@ -19,7 +19,7 @@ func TestDocs_OwnHub(t *testing.T) {
 	}
 	shown := regexp.MustCompile("(?s)<!-- (\\S+\\.tmpl) -->\n```[a-z]+\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(shown) != 2 {
-		t.Errorf("the page shows %d templates", len(shown))
+		t.Errorf("docs/own-hub.md shows %d templates, want 2", len(shown))
 	}
 	for _, one := range shown {
 		text, err := os.ReadFile(filepath.Join(repository, "cmd", "hub", "internal", "scaffold", "templates", one[1]))
@@ -27,7 +27,7 @@ func TestDocs_OwnHub(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := strings.ReplaceAll(string(text), "{{.Program}}", "quota-hub"); one[2] != want {
-			t.Errorf("the page has another %s:\n%s", one[1], one[2])
+			t.Errorf("docs/own-hub.md differs from the template %s:\n%s", one[1], one[2])
 		}
 	}
 }
