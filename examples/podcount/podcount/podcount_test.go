@@ -43,16 +43,16 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleettest.Main(m, fleettest.NoLeaks(
-		// A metadata watch that is stopped while an event is on its way to nobody: one per hub that
-		// ends (controller-runtime, newGVKFixupWatcher).
+		// A metadata watch that stops while it delivers an event blocks forever: one per stopped hub
+		// (controller-runtime, newGVKFixupWatcher).
 		goleak.IgnoreTopFunction("k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"))))
 }
 
-// patience is how long a test waits for what should come within a second or two.
+// patience is the timeout of waits that should take a second or two.
 const patience = 2 * time.Minute
 
 func TestPodcount(t *testing.T) {
-	f := fleettest.New(t, fleet.Options{ControllerManager: true}) // which deletes what belonged to a Cluster
+	f := fleettest.New(t, fleet.Options{ControllerManager: true}) // garbage-collects the dependents of a Cluster
 	hub, edge := newCluster(t, f, "hub"), newCluster(t, f, "edge")
 	startHub(t, hub)
 	hub.register("edge", edge.Kubeconfig())
@@ -68,18 +68,18 @@ func TestPodcount(t *testing.T) {
 	edge.must(edge.Delete(t.Context(), b, client.GracePeriodSeconds(0)))
 	hub.expectData("podcount-edge", map[string]string{"default": "1", "shop": "1"})
 
-	// What is as before is not written.
+	// Unchanged counts are not written.
 	writes := hub.appliedConfigMaps()
 	edge.must(edge.Patch(t.Context(), pod("default", "a"),
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`))))
 	edge.create(namespace("empty"))
-	edge.create(pod("empty", "not")) // The counter comes to it after what must not matter.
+	edge.create(pod("empty", "not")) // The counter reaches this Pod after the irrelevant changes.
 	hub.expectData("podcount-edge", map[string]string{"default": "1", "empty": "1", "shop": "1"})
 	if got := hub.appliedConfigMaps() - writes; got != 1 {
-		t.Errorf("one change was written %d times", got)
+		t.Errorf("got %d writes of one change, want 1", got)
 	}
 
-	// From the hub to the remote, whatever is the matter with another one.
+	// From the hub to the remote, regardless of the state of other remotes.
 	greeting := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "greeting"},
 		Data:       map[string]string{"text": "hello"},
@@ -90,12 +90,12 @@ func TestPodcount(t *testing.T) {
 	hub.must(hub.Update(t.Context(), greeting))
 	edge.expectData("greeting", greeting.Data)
 
-	// A remote that comes later is greeted, too: the same one, by another name.
+	// A remote that is registered later also receives the greeting: the same cluster, under another name.
 	edge.must(edge.Delete(t.Context(), greeting))
 	hub.register("late", edge.Kubeconfig())
 	edge.expectData("greeting", greeting.Data)
 
-	// The report of a remote that was deregistered goes; those of others stay.
+	// The report of a deregistered remote is deleted; other reports stay.
 	hub.expectData("podcount-late", map[string]string{"default": "1", "empty": "1", "shop": "1"})
 	hub.must(hub.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: hubv1.DefaultNamespace, Name: "late",
@@ -119,7 +119,7 @@ func startHub(t *testing.T, hub *cluster) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the hub ended: %v", err)
+			t.Errorf("hub ended with an error: %v", err)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func (c *cluster) create(object client.Object) client.Object {
 	return object
 }
 
-// appliedConfigMaps returns how many ConfigMaps the API server was sent to apply so far.
+// appliedConfigMaps returns the number of apply requests for ConfigMaps that the API server has received.
 func (c *cluster) appliedConfigMaps() int {
 	c.t.Helper()
 	kube, err := clientset.NewForConfigAndClient(c.Config(), c.http)
@@ -210,13 +210,13 @@ func (c *cluster) expectData(name string, want map[string]string) {
 			return err
 		}
 		if !maps.Equal(found.Data, want) {
-			return fmt.Errorf("%s is %v, not %v", name, found.Data, want)
+			return fmt.Errorf("data of %s: got %v, want %v", name, found.Data, want)
 		}
 		return nil
 	}).WithTimeout(patience).WithPolling(20 * time.Millisecond).Should(gomega.Succeed())
 }
 
-// expectGone waits until there is no such ConfigMap.
+// expectGone waits until the ConfigMap does not exist.
 func (c *cluster) expectGone(name string) {
 	c.t.Helper()
 	gomega.NewWithT(c.t).Eventually(func() bool {

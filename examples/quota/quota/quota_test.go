@@ -37,7 +37,7 @@ func TestQuota(t *testing.T) {
 	made := quotaIn("shop")
 	a.WaitFor(made, func() error { return expect(made.Spec.Hard.Pods().Value(), 100) })
 
-	a.Delete(made) // Somebody does; it comes back.
+	a.Delete(made) // A user deletes it; the module creates it again.
 	a.WaitFor(made, func() error { return expect(made.Labels["quota.example.com/managed"], "true") })
 
 	counted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "clusterfx-quota-a"}}
@@ -46,12 +46,12 @@ func TestQuota(t *testing.T) {
 
 func expect[T comparable](got, want T) error {
 	if got != want {
-		return fmt.Errorf("have %v, want %v", got, want)
+		return fmt.Errorf("got %v, want %v", got, want)
 	}
 	return nil
 }
 
-// What happens while a remote is away is made up for when it is back.
+// After an outage the module makes up for changes during the outage.
 func TestQuota_Outage(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module))
@@ -63,7 +63,7 @@ func TestQuota_Outage(t *testing.T) {
 	a.WaitFor(quotaIn("shop"), func() error { return nil })
 }
 
-// The module works with the rights that it declares, and no others, in the remote and in the hub.
+// The module works with its declared permissions only, in the remote and in the hub.
 func TestQuota_Rights(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module), hubtest.DeclaredHubRights())
@@ -74,7 +74,7 @@ func TestQuota_Rights(t *testing.T) {
 	hub.WaitFor(counted, func() error { return expect(counted.Data["count"], "1") })
 }
 
-// An operator gives the remotes with a label less.
+// An operator sets a lower limit for remotes with a label.
 func TestQuota_Config(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module),
@@ -91,7 +91,8 @@ overrides:
 	a.WaitFor(made, func() error { return expect(made.Spec.Hard.Pods().Value(), 10) })
 }
 
-// A ResourceQuota of the same name that the module did not create stays as it is, also when the remote is deregistered.
+// A ResourceQuota of the same name that the module did not create stays unchanged, also when the remote is
+// deregistered.
 func TestQuota_NameTaken(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module))
@@ -101,7 +102,7 @@ func TestQuota_NameTaken(t *testing.T) {
 	a.Blackhole() // The module sees the Namespace with the ResourceQuota.
 	a.Create(namespace("shop"), theirs)
 	a.Repair()
-	a.Create(namespace("zoo")) // It comes after shop.
+	a.Create(namespace("zoo")) // The module handles it after shop.
 	a.WaitFor(quotaIn("zoo"), func() error { return nil })
 	a.Deregister()
 	a.WaitGone(quotaIn("zoo"))
@@ -110,7 +111,7 @@ func TestQuota_NameTaken(t *testing.T) {
 	})
 }
 
-// Nothing is left in a remote that leaves.
+// After a remote is deregistered, no ResourceQuota remains in it.
 func TestQuota_Cleanup(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(quota.Module))
