@@ -21,8 +21,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// A test of a module whose requests are refused because it does not declare them fails, also where the module does what the
-// test expects of it. So does a test that has restarted the hub meanwhile.
+// A test fails if requests of a module are refused because the module does not declare them, even if the module
+// otherwise behaves as the test expects, and even if the test has restarted the hub since.
 func TestUndeclared(t *testing.T) {
 	t.Parallel()
 	const rules, hubRules = "in its Rules; add it there and run hub register again", "in its HubRules; add it there and run hub install again"
@@ -30,7 +30,7 @@ func TestUndeclared(t *testing.T) {
 		test func(*failing)
 		want string
 	}{
-		"a watch": {func(tb *failing) { // The informer lists again and again.
+		"a watch": {func(tb *failing) { // The informer lists repeatedly.
 			hub := hubtest.New(tb, hubtest.Remotes("edge"), hubtest.Modules(echoThatMay("list")))
 			expectEcho(tb, hub, hub.Remote("edge"), "hello")
 			hub.Restart()
@@ -55,13 +55,14 @@ func TestUndeclared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if said := fails(t, c.test); said != c.want {
-				t.Errorf("the test fails with %q, want %q", said, c.want)
+				t.Errorf("test fails with %q, want %q", said, c.want)
 			}
 		})
 	}
 }
 
-// A module has the configuration that an operator writes for it, and a text that no operator can write fails the test.
+// A module receives the configuration that an operator writes for it, and a text that is not a valid configuration
+// fails the test.
 func TestModuleConfig(t *testing.T) {
 	t.Parallel()
 	t.Run("right", func(t *testing.T) {
@@ -92,7 +93,7 @@ overrides:
 				hubtest.New(tb, hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", text))
 			})
 			if !strings.Contains(said, want) {
-				t.Errorf("the test fails with %q, want %q", said, want)
+				t.Errorf("test fails with %q, want %q", said, want)
 			}
 		})
 	}
@@ -103,7 +104,7 @@ type greeting struct {
 	Greeting string `json:"greeting"`
 }
 
-// Validate implements what package registry asks of configurations.
+// Validate implements the validation that package registry requires of configurations.
 func (g greeting) Validate() error {
 	if g.Greeting == "" {
 		return errors.New("greeting: use a text")
@@ -114,7 +115,7 @@ func (g greeting) Validate() error {
 // greeter is a module that keeps its greeting in a ConfigMap of each remote.
 func greeter() registry.Module { return greeterThatMay("create", "update") }
 
-// greeterThatMay is greeter with these declared verbs on ConfigMaps, besides those to read them.
+// greeterThatMay is greeter with these declared verbs on ConfigMaps, in addition to the verbs that read them.
 func greeterThatMay(verbs ...string) registry.Module {
 	return registry.NewModule("greeter", registry.ModuleOptions{
 		Config: registry.ConfigOf(func() greeting { return greeting{"hello"} }),

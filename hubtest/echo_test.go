@@ -22,8 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// echo is the module that the tests of this package test: it copies the ConfigMap shout of every remote
-// to the hub.
+// echo is the module that the tests of this package run: it copies the ConfigMap shout of every remote to the hub.
 func echo() registry.Module { return echoThatMay("list", "watch", "create") }
 
 // echoThatMay is echo with these declared verbs on ConfigMaps.
@@ -59,7 +58,7 @@ func shout(text string) *corev1.ConfigMap {
 	return cm
 }
 
-// expectEcho says something in a remote, and waits until it is heard on the hub.
+// expectEcho writes a text in a remote and waits for its copy on the hub.
 func expectEcho(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote, text string) {
 	t.Helper()
 	remote.Delete(configMap("shout"))
@@ -67,7 +66,7 @@ func expectEcho(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote, text str
 	heard := configMap("echo-" + remote.Name())
 	hub.WaitFor(heard, func() error {
 		if want := map[string]string{"text": text}; !maps.Equal(heard.Data, want) {
-			return fmt.Errorf("heard %v, want %v", heard.Data, want)
+			return fmt.Errorf("got data %v, want %v", heard.Data, want)
 		}
 		return nil
 	})
@@ -78,12 +77,12 @@ func epoch(t testing.TB, hub *hubtest.Hub, remote *hubtest.Remote) int64 {
 	t.Helper()
 	info, ok := hub.Registry().Status(registry.ClusterName(remote.Name()))
 	if !ok {
-		t.Fatalf("the hub does not know %s", remote.Name())
+		t.Fatalf("hub does not know remote %s", remote.Name())
 	}
 	return info.Epoch
 }
 
-// ask sends a request to a remote as its app does.
+// ask sends a request to a remote through its app.
 func ask(ctx context.Context, hub *hubtest.Hub, remote *hubtest.Remote) error {
 	return hub.Registry().WithClient(ctx, registry.ClusterName(remote.Name()),
 		func(ctx context.Context, c client.Client) error {
@@ -96,7 +95,7 @@ func within(d time.Duration, f func() error) error {
 	began := time.Now()
 	err := f()
 	if took := time.Since(began); err == nil && took > d {
-		err = fmt.Errorf("it took %s", took)
+		err = fmt.Errorf("took %s", took)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
-// A test of a module: what it does with an object of a remote, and that it continues after an outage.
+// A test of a module: it handles an object of a remote, and continues after an outage.
 func Example() {
 	_ = func(t *testing.T) { // func TestEcho(t *testing.T) {
 		t.Parallel()
@@ -29,7 +29,7 @@ func Example() {
 	}
 }
 
-// What is in a remote before its app starts, and a remote that is paused.
+// A remote that has objects before its app starts, and is paused later.
 func ExampleHub_NewRemote() {
 	_ = func(t *testing.T) {
 		hub := hubtest.New(t, hubtest.Modules(echo()))
@@ -42,7 +42,7 @@ func ExampleHub_NewRemote() {
 	}
 }
 
-// A hub that is restarted finds its remotes again, and looks at what has happened meanwhile.
+// A restarted hub finds its remotes again and handles the changes during its downtime.
 func ExampleHub_Restart() {
 	_ = func(t *testing.T) {
 		hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()))
@@ -54,7 +54,7 @@ func ExampleHub_Restart() {
 	}
 }
 
-// What an operator writes for the module greeter in the file of "hub run --config", below its name.
+// The configuration of the module greeter, as an operator writes it below its name in the file of "hub run --config".
 func ExampleModuleConfig() {
 	_ = func(t *testing.T) {
 		hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(greeter()), hubtest.ModuleConfig("greeter", `

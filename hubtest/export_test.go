@@ -4,5 +4,5 @@ package hubtest
 
 import "time"
 
-// SetPatience changes the hub's patience, for a wait that is to fail.
+// SetPatience changes the hub's patience, for waits that the test expects to fail.
 func (h *Hub) SetPatience(d time.Duration) { h.site.options.patience = d }

@@ -23,7 +23,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// failing is a test that may fail. What it says is for its parent to judge.
+// failing is a test that may fail. Its parent checks its failures.
 type failing struct {
 	testing.TB
 
@@ -49,7 +49,7 @@ func (f *failing) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// fails runs a test and returns what it and its cleanups have failed with.
+// fails runs a test and returns the failures of the test and its cleanups.
 func fails(t testing.TB, test func(*failing)) string {
 	t.Helper()
 	f := &failing{TB: t}
@@ -70,7 +70,7 @@ func inGoroutine(f func()) {
 	<-done
 }
 
-// short is for waits that shall fail, on a machine that may be busy.
+// short is the patience of waits that the test expects to fail, on a machine that may be busy.
 const short = 3 * time.Second
 
 func TestServer_WaitsThatFail(t *testing.T) {
@@ -78,10 +78,10 @@ func TestServer_WaitsThatFail(t *testing.T) {
 	hub := hubtest.New(t, hubtest.Patience(short), hubtest.Remotes("edge"), hubtest.Rules(may("configmaps", "list", "watch")))
 	later := shout("hello")
 	hub.Create(later)
-	later.ResourceVersion += "0" // There is no such version yet.
+	later.ResourceVersion += "0" // This version does not exist yet.
 	cases := failingWaits(later)
 	said := map[string]chan string{}
-	for name, tc := range cases { // All waits run at once, whatever -parallel is.
+	for name, tc := range cases { // All waits run at once, regardless of -parallel.
 		result := make(chan string, 1)
 		said[name] = result
 		go func() {
@@ -147,16 +147,16 @@ func failingWaits(later *corev1.ConfigMap) map[string]failingWait {
 	}
 }
 
-// expectSaid checks what a test has failed with.
+// expectSaid checks the failures of a test.
 func expectSaid(t testing.TB, said string, want []string) {
 	t.Helper()
 	for _, one := range want {
 		if !strings.Contains(said, one) {
-			t.Errorf("it lacks %q:\n%s", one, said)
+			t.Errorf("failures lack %q:\n%s", one, said)
 		}
 	}
 	if strings.Contains(said, "still running") {
-		t.Errorf("a test that fails leaks:\n%s", said)
+		t.Errorf("failing test leaks goroutines:\n%s", said)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestNew_Fails(t *testing.T) {
 	}
 }
 
-// A busy machine may need longer than the patience until the app is started at all: then the test is tried with more.
+// On a busy machine the app may start later than the patience allows: then the test retries with more.
 func TestNew_ModuleThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	const failed = "module broken: Failed"
@@ -226,14 +226,14 @@ func TestNew_ModuleThatDoesNotStart(t *testing.T) {
 	expectSaid(t, said, []string{"a Ready Cluster", "the module is broken", failed})
 }
 
-// broken is a module that does not start.
+// broken is a module that fails to start.
 func broken() registry.Module {
 	return registry.NewModule("broken", registry.ModuleOptions{
 		Remote: fx.Invoke(func() error { return errors.New("the module is broken") }),
 	})
 }
 
-// quitter is a module that ends the hub as soon as it runs.
+// quitter is a module that shuts the hub down as soon as the hub runs.
 func quitter() registry.Module {
 	return registry.NewModule("quitter", registry.ModuleOptions{
 		Hub: fx.Invoke(func(l fx.Lifecycle, s fx.Shutdowner) {

@@ -37,7 +37,7 @@ func TestRemote_Faults(t *testing.T) {
 			tc.begin(edge)
 			edge.WaitNotReady(tc.reason)
 			if err := ask(t.Context(), hub, edge); err == nil {
-				t.Error("the hub can use the remote")
+				t.Error("request to the remote succeeds during the fault")
 			}
 			tc.end(edge)
 			edge.WaitReady()
@@ -55,13 +55,13 @@ func TestRemote_Slow(t *testing.T) {
 	edge.Slow(late)
 	began := time.Now()
 	if err := ask(t.Context(), hub, edge); err != nil || time.Since(began) < 2*late {
-		t.Errorf("an answer took %s: %v", time.Since(began), err)
+		t.Errorf("request to a slow remote took %s: %v", time.Since(began), err)
 	}
 	expectEcho(t, hub, edge, "slow")
 	edge.Repair()
 	hub.Eventually(func() error { return within(late, func() error { return ask(t.Context(), hub, edge) }) })
 	if now := epoch(t, hub, edge); now != before {
-		t.Errorf("a slow remote got another app: epoch %d, before %d", now, before)
+		t.Errorf("app of a slow remote was replaced: got epoch %d, want %d", now, before)
 	}
 }
 
@@ -87,15 +87,15 @@ func TestRemote_RotateTokenUnderTheApp(t *testing.T) {
 	for _, text := range []string{"one", "two"} {
 		edge.RotateToken()
 		if err := ask(t.Context(), hub, edge); err != nil {
-			t.Errorf("with the new token: %v", err)
+			t.Errorf("request with the new token fails: %v", err)
 		}
 		expectEcho(t, hub, edge, text)
 	}
 	if now := epoch(t, hub, edge); now != before {
-		t.Errorf("the app was started again: epoch %d, before %d", now, before)
+		t.Errorf("app was replaced: got epoch %d, want %d", now, before)
 	}
 	if string(secretOf(t, hub, edge).Data["kubeconfig"]) == string(first.Data["kubeconfig"]) {
-		t.Error("the Secret is as it was")
+		t.Error("Secret is unchanged after two rotations")
 	}
 }
 

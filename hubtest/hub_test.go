@@ -27,15 +27,15 @@ func TestNew(t *testing.T) {
 	hub := hubtest.New(t, hubtest.Remotes("a", "b"), hubtest.Modules(echo()))
 	for _, name := range []string{"a", "b"} {
 		if err := ask(t.Context(), hub, hub.Remote(name)); err != nil {
-			t.Errorf("%s is not Ready when New returns: %v", name, err)
+			t.Errorf("remote %s is not Ready when New returns: %v", name, err)
 		}
 		expectEcho(t, hub, hub.Remote(name), "from "+name)
 	}
 	if err := equal(hub.Remote("a").Cluster().Status.ModuleSummary, "1/1"); err != nil {
-		t.Errorf("modules that are not the test's: %v", err)
+		t.Errorf("module summary: %v", err)
 	}
 	if id := hub.Remote("a").Cluster().Status.ID; id == "" || id == hub.Remote("b").Cluster().Status.ID {
-		t.Errorf("both remotes are cluster %q", id)
+		t.Errorf("cluster IDs of the remotes are empty or equal: %q", id)
 	}
 	t.Run("another test's view of it", func(t *testing.T) {
 		hub := hub.With(t)
@@ -43,7 +43,7 @@ func TestNew(t *testing.T) {
 	})
 }
 
-// Several hubs in one process have nothing in common, not even where their remotes have the same names.
+// Several hubs in one process are independent, even if their remotes have the same names.
 func TestNew_Parallel(t *testing.T) {
 	t.Parallel()
 	for i := range 3 {
@@ -52,7 +52,7 @@ func TestNew_Parallel(t *testing.T) {
 			hub := hubtest.New(t, hubtest.Remotes("a"), hubtest.Modules(echo()))
 			expectEcho(t, hub, hub.Remote("a"), fmt.Sprint("hub ", i))
 			if known := len(hub.Registry().List()); known != 1 {
-				t.Errorf("the hub knows %d remotes", known)
+				t.Errorf("hub knows %d remotes, want 1", known)
 			}
 		})
 	}
@@ -66,14 +66,14 @@ func TestHub_Restart(t *testing.T) {
 	hub.Restart()
 	edge.WaitReady()
 	if err := ask(t.Context(), hub, edge); err != nil {
-		t.Errorf("WaitReady has returned before the new hub was ready: %v", err)
+		t.Errorf("WaitReady returns before the new hub is ready: %v", err)
 	}
 	expectEcho(t, hub, edge, "after")
 	if hub.Registry() == before {
-		t.Error("the registry is the registry of the previous hub")
+		t.Error("registry is the registry of the previous hub")
 	}
 	if err := before.Ensure("edge", state.Desired{}); !errors.Is(err, registry.ErrClosed) {
-		t.Errorf("the hub before has not ended: %v", err)
+		t.Errorf("Ensure of the previous registry: got %v, want ErrClosed", err)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestHub_StopAndStart(t *testing.T) {
 	}
 }
 
-// The hub's own API server can be away, too.
+// A fault can also affect the hub's own API server.
 func TestHub_Faults(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()))
@@ -105,11 +105,11 @@ func TestHub_Faults(t *testing.T) {
 		return c.Get(ctx, client.ObjectKeyFromObject(configMap("shout")), configMap("shout"))
 	})
 	if client.IgnoreNotFound(err) != nil {
-		t.Errorf("the remote is lost with the hub's API server: %v", err)
+		t.Errorf("request to the remote fails while the hub's API server is unreachable: %v", err)
 	}
 	heard := configMap("echo-edge")
 	if err := hub.Client().Get(t.Context(), client.ObjectKeyFromObject(heard), heard); !apierrors.IsNotFound(err) {
-		t.Errorf("the module has written to a hub that it cannot reach: %v", err)
+		t.Errorf("reading the module's object on the unreachable hub: got %v, want NotFound", err)
 	}
 	hub.Repair()
 	hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "unheard") })
@@ -121,7 +121,7 @@ func TestRemote_RegisterAndDeregister(t *testing.T) {
 	edge := hub.NewRemote("edge")
 	edge.Create(shout("before anybody listened"))
 	if _, known := hub.Registry().Status("edge"); known {
-		t.Error("the hub knows a remote that is not registered")
+		t.Error("hub knows a remote before it is registered")
 	}
 	edge.Register(func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
 	edge.WaitNotReady(hubv1.ReasonPaused)
@@ -131,7 +131,7 @@ func TestRemote_RegisterAndDeregister(t *testing.T) {
 	hub.WaitFor(heard, func() error { return equal(heard.Data["text"], "before anybody listened") })
 	edge.Deregister()
 	if _, known := hub.Registry().Status("edge"); known {
-		t.Error("the hub knows a remote that was deregistered")
+		t.Error("hub knows a remote after it is deregistered")
 	}
 	edge.Register()
 	edge.WaitReady()
@@ -150,7 +150,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// The rights that a module declares are enough for it, and with fewer it says so.
+// The declared permissions of a module are sufficient for it; with fewer permissions it waits and reports them as
+// missing.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	t.Run("all that the module declares", func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestRules(t *testing.T) {
 			return c.Delete(ctx, configMap("shout"))
 		})
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("the hub may do what no module declares: %v", err)
+			t.Errorf("request that no module declares: got %v, want Forbidden", err)
 		}
 		edge.RotateToken()
 		expectEcho(t, hub, edge, "hello again")
@@ -191,7 +192,7 @@ func TestHubOptions(t *testing.T) {
 	edge.WaitNotReady(hubv1.ReasonOverBudget)
 }
 
-// The hub learns of a kind from its module, as it does in production.
+// The hub learns of a kind from its module, as in production.
 func TestCRDs(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(polish()),

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// marking is a module whose hub part watches ConfigMaps of the hub and creates a Secret for each of one namespace. It
-// declares these permissions.
+// marking is a module whose hub part watches ConfigMaps of the hub and creates a Secret for each of them. It declares
+// these permissions.
 func marking(name string, namespaces []string, declared ...rbacv1.PolicyRule) registry.Module {
 	return registry.NewModule(name, registry.ModuleOptions{HubRules: declared, HubNamespaces: namespaces, Hub: fx.Invoke(func(m ctrl.Manager) error {
 		mark := func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
@@ -35,13 +35,13 @@ func may(resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// With the declared permissions a module with a missing declaration waits for it and fails the test, and a module that declares what
-// it uses runs. One whose permission was declared and taken away waits and says which it is.
+// With DeclaredHubRights, a hub part without declared permissions waits and fails the test, and a hub part with
+// complete declarations runs. A hub part whose declared permission is removed waits with the reason RightsMissing.
 func TestDeclaredHubRights(t *testing.T) {
 	t.Parallel()
 	said := fails(t, useDeclaredHubRights)
 	if want := `hubtest: module forgets does not declare "list and watch configmaps" in its HubRules; add it there and run hub install again`; said != want {
-		t.Errorf("the test fails with %q, want %q", said, want)
+		t.Errorf("test fails with %q, want %q", said, want)
 	}
 }
 

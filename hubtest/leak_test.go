@@ -12,8 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// forgetter is a module that leaves goroutines behind, in the hub and in each app, until release is
-// closed.
+// forgetter is a module that leaks goroutines, in the hub and in each app, until release is closed.
 type forgetter struct{ release chan struct{} }
 
 func (f *forgetter) module() registry.Module {
@@ -36,13 +35,13 @@ func TestLeaks(t *testing.T) {
 	})
 	for _, want := range []string{"the hub has ended, but these goroutines are still running", "waitInHub", "waitInApp"} {
 		if !strings.Contains(said, want) {
-			t.Errorf("it lacks %q:\n%s", want, said)
+			t.Errorf("failure lacks %q:\n%s", want, said)
 		}
 	}
 	expectEcho(t, other, other.Remote("forgotten"), "hello")
 }
 
-// What an app leaves behind while the hub runs is found, and said.
+// Baseline.Wait reports goroutines that an app leaks while the hub runs.
 func TestBaseline(t *testing.T) {
 	t.Parallel()
 	f := &forgetter{release: make(chan struct{})}
@@ -61,12 +60,12 @@ func TestBaseline(t *testing.T) {
 	})
 	for _, want := range []string{"these are more than before", "waitInApp"} {
 		if !strings.Contains(said, want) {
-			t.Errorf("it lacks %q:\n%s", want, said)
+			t.Errorf("failure lacks %q:\n%s", want, said)
 		}
 	}
 }
 
-// Goroutines of other hubs, and of the test itself, are no leaks of a hub.
+// Goroutines of other hubs, and of the test itself, are not leaks of a hub.
 func TestLeaks_OfOthers(t *testing.T) {
 	t.Parallel()
 	other := hubtest.New(t, hubtest.Remotes("same"), hubtest.Modules(echo()))

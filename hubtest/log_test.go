@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// listening is a test whose log is kept.
+// listening is a test that keeps its log.
 type listening struct {
 	testing.TB
 	failed   bool
@@ -42,14 +42,14 @@ func TestLog(t *testing.T) {
 			}
 			l.showIfFailed()
 			if len(tb.lines) != c.lines || c.lines > 0 && !strings.HasPrefix(tb.lines[0], c.first) {
-				t.Errorf("%d lines: %q", len(tb.lines), tb.lines)
+				t.Errorf("got %d lines: %q", len(tb.lines), tb.lines)
 			}
 			for _, f := range tb.cleanups {
 				f()
 			}
 			l.logger().Info("what comes too late")
 			if len(tb.lines) != c.lines {
-				t.Errorf("%d lines after the end", len(tb.lines))
+				t.Errorf("got %d lines after the end of the test", len(tb.lines))
 			}
 		})
 	}

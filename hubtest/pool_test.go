@@ -18,10 +18,9 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
-// The tests in this file run before the parallel tests, so a test knows which API server
-// the next one gets.
+// The tests in this file run before the parallel tests, so that a test knows which API server the next test receives.
 
-// A server that a test has left full of things is used again, and nothing of them is there.
+// An API server is reused after a test, without the objects that the test left in it.
 func TestPool_Cleans(t *testing.T) {
 	var before string
 	var direct client.Client
@@ -37,28 +36,28 @@ func TestPool_Cleans(t *testing.T) {
 		expectEcho(t, hub, edge, "hello")
 	})
 	if err := direct.Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{}); err == nil {
-		t.Error("a client works when its test has ended")
+		t.Error("request of a client succeeds after the end of its test")
 	}
 	clean = clean && t.Run("second", func(t *testing.T) {
 		hub := hubtest.New(t, hubtest.Remotes("edge"))
 		edge := hub.Remote("edge")
 		if edge.Config().Host != before {
-			t.Fatal("the server was not used again")
+			t.Fatal("API server is not reused")
 		}
 		for kind, left := range leftIn(t, edge.Client()) {
-			t.Errorf("there are %s left: %v", kind, left)
+			t.Errorf("reused server of the remote has leftover %s: %v", kind, left)
 		}
 		for kind, left := range leftIn(t, hub.Client()) {
-			t.Errorf("there are %s left on the hub: %v", kind, left)
+			t.Errorf("reused server of the hub has leftover %s: %v", kind, left)
 		}
-		litter(edge) // What a test leaves does not keep the next one from making it.
+		litter(edge) // Leftovers of a test do not prevent the next test from creating the same objects.
 	})
 	if !clean {
-		t.Error("one of them failed")
+		t.Error("one of the subtests failed")
 	}
 }
 
-// litter leaves behind what is hard to get rid of.
+// litter leaves objects behind that are hard to delete.
 func litter(edge *hubtest.Remote) {
 	held := metav1.ObjectMeta{Namespace: "litter", Name: "held", Finalizers: []string{"example.com/never"}}
 	pod := &corev1.Pod{ObjectMeta: held, Spec: corev1.PodSpec{
@@ -81,7 +80,7 @@ func litter(edge *hubtest.Remote) {
 	)
 }
 
-// leftIn returns what litter and a hub leave, by kind.
+// leftIn returns the objects of litter and of a hub, by kind.
 func leftIn(t *testing.T, c client.Client) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -111,7 +110,7 @@ func leftIn(t *testing.T, c client.Client) map[string][]string {
 	return found
 }
 
-// isLitter reports whether an object is from litter or a test with echo.
+// isLitter reports whether litter or a test with echo created an object.
 func isLitter(o *unstructured.Unstructured) bool {
 	switch o.GetName() {
 	case "litter", "held", "shout", "echo-edge", "widgets.hubtest.example.com":
@@ -120,7 +119,7 @@ func isLitter(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// A server that a test has damaged in a way that cannot be undone is not used again.
+// A server with irreversible damage from a test is not reused.
 func TestPool_Retires(t *testing.T) {
 	for name, damage := range map[string]func(context.Context, *hubtest.Remote) error{
 		"something deleted": func(ctx context.Context, r *hubtest.Remote) error {
@@ -149,14 +148,14 @@ func TestPool_Retires(t *testing.T) {
 				}
 			})
 			if edge := hubtest.New(t).NewRemote("edge"); edge.Config().Host == before {
-				t.Error("the server is used again")
+				t.Error("damaged server is reused")
 			}
 		})
 	}
 }
 
-// BenchmarkNew measures what a test costs whose API servers run already: New, the end of the hub, the
-// search for leaks, and the cleaning.
+// BenchmarkNew measures the cost of a test whose API servers run already: New, the end of the hub, the search for
+// leaks, and the cleaning.
 func BenchmarkNew(b *testing.B) {
 	start := func(tb *failing) { hubtest.New(tb, hubtest.Remotes("a", "b")) }
 	began := time.Now()

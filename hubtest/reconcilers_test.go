@@ -20,8 +20,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A module that brings its own kind says so in its hub part, and has a pipeline and a guard for it, in the hub and in
-// remotes, whatever comes first.
+// A module whose hub part adds its own kind to the scheme has a pipeline and a guard for that kind, in the hub and in
+// remotes, regardless of the order of its options.
 func TestHub_ReconcilersOfAKindThatTheHubPartAdds(t *testing.T) {
 	t.Parallel()
 	reconcilers := fx.Options(
@@ -59,7 +59,7 @@ func TestHub_ReconcilersOfAKindThatTheHubPartAdds(t *testing.T) {
 				at.WaitFor(w, func() error {
 					for _, f := range []string{pipeline.Prefix + "stamps", guard.Prefix + "seals"} {
 						if !slices.Contains(w.Finalizers, f) {
-							return fmt.Errorf("the finalizers are %v", w.Finalizers)
+							return fmt.Errorf("got finalizers %v", w.Finalizers)
 						}
 					}
 					return nil
@@ -69,7 +69,7 @@ func TestHub_ReconcilersOfAKindThatTheHubPartAdds(t *testing.T) {
 	}
 }
 
-// stamp is a resource that leaves nothing behind.
+// stamp is a resource without external state.
 type stamp struct{}
 
 func (stamp) Name() string                                 { return "stamp" }

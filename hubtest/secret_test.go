@@ -14,7 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
-// A Secret alone registers a remote, also with other credentials, and takes its Cluster along when it goes.
+// A Secret alone registers a remote, with the labels of its annotation, and still registers it after a rotation of the
+// token.
 func TestRemote_RegisterBySecret(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Modules(echo()))
@@ -25,11 +26,11 @@ func TestRemote_RegisterBySecret(t *testing.T) {
 	edge.WaitReady()
 	edge.WaitModule("echo", hubv1.ModuleRunning)
 	if got := edge.Cluster().Labels["region"]; got != "eu" {
-		t.Errorf("the label is %q", got)
+		t.Errorf("label region: got %q, want eu", got)
 	}
 	edge.RotateToken()
 	if labels := secretOf(t, hub, edge).Labels; labels[hubv1.LabelCluster] != hubv1.LabelClusterValue {
-		t.Errorf("the Secret no longer registers the remote: %v", labels)
+		t.Errorf("rotated Secret no longer registers the remote: got labels %v", labels)
 	}
 	edge.Change(func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterPaused })
 	edge.Change(func(c *hubv1.Cluster) { c.Spec.State = hubv1.ClusterActive })
@@ -42,14 +43,14 @@ func TestRemote_RegisterBySecret(t *testing.T) {
 	before.Wait()
 }
 
-// A kubeconfig of a remote leads through its faults, and differs from the kubeconfig of the hub.
+// A kubeconfig of a remote passes through the remote's faults and differs from the kubeconfig of the hub.
 func TestRemote_Kubeconfig(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Rules(may("namespaces", "get")))
 	edge := hub.Remote("edge")
 	kubeconfig := edge.Kubeconfig()
 	if string(kubeconfig) == string(secretOf(t, hub, edge).Data["kubeconfig"]) {
-		t.Error("it is the hub's")
+		t.Error("kubeconfig is the hub's kubeconfig")
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -67,10 +68,10 @@ func TestRemote_Kubeconfig(t *testing.T) {
 	}
 	edge.Refuse()
 	if err := read(); err == nil {
-		t.Error("it leads past the faults")
+		t.Error("request with the kubeconfig bypasses the faults")
 	}
 	edge.Repair()
-	edge.RotateToken() // which revokes the hub's
+	edge.RotateToken() // this revokes the hub's token
 	if err := read(); err != nil {
 		t.Error(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
-// After WaitCached a read from the cache finds what was written, each time.
+// After WaitCached, each read from the cache returns the written version.
 func TestWaitCached(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t, hubtest.Remotes("edge"), hubtest.Modules(echo()))
@@ -50,7 +50,7 @@ func TestWaitCached(t *testing.T) {
 	}
 }
 
-// What was in an object before a wait is not in it after, if it is not there.
+// A wait overwrites its object: data that the API server does not have is removed.
 func TestWaitFor(t *testing.T) {
 	t.Parallel()
 	hub := hubtest.New(t)

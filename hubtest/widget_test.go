@@ -23,7 +23,7 @@ var widgetCRDs = os.DirFS("testdata")
 // widgetGroup is the API group of Widget.
 const widgetGroup = "hubtest.example.com"
 
-// Widget is a kind that a module brings along.
+// Widget is a kind that a module adds.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
