@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// seenLabels is every metric of client-go at once, and remembers the labels that it was given.
+// seenLabels implements every metric of client-go and records the labels of each call.
 type seenLabels []string
 
 func (s *seenLabels) Increment(_ context.Context, code, method, host string) {
@@ -41,8 +41,8 @@ func (s seenSizes) Observe(_ context.Context, verb, host string, _ float64) {
 	*s.seenLabels = append(*s.seenLabels, verb+" "+host)
 }
 
-// Only the hub has series of its own, and a remote has none of its own making. It replaces nothing of the
-// process: other tests have clients that run.
+// The hub's hosts keep their labels; all remotes share one label, and unknown codes become one code. The test replaces
+// no metrics of the process, because other tests have running clients.
 func TestLimitedClientMetricsKeepNoHosts(t *testing.T) {
 	t.Parallel()
 	hub := &hosts{}
@@ -71,6 +71,6 @@ func TestLimitedClientMetricsKeepNoHosts(t *testing.T) {
 	}
 	want = append(want, "<error> GET remote", "404 GET remote", "unknown GET remote", "unknown GET remote")
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what is counted (-want +got):\n%s", diff)
+		t.Errorf("recorded labels (-want +got):\n%s", diff)
 	}
 }

@@ -30,12 +30,12 @@ func TestOf(t *testing.T) {
 		"/":                                                  {},
 	} {
 		if got := requestinfo.Of(path); got != want {
-			t.Errorf("%s: %+v, want %+v", path, got, want)
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
 		}
 	}
 }
 
-// A Namespace called apis holds collections as any other does.
+// A Namespace called apis contains collections like any other Namespace.
 func TestInfo_IsCollection(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
@@ -43,7 +43,7 @@ func TestInfo_IsCollection(t *testing.T) {
 		"/api/v1/namespaces": true, "/api/v1/namespaces/x": false, "/api/v1/namespaces/x/status": false, "/apis/apps/v1": false, "/api": false,
 	} {
 		if got := requestinfo.Of(path).IsCollection(); got != want {
-			t.Errorf("%s: %t", path, got)
+			t.Errorf("%s: got IsCollection %t", path, got)
 		}
 	}
 }
