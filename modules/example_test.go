@@ -8,7 +8,7 @@ import (
 	"github.com/clusterfx/clusterfx/modules"
 )
 
-// What the stock hub is made of.
+// The modules of the stock hub.
 func ExampleAll() {
 	for _, m := range modules.All() {
 		fmt.Println(m.Name())

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A registry checks the names and the graphs of its modules, each alone and all together.
+// A registry accepts the names and the graphs of all modules, each alone and all together.
 func TestAll_GoTogether(t *testing.T) {
 	t.Parallel()
 	_, err := registry.New(registry.Options{
@@ -24,7 +24,7 @@ func TestAll_GoTogether(t *testing.T) {
 	}
 	for _, m := range modules.All() {
 		if m.Description() == "" {
-			t.Errorf("module %s does not say what it is", m.Name())
+			t.Errorf("module %s has no description", m.Name())
 		}
 	}
 }
