@@ -20,7 +20,7 @@ import (
 	module "github.com/clusterfx/clusterfx/modules/dns"
 )
 
-// bindConfig is a configuration for BIND. Its zone is as in the package's documentation.
+// bindConfig is a configuration for BIND. Its zone is the zone of the package documentation.
 const bindConfig = `
 options {
 	directory %[1]q;
@@ -52,7 +52,7 @@ taken	IN A 192.0.2.99
 *	IN TXT "anything"
 `
 
-// The same as with the small server, with BIND, where it is installed.
+// The same test as with the small server, with BIND, where it is installed.
 func TestRecord_InBIND(t *testing.T) {
 	t.Parallel()
 	named, err := exec.LookPath("named")
@@ -73,7 +73,7 @@ func TestRecord_InBIND(t *testing.T) {
 	s.deregister("taken")
 	s.deregister(edge)
 	must(t, b.has("edge", dns.TypeAAAA))
-	must(t, b.has("_clusterfx.edge", dns.TypeTXT, `"anything"`)) // from the wildcard, which is nobody's mark
+	must(t, b.has("_clusterfx.edge", dns.TypeTXT, `"anything"`)) // from the wildcard, which is not an ownership mark
 	must(t, b.has("taken", dns.TypeA, "192.0.2.99"))
 
 	s.rekey(map[string]string{"secret": wrongKey})
@@ -83,7 +83,7 @@ func TestRecord_InBIND(t *testing.T) {
 	s.waitReady("late", metav1.ConditionTrue, "Ready")
 	b.stop()
 	if n := strings.Count(b.log.String(), "adding an RR at '_clusterfx.edge."); n != 1 {
-		t.Errorf("the record was created %d times", n)
+		t.Errorf("record was created %d times, want 1", n)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestRecord_InBIND(t *testing.T) {
 type bind struct {
 	t       testing.TB
 	address string
-	log     bytes.Buffer // to be read after stop
+	log     bytes.Buffer // read after stop
 	stop    func()
 }
 
@@ -116,7 +116,7 @@ func startBIND(t testing.TB, named string) *bind {
 	return b
 }
 
-// has fails unless the server answers with these records of a type for a name, and no others.
+// has fails unless the server responds with exactly these records of a type for a name.
 func (b *bind) has(name string, kind uint16, want ...string) error {
 	request := new(dns.Msg).SetQuestion(name+"."+zoneName, kind)
 	request.SetTsig(keyName, dns.HmacSHA256, 300, time.Now().Unix())
@@ -130,7 +130,7 @@ func (b *bind) has(name string, kind uint16, want ...string) error {
 		got = append(got, strings.TrimPrefix(rr.String(), rr.Header().String()))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		return fmt.Errorf("%s has %q, not %q", name, got, want)
+		return fmt.Errorf("records of %s: got %q, want %q", name, got, want)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestConfig_Validate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*Config)
-		want   string // in the error; none if empty
+		want   string // part of the error; empty for a valid configuration
 	}{
 		"all there":          {func(*Config) {}, ""},
 		"no server":          {func(c *Config) { *c = Config{Server: ""} }, ""},
@@ -46,7 +46,7 @@ func TestConfig_Validate(t *testing.T) {
 			tc.change(&c)
 			err := c.Validate()
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v", err)
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestConfig_Address(t *testing.T) {
 		"2001:db8::1": "[2001:db8::1]:53", "[2001:db8::1]": "[2001:db8::1]:53",
 	} {
 		if got := (Config{Server: server}).address(); got != want {
-			t.Errorf("%s: got %s", server, got)
+			t.Errorf("%s: got address %s", server, got)
 		}
 	}
 }
@@ -84,11 +84,11 @@ func TestRecordOf(t *testing.T) {
 		} else if r != nil {
 			got = r.String()
 			if back, ok := read(r.at("x.example.com.")); !ok || back != *r {
-				t.Errorf("%s: read as %v", server, back)
+				t.Errorf("%s: record reads back as %v", server, back)
 			}
 		}
 		if got != want {
-			t.Errorf("%s: got %s", server, got)
+			t.Errorf("%s: got record %s", server, got)
 		}
 	}
 }
@@ -99,17 +99,17 @@ func TestOwner(t *testing.T) {
 	o := owner{hub: id, cluster: types.UID(id), attempt: id}
 	mark := o.at("x.example.com.", 60)
 	if len(o.String()) > 255 {
-		t.Error("the mark does not fit into one string")
+		t.Error("ownership mark does not fit into one string")
 	}
 	if back, ok := readOwner(mark); !ok || back != o {
-		t.Errorf("read as %+v", back)
+		t.Errorf("ownership mark reads back as %+v", back)
 	}
 	for _, text := range []string{
 		"", "hello", "clusterfx/2 hub=a cluster=b attempt=c", "clusterfx/1 hub=a cluster=b attempt=c d",
 		"clusterfx/1 cluster=b hub=a attempt=c", "clusterfx/1  hub=a cluster=b attempt=c",
 	} {
 		if o, ok := readOwner(&dns.TXT{Txt: []string{text}}); ok {
-			t.Errorf("%q is the mark of %+v", text, o)
+			t.Errorf("%q reads as the ownership mark %+v", text, o)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestRecord_FollowsItsCluster(t *testing.T) {
 	c := s.waitReady(edge, metav1.ConditionTrue, "Ready")
 	s.waitRecord(edge, "300 A 192.0.2.10")
 	if !slices.Contains(c.Finalizers, finalizer) || !slices.Contains(c.Finalizers, hubv1.FinalizerCluster) {
-		t.Errorf("the finalizers are %q", c.Finalizers)
+		t.Errorf("got finalizers %q", c.Finalizers)
 	}
 	s.moved(edge, "https://[2001:db8::1]:6443")
 	s.waitRecord(edge, "300 AAAA 2001:db8::1")
@@ -42,16 +42,17 @@ func TestRecord_FollowsItsCluster(t *testing.T) {
 	s.waitReady(edge, metav1.ConditionTrue, "Ready")
 	s.deregister(edge)
 	if left := s.server.names(); left != 0 {
-		t.Errorf("%d names are left", left)
+		t.Errorf("got %d names after deregistration, want 0", left)
 	}
 	s.expectOnce(edge)
 	if n := len(s.server.updates(edge)); n != 4 {
-		t.Errorf("%d updates: %v", n, s.server.updates(edge))
+		t.Errorf("got %d updates, want 4: %v", n, s.server.updates(edge))
 	}
 	must(t, s.locksLeft())
 }
 
-// The real thing: a remote that works, and that the hub's own reconciler reports about in the same status.
+// A remote that works: the hub's own reconciler reports in the same status, and a restarted hub creates no second
+// record.
 func TestRecord_OfARemote(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -66,11 +67,11 @@ func TestRecord_OfARemote(t *testing.T) {
 	s.expectOnce(edge)
 	remote.Deregister()
 	if left := s.server.names(); left != 0 {
-		t.Errorf("%d names are left", left)
+		t.Errorf("got %d names after deregistration, want 0", left)
 	}
 }
 
-// Whatever has not our mark is never touched, until somebody makes room.
+// The module never changes a record without its ownership mark, and creates none under such a name.
 func TestRecord_SomebodyElses(t *testing.T) {
 	t.Parallel()
 	for name, theirs := range map[string]string{
@@ -90,9 +91,9 @@ func TestRecord_SomebodyElses(t *testing.T) {
 			s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNameTaken)
 			s.deregister(edge)
 			if n := len(s.server.updates(edge)); n != 0 || s.server.names() != 1 {
-				t.Fatalf("%d updates: %v", n, s.server.updates(edge))
+				t.Fatalf("got %d updates, want 0: %v", n, s.server.updates(edge))
 			}
-			s.register("other", at10) // The next one is not in the way.
+			s.register("other", at10) // Other records are unaffected.
 			s.waitRecord("other", "300 A 192.0.2.10")
 		})
 	}
@@ -109,7 +110,7 @@ func TestRecord_NameBecomesFree(t *testing.T) {
 	s.expectOnce(edge)
 }
 
-// Whoever takes our mark away has the record.
+// A record whose ownership mark was deleted no longer belongs to the hub.
 func TestRecord_GivenUp(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -122,7 +123,7 @@ func TestRecord_GivenUp(t *testing.T) {
 	s.waitRecord(edge, "300 A 192.0.2.10")
 }
 
-// What others do to our record is put right, and what they have added of other types stays.
+// The module repairs changes that others make to its record, and keeps added records of other types.
 func TestRecord_Drift(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -133,7 +134,7 @@ func TestRecord_Drift(t *testing.T) {
 	s.poke(edge)
 	s.Eventually(func() error {
 		if got := s.server.has(edge); !slices.Equal(got, []string{"300 A 192.0.2.10", `60 TXT "theirs"`}) {
-			return fmt.Errorf("%q", got)
+			return fmt.Errorf("got records %q", got)
 		}
 		return nil
 	})
@@ -141,15 +142,15 @@ func TestRecord_Drift(t *testing.T) {
 	s.poke(edge)
 	s.waitRecord(edge, "300 A 192.0.2.10")
 	if made := s.server.created(edge); made != 2 {
-		t.Errorf("created %d times", made)
+		t.Errorf("record was created %d times, want 2", made)
 	}
 	updates := s.server.updates(edge)
 	if first, second := attemptOf(updates[0].text), attemptOf(updates[2].text); first == second || first == "" {
-		t.Errorf("the attempts are %q and %q", first, second)
+		t.Errorf("attempts: got %q and %q, want two different IDs", first, second)
 	}
 }
 
-// A server ignores a CNAME where there is something else. The Cluster says so.
+// A server ignores a CNAME where there are other records. The Cluster reports that.
 func TestRecord_NotApplied(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -167,12 +168,12 @@ func TestRecord_Impossible(t *testing.T) {
 	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNoRecord)
 	s.moved(edge, at10)
 	s.waitReady(edge, metav1.ConditionTrue, "Ready")
-	s.moved(edge, "https://edge.clusters.example.com") // The record that leads elsewhere stays.
+	s.moved(edge, "https://edge.clusters.example.com") // The record for the previous address stays.
 	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonNoRecord)
 	s.waitRecord(edge, "300 A 192.0.2.10")
 	s.deregister(edge)
 	if left := s.server.names(); left != 0 {
-		t.Errorf("%d names are left", left)
+		t.Errorf("got %d names after deregistration, want 0", left)
 	}
 }
 
@@ -192,11 +193,11 @@ func TestModule_Unconfigured(t *testing.T) {
 	s.WaitCached(c)
 	must(t, s.Client().Get(t.Context(), client.ObjectKeyFromObject(c), c))
 	if slices.Contains(c.Finalizers, finalizer) || meta.FindStatusCondition(c.Status.Conditions, "DNSReady") != nil {
-		t.Errorf("finalizers %q, conditions %v", c.Finalizers, c.Status.Conditions)
+		t.Errorf("got finalizers %q, conditions %v of an unconfigured module", c.Finalizers, c.Status.Conditions)
 	}
 }
 
-// poke makes the hub look at a Cluster.
+// poke triggers a reconcile of a Cluster.
 func (s *site) poke(name string) {
 	s.t.Helper()
 	s.change(name, func(c *hubv1.Cluster) {
@@ -223,13 +224,13 @@ func (s *site) locksLeft() error {
 	}
 	for _, lease := range all.Items {
 		if strings.HasPrefix(lease.Name, "guard-dns-") {
-			return fmt.Errorf("Lease %s is left", lease.Name)
+			return fmt.Errorf("Lease %s remains", lease.Name)
 		}
 	}
 	return nil
 }
 
-// attemptOf returns the attempt that a mark in an update names.
+// attemptOf returns the attempt that an ownership mark in an update names.
 func attemptOf(update string) string {
 	_, attempt, _ := strings.Cut(update, "attempt=")
 	attempt, _, _ = strings.Cut(attempt, `"`)

@@ -22,21 +22,21 @@ import (
 	"github.com/clusterfx/clusterfx/registry/moduleconfig"
 )
 
-// The server does what it is asked for, and nobody hears of it. When answers come again the record is found by
-// the id of the attempt, and not made once more.
+// The server applies an update and its response is lost. Once responses arrive again, the module finds the record by
+// the ID of the attempt and does not create it again.
 func TestServer_LosesItsAnswers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.server.set(behavior{mute: true})
 	s.register(edge, at10)
-	// That the server did not answer is not always said: the Cluster may have changed meanwhile, and the next look
-	// finds the record.
+	// The Cluster does not always report the missing response: the Cluster may have changed meanwhile, and the next
+	// read finds the record.
 	s.waitRecord(edge, "300 A 192.0.2.10")
 	s.server.set(behavior{})
 	s.waitReady(edge, metav1.ConditionTrue, "Ready")
 	s.expectOnce(edge)
 	if n := len(s.server.updates(edge)); n != 1 {
-		t.Errorf("%d updates", n)
+		t.Errorf("got %d updates, want 1", n)
 	}
 	s.server.set(behavior{mute: true})
 	s.Delete(cluster(edge))
@@ -56,8 +56,8 @@ func TestServer_Hangs(t *testing.T) {
 	s.expectOnce(edge)
 }
 
-// The first request is done long after the hub has given up waiting for it: after the hub has looked again, and
-// before it has the lock again. It finds the id of the attempt.
+// The server applies the first request long after the hub's timeout: after the hub has read the zone again, and before
+// the hub has the lock again. The hub finds the ID of the attempt.
 func TestServer_IsLate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -71,18 +71,18 @@ func TestServer_IsLate(t *testing.T) {
 			close(done)
 		case at == asked && updates.Load() == 1 && questions.Add(1) == 1:
 			close(late)
-			await(t, done) // and this answer is out of date
+			await(t, done) // and this response is out of date
 		}
 	})
 	s.register(edge, at10)
 	s.waitReady(edge, metav1.ConditionTrue, "Ready")
 	s.expectOnce(edge)
 	if n := updates.Load(); n != 1 {
-		t.Errorf("%d updates were asked for", n)
+		t.Errorf("server received %d updates, want 1", n)
 	}
 }
 
-// Two requests of one attempt are under way. Whichever is done first, the other one is not done.
+// Two requests of one attempt are in flight. Regardless of their order, the server applies only the first.
 func TestServer_IsLateTwice(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -103,7 +103,7 @@ func TestServer_IsLateTwice(t *testing.T) {
 	s.waitReady(edge, metav1.ConditionTrue, "Ready")
 	s.expectOnce(edge)
 	if n := updates.Load(); n != 2 {
-		t.Errorf("%d updates were asked for", n)
+		t.Errorf("server received %d updates, want 2", n)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestServer_Refuses(t *testing.T) {
 	s.expectOnce(edge)
 }
 
-// An answer that is not signed says nothing: it may be somebody else's.
+// An unsigned response has no effect: it may come from another server.
 func TestServer_DoesNotSign(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -135,13 +135,13 @@ func TestServer_DoesNotSign(t *testing.T) {
 	s.register(edge, at10)
 	s.waitReady(edge, metav1.ConditionFalse, dns.ReasonServerUnreachable)
 	if s.server.names() != 0 {
-		t.Error("there is a record, on the word of nobody")
+		t.Error("record exists after an unsigned response")
 	}
 	s.server.set(behavior{})
 	s.waitReady(edge, metav1.ConditionTrue, "Ready")
 }
 
-// A key is read whenever it is used, and nobody gets to read it.
+// The module reads the key for each use, and the key appears in no log, event or status.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	server, log := newNameserver(t), &diary{}
@@ -169,11 +169,11 @@ func TestKey(t *testing.T) {
 	}
 	text := log.read()
 	if !strings.Contains(text, dns.ReasonRefused) || !strings.Contains(text, dns.ReasonKeyNotUsable) {
-		t.Error("the log does not say what was wrong")
+		t.Error("log lacks the reasons Refused or KeyNotUsable")
 	}
 	for _, key := range []string{keyText, wrongKey, unreadable} {
 		if strings.Contains(text, key) {
-			t.Errorf("%s is in the log, an event or the status", key)
+			t.Errorf("key %s is in the log, an event or the status", key)
 		}
 	}
 }
@@ -183,7 +183,7 @@ const (
 	unreadable = "!this-is-no-base64-at-all!"
 )
 
-// rekey replaces what the Secret holds, and has the hub look at these Clusters.
+// rekey replaces the data of the Secret, and triggers a reconcile of these Clusters.
 func (s *site) rekey(data map[string]string, clusters ...string) {
 	s.t.Helper()
 	s.Eventually(func() error {
@@ -200,7 +200,7 @@ func (s *site) rekey(data map[string]string, clusters ...string) {
 	}
 }
 
-// diary is a log that can be read.
+// diary is a log that tests can read.
 type diary struct {
 	mu   sync.Mutex // protects text
 	text strings.Builder

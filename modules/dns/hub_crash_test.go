@@ -26,14 +26,14 @@ import (
 	"github.com/clusterfx/clusterfx/hubtest"
 )
 
-// killsVariable is how often the hub is killed, if not as often as CI has time for.
+// killsVariable sets the number of times that the hub is killed; the default is short enough for CI.
 const (
 	killsVariable = "CLUSTERFX_DNS_KILLS"
 	kills         = 6
 )
 
-// A hub is killed in the middle of creating records, again and again, in one process each, with the rights that
-// "hub rbac" prints and no others. In the end each record is there, and was created once.
+// A hub is repeatedly killed while it creates records, each time in another process, with exactly the permissions that
+// "hub rbac" prints. In the end each record exists, and was created once.
 func TestRecord_HubIsKilled(t *testing.T) {
 	t.Parallel()
 	times := kills
@@ -44,11 +44,11 @@ func TestRecord_HubIsKilled(t *testing.T) {
 	}
 	server := newNameserver(t)
 	s := &site{t: t, server: server, Hub: hubtest.New(t)}
-	s.Stop() // Others work in its place.
+	s.Stop() // Hubs in other processes replace it.
 	s.Create(secretWith(keyText))
 	k := &killer{site: s, args: s.prepare()}
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("the seed is %d", seed)
+	t.Logf("seed: %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	begin := time.Now()
 	var in [4]int
@@ -58,17 +58,17 @@ func TestRecord_HubIsKilled(t *testing.T) {
 		s.register(nameOf(i), fmt.Sprintf("https://192.0.2.%d:6443", i+1))
 		k.kill(at)
 	}
-	t.Logf("%d kills in %s: %v when an update was received, applied, answered, and anywhere",
+	t.Logf("%d kills in %s: %v at the stages received, applied, answered and anywhere",
 		times, time.Since(begin).Round(time.Second/10), in)
 	k.finish(times)
 }
 
 func nameOf(i int) string { return "c-" + strconv.Itoa(i) }
 
-// moment is when a hub is killed.
+// moment is the time at which a hub is killed.
 type moment struct {
 	stage stage
-	later float64 // a fraction of what is random about it: the time after an answer, or after the start
+	later float64 // a random fraction of the time after a response, or after the start
 }
 
 // killer runs hubs and kills them.
@@ -77,7 +77,7 @@ type killer struct {
 	args []string
 }
 
-// kill runs a hub until the moment has come. At a stage of an update it is dead before the server goes on.
+// kill runs a hub until the moment is reached. At a stage of an update, the hub is dead before the server continues.
 func (k *killer) kill(at moment) {
 	k.t.Helper()
 	dead := make(chan struct{})
@@ -107,12 +107,12 @@ func (k *killer) kill(at moment) {
 	case <-time.After(limit):
 		if at.stage != anywhere {
 			die()
-			k.t.Fatalf("no update has come as far as %d; the hub says:\n%s", at.stage, hub.Stderr)
+			k.t.Fatalf("no update reached stage %d; output of the hub:\n%s", at.stage, hub.Stderr)
 		}
 	}
 }
 
-// finish lets a hub live, and looks at what the killed ones have left.
+// finish lets a hub run, and checks the state that the killed hubs have left.
 func (k *killer) finish(clusters int) {
 	k.t.Helper()
 	begin := time.Now()
@@ -122,11 +122,11 @@ func (k *killer) finish(clusters int) {
 		k.waitRecord(nameOf(i), fmt.Sprintf("300 A 192.0.2.%d", i+1))
 		k.expectOnce(nameOf(i))
 		if n := len(k.server.updates(nameOf(i))); n != 1 {
-			k.t.Errorf("%d updates of %s", n, nameOf(i))
+			k.t.Errorf("got %d updates of %s, want 1", n, nameOf(i))
 		}
 	}
-	k.t.Logf("all Ready %s later", time.Since(begin).Round(time.Second/10))
-	for i := range clusters { // This one is killed, too, somewhere in between.
+	k.t.Logf("all Clusters are Ready after %s", time.Since(begin).Round(time.Second/10))
+	for i := range clusters { // This hub is also killed, at any point.
 		k.Delete(cluster(nameOf(i)))
 	}
 	must(k.t, hub.Process.Kill())
@@ -139,7 +139,7 @@ func (k *killer) finish(clusters int) {
 	must(k.t, k.locksLeft())
 }
 
-// start runs a hub, which is killed when the test ends at the latest.
+// start runs a hub, and kills it when the test ends.
 func (k *killer) start() *exec.Cmd {
 	k.t.Helper()
 	hub := k.command(append([]string{"run"}, k.args...)...)
@@ -161,8 +161,8 @@ func (s *site) command(args ...string) *exec.Cmd {
 	return hub
 }
 
-// prepare gives a user the roles that the hub prints for itself, and returns the arguments of a hub that acts as
-// that user.
+// prepare grants a user the roles that the hub prints for itself, and returns the arguments of a hub that runs as that
+// user.
 func (s *site) prepare() []string {
 	s.t.Helper()
 	s.grant("the-hub")
@@ -183,7 +183,7 @@ func (s *site) prepare() []string {
 	}
 }
 
-// grant gives a user the roles of a hub with the module.
+// grant grants a user the roles of a hub with the module.
 func (s *site) grant(user string) {
 	s.t.Helper()
 	text, err := s.command("rbac", "--in=hub", "--output=json").Output()
@@ -203,7 +203,7 @@ func (s *site) grant(user string) {
 	}
 }
 
-// kubeconfigAs returns a kubeconfig for the hub's API server in which an administrator acts as a user.
+// kubeconfigAs returns a kubeconfig for the hub's API server in which an administrator impersonates a user.
 func (s *site) kubeconfigAs(user string) []byte {
 	s.t.Helper()
 	c := s.Config()

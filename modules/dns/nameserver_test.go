@@ -20,45 +20,45 @@ const (
 	keyText  = "dGhlLWtleS1vZi10aGUtbmFtZXNlcnZlci1pcy1hLXNlY3JldA=="
 )
 
-// nameserver is the primary server of a zone. It takes signed updates (RFC 2136) over UDP and TCP.
+// nameserver is the primary server of a zone. It accepts signed updates (RFC 2136) over UDP and TCP.
 type nameserver struct {
 	t       testing.TB
 	address string
 
-	mu       sync.Mutex // protects what follows
+	mu       sync.Mutex // protects the fields below
 	zone     map[string][]dns.RR
 	accepted []update
 	behave   behavior
-	watch    func(stage) // is told of each stage; called without the lock
+	watch    func(stage) // is called for each stage, without the lock
 }
 
-// behavior is what is wrong with the server.
+// behavior is a fault of the server.
 type behavior struct {
-	silent bool // it reads requests and answers none
-	mute   bool // it does what updates ask for, and answers none of them
-	refuse bool // it refuses updates
-	bare   bool // it answers without signing
+	silent bool // reads requests and never responds
+	mute   bool // applies updates and never responds to them
+	refuse bool // refuses updates
+	bare   bool // responds without a signature
 }
 
-// stage is how far a request is, mostly an update.
+// stage is the progress of a request, usually an update.
 type stage int
 
 const (
-	received stage = iota // and nothing is done yet
-	applied               // and not answered yet
+	received stage = iota // not applied yet
+	applied               // no response yet
 	answered
-	anywhere // bound to no update
-	asked    // a question, whose answer is about to be sent
+	anywhere // independent of any update
+	asked    // a query whose response is about to be sent
 )
 
-// update is one that changed the zone.
+// update is an update that changed the zone.
 type update struct {
 	name    string // of the record
-	created bool   // it made sure that there was nothing before
+	created bool   // required that the name did not exist
 	text    string
 }
 
-// newNameserver starts a server that ends with the test.
+// newNameserver starts a server that stops with the test.
 func newNameserver(t testing.TB) *nameserver {
 	t.Helper()
 	n := &nameserver{t: t, zone: map[string][]dns.RR{}}
@@ -98,7 +98,7 @@ func (n *nameserver) set(b behavior) {
 	n.behave = b
 }
 
-// onStage has f called at each stage of each request.
+// onStage calls f at each stage of each request.
 func (n *nameserver) onStage(f func(stage)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,7 +160,7 @@ func (n *nameserver) answer(m *dns.Msg) {
 	}
 }
 
-// update is section 3 of RFC 2136, all of it under the lock.
+// update implements section 3 of RFC 2136, completely under the lock.
 func (n *nameserver) update(request *dns.Msg, b behavior) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,12 +219,12 @@ func (n *nameserver) change(rr dns.RR) {
 	others := slices.ContainsFunc(n.zone[h.Name], func(has dns.RR) bool {
 		return (has.Header().Rrtype == dns.TypeCNAME) != (h.Rrtype == dns.TypeCNAME)
 	})
-	if !others { // else it is ignored without a word
+	if !others { // else the server ignores it silently
 		n.zone[h.Name] = append(n.zone[h.Name], rr)
 	}
 }
 
-// add puts a record of somebody else into the zone. take removes all of a name.
+// add adds a foreign record to the zone. take removes all records of a name.
 func (n *nameserver) add(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -240,7 +240,7 @@ func (n *nameserver) take(names ...string) {
 	}
 }
 
-// has returns the records of a name as texts, without those of its children.
+// has returns the records of a name as texts, without the records of its children.
 func (n *nameserver) has(name string) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -253,14 +253,14 @@ func (n *nameserver) has(name string) []string {
 	return all
 }
 
-// names returns how many names the zone has, besides its own.
+// names returns the number of names in the zone, without the zone's own.
 func (n *nameserver) names() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.zone) - 1
 }
 
-// updates returns those that were accepted for a name.
+// updates returns the accepted updates of a name.
 func (n *nameserver) updates(name string) []update {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -274,7 +274,7 @@ func rr(t testing.TB, text string) dns.RR {
 	return parsed
 }
 
-// created returns how often the record of a name was created.
+// created returns the number of times that the record of a name was created.
 func (n *nameserver) created(name string) int {
 	made := 0
 	for _, u := range n.updates(name) {
@@ -288,7 +288,7 @@ func (n *nameserver) created(name string) int {
 // isEmpty fails as long as the zone has more than its own record.
 func (n *nameserver) isEmpty() error {
 	if left := n.names(); left > 0 {
-		return fmt.Errorf("%d names are left", left)
+		return fmt.Errorf("got %d names in the zone, want 0", left)
 	}
 	return nil
 }

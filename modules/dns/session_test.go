@@ -22,10 +22,11 @@ func (keyReader) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _
 	return nil
 }
 
-// A task whose lock is lost between two requests has a third of the lock's time to end, and a request may take longer.
+// A request ends with the context of its task: after the lock is lost, a task has a third of the lock's TTL to end, and
+// a request may take longer.
 func TestSession_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // takes connections, and says nothing
+	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts connections, and never responds
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +41,6 @@ func TestSession_EndsWithItsContext(t *testing.T) {
 		return err
 	})
 	if took := time.Since(began); !errors.Is(err, context.Canceled) || took > 10*time.Second {
-		t.Errorf("ended after %v: %v", took, err)
+		t.Errorf("exchange ended after %v with error %v, want context canceled within 10s", took, err)
 	}
 }

@@ -44,7 +44,7 @@ type site struct {
 	server *nameserver
 }
 
-// newSite starts a hub without remotes. The configuration is for the server at that address.
+// newSite starts a hub without remotes, and a nameserver. The configuration has the address of this nameserver.
 func newSite(t testing.TB, changes ...func(*dns.Config)) *site {
 	t.Helper()
 	server := newNameserver(t)
@@ -53,7 +53,7 @@ func newSite(t testing.TB, changes ...func(*dns.Config)) *site {
 	return s
 }
 
-// siteFor starts a hub that works on the server at an address.
+// siteFor starts a hub whose module updates the server at an address.
 func siteFor(t testing.TB, address, key string, changes ...func(*dns.Config)) *site {
 	t.Helper()
 	hub := hubtest.New(t, hubtest.Modules(dns.Module), hubtest.HubOptions(func(o *app.Options) {
@@ -86,7 +86,7 @@ func secretWith(key string) *corev1.Secret {
 	}
 }
 
-// register creates a Cluster that is paused: the hub says where it is, and does not go there.
+// register creates a paused Cluster: the hub reports its server, and does not connect to it.
 func (s *site) register(name, server string) {
 	s.t.Helper()
 	s.Create(s.pausedCluster(name, server)...)
@@ -110,7 +110,7 @@ func (s *site) pausedCluster(name, server string) []client.Object {
 	}
 }
 
-// deregister deletes a Cluster and waits until it is gone.
+// deregister deletes a Cluster and waits until it is removed.
 func (s *site) deregister(name string) {
 	s.t.Helper()
 	c := cluster(name)
@@ -118,7 +118,7 @@ func (s *site) deregister(name string) {
 	s.WaitGone(c)
 }
 
-// moved changes where a Cluster is.
+// moved changes the server of a Cluster.
 func (s *site) moved(name, server string) {
 	s.t.Helper()
 	s.change(name, func(c *hubv1.Cluster) { c.Spec.Server = server })
@@ -136,26 +136,26 @@ func (s *site) change(name string, f func(*hubv1.Cluster)) {
 	})
 }
 
-// waitReady waits until DNSReady is of that status, for that reason.
+// waitReady waits until DNSReady has this status and reason.
 func (s *site) waitReady(name string, status metav1.ConditionStatus, reason string) *hubv1.Cluster {
 	s.t.Helper()
 	c := cluster(name)
 	s.WaitFor(c, func() error {
 		ready := meta.FindStatusCondition(c.Status.Conditions, "DNSReady")
 		if ready == nil || ready.Status != status || ready.Reason != reason || ready.ObservedGeneration != c.Generation {
-			return fmt.Errorf("DNSReady is %+v", ready)
+			return fmt.Errorf("got DNSReady %+v", ready)
 		}
 		return nil
 	})
 	return c
 }
 
-// waitRecord waits until the name has this record alone, as text.
+// waitRecord waits until the name has this record only, as text.
 func (s *site) waitRecord(name, record string) {
 	s.t.Helper()
 	s.Eventually(func() error {
 		if got := s.server.has(name); !slices.Equal(got, []string{record}) {
-			return fmt.Errorf("%s has %q", name, got)
+			return fmt.Errorf("records of %s: got %q", name, got)
 		}
 		return nil
 	})
@@ -165,7 +165,7 @@ func (s *site) waitRecord(name, record string) {
 func (s *site) expectOnce(name string) {
 	s.t.Helper()
 	if made := s.server.created(name); made != 1 {
-		s.t.Errorf("the record of %s was created %d times: %v", name, made, s.server.updates(name))
+		s.t.Errorf("record of %s was created %d times, want 1: %v", name, made, s.server.updates(name))
 	}
 }
 
