@@ -25,13 +25,13 @@ func TestCount(t *testing.T) {
 	t.Parallel()
 	sum := count([]corev1.Node{node("1500m", corev1.ConditionTrue), node("1", corev1.ConditionUnknown), {}})
 	if sum.nodes != 3 || sum.readyNodes != 1 || sum.cpu.String() != "2500m" || sum.memory.String() != "2Gi" {
-		t.Errorf("%d nodes, %d ready, %s, %s", sum.nodes, sum.readyNodes, &sum.cpu, &sum.memory)
+		t.Errorf("got %d nodes, %d ready, %s, %s", sum.nodes, sum.readyNodes, &sum.cpu, &sum.memory)
 	}
 	if sum.isReported(hubv1.InventoryStatus{}) {
-		t.Error("an inventory that was never written is not reported")
+		t.Error("isReported is true for an inventory that was never written")
 	}
 	if none := count(nil); none.isReported(hubv1.InventoryStatus{}) {
-		t.Error("nor is that of a remote without Nodes")
+		t.Error("isReported is true for an empty inventory that was never written")
 	}
 }
 
@@ -52,7 +52,7 @@ func TestRelevant(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
 			if got := relevant().Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}); got != tc.want {
-				t.Errorf("got %t", got)
+				t.Errorf("relevant: got %t", got)
 			}
 		})
 	}

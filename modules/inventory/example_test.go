@@ -11,7 +11,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A hub of your own runs the module next to yours: each one is one line.
+// Your own hub runs the module next to your modules: each module is one line.
 func Example() {
 	pods := registry.NewModule("pods", registry.ModuleOptions{
 		Remote: fx.Invoke(func(p registry.Remote) {

@@ -23,7 +23,7 @@ func TestInventory_FollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.Register()
-	s.expect("0 nodes, 0 ready, cpu 0, memory 0") // A remote without Nodes has an inventory, too.
+	s.expect("0 nodes, 0 ready, cpu 0, memory 0") // A remote without Nodes also has an inventory.
 
 	theirs := hubac.Cluster(s.Name()).WithStatus(hubac.ClusterStatus().
 		WithConditions(metav1ac.Condition().WithType("Theirs").WithStatus(metav1.ConditionTrue).
@@ -37,12 +37,12 @@ func TestInventory_FollowsTheNodes(t *testing.T) {
 	s.setReady("b", corev1.ConditionUnknown)
 	s.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
 
-	// Many changes, one write, not before its time, with the last of them in it.
+	// Many changes result in one write, at the end of the interval, which includes the last change.
 	s.expect("3 nodes, 1 ready, cpu 6, memory 12Gi")
 	s.expectPace()
-	s.WaitReady() // What the hub has written is there, and what somebody else has.
+	s.WaitReady() // The status has the conditions of the hub and of the other field manager.
 	if c := s.Cluster(); !meta.IsStatusConditionTrue(c.Status.Conditions, "Theirs") {
-		t.Errorf("what somebody else wrote is gone: %+v", c.Status)
+		t.Errorf("condition Theirs of another field manager is lost: %+v", c.Status)
 	}
 }
 
@@ -66,18 +66,18 @@ func TestInventory_WritesNothingWhenNothingCountedChanges(t *testing.T) {
 	}).WithTimeout(inventory.Interval + time.Second).WithPolling(250 * time.Millisecond).Should(gomega.Equal(before))
 }
 
-// expect waits until the inventory reads like this.
+// expect waits until the inventory has this text.
 func (s *site) expect(want string) {
 	s.t.Helper()
 	s.Eventually(func() error {
 		if got := text(s.Cluster().Status.Inventory); got != want {
-			return fmt.Errorf("have %s, want %s", got, want)
+			return fmt.Errorf("inventory: got %s, want %s", got, want)
 		}
 		return nil
 	})
 }
 
-// nothing is what is said of an inventory that was never written.
+// nothing is the text of an inventory that was never written.
 const nothing = "nothing yet"
 
 func text(i hubv1.InventoryStatus) string {
@@ -87,17 +87,17 @@ func text(i hubv1.InventoryStatus) string {
 	return fmt.Sprintf("%d nodes, %d ready, cpu %s, memory %s", *i.Nodes, *i.ReadyNodes, i.Allocatable.CPU, i.Allocatable.Memory)
 }
 
-// expectPace checks that no two writes came sooner after each other than they may.
+// expectPace checks that consecutive writes keep the minimum interval.
 func (s *site) expectPace() {
 	s.t.Helper()
-	const jitter = 500 * time.Millisecond // of the watch that sees them
+	const jitter = 500 * time.Millisecond // of the watch that sees the writes
 	var last time.Time
 	for _, one := range s.history() {
 		if one.inventory == nothing {
 			continue
 		}
 		if apart := one.at.Sub(last); apart < inventory.Interval-jitter {
-			s.t.Errorf("%q was written %s after the one before", one.inventory, apart)
+			s.t.Errorf("%q was written %s after the previous write", one.inventory, apart)
 		}
 		last = one.at
 	}

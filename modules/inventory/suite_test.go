@@ -33,14 +33,13 @@ type site struct {
 	written []writing
 }
 
-// writing is an inventory, and when it was first seen on the hub.
+// writing is an inventory, and the time when it was first seen on the hub.
 type writing struct {
 	inventory string
 	at        time.Time
 }
 
-// newSite starts a hub with the module, which has the rights that it declares, and a remote that the hub does
-// not know yet.
+// newSite starts a hub whose module has its declared permissions, and a remote that is not registered yet.
 func newSite(t testing.TB) *site {
 	t.Helper()
 	hub := hubtest.New(t, hubtest.Modules(inventory.Module),
@@ -50,7 +49,7 @@ func newSite(t testing.TB) *site {
 	return s
 }
 
-// record notes every inventory that the Cluster has, from now on.
+// record starts to record every inventory of the Cluster.
 func (s *site) record() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
@@ -79,7 +78,7 @@ func (s *site) note(inventory string) {
 	}
 }
 
-// history returns the inventories noted so far.
+// history returns the recorded inventories.
 func (s *site) history() []writing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
