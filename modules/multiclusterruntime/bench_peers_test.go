@@ -28,13 +28,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/watch"
 )
 
-// noting is told of a call of Reconcile.
+// noting is called for each call of Reconcile.
 type noting func(cluster string, key client.ObjectKey)
 
-// contestant is a way to have a controller on the hub see ConfigMaps of remotes.
+// contestant is a way to run a controller on the hub that watches ConfigMaps of remotes.
 type contestant struct {
 	name string
-	// prepare returns what begins to engage the remotes, and returns what ends it.
+	// prepare returns a function that starts to engage the remotes, which returns a function that stops it.
 	prepare func(b *testing.B, all []benchRemote, note noting) (begin func() (stop func()))
 }
 
@@ -85,7 +85,7 @@ func addController(b *testing.B, m mcmanager.Manager, note noting) {
 	}
 }
 
-// prepareRegistry returns what starts a hub with all remotes.
+// prepareRegistry returns a function that starts a hub with all remotes.
 func prepareRegistry(b *testing.B, mgr ctrl.Manager, r *registry.Registry, all []benchRemote) func() func() {
 	b.Helper()
 	if err := mgr.Add(r); err != nil {
@@ -112,13 +112,13 @@ func startManager(b *testing.B, start func(context.Context) error) (stop func())
 	return func() {
 		cancel()
 		if err := <-ended; err != nil {
-			b.Errorf("the manager ended: %v", err)
+			b.Errorf("manager ended with an error: %v", err)
 		}
 	}
 }
 
-// prepareKubeconfigs returns what starts the library's own provider with a Secret for each remote, as it wants
-// them. The Secrets are there before.
+// prepareKubeconfigs returns a function that starts the library's own provider. The Secrets that it needs, one for each
+// remote, exist before.
 func prepareKubeconfigs(b *testing.B, all []benchRemote, note noting) func() func() {
 	b.Helper()
 	hubConfig := fleettest.Cluster(b, "hub").Config()

@@ -30,23 +30,23 @@ var remotes = flag.String("remotes", "1,50,500", "how many remotes the benchmark
 
 const (
 	benchServers = 3
-	benchWrites  = 300 // whose latency is measured
+	benchWrites  = 300 // number of measured writes
 	seed         = "seed"
 )
 
-// benchRemote is a remote of a benchmark: one of many addresses of a few API servers, and a namespace there
-// that no other remote watches, so that what is written to it is an event in this remote alone.
+// benchRemote is a remote of a benchmark: one of many addresses of a few API servers, and a namespace there that no
+// other remote watches, so that a write to it is an event in this remote only.
 type benchRemote struct {
-	name       string // also of its namespace
+	name       string // also name of its namespace
 	kubeconfig []byte
 	direct     client.Client
 	silent     bool
 }
 
-// BenchmarkRemotes measures controllers on the hub that watch ConfigMaps in many remotes: the time until the
-// controller has seen an object of each, and from then on the time from before a write to a remote until
-// Reconcile is called. It does so for registry/watch, for this package's provider under multicluster-runtime,
-// and for that library's own provider of kubeconfigs, with the same API servers.
+// BenchmarkRemotes measures controllers on the hub that watch ConfigMaps in many remotes: the time until the controller
+// has seen an object of each, and then the time from before a write to a remote until Reconcile is called. It measures
+// registry/watch, this package's provider under multicluster-runtime, and that library's own provider of kubeconfigs,
+// with the same API servers.
 func BenchmarkRemotes(b *testing.B) {
 	for field := range strings.SplitSeq(*remotes, ",") {
 		n, err := strconv.Atoi(field)
@@ -60,8 +60,8 @@ func BenchmarkRemotes(b *testing.B) {
 	}
 }
 
-// BenchmarkBlackHoles measures the time until a controller has seen an object of each of 47 remotes when three
-// others are silent from the beginning.
+// BenchmarkBlackHoles measures the time until a controller has seen an object of each of 47 remotes while three other
+// remotes are silent from the start.
 func BenchmarkBlackHoles(b *testing.B) {
 	const n, silent = 50, 3
 	all := benchFleet(b, n)
@@ -138,7 +138,7 @@ func (r *benchRemote) fill(ctx context.Context) error {
 // measure runs a contestant once.
 func (c contestant) measure(b *testing.B, all []benchRemote, writes int) {
 	b.Helper()
-	fleettest.Cluster(b, "hub") // is not part of what is measured
+	fleettest.Cluster(b, "hub") // starts the hub's cluster before the measurement
 	for b.Loop() {
 		runtime.GC()
 		w := newWitness(all)
@@ -148,10 +148,10 @@ func (c contestant) measure(b *testing.B, all []benchRemote, writes int) {
 		select {
 		case <-w.all:
 		case <-time.After(10 * time.Minute):
-			b.Fatal("some remotes were not seen")
+			b.Fatal("objects of some remotes were not seen")
 		}
 		b.ReportMetric(time.Since(began).Seconds(), "s/all-engaged")
-		b.ReportMetric(0, "ns/op") // says nothing
+		b.ReportMetric(0, "ns/op") // hides the meaningless default metric
 		if writes > 0 {
 			latencies(b, all, w, writes)
 		}
@@ -164,7 +164,7 @@ func latencies(b *testing.B, all []benchRemote, w *witness, writes int) {
 	b.Helper()
 	var seen, written []time.Duration
 	for i := range writes {
-		to := all[i*7%len(all)] // not always a neighbour
+		to := all[i*7%len(all)] // spreads consecutive writes
 		one := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: to.name, GenerateName: "event-"}}
 		w.expect(to.name)
 		began := time.Now()
@@ -176,7 +176,7 @@ func latencies(b *testing.B, all []benchRemote, w *witness, writes int) {
 		case at := <-w.event:
 			seen = append(seen, at.Sub(began))
 		case <-time.After(patience):
-			b.Fatalf("an event of %s was not seen", to.name)
+			b.Fatalf("event of %s was not seen", to.name)
 		}
 	}
 	b.ReportMetric(quantile(seen, 50), "ms-p50")
@@ -190,9 +190,9 @@ func quantile(of []time.Duration, percent int) float64 {
 	return float64(of[(len(of)-1)*percent/100].Microseconds()) / 1000
 }
 
-// witness is told of every call of Reconcile.
+// witness records every call of Reconcile.
 type witness struct {
-	all   chan struct{} // closed when a seed of every remote was seen
+	all   chan struct{} // closed when the seed of every remote was seen
 	event chan time.Time
 
 	mu       sync.Mutex // protects the fields below

@@ -28,7 +28,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// An Engage that fails, panics or does not return for one remote is that remote's alone, and is tried again.
+// An Engage that fails, panics or hangs for one remote affects that remote only, and a failed Engage is retried.
 func TestProvider_EngageFails(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -54,7 +54,7 @@ func TestProvider_EngageFails(t *testing.T) {
 	r.expect(t, in("fails", key), 0)
 	r.expect(t, in("panics", key), 0)
 	if got := r.count(in("hangs", key)); got > 0 {
-		t.Errorf("the controller after one that hangs was told of the remote")
+		t.Errorf("controllers after the hanging one received a request of the remote")
 	}
 	last := l.expect(t, "hangs", 1)
 	if err := h.remotes.Stop(t.Context(), "hangs"); err != nil {
@@ -62,12 +62,12 @@ func TestProvider_EngageFails(t *testing.T) {
 	}
 	expectEnd(t, last)
 	if got := l.of("healthy"); len(got) != 1 {
-		t.Errorf("a remote that was engaged was engaged %d times", len(got))
+		t.Errorf("healthy remote was engaged %d times, want 1", len(got))
 	}
 }
 
-// An Engage that returns late keeps the next epoch of its remote waiting, and no other remote: the library would
-// take it for the newer one.
+// An Engage that returns late delays the next epoch of its remote, and no other remote: the library would treat the
+// late one as the newer one.
 func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -75,7 +75,7 @@ func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
 	release := make(chan struct{})
 	l := lives{do: func(_ context.Context, name multicluster.ClusterName) error {
 		if name == "late" && !late.Swap(true) {
-			<-release // whatever becomes of its context
+			<-release // regardless of its context
 		}
 		return nil
 	}}
@@ -91,16 +91,16 @@ func TestProvider_EngagementsDoNotOverlap(t *testing.T) {
 	h.register(t, "other", c.Kubeconfig())
 	l.expect(t, "other", 1)
 	if got := len(l.of("late")); got != 1 {
-		t.Errorf("%d engagements of one remote overlap", got)
+		t.Errorf("got %d overlapping engagements of one remote, want 1", got)
 	}
 	close(release)
 	second := l.expect(t, "late", 2)
 	if err := second.ctx.Err(); err != nil {
-		t.Errorf("the engagement that followed has ended: %v", err)
+		t.Errorf("context of the second engagement ended: %v", err)
 	}
 }
 
-// A predicate that panics on the objects of one remote harms neither the hub nor the remote's app.
+// A predicate that panics on the objects of one remote affects neither the hub nor the remote's app.
 func TestProvider_HandlersPanic(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -124,11 +124,11 @@ func TestProvider_HandlersPanic(t *testing.T) {
 	}
 	r.expect(t, in("one", create(t, c)), 0)
 	if after, _ := h.remotes.Status("one"); after.State != state.StateReady || after.Epoch != before.Epoch {
-		t.Errorf("the remote is %s in epoch %d, was in %d", after.State, after.Epoch, before.Epoch)
+		t.Errorf("got remote %s in epoch %d, want Ready in epoch %d", after.State, after.Epoch, before.Epoch)
 	}
 }
 
-// A reconciler that panics is one error of one request.
+// A reconciler that panics fails one request, which is retried; requests of other remotes are handled.
 func TestProvider_ReconcilerPanics(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -146,8 +146,8 @@ func TestProvider_ReconcilerPanics(t *testing.T) {
 	r.expect(t, in("healthy", create(t, c)), 0)
 }
 
-// Indexes are there before a reconciler hears of the first object of a remote, and remotes that are engaged
-// already get them, too.
+// Indexes exist before a reconciler receives the first request of a remote, and remotes that are already engaged also
+// receive new indexes.
 func TestProvider_IndexField(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -170,7 +170,7 @@ func TestProvider_IndexField(t *testing.T) {
 	var r record
 	h := newHub(t, multiclusterruntime.Options{}, func(h *hub) error {
 		r.do = func(ctx context.Context, request mcreconcile.Request) error {
-			if err := find(ctx, h, request.ClusterName, early); err != nil && ctx.Err() == nil { // which ends with the test
+			if err := find(ctx, h, request.ClusterName, early); err != nil && ctx.Err() == nil { // the context ends with the test
 				t.Errorf("%s: %v", request, err)
 			}
 			return nil
@@ -196,12 +196,12 @@ func TestProvider_IndexField(t *testing.T) {
 	h.register(t, "future", c.Kubeconfig())
 	r.expect(t, in("future", key), 0)
 	if err := find(t.Context(), h, "future", late); err != nil {
-		t.Errorf("a future remote: %v", err)
+		t.Errorf("future remote: %v", err)
 	}
 }
 
-// A remote that does not serve a kind is watched for the others, and for that one, with its indexes, as soon
-// as it does. Other remotes notice nothing.
+// A remote that does not serve a kind is watched for the other kinds, and for this kind, with its indexes, as soon as
+// it serves the kind. Other remotes are not affected.
 func TestProvider_KindThatComesLater(t *testing.T) {
 	t.Parallel()
 	has, gets := fleettest.Cluster(t, "one"), fleettest.Cluster(t, "two")
@@ -238,11 +238,11 @@ func TestProvider_KindThatComesLater(t *testing.T) {
 	key := launch(t, clientFor(t, gets), kind)
 	began := time.Now()
 	comets.expect(t, in("gets", key), 0)
-	t.Logf("the kind was watched %s after it came", time.Since(began))
+	t.Logf("kind was watched %s after it was installed", time.Since(began))
 	comets.expect(t, in("has", launch(t, clientFor(t, has), kind)), 0)
 }
 
-// newKind returns one that no cluster serves.
+// newKind returns a kind that no cluster serves.
 func newKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: strings.ToLower(rand.Text()) + ".example.com", Version: "v1", Kind: "Comet"}
 }
@@ -253,7 +253,7 @@ func objectOf(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	return one
 }
 
-// install has a cluster serve a kind.
+// install makes a cluster serve a kind.
 func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
 	t.Helper()
 	yes := true
@@ -275,7 +275,7 @@ func install(t *testing.T, direct client.Client, kind schema.GroupVersionKind) {
 	}
 }
 
-// launch creates an object of a kind, as soon as it is served.
+// launch creates an object of a kind, as soon as the kind is served.
 func launch(t *testing.T, direct client.Client, kind schema.GroupVersionKind) client.ObjectKey {
 	t.Helper()
 	one := objectOf(kind)

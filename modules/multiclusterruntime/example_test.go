@@ -19,18 +19,18 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// configMaps writes the name of the remote into the ConfigMaps that ask for it. The reconciler needs nothing of
+// configMaps writes the name of the remote into the ConfigMaps that request it. The reconciler needs no package of
 // clusterfx.
 type configMaps struct{ clusters mcmanager.Manager }
 
-// clusterKey is the key that has the name of the remote.
+// clusterKey is the key of the name of the remote.
 const clusterKey = "cluster"
 
 // Reconcile writes the name into one ConfigMap.
 func (c *configMaps) Reconcile(ctx context.Context, request mcreconcile.Request) (ctrl.Result, error) {
 	remote, err := c.clusters.GetCluster(ctx, request.ClusterName)
 	if err != nil {
-		return ctrl.Result{}, err // The builder's controllers drop the request if the remote is away.
+		return ctrl.Result{}, err // The builder's controllers drop the request if the remote is not engaged.
 	}
 	var one corev1.ConfigMap
 	if err := remote.GetClient().Get(ctx, request.NamespacedName, &one); err != nil {
@@ -59,7 +59,7 @@ func rules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}}}
 }
 
-// newExample returns the modules of a hub that runs a controller which was written with multicluster-runtime.
+// newExample returns the modules of a hub that runs a controller written with multicluster-runtime.
 func newExample() []registry.Module {
 	return []registry.Module{
 		multiclusterruntime.Module,
@@ -67,8 +67,8 @@ func newExample() []registry.Module {
 	}
 }
 
-// A hub runs a controller that was written with multicluster-runtime. Its main is
-// os.Exit(app.Main(newExample()...)). TestExample runs it.
+// A hub runs a controller written with multicluster-runtime. Its main is os.Exit(app.Main(newExample()...)).
+// TestExample runs it.
 func Example() {
 	_ = newExample()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// Two modules of a hub share what Module gives, and their controllers run in the hub's manager.
+// Two modules of a hub share the manager of Module, and their controllers run in the hub's manager.
 func TestModule(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -46,7 +46,7 @@ func TestModule(t *testing.T) {
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("the hub ended: %v", err)
+			t.Errorf("hub ended with an error: %v", err)
 		}
 	})
 	if err := remotes.Ensure("one", configFor(t, c.Kubeconfig())); err != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// What multicluster-runtime's own example does, a reconciler of the ConfigMaps of all clusters, it does for the
-// remotes of a registry: three real ones, each with its own animals.
+// The example of multicluster-runtime, a reconciler of the ConfigMaps of all clusters, runs for the remotes of a
+// registry: three real clusters, each with its own animals.
 func TestNew_RunsTheExampleOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	zoos := map[string][]string{"zoo": {"elephant", "lion"}, "jungle": {"monkey"}, "island": {"bird"}}
@@ -75,7 +75,7 @@ func TestNew_RunsTheExampleOfTheLibrary(t *testing.T) {
 		for name, animals := range zoos {
 			for _, animal := range animals {
 				if !found[name+"/"+name][animal] {
-					return fmt.Errorf("no %s in the %s, only %v", animal, name, found)
+					return fmt.Errorf("got no %s in the %s: %v", animal, name, found)
 				}
 			}
 		}
@@ -87,14 +87,14 @@ func TestNew_RunsTheExampleOfTheLibrary(t *testing.T) {
 		for _, other := range names {
 			for _, another := range names {
 				if other != another && where == other+"/"+another {
-					t.Errorf("the animals of %s were found in %s", another, other)
+					t.Errorf("got the animals of %s in %s", another, other)
 				}
 			}
 		}
 	}
 }
 
-// lives is a part of a manager that is told of clusters. It does what do says, if that is set.
+// lives is a runnable of a manager that records engaged clusters. Engage calls do, if it is set.
 type lives struct {
 	do func(ctx context.Context, name multicluster.ClusterName) error
 
@@ -131,7 +131,7 @@ func (l *lives) of(name multicluster.ClusterName) []life {
 	return l.seen[name]
 }
 
-// expect waits until a cluster was engaged so many times, and returns the last.
+// expect waits until a cluster was engaged this many times, and returns the last engagement.
 func (l *lives) expect(t *testing.T, name multicluster.ClusterName, times int) life {
 	t.Helper()
 	eventually(t, func() error {
@@ -149,12 +149,12 @@ func expectEnd(t *testing.T, one life) {
 	select {
 	case <-one.ctx.Done():
 	case <-time.After(patience):
-		t.Fatal("the context of the Engage has not ended")
+		t.Fatal("context of the Engage has not ended")
 	}
 }
 
-// A remote that leaves, is paused or gets another epoch ends the context of its Engage; while there is none to
-// be used, Get says so at once, in the words of both sides.
+// The context of an Engage ends when its remote is removed, is paused or gets another epoch; while no epoch can be
+// used, Get fails at once with the errors of the library and of the registry.
 func TestProvider_FollowsEpochs(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -167,7 +167,7 @@ func TestProvider_FollowsEpochs(t *testing.T) {
 	r.expect(t, in("one", key), 0)
 	first := l.expect(t, "one", 1)
 	if got, err := h.GetCluster(t.Context(), "one"); err != nil || got != first.cluster {
-		t.Errorf("Get returned %v and %v, not the cluster of Engage", got, err)
+		t.Errorf("Get returned %v and error %v, want the cluster of Engage", got, err)
 	}
 
 	narrow := configFor(t, c.Kubeconfig())
@@ -199,21 +199,21 @@ func TestProvider_FollowsEpochs(t *testing.T) {
 	expectEnd(t, third)
 	h.expectNone(t, "one", registry.ErrNotFound)
 	if err := third.cluster.GetClient().Get(t.Context(), key, &corev1.ConfigMap{}); !errors.Is(err, registry.ErrStopped) {
-		t.Errorf("the client of an ended epoch says %v", err)
+		t.Errorf("client of an ended epoch: got error %v, want ErrStopped", err)
 	}
 	if err := third.cluster.Start(t.Context()); err == nil {
-		t.Error("a remote can be started by others than the registry")
+		t.Error("Start of a remote's cluster succeeds outside the registry")
 	}
 }
 
-// expectNone waits until there is no such cluster for a reason.
+// expectNone waits until Get fails for this cluster with this reason.
 func (h *hub) expectNone(t *testing.T, name multicluster.ClusterName, why error) {
 	t.Helper()
 	eventually(t, func() error {
 		began := time.Now()
 		_, err := h.GetCluster(t.Context(), name)
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("Get took %s", took)
+			t.Errorf("Get took %s, want at most 1s", took)
 		}
 		if !errors.Is(err, multicluster.ErrClusterNotFound) || !errors.Is(err, why) {
 			return fmt.Errorf("got %w, want %w", err, why)
@@ -222,7 +222,7 @@ func (h *hub) expectNone(t *testing.T, name multicluster.ClusterName, why error)
 	})
 }
 
-// Remotes come and go while events flow, and every event of those that stay is seen.
+// Remotes are added and removed while events flow, and every event of the remaining remotes is seen.
 func TestProvider_RemotesComeAndGo(t *testing.T) {
 	t.Parallel()
 	stays := fleettest.Cluster(t, "one")
@@ -260,7 +260,7 @@ func TestProvider_RemotesComeAndGo(t *testing.T) {
 	}
 }
 
-// A remote that was out of reach is engaged anew, and its objects make requests again.
+// A remote that was unreachable is engaged again, and its objects make requests again.
 func TestProvider_ComesBack(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -290,7 +290,7 @@ func TestProvider_ComesBack(t *testing.T) {
 	r.expect(t, in("one", late), 0)
 }
 
-// Only selected remotes are engaged. What is selected changes with the remote's labels.
+// Only selected remotes are engaged. The selection follows the remote's labels.
 func TestOptions_Select(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -313,11 +313,11 @@ func TestOptions_Select(t *testing.T) {
 	label("rim", "edge")
 	l.expect(t, "rim", 2)
 	if got := l.of("center"); len(got) > 0 {
-		t.Errorf("a remote that is not selected was engaged %d times", len(got))
+		t.Errorf("unselected remote was engaged %d times, want 0", len(got))
 	}
 }
 
-// A provider is for one manager. To be started twice for the same one, by New and by the manager, is fine.
+// A provider serves one manager. A second Start for the same manager, by New and by the manager, has no effect.
 func TestProvider_StartedTwice(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -343,12 +343,12 @@ func TestProvider_StartedTwice(t *testing.T) {
 	}
 	one := l.expect(t, "one", 1)
 	if err := p.Start(ctx, &other); err == nil {
-		t.Error("a provider runs for two managers")
+		t.Error("Start for a second manager succeeds")
 	}
 	stop()
 	running.Wait()
 	expectEnd(t, one)
 	if got := len(l.of("one")); got != 1 {
-		t.Errorf("the remote was engaged %d times", got)
+		t.Errorf("remote was engaged %d times, want 1", got)
 	}
 }

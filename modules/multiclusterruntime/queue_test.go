@@ -15,19 +15,20 @@ import (
 	"github.com/clusterfx/clusterfx/modules/multiclusterruntime"
 )
 
-// newFairQueue returns a queue as a controller gets it.
+// newFairQueue returns a queue as a controller receives it.
 func newFairQueue(t *testing.T) priorityqueue.PriorityQueue[mcreconcile.Request] {
 	t.Helper()
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[mcreconcile.Request](time.Millisecond, time.Minute)
 	q, ok := multiclusterruntime.NewQueue(nil)("test", limiter).(priorityqueue.PriorityQueue[mcreconcile.Request])
 	if !ok {
-		t.Fatal("controllers would not use the queue's priorities")
+		t.Fatal("queue has no priorities that controllers can use")
 	}
 	t.Cleanup(q.ShutDown)
 	return q
 }
 
-// A request comes out as it went in, whatever it is, and behind one of each other remote.
+// The queue returns requests unchanged, and takes turns between remotes: a thousand requests of one remote do not delay
+// requests of others.
 func TestNewQueue_TakesTurns(t *testing.T) {
 	t.Parallel()
 	q := newFairQueue(t)
@@ -41,20 +42,20 @@ func TestNewQueue_TakesTurns(t *testing.T) {
 	for i := range 6 {
 		r, shutdown := q.Get()
 		if shutdown {
-			t.Fatal("the queue has shut down")
+			t.Fatal("queue has shut down")
 		}
 		turns[r] = i + 1
 		q.Done(r)
 	}
 	if turns[quiet] == 0 || turns[ofHub] == 0 {
-		t.Errorf("a thousand requests of one remote hold up those of others: %v", turns)
+		t.Errorf("requests of other remotes are not among the first six: %v", turns)
 	}
 	if got := q.Len(); got != 996 {
-		t.Errorf("%d requests are left, want 996", got)
+		t.Errorf("got %d requests in the queue, want 996", got)
 	}
 }
 
-// What a controller does with failures, it does with the failures of a request of a remote.
+// A controller's rate limiter counts the failures of each remote's request separately.
 func TestNewQueue_Retries(t *testing.T) {
 	t.Parallel()
 	q := newFairQueue(t)
@@ -63,26 +64,26 @@ func TestNewQueue_Retries(t *testing.T) {
 	q.AddRateLimited(one)
 	q.AddRateLimited(one)
 	if got := q.NumRequeues(one); got != 2 {
-		t.Errorf("the request has failed %d times, want 2", got)
+		t.Errorf("request has %d failures, want 2", got)
 	}
 	if got := q.NumRequeues(twin); got != 0 {
-		t.Errorf("the request of another remote has failed %d times, want 0", got)
+		t.Errorf("request of another remote has %d failures, want 0", got)
 	}
 	if got, _, _ := q.GetWithPriority(); got != one {
-		t.Errorf("got %s", got)
+		t.Errorf("got request %s", got)
 	}
 	q.Forget(one)
 	if got := q.NumRequeues(one); got != 0 {
-		t.Errorf("the request has failed %d times after it was forgotten", got)
+		t.Errorf("request has %d failures after Forget, want 0", got)
 	}
 	q.Done(one)
 	q.AddAfter(twin, time.Millisecond)
 	if got, _ := q.Get(); got != twin {
-		t.Errorf("got %s", got)
+		t.Errorf("got request %s", got)
 	}
 	q.Done(twin)
 	q.ShutDownWithDrain()
 	if !q.ShuttingDown() {
-		t.Error("the queue has not shut down")
+		t.Error("queue has not shut down")
 	}
 }

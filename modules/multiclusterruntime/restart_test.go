@@ -22,8 +22,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The documented controller works in the first term of a hub, in the term after a lost lease, and after a restart,
-// all in one process, where the name of a controller is accepted once.
+// The documented controller works in the first term of a hub, in the term after a lost lease, and after a restart, all
+// in one process, where a controller name is accepted only once.
 func TestExample_Terms(t *testing.T) {
 	t.Parallel()
 	var terms atomic.Int64
@@ -39,7 +39,7 @@ func TestExample_Terms(t *testing.T) {
 	steal(t, h)
 	eventually(t, func() error {
 		if n := terms.Load(); n != 2 {
-			return fmt.Errorf("the hub has had %d terms, want 2", n)
+			return fmt.Errorf("hub had %d terms, want 2", n)
 		}
 		return nil
 	})
@@ -48,11 +48,11 @@ func TestExample_Terms(t *testing.T) {
 	h.Restart()
 	expectWritten(t, h, "restarted")
 	if n := terms.Load(); n != 3 {
-		t.Errorf("the hub has had %d terms, want 3", n)
+		t.Errorf("hub had %d terms, want 3", n)
 	}
 }
 
-// The documented controller works when its hub part has failed and was built again.
+// The documented controller works after its hub part has failed and was built again.
 func TestExample_HubPartFails(t *testing.T) {
 	t.Parallel()
 	var lives atomic.Int64
@@ -72,7 +72,7 @@ func TestExample_HubPartFails(t *testing.T) {
 	expectWritten(t, h, "after-a-failure")
 }
 
-// expectWritten expects that the controller of the example writes into a new ConfigMap.
+// expectWritten expects that the example's controller writes into a new ConfigMap.
 func expectWritten(t *testing.T, h *hubtest.Hub, name string) {
 	t.Helper()
 	a := h.Remote("a")
@@ -81,7 +81,7 @@ func expectWritten(t *testing.T, h *hubtest.Hub, name string) {
 	a.Create(one)
 	a.WaitFor(one, func() error {
 		if got := one.Data[clusterKey]; got != "a" {
-			return fmt.Errorf("%s has %q, want a", name, got)
+			return fmt.Errorf("name in %s: got %q, want a", name, got)
 		}
 		return nil
 	})
@@ -98,7 +98,7 @@ func steal(t *testing.T, h *hubtest.Hub) {
 		}
 		return nil
 	})
-	eventually(t, func() error { // The hub writes, too.
+	eventually(t, func() error { // The hub also writes the lease.
 		if err := h.Client().Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
 			return err
 		}

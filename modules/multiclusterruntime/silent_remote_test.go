@@ -21,11 +21,11 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// soon is within what time controllers run on the remotes that answer.
+// soon is the time in which controllers must run on responsive remotes.
 const soon = 5 * time.Second
 
-// Three of eight remotes that are silent from the beginning keep the controller from nothing: those of the
-// others run within seconds, and the hub is still there when a start that waits for all would have given up.
+// Three of eight remotes that are silent from the start do not delay the controller: it handles the other remotes
+// within seconds, and the hub still runs after the timeout of a start that waits for all remotes.
 func TestProvider_SilentFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	const all, silent = 8, 3
@@ -50,7 +50,7 @@ func TestProvider_SilentFromTheBeginning(t *testing.T) {
 		r.expect(t, in(nth(silent+i), key), 0)
 	}
 	if took := time.Since(began); took > soon {
-		t.Errorf("the controller ran on %d of %d remotes after %s", all-silent, all, took)
+		t.Errorf("controller ran on %d of %d remotes after %s", all-silent, all, took)
 	}
 	h.expectAlive(t, began, func() client.ObjectKey { return create(t, c) }, func(key client.ObjectKey) {
 		r.expect(t, in(nth(all-1), key), 0)
@@ -59,8 +59,7 @@ func TestProvider_SilentFromTheBeginning(t *testing.T) {
 
 func nth(i int) multicluster.ClusterName { return multicluster.ClusterName(fmt.Sprint("remote-", i)) }
 
-// expectAlive waits until a start that waits for all would have given up, and checks that events are still
-// seen.
+// expectAlive waits beyond the timeout of a start that waits for all remotes, and checks that events are still seen.
 func (h *hub) expectAlive(t *testing.T, began time.Time, write func() client.ObjectKey, expect func(client.ObjectKey)) {
 	t.Helper()
 	eventually(t, func() error {
@@ -72,9 +71,9 @@ func (h *hub) expectAlive(t *testing.T, began time.Time, write func() client.Obj
 	})
 }
 
-// Remotes that are Ready but whose lists and watches are never answered hold up neither those that are engaged
-// after them nor the start of the controllers, and do not end the hub when its patience with caches ends.
-// multicluster-runtime fails in both ways with providers whose informers wait.
+// Remotes that are Ready but never respond to lists and watches delay neither later remotes nor the start of the
+// controllers, and do not end the hub when the timeout of its caches expires. multicluster-runtime fails in both ways
+// with providers whose informers wait.
 func TestProvider_ListsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -105,7 +104,7 @@ func TestProvider_ListsNeverAnswered(t *testing.T) {
 				r.expect(t, in(nth(i), key), 0)
 			}
 			if took := time.Since(began); took > soon {
-				t.Errorf("the controller ran on the remotes that answer after %s", took)
+				t.Errorf("controller ran on the responsive remotes after %s", took)
 			}
 			h.expectAlive(t, began, func() client.ObjectKey { return create(t, c) }, func(key client.ObjectKey) {
 				r.expect(t, in(nth(0), key), 0)
@@ -114,13 +113,13 @@ func TestProvider_ListsNeverAnswered(t *testing.T) {
 	}
 }
 
-// engageNow has the hub's provider tell of remotes before its controllers start. When the manager starts the
-// provider a second time, that does nothing.
+// engageNow starts the hub's provider before its controllers. When the manager starts the provider a second time, that
+// has no effect.
 func (h *hub) engageNow(t *testing.T) {
 	t.Helper()
 	provider, ok := h.GetProvider().(multicluster.ProviderRunnable)
 	if !ok {
-		t.Fatal("the provider cannot be run")
+		t.Fatal("provider is not runnable")
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
@@ -135,12 +134,12 @@ func (h *hub) engageNow(t *testing.T) {
 	})
 }
 
-// mute returns a kubeconfig of a server that answers everything but requests for objects.
+// mute returns a kubeconfig of a server that responds to all requests except requests for objects.
 func mute(t *testing.T, kubeconf []byte) []byte {
 	t.Helper()
 	script, found := hostile.Named("silence for objects")
 	if !found {
-		t.Fatal("there is no such script")
+		t.Fatal("no such script")
 	}
 	s, err := hostile.New(kubeconf, script)
 	if err != nil {
@@ -150,7 +149,7 @@ func mute(t *testing.T, kubeconf []byte) []byte {
 	return s.Kubeconfig()
 }
 
-// A remote that is engaged and lost again before the controllers start does not keep them from starting.
+// A remote that is engaged and lost again before the controllers start does not prevent them from starting.
 func TestProvider_LostBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	c := fleettest.Cluster(t, "one")
@@ -161,7 +160,7 @@ func TestProvider_LostBeforeTheStart(t *testing.T) {
 		return errors.Join(watching(t, &r)(h), h.Add(&l))
 	})
 	h.engageNow(t)
-	for i := range 10 { // A check that leaves it to chance what it finds would pass once, not ten times.
+	for i := range 10 { // A check that depends on chance would pass once, not ten times.
 		h.register(t, registry.ClusterName(nth(i)), c.Kubeconfig())
 		one := l.expect(t, nth(i), 1)
 		if err := h.remotes.Stop(t.Context(), registry.ClusterName(nth(i))); err != nil {

@@ -45,14 +45,14 @@ func TestMain(m *testing.M) {
 	os.Exit(hubtest.Main(m))
 }
 
-// patience is how long a test waits for what should come within a second or two.
+// patience is the timeout of waits that should take a second or two.
 const patience = 2 * time.Minute
 
 // hub is a hub's manager, its registry, and the manager of multicluster-runtime in front of it.
 type hub struct {
 	mcmanager.Manager
 	remotes *registry.Registry
-	start   func() // begins to run it
+	start   func() // starts the manager
 }
 
 // newHub returns a hub that runs until the test ends.
@@ -63,8 +63,7 @@ func newHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) erro
 	return h
 }
 
-// newStoppedHub returns a hub that setUp has given controllers to, and that runs from start until the test
-// ends.
+// newStoppedHub returns a hub with the controllers of setUp. It runs from start until the test ends.
 func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hub) error) *hub {
 	t.Helper()
 	mgr := newManager(t)
@@ -85,10 +84,10 @@ func newStoppedHub(t testing.TB, o multiclusterruntime.Options, setUp func(h *hu
 		go func() { ended <- mgr.Start(ctx) }()
 	})
 	t.Cleanup(func() {
-		h.start() // It ends what was added to it.
+		h.start() // This ends everything that was added to the manager.
 		stop()
 		if err := <-ended; err != nil {
-			t.Errorf("the hub ended: %v", err)
+			t.Errorf("hub ended with an error: %v", err)
 		}
 	})
 	return h
@@ -152,7 +151,7 @@ func configFor(t testing.TB, kubeconf []byte) state.Desired {
 	return state.Desired{Endpoint: c.Endpoint, Credential: c.Credential}
 }
 
-// register makes what a kubeconfig leads to a remote, and does not wait for it.
+// register registers the cluster of a kubeconfig as a remote, and does not wait for it.
 func (h *hub) register(t testing.TB, name registry.ClusterName, kubeconf []byte) {
 	t.Helper()
 	if err := h.remotes.Ensure(name, configFor(t, kubeconf)); err != nil {
@@ -160,7 +159,7 @@ func (h *hub) register(t testing.TB, name registry.ClusterName, kubeconf []byte)
 	}
 }
 
-// watching sets a hub up that records what happens to the ConfigMaps of the test.
+// watching sets a hub up that records requests for the ConfigMaps of the test.
 func watching(t testing.TB, r *record) func(*hub) error {
 	t.Helper()
 	return func(h *hub) error {
@@ -168,8 +167,7 @@ func watching(t testing.TB, r *record) func(*hub) error {
 	}
 }
 
-// newController returns a builder. The library takes over nothing of the manager's defaults that would let
-// tests use a name again.
+// newController returns a builder. The library ignores the manager's defaults that would let tests reuse a name.
 func newController(h *hub, name string) *mcbuilder.Builder {
 	return mcbuilder.ControllerManagedBy(h).Named(name).WithOptions(options())
 }
@@ -179,7 +177,7 @@ func options() mccontroller.Options {
 	return mccontroller.Options{SkipNameValidation: &yes}
 }
 
-// record is a reconciler that remembers its requests. It does what do says, if that is set.
+// record is a reconciler that records its requests. It calls do, if it is set.
 type record struct {
 	do func(context.Context, mcreconcile.Request) error
 
@@ -206,12 +204,12 @@ func (r *record) count(request mcreconcile.Request) int {
 	return r.seen[request]
 }
 
-// expect waits until a request has come more than so many times.
+// expect waits until a request has arrived more than this many times.
 func (r *record) expect(t testing.TB, request mcreconcile.Request, moreThan int) {
 	t.Helper()
 	eventually(t, func() error {
 		if got := r.count(request); got <= moreThan {
-			return fmt.Errorf("%s has come %d times, want more than %d", request, got, moreThan)
+			return fmt.Errorf("request %s arrived %d times, want more than %d", request, got, moreThan)
 		}
 		return nil
 	})
@@ -265,7 +263,7 @@ func clientFor(t testing.TB, c *fleet.Cluster) client.Client {
 	return direct
 }
 
-// newProxy returns a proxy in front of a cluster, and a kubeconfig that leads to it.
+// newProxy returns a proxy in front of a cluster, and a kubeconfig with the proxy's address.
 func newProxy(t testing.TB, c *fleet.Cluster) (*fault.Proxy, []byte) {
 	t.Helper()
 	p, err := fault.New(c.Server())
