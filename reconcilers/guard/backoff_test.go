@@ -18,7 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
-// tries are when a task has been tried.
+// tries records the times at which a task was tried.
 type tries struct {
 	mu sync.Mutex
 	at []time.Time
@@ -30,7 +30,7 @@ func (o *tries) note() {
 	o.at = append(o.at, time.Now())
 }
 
-// first returns how long the first n took, once there are as many.
+// first returns the duration of the first n tries, once there are as many.
 func (o *tries) first(n int) (time.Duration, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,8 +40,8 @@ func (o *tries) first(n int) (time.Duration, error) {
 	return o.at[n-1].Sub(o.at[0]), nil
 }
 
-// A reconciler of another make, whose Guard fails each time, has the backoff of its controller's queue: what a Guard
-// writes brings the object back too early without the predicate.
+// A custom reconciler whose Guard fails each time gets the backoff of its controller's queue: without the predicate,
+// the writes of a Guard would trigger a reconcile too early.
 func TestPredicate_GivesAHostItsBackoff(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -73,7 +73,7 @@ func TestPredicate_GivesAHostItsBackoff(t *testing.T) {
 		s.Eventually(func() error {
 			took, err := tried.first(n)
 			if least := 15 * base; err == nil && took < least { // 1 + 2 + 4 + 8
-				t.Errorf("the first %d tries took %v, and not %v", n, took, least)
+				t.Errorf("first %d tries took %v, want at least %v", n, took, least)
 			}
 			return err
 		})

@@ -27,6 +27,6 @@ func TestCreate_ForAClusterScopedObject(t *testing.T) {
 		return done, c.Create(ctx, child)
 	}))
 	if child.Namespace != s.Namespace || child.OwnerReferences[0].Kind != "Namespace" || c.Namespace() != "" {
-		t.Errorf("created: %+v", child)
+		t.Errorf("got child %+v", child)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A remote that is deregistered continues to live without a hub. What was made outside of it stays known by its locks.
+// The objects of a deregistered remote lose their finalizers. Their locks remain and record the external resources.
 func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
-	// The hub is its own remote, which saves an API server. The app sees all namespaces, and works in one.
+	// The hub is its own remote, which saves an API server. The app watches all namespaces, and handles one.
 	cluster, s := fleettest.Cluster(t, "hub"), newSite(t)
 	var c cloud
 	o := inStatus()
@@ -37,16 +37,16 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 	s.newTunnel("a")
 	s.expectSoon("a", metav1.ConditionTrue, "Completed")
 	if has := s.get("a").Finalizers; !slices.Equal(has, []string{guard.Prefix + o.Name}) {
-		t.Errorf("finalizers: %v", has)
+		t.Errorf("got finalizers %v", has)
 	}
 	sitetest.Remove(t, r, "edge")
 	left := s.get("a")
 	if len(left.Finalizers) > 0 || len(left.Status.Locks) != 1 || left.Status.Locks[0].Settled != "Completed" {
-		t.Errorf("after the removal: %v, %+v", left.Finalizers, left.Status)
+		t.Errorf("after the removal: got finalizers %v, status %+v", left.Finalizers, left.Status)
 	}
 	s.remove("a")
 	s.expectGone("a")
 	if c.left() != 1 {
-		t.Errorf("%d tunnels are left", c.left())
+		t.Errorf("got %d tunnels, want 1", c.left())
 	}
 }

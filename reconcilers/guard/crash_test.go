@@ -14,24 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// death is when a process is killed.
+// death is the point at which a process is killed.
 type death struct {
 	step int
-	late bool // when the step has had its effect
+	late bool // after the step has had its effect
 }
 
 // TestCrash_AtEachStep kills the hub after each step of the life of a tunnel, when the step has had its effect and the
-// hub does not know, and has another replica go on. Only what others see is a step: who dies before a step, or while
-// it reads, leaves the world as who dies after the step before.
+// hub does not know it, and continues with another replica. Only visible effects are steps: a process that dies before
+// a step, or during a read, has the same effect as a process that dies after the previous step.
 func TestCrash_AtEachStep(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
 		for step := 1; ; step++ {
 			l := newLife(s, o, fmt.Sprintf("t-%d", step), death{step: step, late: true})
 			must(t, l.live())
-			if l.deaths == 0 { // The life has fewer steps than that.
+			if l.deaths == 0 { // The life has fewer steps.
 				if step <= 12 {
-					t.Errorf("a life of only %d steps", step-1)
+					t.Errorf("life of a tunnel has only %d steps, want more than 12", step-1)
 				}
 				return
 			}
@@ -39,8 +39,8 @@ func TestCrash_AtEachStep(t *testing.T) {
 	})
 }
 
-// TestCrash_ThenDeleted kills the hub after each step, and deletes the object while no hub runs. What it has made
-// by then is found, whether it knew of it or not.
+// TestCrash_ThenDeleted kills the hub after each step, and deletes the object while no hub runs. The next replica finds
+// the created tunnel, even if the object does not record it.
 func TestCrash_ThenDeleted(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -60,12 +60,12 @@ func TestCrash_ThenDeleted(t *testing.T) {
 			must(t, l.end(tunnel))
 		}
 		if orphans == 0 {
-			t.Error("none was made that the object does not know of")
+			t.Error("no step leaves a tunnel that the object does not record")
 		}
 	})
 }
 
-// TestCrash_Histories kills several replicas in a row, at random.
+// TestCrash_Histories kills several replicas in succession, at random.
 func TestCrash_Histories(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -107,7 +107,7 @@ func (l *life) next() {
 	l.replica = l.byHand(l.options, p, digs(p, &l.cloud))
 }
 
-// settle has replicas work until one survives it.
+// settle runs replicas until one of them settles the tunnel.
 func (l *life) settle() error {
 	for {
 		err := l.replica.settle(l.name)
@@ -119,7 +119,7 @@ func (l *life) settle() error {
 	}
 }
 
-// live lets the tunnel be made and deleted, and checks that both were done once.
+// live creates and deletes the tunnel, and checks that the external system saw both once.
 func (l *life) live() error {
 	tunnel := l.newTunnel(l.name)
 	l.next()
@@ -130,7 +130,7 @@ func (l *life) live() error {
 		return err
 	}
 	if made, left := l.cloud.everMade(), l.cloud.left(); made != 1 || left != 1 {
-		return fmt.Errorf("%d tunnels were made, %d are left", made, left)
+		return fmt.Errorf("after the creation: %d tunnels were created, %d exist, want 1 and 1", made, left)
 	}
 	var secrets corev1.SecretList
 	if err := l.List(l.T.Context(), &secrets, client.InNamespace(l.Namespace)); err != nil {
@@ -143,7 +143,7 @@ func (l *life) live() error {
 		}
 	}
 	if tokens != 1 {
-		return fmt.Errorf("%d Secrets", tokens)
+		return fmt.Errorf("got %d Secrets of the tunnel, want 1", tokens)
 	}
 	return l.end(tunnel)
 }
@@ -157,12 +157,12 @@ func (l *life) end(tunnel *Tunnel) error {
 		return err
 	}
 	if err := l.Get(l.T.Context(), l.Key(l.name), tunnel); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("the tunnel is still there: %w", err)
+		return fmt.Errorf("tunnel still exists: %w", err)
 	}
 	if made, left := l.cloud.everMade(), l.cloud.left(); made > 1 || left != 0 {
-		return fmt.Errorf("after the deletion: %d tunnels were made, %d are left", made, left)
+		return fmt.Errorf("after the deletion: %d tunnels were created, %d exist", made, left)
 	}
-	if err := l.host(l.options).Sweep(l.T.Context()); err != nil { // as AddTo does when it starts
+	if err := l.host(l.options).Sweep(l.T.Context()); err != nil { // as AddTo does at its start
 		return err
 	}
 	var leases coordinationv1.LeaseList
@@ -171,7 +171,7 @@ func (l *life) end(tunnel *Tunnel) error {
 	}
 	for _, lease := range leases.Items {
 		if lease.Annotations["guard.clusterfx.dev/object"] == "Tunnel.example.com "+l.Key(l.name).String() {
-			return fmt.Errorf("Lease %s is left", lease.Name)
+			return fmt.Errorf("Lease %s remains", lease.Name)
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// numbers is an external system, for the examples: a telephone company that gives each caller a new number.
+// numbers is an external system for the examples: a telephone company that assigns each caller a new number.
 type numbers struct{}
 
 func (numbers) rent(_ context.Context, key string) (string, error)    { return "+49 30 " + key[:8], nil }
@@ -28,13 +28,13 @@ func (numbers) giveUp(_ context.Context, number string) error         { return n
 func (numbers) ofCluster(_ context.Context, name string) (n string)   { return name }
 func (numbers) direct(_ context.Context, number, server string) error { return nil }
 
-// hotline is a provider that rents a telephone number for a Cluster, and directs it to its server.
+// hotline is a provider that rents a telephone number for a Cluster, and directs it to the Cluster's server.
 type hotline struct {
 	*guard.Controller[*hubv1.Cluster]
 	company numbers
 }
 
-// Reconcile does one step at a time, and continues where the last finished step left it.
+// Reconcile performs one step at a time, and continues after the last finished step.
 func (h hotline) Reconcile(ctx context.Context) (*reconcile.Result, error) {
 	switch h.Settled() {
 	case "":
@@ -45,12 +45,12 @@ func (h hotline) Reconcile(ctx context.Context) (*reconcile.Result, error) {
 		}
 		return &reconcile.Result{}, h.Guard(ctx, "direct the number", h.direct)
 	}
-	return nil, nil // settled: the next condition's turn
+	return nil, nil // settled: the next condition follows
 }
 
-// rent must not rent two, whatever happens.
+// rent must never rent two numbers.
 func (h hotline) rent(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
-	if a.Recovering { // Without idempotency keys: the attempt's ID is a note at the company.
+	if a.Recovering { // Without idempotency keys: the company stores the attempt's ID as a note.
 		if number, ok := h.company.find(ctx, a.ID); ok {
 			return guard.Outcome{Status: metav1.ConditionFalse, Reason: "Rented", Message: number}, nil
 		}
@@ -64,7 +64,7 @@ func (h hotline) direct(ctx context.Context, _ guard.Attempt) (guard.Outcome, er
 	return guard.Outcome{Status: metav1.ConditionTrue, Reason: "Connected"}, err
 }
 
-// Terminate gives the number up. Its attempt may be one in which a number was to be rented.
+// Terminate returns the number. Its attempt may have begun as an attempt to rent a number.
 func (h hotline) Terminate(ctx context.Context) (*reconcile.Result, error) {
 	if h.Settled() == "Terminated" {
 		return nil, nil
@@ -78,8 +78,8 @@ func (h hotline) Terminate(ctx context.Context) (*reconcile.Result, error) {
 	})
 }
 
-// A module contributes a factory of providers to a host. Clusters have no locks in their status, so theirs
-// are in Leases.
+// A module contributes a factory of providers to a host. Clusters have no locks in their status, so their locks are in
+// Leases.
 func Example() {
 	newHotline := func(company numbers) guard.Factory[*hubv1.Cluster] {
 		return guard.Factory[*hubv1.Cluster]{
@@ -106,7 +106,7 @@ func Example() {
 	// Output: what is missing: <nil>
 }
 
-// A reconciler of another make has a host, and guards what must not happen twice.
+// A custom reconciler uses a host to guard actions that must not happen twice.
 func ExampleHost_Controller() {
 	setup := func(mgr ctrl.Manager) error {
 		host, err := guard.NewHost(mgr.GetClient(), mgr.GetAPIReader(), guard.Options[*hubv1.Cluster]{Name: "invoices"})
@@ -125,7 +125,7 @@ func ExampleHost_Controller() {
 			return reconcile.Result{}, controller.Guard(ctx, "send the invoice", send)
 		}
 		return registry.ControllerManagedBy(mgr).Named("invoices").
-			For(&hubv1.Cluster{}, builder.WithPredicates(host.Predicate())). // or a failed Guard is tried again at once
+			For(&hubv1.Cluster{}, builder.WithPredicates(host.Predicate())). // otherwise a failed Guard is retried at once
 			Complete(reconcile.AsReconciler(mgr.GetClient(), invoiceFunc(invoice)))
 	}
 	_ = setup
@@ -144,8 +144,8 @@ func send(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {
 	return guard.Outcome{Status: metav1.ConditionTrue, Reason: "Sent"}, nil
 }
 
-// What belongs to an object is created through the controller, which sees to owner, namespace, label and a name
-// that is always the same. A secret goes into a Secret.
+// Dependents of an object are created through the controller, which sets the owner, the namespace, the label and a
+// stable name. Confidential data belongs in a Secret.
 func ExampleController_Create() {
 	task := func(c *guard.Controller[*hubv1.Cluster], secret client.Object) guard.Task {
 		return func(ctx context.Context, a guard.Attempt) (guard.Outcome, error) {

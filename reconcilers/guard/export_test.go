@@ -11,18 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Errors of reconcilers, which only a queue gets.
+// Errors of reconcilers, which only a queue receives.
 var (
 	ErrAmbiguousProvider = errAmbiguousProvider
 	ErrNoProvider        = errNoProvider
 )
 
-// NewReconciler returns the reconciler that AddTo adds, for tests that call it by hand.
+// NewReconciler returns the reconciler that AddTo adds, for tests that call it directly.
 func NewReconciler[O client.Object](h *Host[O], factories ...Factory[O]) (reconcile.Reconciler, error) {
 	return newReconciler(h, factories...)
 }
 
-// TestClock is a clock that can be ahead, and that waits for nothing once it is stopped.
+// TestClock is a clock that tests can advance. Its waits end once it is stopped.
 type TestClock struct {
 	mu      sync.Mutex
 	ahead   time.Duration
@@ -36,7 +36,7 @@ func (h *Host[O]) SetClock(ctx context.Context) *TestClock {
 	return c
 }
 
-// Skip lets it be d later.
+// Skip advances the clock by d.
 func (c *TestClock) Skip(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

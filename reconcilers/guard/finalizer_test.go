@@ -10,7 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
-// What a task wanted to be removed, and then did not come to its end, is not removed by the next task.
+// If the outcome of a task is lost, the next task does not remove the finalizer that the first task was to remove.
 func TestRemoveFinalizer_OfATaskWhoseOutcomeIsLost(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -24,22 +24,22 @@ func TestRemoveFinalizer_OfATaskWhoseOutcomeIsLost(t *testing.T) {
 	c := s.controller(h, "a")
 	err := c.Guard(t.Context(), "fill in", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 		must(t, c.RemoveFinalizer(ctx, own))
-		p.kill() // for a while
+		p.kill() // temporarily
 		die()
 		return done, nil
 	})
 	if err == nil {
-		t.Error("the outcome is written")
+		t.Error("outcome was written after the kill")
 	}
 	p.revive()
 	h.SetClock(t.Context())
 	must(t, c.Guard(t.Context(), "look", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 		if !a.Recovering {
-			t.Errorf("attempt: %+v", a)
+			t.Errorf("got attempt %+v, want Recovering", a)
 		}
 		return done, nil
 	}))
 	if !slices.Contains(s.get("a").Finalizers, own) {
-		t.Error("the finalizer is gone")
+		t.Error("finalizer was removed")
 	}
 }

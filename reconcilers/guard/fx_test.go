@@ -35,7 +35,7 @@ func TestModule_CollectsFactories(t *testing.T) {
 		fx.NopLogger,
 		fx.Provide(func() ctrl.Manager { return mgr }),
 		guard.Module(inStatus()),
-		fx.Module("one", guard.AsFactory[*Tunnel](name, company("one", &one))), // modules that know nothing of each other
+		fx.Module("one", guard.AsFactory[*Tunnel](name, company("one", &one))), // modules that are independent of each other
 		fx.Module("two", guard.AsFactory[*Tunnel](name, company("two", &two))),
 	).Err())
 	s.Run(mgr)
@@ -44,11 +44,11 @@ func TestModule_CollectsFactories(t *testing.T) {
 	s.expectSoon("a", metav1.ConditionTrue, "Completed")
 	s.expectSoon("b", metav1.ConditionTrue, "Completed")
 	if one.everMade() != 1 || two.everMade() != 1 {
-		t.Errorf("%d, %d made", one.everMade(), two.everMade())
+		t.Errorf("tunnels created: got %d and %d, want 1 and 1", one.everMade(), two.everMade())
 	}
 }
 
-// A kind may be added to the scheme by any invoke, before the guard or after it.
+// Any invoke may add a kind to the scheme, before or after the guard.
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -56,7 +56,7 @@ func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	digging := fx.Options(guard.Module(inStatus()), guard.AsFactory[*Tunnel](name, func() factory { return digs(&process{}, &cloud{}) }))
 	err := sitetest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, digging)
 	if !errors.Is(err, guard.ErrInvalidConfig) {
-		t.Errorf("no invoke adds the kind: %v", err)
+		t.Errorf("kind that no invoke adds: got %v, want ErrInvalidConfig", err)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestAsFactory_RefusesOtherConstructors(t *testing.T) {
 	} {
 		err := fx.New(fx.NopLogger, guard.AsFactory[*Tunnel](name, constructor)).Err()
 		if !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		o := inStatus()
 		change(&o)
 		if err := guard.AddTo(s.Manager(), o, digger); !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
 		}
 	}
 	nameless, typeless, empty := digger, digger, digger
@@ -98,19 +98,19 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"none": {}, "twice the same": {digger, digger}, "no name": {nameless}, "no type": {typeless}, "no New": {empty},
 	} {
 		if err := guard.AddTo(s.Manager(), inStatus(), factories...); !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("factories: %s: %v", what, err)
+			t.Errorf("factories: %s: got %v, want ErrInvalidConfig", what, err)
 		}
 	}
 	if _, err := guard.NewHost[client.Object](s, s, guard.Options[client.Object]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {
-		t.Errorf("an interface: %v", err)
+		t.Errorf("interface type: got %v, want ErrInvalidConfig", err)
 	}
 	_, err := guard.NewHost[*unstructured.Unstructured](s, s, guard.Options[*unstructured.Unstructured]{Name: name})
 	if !errors.Is(err, guard.ErrInvalidConfig) || !strings.Contains(err.Error(), "write a Go type") {
-		t.Errorf("unstructured objects: %v", err)
+		t.Errorf("unstructured objects: got %v, want ErrInvalidConfig with advice", err)
 	}
 	type stranger struct{ *corev1.Pod }
 	if _, err := guard.NewHost[*stranger](s, s, guard.Options[*stranger]{Name: name}); !errors.Is(err, guard.ErrInvalidConfig) {
-		t.Errorf("a kind that the scheme does not know: %v", err)
+		t.Errorf("kind that is missing in the scheme: got %v, want ErrInvalidConfig", err)
 	}
 	prose := digger
 	prose.ConditionType = "in prose"
@@ -122,12 +122,12 @@ func TestConfig_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"neither":          second(guard.NewHost(nil, nil, inStatus())),
 	} {
 		if !errors.Is(err, guard.ErrInvalidConfig) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
 		}
 	}
 	h := s.host(inStatus())
 	if _, err := h.Controller(t.Context(), &Tunnel{}, "in prose"); !errors.Is(err, guard.ErrInvalidConfig) {
-		t.Errorf("a condition type: %v", err)
+		t.Errorf("invalid condition type: got %v, want ErrInvalidConfig", err)
 	}
 }
 
@@ -140,6 +140,6 @@ func TestRecord_DeepCopy(t *testing.T) {
 	var b lock.Record
 	a.DeepCopyInto(&b)
 	if b.AcquiredAt == a.AcquiredAt || b.RenewedAt == a.RenewedAt || !b.RenewedAt.Equal(a.RenewedAt) || b.Type != "T" {
-		t.Errorf("%+v", b)
+		t.Errorf("copy shares times with the original or differs: %+v", b)
 	}
 }

@@ -22,30 +22,30 @@ func TestGuard_LocksRunsAndSettles(t *testing.T) {
 		s.newTunnel("a")
 		c := s.controller(s.host(o), "a")
 		if has := c.Condition(); has.Status != metav1.ConditionUnknown || has.Type != kind || c.Settled() != "" {
-			t.Errorf("before anything: %+v, %q", has, c.Settled())
+			t.Errorf("before the first Guard: got condition %+v, settled %q", has, c.Settled())
 		}
 		var first guard.Attempt
 		must(t, c.Guard(t.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 			first = a
 			if locked := s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked); locked.Message != "dig" {
-				t.Errorf("the condition of a running task: %+v", locked)
+				t.Errorf("condition of a running task: got %+v", locked)
 			}
 			if c.Condition().Reason != guard.ReasonLocked {
-				t.Errorf("what the task sees: %+v", c.Condition())
+				t.Errorf("condition in the task's view: got %+v", c.Condition())
 			}
 			return done, nil
 		}))
 		if first.ID == "" || first.Number != 1 || first.Recovering || first.Intent != "dig" {
-			t.Errorf("attempt: %+v", first)
+			t.Errorf("got attempt %+v", first)
 		}
 		has := s.expect("a", metav1.ConditionTrue, "Done")
 		if has.Message != "It is done" || c.Condition().Reason != "Done" || c.Settled() != "Done" {
-			t.Errorf("after it: %+v, %+v", has, c.Condition())
+			t.Errorf("after the Guard: got %+v in the API, %+v in the controller", has, c.Condition())
 		}
 		t.Run("the next attempt has another ID", func(t *testing.T) {
 			must(t, c.Guard(t.Context(), "dig deeper", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 				if a.ID == first.ID || a.Number != 2 || a.Recovering || c.Settled() != "Done" {
-					t.Errorf("attempt: %+v after %+v, settled %s", a, first, c.Settled())
+					t.Errorf("got attempt %+v after %+v, settled %s", a, first, c.Settled())
 				}
 				return done, nil
 			}))
@@ -64,17 +64,17 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 				err := c.Guard(ctx, "dig", noTask(t))
 				locked, ok := errors.AsType[*guard.LockedError](err)
 				if !ok || !errors.Is(err, guard.ErrLocked) || locked.RetryAfter <= 0 || locked.RetryAfter > ttl {
-					t.Errorf("a Guard %s: %v", whose, err)
+					t.Errorf("Guard %s: got %v, want ErrLocked", whose, err)
 				}
 			}
 			for whose, h := range map[string]*host{"ours": here, "of another replica": there} {
 				if err := s.controller(h, "a").UpdateCondition(ctx, "True", "Done", ""); !errors.Is(err, guard.ErrLocked) {
-					t.Errorf("UpdateCondition %s: %v", whose, err)
+					t.Errorf("UpdateCondition %s: got %v, want ErrLocked", whose, err)
 				}
 			}
 			if o.Locks == nil {
 				if err := s.controller(there, "a").Forget(ctx); !errors.Is(err, guard.ErrLocked) || len(s.leases()) != 1 {
-					t.Errorf("Forget: %v, Leases %+v", err, s.leases())
+					t.Errorf("Forget: got %v, Leases %+v, want ErrLocked and one Lease", err, s.leases())
 				}
 			}
 			return done, nil
@@ -85,7 +85,7 @@ func TestGuard_NobodyElseRunsATaskMeanwhile(t *testing.T) {
 	})
 }
 
-// The view of the seed's Guard was stale if the resourceVersion was: its task did not run.
+// A Guard with a stale view does not run its task. In the original, a view was stale if its resourceVersion was.
 func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(s *site, o options){
@@ -108,10 +108,10 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 				c := s.controller(s.host(o), "a")
 				change(s, o)
 				if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-					t.Errorf("Guard: %v", err)
+					t.Errorf("Guard: got %v, want ErrStale", err)
 				}
 				if err := c.UpdateCondition(t.Context(), "True", "Other", ""); !errors.Is(err, guard.ErrStale) {
-					t.Errorf("UpdateCondition: %v", err)
+					t.Errorf("UpdateCondition: got %v, want ErrStale", err)
 				}
 			})
 		})
@@ -128,7 +128,7 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 		cm.Data = map[string]string{"a": "b"}
 		must(t, s.Update(t.Context(), cm))
 		if err := stale.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("Guard: %v", err)
+			t.Errorf("Guard: got %v, want ErrStale", err)
 		}
 		fresh, err := h.Controller(t.Context(), cm, kind)
 		must(t, err)
@@ -137,12 +137,12 @@ func TestGuard_NothingIsDoneForAStaleView(t *testing.T) {
 		again, err := h.Controller(t.Context(), fresh.Object(), kind)
 		must(t, err)
 		if again.Settled() != "Done" || again.Condition().Status != metav1.ConditionTrue {
-			t.Errorf("what another controller sees: %q, %+v", again.Settled(), again.Condition())
+			t.Errorf("view of a second controller: got settled %q, condition %+v", again.Settled(), again.Condition())
 		}
 	})
 }
 
-// guard runs a Guard with that outcome and returns its attempt.
+// guard runs a Guard with this outcome and returns its attempt.
 func (s *site) guard(h *host, name string, o guard.Outcome, result error) (attempt guard.Attempt) {
 	s.T.Helper()
 	err := s.controller(h, name).Guard(s.T.Context(), "dig", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
@@ -150,7 +150,7 @@ func (s *site) guard(h *host, name string, o guard.Outcome, result error) (attem
 		return o, result
 	})
 	if !errors.Is(err, result) {
-		s.T.Errorf("Guard returned %v, want %v", err, result)
+		s.T.Errorf("Guard: got error %v, want %v", err, result)
 	}
 	return attempt
 }
@@ -170,22 +170,22 @@ func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 		h := s.host(o)
 		first := s.guard(h, "a", guard.Outcome{}, errBroken)
 		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); has.Message != "broken" {
-			t.Errorf("condition: %+v", has)
+			t.Errorf("got condition %+v", has)
 		}
 		second := s.guard(s.host(o), "a", done, errBroken)
 		if second.ID != first.ID || !second.Recovering || second.Number != 1 {
-			t.Errorf("attempts: %+v, %+v", first, second)
+			t.Errorf("got attempts %+v and %+v", first, second)
 		}
 		s.expect("a", metav1.ConditionFalse, guard.ReasonFailed)
 		if settled := s.controller(h, "a").Settled(); settled != "" {
-			t.Errorf("settled: %s", settled)
+			t.Errorf("got settled %s, want none", settled)
 		}
 		t.Run("a terminal error, too, for it says nothing of the run before", func(t *testing.T) {
 			s.guard(h, "a", guard.Outcome{}, reconcile.TerminalError(errBroken))
 			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
 			third := s.guard(h, "a", done, nil)
 			if third.ID != first.ID || !third.Recovering || third.Number != 1 {
-				t.Errorf("attempts: %+v, %+v", first, third)
+				t.Errorf("got attempts %+v and %+v", first, third)
 			}
 		})
 		t.Run("but a terminal error of the first run ends it", func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestGuard_ErrorsKeepTheAttempt(t *testing.T) {
 			s.expect("a", metav1.ConditionFalse, guard.ReasonTerminalError)
 			next := s.guard(h, "a", done, nil)
 			if next.ID == refused.ID || next.Recovering || next.Number != 3 {
-				t.Errorf("attempts: %+v, %+v", refused, next)
+				t.Errorf("got attempts %+v and %+v", refused, next)
 			}
 		})
 		t.Run("as one does that Classify says is one", func(t *testing.T) {
@@ -214,14 +214,14 @@ func TestGuard_APanicIsReportedAndGoesOn(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() != "oops" {
-					t.Error("no panic arrived")
+					t.Error("Guard did not propagate the panic")
 				}
 			}()
 			_ = c.Guard(t.Context(), "dig", func(context.Context, guard.Attempt) (guard.Outcome, error) { panic("oops") })
 		}()
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonPanicked)
 		if next := s.guard(s.host(o), "a", done, nil); !next.Recovering || next.Number != 1 {
-			t.Errorf("the next attempt: %+v", next)
+			t.Errorf("next attempt: got %+v, want Recovering", next)
 		}
 	})
 }
@@ -237,16 +237,16 @@ func TestGuard_AReconcileThatEndsGivesTheLockBack(t *testing.T) {
 			return guard.Outcome{}, ctx.Err()
 		})
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("Guard: %v", err)
+			t.Errorf("Guard: got %v, want context canceled", err)
 		}
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonInterrupted)
 		if next := s.guard(s.host(o), "a", done, nil); !next.Recovering {
-			t.Errorf("the next attempt: %+v", next)
+			t.Errorf("next attempt: got %+v, want Recovering", next)
 		}
 	})
 }
 
-// The lock of a task is renewed for as long as it runs; once it cannot be, the context of the task ends in time.
+// The lock of a running task is renewed; when the renewal fails, the context of the task ends in time.
 func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -267,13 +267,13 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 			p.kill()
 			<-ctx.Done()
 			if cause := context.Cause(ctx); !errors.Is(cause, guard.ErrLockLost) {
-				t.Errorf("cause: %v", cause)
+				t.Errorf("cause: got %v, want ErrLockLost", cause)
 			}
-			die() // or it would go on trying to write the outcome
+			die() // otherwise the host retries the write of the outcome
 			return guard.Outcome{}, context.Cause(ctx)
 		})
 		if !errors.Is(err, guard.ErrLockLost) {
-			t.Errorf("Guard: %v", err)
+			t.Errorf("Guard: got %v, want ErrLockLost", err)
 		}
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
 	})
@@ -288,12 +288,12 @@ func TestGuard_TheContextOfATaskEndsWhenTheLockIsLost(t *testing.T) {
 			id = a.ID
 			tunnel := s.get("a")
 			tunnel.Status.Locks = nil
-			must(t, s.Status().Update(ctx, tunnel)) // by hand
+			must(t, s.Status().Update(ctx, tunnel)) // as a user would
 			<-ctx.Done()
 			return done, nil
 		})
 		if !errors.Is(err, guard.ErrLockLost) {
-			t.Errorf("Guard of attempt %s: %v", id, err)
+			t.Errorf("Guard of attempt %s: got %v, want ErrLockLost", id, err)
 		}
 	})
 }
@@ -307,21 +307,21 @@ func TestUpdateStatus_ChangesWhatIsThere(t *testing.T) {
 		must(t, s.controllerOf(s.host(o), stale, "Other").UpdateCondition(t.Context(), "True", "Fine", ""))
 		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			return done, c.UpdateStatus(ctx, func(o *Tunnel) error {
-				o.Status = TunnelStatus{TunnelID: "t"} // all else, too, as the seed's Update did
+				o.Status = TunnelStatus{TunnelID: "t"} // also clears the other fields, as the original's Update did
 				return nil
 			})
 		}))
 		has := s.get("a")
 		if has.Status.TunnelID != "t" || c.Object().Status.TunnelID != "t" ||
 			!meta.IsStatusConditionTrue(has.Status.Conditions, "Other") || !meta.IsStatusConditionTrue(has.Status.Conditions, kind) {
-			t.Errorf("status: %+v", has.Status)
+			t.Errorf("got status %+v", has.Status)
 		}
 		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }); !errors.Is(err, errBroken) {
-			t.Errorf("an error of mutate: %v", err)
+			t.Errorf("error of mutate: got %v", err)
 		}
 		s.change("a", func(o *Tunnel) { o.Spec.Company = "new" })
 		if err := c.UpdateStatus(t.Context(), func(*Tunnel) error { return nil }); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("decided on an old object: %v", err)
+			t.Errorf("UpdateStatus with an outdated object: got %v, want ErrStale", err)
 		}
 	})
 }

@@ -14,15 +14,15 @@ import (
 
 var errKilled = errors.New("the process was killed")
 
-// process is a process that may be killed. From then on none of its actions has an effect. Real API servers answer what
-// it asks for before.
+// process is a process that tests can kill. After the kill, its actions have no effect. Until then, real API servers
+// handle its requests.
 type process struct {
 	mu     sync.Mutex
 	dead   bool
 	bury   func() // called when it dies
 	steps  int
-	killAt int  // the step it dies at; 0: it does not
-	late   bool // it dies when the step is done, before it knows
+	killAt int  // the step at which it dies; 0: never
+	late   bool // dies after the effect of the step, before it receives the result
 }
 
 func (p *process) kill() {
@@ -31,7 +31,7 @@ func (p *process) kill() {
 	p.die()
 }
 
-// revive lets it continue, like a process that was cut off from the API server for a while.
+// revive lets it continue, like a process that was temporarily cut off from the API server.
 func (p *process) revive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *process) look(f func() error) error {
 	return f()
 }
 
-// do does one step that others see, unless the process is dead.
+// do performs one visible step, unless the process is dead.
 func (p *process) do(f func() error) error {
 	p.mu.Lock()
 	p.steps++

@@ -21,25 +21,24 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// The property test of this file is about the lock alone, in virtual time: hundreds of histories in which requests
-// are slow, answers get lost, and processes die would take hours against an API server. What an API server
-// contributes is a register that is written only if it has not changed, and that is easy to be sure of. The same
-// property against real API servers is in crash_test.go.
+// The property test of this file covers the lock alone, in virtual time: hundreds of histories with slow requests, lost
+// responses and dying processes would take hours against an API server. The API server only contributes a register with
+// conditional writes, which is easy to verify. crash_test.go tests the same property against real API servers.
 
 const (
 	protocolTTL = 10 * time.Second
-	changes     = 5               // to make, one after the other
-	storm       = 5 * time.Minute // after which requests are fast and answered, so that there is an end
+	changes     = 5               // number of changes, one after the other
+	storm       = 5 * time.Minute // afterwards requests are fast and reliable, so that the history ends
 )
 
 var errDead = errors.New("the process is dead")
 
-// TestProtocol_OneTaskAtATimeAndEveryChangeOnce has two replicas make changes in an external system that honours
-// attempt IDs. Their clocks differ, and run at different speed; requests and answers are slow or lost, requests
-// arrive long after their sender has given up; replicas are cut off; processes die at any time and start again.
+// TestProtocol_OneTaskAtATimeAndEveryChangeOnce runs two replicas that make changes in an external system that honours
+// attempt IDs. Their clocks differ, and run at different speeds; requests and responses are slow or lost, requests
+// arrive long after their sender's timeout; replicas are cut off; processes die at any time and start again.
 func TestProtocol_OneTaskAtATimeAndEveryChangeOnce(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) { // which is ten times
+	rapid.Check(t, func(rt *rapid.T) { // runs ten times
 		for range 30 {
 			w, replicas := drawHistory(rt)
 			synctest.Test(t, func(t *testing.T) { w.live(t.Context(), replicas) })
@@ -50,7 +49,7 @@ func TestProtocol_OneTaskAtATimeAndEveryChangeOnce(t *testing.T) {
 	})
 }
 
-// drawHistory draws what becomes of two replicas, and of what they ask for.
+// drawHistory draws the fates of two replicas and of their requests.
 func drawHistory(rt *rapid.T) (w *world, replicas []*replica) {
 	w = &world{
 		seed: rapid.Uint64().Draw(rt, "seed"),
@@ -71,12 +70,12 @@ func drawHistory(rt *rapid.T) (w *world, replicas []*replica) {
 	return w, replicas
 }
 
-// world is the register, the external system, and who works on it.
+// world is the register, the external system, and the state of the replicas.
 type world struct {
 	seed uint64
-	slow time.Duration // a request takes up to that, once in a while ten times as long
-	loss float64       // of requests and of answers
-	work time.Duration // a task takes up to that
+	slow time.Duration // maximum time of a request; occasionally ten times as long
+	loss float64       // of requests and of responses
+	work time.Duration // maximum time of a task
 
 	mu         sync.Mutex
 	begin      time.Time
@@ -102,7 +101,7 @@ func (w *world) live(ctx context.Context, replicas []*replica) {
 	}
 	w.mu.Unlock()
 	synctest.Wait()
-	<-time.After(time.Hour) // What is still on its way arrives, and changes nothing.
+	<-time.After(time.Hour) // Late requests arrive, and change nothing.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.made) != changes || w.entry.lock.Holder != "" {
@@ -116,14 +115,14 @@ func (w *world) violation(format string, args ...any) {
 
 func settledAfter(n int) string { return fmt.Sprintf("Made%d", n) }
 
-// replica is a process that dies now and then, and is started again.
+// replica is a process that occasionally dies and starts again.
 type replica struct {
 	*world
 	number int
 	offset time.Duration
 	speed  float64
-	cuts   []int64 // when it is cut off, for two TTLs each
-	deaths []int64 // how long the lives are; the last life has no end
+	cuts   []int64 // starts of the cuts, two TTLs each
+	deaths []int64 // lengths of the lives; the last life has no end
 	random *rand.Rand
 }
 
@@ -163,14 +162,14 @@ func (r *replica) life(ctx context.Context, n int) {
 	}
 }
 
-// life is how a process sees the world: it can do nothing once it is dead.
+// life is a process's access to the world, which ends with the process.
 type life struct {
 	*replica
 	name  string
 	death context.Context //nolint:containedctx // it is the life
 }
 
-// task makes the next change, unless the attempt's is there already.
+// task makes the next change, unless the change of its attempt already exists.
 func (l *life) task(ctx context.Context, a Attempt, c *Controller[*corev1.ConfigMap]) (Outcome, error) {
 	l.mu.Lock()
 	if l.working != "" {
@@ -178,7 +177,7 @@ func (l *life) task(ctx context.Context, a Attempt, c *Controller[*corev1.Config
 	}
 	l.working = l.name
 	l.mu.Unlock()
-	stop := context.AfterFunc(l.death, l.rest) // With the process its task ends.
+	stop := context.AfterFunc(l.death, l.rest) // The task ends with the process.
 	defer stop()
 	defer l.rest()
 	if err := l.step(ctx, l.some(l.work)); err != nil {
@@ -203,7 +202,7 @@ func (l *life) rest() {
 	}
 }
 
-// some returns a random time up to d.
+// some returns a random duration up to d.
 func (l *life) some(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +217,7 @@ func (l *life) chance(p float64) bool {
 
 func (l *life) pause(d time.Duration) { _ = l.step(l.death, l.some(d)) }
 
-// step takes some time, if neither ctx nor the life ends before.
+// step takes some time, unless ctx or the life ends before.
 func (l *life) step(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -232,8 +231,8 @@ func (l *life) step(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// request has f done by another client. It may be done though the error says that it is not known, and then also
-// after request has returned, or the process is dead.
+// request makes another client call f. The call may happen even if request returns an error, and then also after
+// request has returned or the process is dead.
 func (l *life) request(ctx context.Context, f func()) error {
 	if l.death.Err() != nil {
 		return errDead
@@ -316,7 +315,7 @@ func (l *life) write(ctx context.Context, s snapshot[*corev1.ConfigMap]) (*corev
 	return s.object, nil
 }
 
-// drifting is a clock that is wrong, and that runs too fast or too slow.
+// drifting is a clock with a wrong time and a wrong speed.
 type drifting struct {
 	start  time.Time
 	offset time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
-// digger is a provider that digs a tunnel in a cloud, in steps, as the tunnels of the original did.
+// digger is a provider that digs a tunnel in a cloud, in steps, like the tunnels of the original.
 type digger struct {
 	*controller
 	process *process
@@ -72,7 +72,7 @@ func (d *digger) Terminate(ctx context.Context) (*reconcile.Result, error) {
 	}
 	err := d.Guard(ctx, "delete the tunnel", func(_ context.Context, a guard.Attempt) (guard.Outcome, error) {
 		err := d.process.do(func() error {
-			if a.Recovering { // It may have been created without us knowing.
+			if a.Recovering { // The tunnel may exist without a record in the status.
 				d.cloud.delete("tunnel-" + a.ID)
 			}
 			if id := d.Object().Status.TunnelID; id != "" {
@@ -85,7 +85,7 @@ func (d *digger) Terminate(ctx context.Context) (*reconcile.Result, error) {
 	return nil, err
 }
 
-// hand is a replica whose reconciles a test runs by hand, with live reads.
+// hand is a replica whose reconciles a test calls directly, with live reads.
 type hand struct {
 	*site
 	*process
@@ -107,7 +107,7 @@ func (h *hand) pass(name string) (reconcile.Result, error) {
 	return h.Reconcile(h.T.Context(), reconcile.Request{NamespacedName: h.Key(name)})
 }
 
-// settle runs reconciles until there is nothing more to do, or the process dies.
+// settle runs reconciles until no work remains, or the process dies.
 func (h *hand) settle(name string) error {
 	for range 30 {
 		result, err := h.pass(name)
@@ -116,7 +116,7 @@ func (h *hand) settle(name string) error {
 			return errKilled
 		case err != nil && !apierrors.IsConflict(err):
 			return err
-		case result.RequeueAfter >= 5*time.Second: // Another holder has the lock, and this was the first look at it.
+		case result.RequeueAfter >= 5*time.Second: // Another holder has the lock, and this was the first reconcile to see it.
 			h.clock.Skip(ttl)
 		case result.RequeueAfter == 0:
 			return nil

@@ -26,7 +26,7 @@ import (
 // The tests of this file, and D6 and D12 in reconciler_test.go, are named after the known flaws of the
 // ProviderController that this package follows.
 
-// D1: Create was renamed by mistake, and an embedded one was called that knows of no owner, label and namespace.
+// D1: after an accidental rename, calls of Create reached an embedded Create that sets no owner, label and namespace.
 func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -38,11 +38,11 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 		must(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: obj.GetName()}, obj))
 		owners := obj.GetOwnerReferences()
 		if len(owners) != 1 || owners[0].UID != c.Object().UID || owners[0].Kind != "Tunnel" || !*owners[0].Controller {
-			t.Errorf("owners: %+v", owners)
+			t.Errorf("got owners %+v", owners)
 		}
 		instance := obj.GetLabels()[guard.InstanceLabel]
 		if instance != guard.InstanceOf(c.Object()) || len(instance) > 63 || !strings.HasPrefix(long, instance[:50]) {
-			t.Errorf("labels: %v", obj.GetLabels())
+			t.Errorf("got labels %v", obj.GetLabels())
 		}
 	}
 	stranger := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
@@ -53,11 +53,11 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 	applied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
 	belongs(applied)
 	if applied.Data["a"] != "b" {
-		t.Errorf("data: %v", applied.Data)
+		t.Errorf("got data %v", applied.Data)
 	}
 	must(t, c.Delete(t.Context(), applied))
 	if err := c.Delete(t.Context(), applied); !apierrors.IsNotFound(err) {
-		t.Errorf("Delete of what has gone: %v", err)
+		t.Errorf("Delete of a deleted object: got %v, want NotFound", err)
 	}
 	t.Run("nothing is promoted", func(t *testing.T) {
 		for f := range reflect.TypeFor[controller]().Fields() {
@@ -67,13 +67,13 @@ func TestD1_WhatIsCreatedBelongsToTheObject(t *testing.T) {
 		}
 		for _, raw := range []string{"Update", "Patch", "DeleteAllOf", "Status"} {
 			if _, ok := reflect.TypeFor[*controller]().MethodByName(raw); ok {
-				t.Errorf("there is a method %s", raw)
+				t.Errorf("Controller has a method %s", raw)
 			}
 		}
 	})
 }
 
-// D2: after a crash in a task, or a write that failed, the condition stayed locked for good.
+// D2: after a crash in a task, or a failed write, the condition stayed locked forever.
 func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -90,7 +90,7 @@ func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 			return done, nil
 		})
 		if err == nil {
-			t.Error("a dead process has written the outcome")
+			t.Error("outcome was written after the kill")
 		}
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonLocked)
 		heir := s.host(o)
@@ -98,13 +98,13 @@ func TestD2_LocksDoNotOutliveTheirHolders(t *testing.T) {
 		for _, wait := range []time.Duration{0, ttl - time.Minute} {
 			clock.Skip(wait)
 			if err := s.controller(heir, "a").Guard(t.Context(), "other", noTask(t)); !errors.Is(err, guard.ErrLocked) {
-				t.Errorf("after %v: %v", wait, err)
+				t.Errorf("after %v: got %v, want ErrLocked", wait, err)
 			}
 		}
 		clock.Skip(2 * time.Minute)
 		again := s.guard(heir, "a", done, nil)
 		if again.ID != first.ID || again.Number != 1 || !again.Recovering || again.Intent != "dig" {
-			t.Errorf("attempts: %+v, %+v", first, again)
+			t.Errorf("got attempts %+v and %+v", first, again)
 		}
 		s.expect("a", metav1.ConditionTrue, "Done")
 	})
@@ -128,22 +128,22 @@ func TestD3_OutcomesAreMadeFit(t *testing.T) {
 			s.guard(h, "a", bad, nil)
 			has := *meta.FindStatusCondition(s.get("a").Status.Conditions, kind)
 			if has.Reason == guard.ReasonLocked || has.Reason == "" {
-				t.Errorf("condition: %+v", has)
+				t.Errorf("got condition %+v", has)
 			}
 		}
 		s.guard(h, "a", guard.Outcome{}, errors.New(strings.Repeat("long ", 20_000)))
 		if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.HasPrefix(has.Message, "long long") {
-			t.Errorf("condition: %+v", has)
+			t.Errorf("got condition %+v", has)
 		}
 		if last := events.all(); len(last) != 1 || len(last[0]) != len("Normal Dug Dig: ")+1024 {
-			t.Errorf("events: %q", last) // The API server takes 1024 bytes.
+			t.Errorf("got events %q", last) // The API server accepts 1024 bytes.
 		}
 		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "Fine", "of course", ""))
 		s.expect("a", metav1.ConditionUnknown, guard.ReasonNone)
 	})
 }
 
-// D4: when the outcome could not be written, the next reconcile did it all again.
+// D4: when the outcome could not be written, the next reconcile repeated the whole change.
 func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -164,22 +164,22 @@ func TestD4_TheIntentIsKnownBeforeAnythingIsDone(t *testing.T) {
 			return create(ctx, a)
 		})
 		if err == nil || c.everMade() != 1 {
-			t.Errorf("Guard: %v, %d made", err, c.everMade())
+			t.Errorf("Guard: got %v, %d tunnels created", err, c.everMade())
 		}
 		heir := s.host(o)
 		clock := heir.SetClock(t.Context())
 		if err := s.controller(heir, "a").Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrLocked) {
-			t.Errorf("Guard: %v", err)
+			t.Errorf("Guard: got %v, want ErrLocked", err)
 		}
 		clock.Skip(ttl)
 		must(t, s.controller(heir, "a").Guard(t.Context(), "dig", create))
 		if c.everMade() != 1 {
-			t.Errorf("%d made", c.everMade())
+			t.Errorf("got %d created tunnels, want 1", c.everMade())
 		}
 	})
 }
 
-// expectIntent checks what is written down about an attempt.
+// expectIntent checks the recorded intent and ID of an attempt.
 func (s *site) expectIntent(o options, name, intent, id string) {
 	s.T.Helper()
 	text := ""
@@ -194,7 +194,7 @@ func (s *site) expectIntent(o options, name, intent, id string) {
 	}
 }
 
-// leases returns those of the Tunnels of the site.
+// leases returns the Leases of the site's Tunnels.
 func (s *site) leases() []coordinationv1.Lease {
 	s.T.Helper()
 	var all coordinationv1.LeaseList
@@ -211,7 +211,7 @@ func marshaled[T any](t testing.TB, v T) string {
 	return string(text)
 }
 
-// D5: the finalizer was removed in the task; then the object was gone, and the outcome could not be written.
+// D5: the task removed the finalizer; then the object was deleted, and the outcome could not be written.
 func TestD5_TheFinalizerIsRemovedLast(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -224,12 +224,12 @@ func TestD5_TheFinalizerIsRemovedLast(t *testing.T) {
 			return done, errBroken
 		})
 		if !errors.Is(failing, errBroken) || !slices.Contains(s.get("a").Finalizers, own) {
-			t.Errorf("after a task that failed: %v, %v", failing, s.get("a").Finalizers)
+			t.Errorf("after a failed task: got error %v, finalizers %v", failing, s.get("a").Finalizers)
 		}
 		must(t, c.Guard(t.Context(), "fill in", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
 			must(t, c.RemoveFinalizer(ctx, own))
 			if !slices.Contains(s.get("a").Finalizers, own) {
-				t.Error("it is removed before the outcome is written")
+				t.Error("finalizer is removed before the outcome is written")
 			}
 			return guard.Outcome{Status: metav1.ConditionFalse, Reason: "Terminated"}, nil
 		}))
@@ -238,15 +238,15 @@ func TestD5_TheFinalizerIsRemovedLast(t *testing.T) {
 		must(t, c.UpdateStatus(t.Context(), func(*Tunnel) error { return errBroken }))
 		must(t, c.RemoveFinalizer(t.Context(), own))
 		if left := s.leases(); len(left) > 0 {
-			t.Errorf("Leases are left: %+v", left)
+			t.Errorf("got Leases %+v, want none", left)
 		}
 		if err := c.Guard(t.Context(), "dig", noTask(t)); !errors.Is(err, guard.ErrStale) {
-			t.Errorf("Guard: %v", err)
+			t.Errorf("Guard: got %v, want ErrStale", err)
 		}
 	})
 }
 
-// D7: changing finalizers wrote the whole object, changing the status the whole status.
+// D7: a change of finalizers wrote the whole object, and a change of the status the whole status.
 func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -259,16 +259,16 @@ func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 		must(t, c.SetFinalizer(t.Context(), "example.com/ours"))
 		has := s.get("a")
 		if has.Spec.Company != "of somebody else" || !slices.Equal(has.Finalizers, []string{"example.com/theirs", "example.com/ours"}) {
-			t.Errorf("after SetFinalizer: %+v", has)
+			t.Errorf("after SetFinalizer: got %+v", has)
 		}
 		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
 		before := s.get("a")
 		if !slices.Equal(before.Finalizers, []string{"example.com/theirs"}) {
-			t.Errorf("after RemoveFinalizer: %v", before.Finalizers)
+			t.Errorf("after RemoveFinalizer: got %v", before.Finalizers)
 		}
 		must(t, c.RemoveFinalizer(t.Context(), "example.com/ours"))
 		if s.get("a").ResourceVersion != before.ResourceVersion {
-			t.Error("written though there is nothing to change")
+			t.Error("RemoveFinalizer writes the object although nothing changes")
 		}
 		c = s.controller(s.host(o), "a")
 		must(t, c.Guard(t.Context(), "dig", func(ctx context.Context, _ guard.Attempt) (guard.Outcome, error) {
@@ -283,12 +283,12 @@ func TestD7_OnlyWhatIsMeantIsWritten(t *testing.T) {
 		}))
 		status := s.get("a").Status
 		if status.TunnelID != "ours" || !slices.Equal(status.Hosts, []string{"theirs"}) || len(status.Conditions) != 2 {
-			t.Errorf("status: %+v", status)
+			t.Errorf("got status %+v", status)
 		}
 	})
 }
 
-// D8: conditions were not like those of others.
+// D8: conditions did not follow the Kubernetes conventions.
 func TestD8_ConditionsAreStandard(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -298,17 +298,17 @@ func TestD8_ConditionsAreStandard(t *testing.T) {
 		s.guard(h, "a", done, nil)
 		first := s.expect("a", metav1.ConditionTrue, "Done")
 		if first.ObservedGeneration != 2 || first.Message != "It is done" || first.LastTransitionTime.IsZero() {
-			t.Errorf("condition: %+v", first)
+			t.Errorf("got condition %+v", first)
 		}
 		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "True", "StillDone", "It is still done"))
 		second := s.expect("a", metav1.ConditionTrue, "StillDone")
 		if !second.LastTransitionTime.Equal(&first.LastTransitionTime) {
-			t.Errorf("the transition time moves without a transition: %+v", second)
+			t.Errorf("transition time moves without a transition: %+v", second)
 		}
 		version := s.get("a").ResourceVersion
 		must(t, s.controller(h, "a").UpdateCondition(t.Context(), "True", "StillDone", "It is still done"))
 		if s.get("a").ResourceVersion != version {
-			t.Error("written though there is nothing to change")
+			t.Error("UpdateCondition writes the object although nothing changes")
 		}
 	})
 }
@@ -326,16 +326,16 @@ func TestD9_SecretsAreInSecrets(t *testing.T) {
 		var secrets corev1.SecretList
 		must(t, s.List(t.Context(), &secrets, client.InNamespace(s.Namespace)))
 		if len(secrets.Items) != 1 || string(secrets.Items[0].Data["token"]) != secretToken {
-			t.Errorf("Secrets: %+v", secrets.Items)
+			t.Errorf("got Secrets %+v", secrets.Items)
 		}
 		seen := marshaled(t, s.get("a")) + marshaled(t, s.leases()) + strings.Join(events.all(), "\n")
 		if strings.Contains(seen, secretToken) {
-			t.Errorf("the token is in %s", seen)
+			t.Errorf("status, Leases or events contain the token: %s", seen)
 		}
 	})
 }
 
-// D10: what one condition's controller wrote was a conflict for the other's.
+// D10: a write by one condition's controller was a conflict for another condition's.
 func TestD10_ConditionsDoNotGetInEachOthersWay(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -349,12 +349,12 @@ func TestD10_ConditionsDoNotGetInEachOthersWay(t *testing.T) {
 		must(t, two.Guard(t.Context(), "dig two again", func(context.Context, guard.Attempt) (guard.Outcome, error) { return done, nil }))
 		status := s.get("a").Status
 		if !meta.IsStatusConditionTrue(status.Conditions, "One") || !meta.IsStatusConditionTrue(status.Conditions, "Two") {
-			t.Errorf("status: %+v", status)
+			t.Errorf("got status %+v", status)
 		}
 	})
 }
 
-// D11: what was created with a generated name was created again when the reconcile was.
+// D11: a repeated reconcile created an object with a generated name again.
 func TestD11_GeneratedNamesAreAlwaysTheSame(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -369,14 +369,14 @@ func TestD11_GeneratedNamesAreAlwaysTheSame(t *testing.T) {
 	}
 	first := create("a", kind, "record-")
 	if again := create("a", kind, "record-"); again.UID != first.UID || !strings.HasPrefix(again.Name, "record-") {
-		t.Errorf("made twice: %s, %s", first.Name, again.Name)
+		t.Errorf("object was created twice: %s and %s", first.Name, again.Name)
 	}
 	names := []string{first.Name}
 	for _, other := range []*corev1.ConfigMap{
 		create("b", kind, "record-"), create("a", "Other", "record-"), create("a", kind, "entry-"),
 	} {
 		if slices.Contains(names, other.Name) {
-			t.Errorf("%s is for two", other.Name)
+			t.Errorf("two objects have the name %s", other.Name)
 		}
 		names = append(names, other.Name)
 	}
@@ -384,7 +384,7 @@ func TestD11_GeneratedNamesAreAlwaysTheSame(t *testing.T) {
 		must(t, s.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: s.Namespace}}))
 		err := s.controller(h, "a").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}})
 		if !apierrors.IsAlreadyExists(err) {
-			t.Errorf("error = %v", err)
+			t.Errorf("got error %v, want AlreadyExists", err)
 		}
 	})
 }

@@ -24,14 +24,14 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/internal/sitetest"
 )
 
-// scripted is a provider that is two functions, and notes when it is called.
+// scripted is a provider made of two functions. It records its calls.
 type scripted struct {
 	journal              *sitetest.Journal
 	name                 string
 	reconcile, terminate func(context.Context, *controller) (*reconcile.Result, error)
 }
 
-// provider returns a factory of the condition type for which the script is.
+// factory returns a factory whose providers set this condition type.
 func (s scripted) factory(conditionType string) factory {
 	s.name = conditionType
 	return factory{
@@ -70,12 +70,12 @@ func TestReconciler_MakesAndUnmakes(t *testing.T) {
 		s.expectSoon("a", metav1.ConditionTrue, "Completed")
 		has := s.get("a")
 		if c.everMade() != 1 || has.Status.TunnelID == "" || !slices.Contains(has.Finalizers, finalizer) {
-			t.Errorf("%d made, %+v", c.everMade(), has)
+			t.Errorf("%d tunnels created, object %+v", c.everMade(), has)
 		}
 		s.remove("a")
 		s.expectGone("a")
 		if c.everMade() != 1 || c.left() != 0 {
-			t.Errorf("%d made, %d left", c.everMade(), c.left())
+			t.Errorf("%d tunnels created, %d exist, want 1 and 0", c.everMade(), c.left())
 		}
 		s.expectLeases(0)
 	})
@@ -102,7 +102,7 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 		j.Clear()
 		result, err := h.pass("a")
 		if err != nil || result.RequeueAfter != after || !slices.Equal(j.All(), want) {
-			t.Errorf("%v, %v, %v", result, err, j.All())
+			t.Errorf("got result %v, error %v, calls %v", result, err, j.All())
 		}
 	}
 	pass(42*time.Second, "reconcile First", "reconcile Second")
@@ -113,14 +113,14 @@ func TestReconciler_GoesThroughTheConditionsInOrder(t *testing.T) {
 	waiting = true
 	pass(42*time.Second, "terminate First", "terminate Second")
 	if !slices.Contains(s.get("a").Finalizers, finalizer) {
-		t.Error("the finalizer is gone too early")
+		t.Error("finalizer is removed before the last Terminate")
 	}
 	waiting = false
 	pass(0, "terminate First", "terminate Second", "terminate Third")
 	if left := s.get("a").Finalizers; !slices.Equal(left, []string{"example.com/theirs"}) {
-		t.Errorf("finalizers: %v", left)
+		t.Errorf("got finalizers %v, want only the foreign finalizer", left)
 	}
-	pass(0) // The object is no longer ours.
+	pass(0) // The reconciler ignores the object now.
 	s.change("a", func(o *Tunnel) { o.Finalizers = nil })
 	pass(0)
 }
@@ -154,28 +154,28 @@ func TestReconciler_WhatErrorsMean(t *testing.T) {
 				result, err := h.pass("a")
 				if result.RequeueAfter != test.after || (err == nil) != (test.after > 0) ||
 					errors.Is(err, reconcile.TerminalError(nil)) != test.terminal {
-					t.Errorf("%v, %v", result, err)
+					t.Errorf("got result %v, error %v", result, err)
 				}
 			}
 			if test.condition == "" {
 				if has := s.get("a").Status.Conditions; len(has) > 0 || len(events.all()) > 0 {
-					t.Errorf("%+v, %v", has, events.all())
+					t.Errorf("got conditions %+v, events %v, want none", has, events.all())
 				}
 				return
 			}
 			s.expect("a", metav1.ConditionFalse, test.condition)
 			if all := events.all(); len(all) != 2 || !strings.Contains(all[0], test.condition+" Reconcile: ") {
-				t.Errorf("events: %q", all)
+				t.Errorf("got events %q", all)
 			}
 			s.remove("a")
 			if _, err := h.pass("a"); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
-				t.Errorf("while it is deleted: %v", err)
+				t.Errorf("during the deletion: got error %v, want a retryable error", err)
 			}
 		})
 	}
 }
 
-// D6: any error was the end, also while the object was being deleted, and nothing waited between tries.
+// D6: any error was final, also during the deletion of the object, and retries had no backoff.
 func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -209,9 +209,9 @@ func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 			}
 			return check(s.get("a"), "False", guard.ReasonFailed)
 		})
-		// With backoff from 100 ms on it is tried after 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s.
+		// With a backoff that starts at 100 ms, the retries are after 0.1, 0.3, 0.7, 1.5, 3.1 and 6.3 s.
 		if n := j.Count("reconcile " + kind); n < 3 || n > 7 {
-			t.Errorf("tried %d times in %v", n, time.Since(began))
+			t.Errorf("got %d tries in %v, want 3 to 7", n, time.Since(began))
 		}
 		set(nil)
 		s.expectSoon("a", metav1.ConditionTrue, "Done")
@@ -231,7 +231,7 @@ func TestD6_ErrorsAreNotTheEnd(t *testing.T) {
 	})
 }
 
-// D12: which providers there are was written into a switch.
+// D12: the providers were hard-coded in a switch.
 func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -247,18 +247,19 @@ func TestD12_FactoriesAreChosenByWhatTheyHandle(t *testing.T) {
 	}
 	h := s.byHand(inStatus(), &process{}, of("one"), of("other"))
 	if _, err := h.pass("a"); !errors.Is(err, guard.ErrAmbiguousProvider) || !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("two that handle it: %v", err)
+		t.Errorf("object of two factories: got %v, want a terminal ErrAmbiguousProvider", err)
 	}
 	_, err := h.pass("b")
 	must(t, err)
 	_, err = h.pass("c")
 	must(t, err)
 	if all := j.All(); len(all) != 1 || len(s.get("a").Finalizers)+len(s.get("c").Finalizers) > 0 {
-		t.Errorf("called: %v", all)
+		t.Errorf("got calls %v, want one", all)
 	}
 }
 
-// In operatorkit the finalizer was removed when no handler matched the object. Here a provider can be missed, too.
+// In operatorkit, an object without a handler lost its finalizer. Here an object with locks keeps it until a provider
+// handles it.
 func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -276,22 +277,22 @@ func TestReconciler_WhatNobodyHandlesKeepsItsFinalizer(t *testing.T) {
 			s.change(name, func(o *Tunnel) { o.Spec.Company = company })
 			s.remove(name)
 			if _, err := h.pass(name); !errors.Is(err, guard.ErrNoProvider) || errors.Is(err, reconcile.TerminalError(nil)) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want a retryable ErrNoProvider", name, err)
 			}
 			if !slices.Contains(s.get(name).Finalizers, finalizer) {
-				t.Errorf("%s: the finalizer is gone", name)
+				t.Errorf("%s: finalizer was removed", name)
 			}
 		}
 		if all := events.all(); c.left() != 2 || len(all) != 2 || !strings.Contains(all[0], finalizer) {
-			t.Errorf("%d left, events: %q", c.left(), all)
+			t.Errorf("%d tunnels exist, events: %q", c.left(), all)
 		}
-		for _, name := range []string{"a", "b"} { // Its provider is there again.
+		for _, name := range []string{"a", "b"} { // A provider handles it again.
 			s.change(name, func(o *Tunnel) { o.Spec.Company = "" })
 			must(t, h.settle(name))
 			s.expectGone(name)
 		}
 		if c.left() != 0 {
-			t.Errorf("%d left", c.left())
+			t.Errorf("got %d tunnels, want 0", c.left())
 		}
 		t.Run("an object without locks may be deleted", func(t *testing.T) {
 			s.newTunnel("c", func(o *Tunnel) { o.Spec.Company = "another" })
@@ -312,14 +313,14 @@ func TestReconciler_AFactoryThatFailsSaysSo(t *testing.T) {
 		New: func(context.Context, *controller) (guard.Provider, error) { return nil, errBroken },
 	})
 	if _, err := h.pass("a"); !errors.Is(err, errBroken) {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if has := s.expect("a", metav1.ConditionFalse, guard.ReasonFailed); !strings.Contains(has.Message, "create provider broken") {
-		t.Errorf("condition: %+v", has)
+		t.Errorf("got condition %+v", has)
 	}
 }
 
-// In the original host, other kinds were watched that belong to an object.
+// A reconciler can watch dependents of its object, as the original host did.
 func TestReconciler_WatchesWhatBelongsToTheObject(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -344,7 +345,7 @@ func TestReconciler_WatchesWhatBelongsToTheObject(t *testing.T) {
 	s.expectSoon("a", metav1.ConditionTrue, "Up")
 }
 
-// Several conditions of one object, each with its own lock, in one reconcile.
+// One reconcile handles several conditions of one object, each with its own lock.
 func TestReconciler_ManyConditions(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -362,7 +363,7 @@ func TestReconciler_ManyConditions(t *testing.T) {
 		must(t, s.byHand(o, &process{}, factories...).settle("a"))
 		for _, f := range factories {
 			if !meta.IsStatusConditionTrue(s.get("a").Status.Conditions, f.ConditionType) {
-				t.Errorf("%s: %+v", f.ConditionType, s.get("a").Status)
+				t.Errorf("%s: got status %+v", f.ConditionType, s.get("a").Status)
 			}
 		}
 	})

@@ -15,13 +15,13 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard/lock"
 )
 
-// lateAnswers is a place whose writes are done at once, and whose answers come late, the longer the more there
-// were. From some write on none of the writes is done.
+// lateAnswers is a store that applies writes at once, and responds late, with one delay for each write. After the last
+// delay it no longer applies writes.
 type lateAnswers struct {
 	entry  entry
 	object *corev1.ConfigMap
-	late   []time.Duration // of each write
-	writes []time.Time     // that were done
+	late   []time.Duration // for each write
+	writes []time.Time     // times of the applied writes
 }
 
 func (p *lateAnswers) view(context.Context, *corev1.ConfigMap) (entry, error) { return p.entry, nil }
@@ -46,8 +46,8 @@ func (p *lateAnswers) write(ctx context.Context, s snapshot[*corev1.ConfigMap]) 
 	return s.object, ctx.Err()
 }
 
-// A lock is ours for two thirds of its TTL after a write was sent, not after it was answered: others count from the
-// time at which they can see it.
+// A lock is valid for two thirds of its TTL after its write was sent, not after the response: other replicas count from
+// the time at which they can see it.
 func TestRenew_CountsFromWhatWasSent(t *testing.T) {
 	t.Parallel()
 	const ttl = 30 * time.Second
@@ -72,14 +72,14 @@ func TestRenew_CountsFromWhatWasSent(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			held, err := guarded(t, late...)
 			if !errors.Is(err, ErrLockLost) || held != 2*ttl/3 {
-				t.Errorf("%s is answered late: held for %v, %v", what, held, err)
+				t.Errorf("response to %s is late: lock held for %v, error %v", what, held, err)
 			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		held, err := guarded(t, 25*time.Second)
 		if !errors.Is(err, ErrLockLost) || held != 0 {
-			t.Errorf("the lock comes too late: the task ran for %v, %v", held, err)
+			t.Errorf("lock arrives too late: task ran for %v, error %v", held, err)
 		}
 	})
 }

@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	fleettest.AtOnce(6)
-	// A life against a real API server takes up to a second. The flag on the command line wins.
+	// A life against a real API server takes up to a second. The flag on the command line has precedence.
 	if err := flag.Set("rapid.checks", "10"); err != nil {
 		panic(err)
 	}
@@ -39,12 +39,12 @@ const (
 	name      = "tunnels" // of the hosts
 	finalizer = guard.Prefix + name
 	kind      = "Tunneled" // the condition
-	ttl       = time.Hour  // no replica loses a lock because the machine is busy
+	ttl       = time.Hour  // no replica loses a lock because of a busy machine
 )
 
 var errBroken = errors.New("broken")
 
-// site is a namespace of a real API server that knows Tunnels.
+// site is a namespace of a real API server that serves Tunnels.
 type site struct{ *sitetest.Site }
 
 func newSite(t testing.TB) *site {
@@ -92,18 +92,18 @@ func (s *site) expectGone(name string) {
 	s.Eventually(func() error {
 		err := s.Get(s.T.Context(), s.Key(name), &Tunnel{})
 		if err == nil {
-			return fmt.Errorf("%s is still there", name)
+			return fmt.Errorf("%s still exists", name)
 		}
 		return client.IgnoreNotFound(err)
 	})
 }
 
-// expectLeases waits until so many Leases are there. They are deleted after the object.
+// expectLeases waits until there are this many Leases. They are deleted after the object.
 func (s *site) expectLeases(n int) {
 	s.T.Helper()
 	s.Eventually(func() error {
 		if left := s.leases(); len(left) != n {
-			return fmt.Errorf("want %d Leases, have %+v", n, left)
+			return fmt.Errorf("want %d Leases, got %+v", n, left)
 		}
 		return nil
 	})
@@ -128,7 +128,7 @@ func (s *site) expectSoon(name string, status metav1.ConditionStatus, reason str
 func check(tunnel *Tunnel, status metav1.ConditionStatus, reason string) error {
 	has := meta.FindStatusCondition(tunnel.Status.Conditions, kind)
 	if has == nil || has.Status != status || has.Reason != reason {
-		return fmt.Errorf("%s: want %s/%s, have %+v", tunnel.Name, status, reason, tunnel.Status)
+		return fmt.Errorf("%s: want %s/%s, got %+v", tunnel.Name, status, reason, tunnel.Status)
 	}
 	return nil
 }
@@ -140,13 +140,13 @@ type (
 	factory    = guard.Factory[*Tunnel]
 )
 
-// where the lock is.
+// places are the options for each location of the locks.
 var places = map[string]options{
 	"in the status": {Conditions: conditions, Locks: locks},
 	"in a Lease":    {Conditions: conditions},
 }
 
-// inBoth runs a test for each place that locks may be in.
+// inBoth runs a test for each location of the locks.
 func inBoth(t *testing.T, test func(t *testing.T, s *site, o options)) {
 	t.Helper()
 	for place, o := range places {
@@ -179,7 +179,7 @@ func newHost(t testing.TB, c client.Client, o options) *host {
 	return h
 }
 
-// controller returns what a reconcile that begins now would have.
+// controller returns the Controller of a reconcile that starts now.
 func (s *site) controller(h *host, name string) *controller {
 	s.T.Helper()
 	return s.controllerOf(h, s.get(name), kind)
@@ -195,11 +195,11 @@ func (s *site) controllerOf(h *host, tunnel *Tunnel, conditionType string) *cont
 // done is the outcome of most tasks.
 var done = guard.Outcome{Status: metav1.ConditionTrue, Reason: "Done", Message: "It is done"}
 
-// noTask fails the test if it is run.
+// noTask returns a task that fails the test if it runs.
 func noTask(t testing.TB) guard.Task {
 	t.Helper()
 	return func(context.Context, guard.Attempt) (guard.Outcome, error) {
-		t.Error("the task ran")
+		t.Error("task ran, want no run")
 		return done, nil
 	}
 }
@@ -212,8 +212,8 @@ func (s *site) start(o options, factories ...factory) (stop func()) {
 	return s.Run(mgr)
 }
 
-// cloud is an external system that makes what does not say what it is called, such as tunnels. It honours an
-// idempotency key: asked a second time with the same key it answers what it answered the first time.
+// cloud is an external system that chooses the names of its resources, such as tunnels. It honours an idempotency key:
+// a second request with the same key gets the response to the first.
 type cloud struct {
 	mu      sync.Mutex
 	made    []string // keys, in order
@@ -237,7 +237,7 @@ func (c *cloud) delete(id string) {
 	}
 }
 
-// left returns how many there are.
+// left returns the number of existing tunnels.
 func (c *cloud) left() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func (c *cloud) everMade() int {
 	return len(c.made)
 }
 
-// recorder notes events.
+// recorder records events.
 type recorder struct {
 	mu     sync.Mutex
 	events []string

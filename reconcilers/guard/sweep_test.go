@@ -26,7 +26,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/guard"
 )
 
-// liar is a scripted API server that lists Leases, has no Tunnels, and notes what is deleted.
+// liar is a scripted API server that lists Leases, has no Tunnels, and counts deletions.
 type liar struct {
 	page    func(token string) coordinationv1.LeaseList
 	missing func(w http.ResponseWriter)
@@ -74,7 +74,7 @@ func (s *liar) host(t testing.TB) *host {
 	return newHost(t, c, named(places["in a Lease"]))
 }
 
-// lease returns a Lease of the host as a guard has written it, but for the record.
+// lease returns a Lease of the host as a guard writes it, except for the record.
 func lease(n int, record string) coordinationv1.Lease {
 	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: fmt.Sprintf("guard-%s-%08d-0000-0000-0000-000000000000-01234567", name, n),
@@ -86,7 +86,7 @@ func lease(n int, record string) coordinationv1.Lease {
 	}}
 }
 
-// A list without an end, with nothing but Leases that are broken, ends a sweep, and little is kept of it.
+// An endless list, with only broken Leases, ends a sweep, and its error stays short.
 func TestSweep_OfAnEndlessList(t *testing.T) {
 	t.Parallel()
 	huge := lease(0, `{"attempt":"HOSTILE"}`)
@@ -114,23 +114,23 @@ func TestSweep_OfAnEndlessList(t *testing.T) {
 			defer cancel()
 			err := s.host(t).Sweep(ctx)
 			if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "does not end") {
-				t.Fatalf("the sweep: %.1000v", err)
+				t.Fatalf("sweep: got error %.1000v", err)
 			}
 			if s.lists.Load() != c.lists || s.deletes.Load() != 0 {
-				t.Errorf("%d lists, %d deletions", s.lists.Load(), s.deletes.Load())
+				t.Errorf("got %d lists and %d deletions", s.lists.Load(), s.deletes.Load())
 			}
 			text := err.Error()
 			if len(text) > 1000 || strings.Contains(text, "HOSTILE") {
-				t.Errorf("the error has %d bytes: %.1000s", len(text), text)
+				t.Errorf("error has %d bytes or text of a Lease: %.1000s", len(text), text)
 			}
 			if broken := fmt.Sprintf("%d Leases", 2*c.lists); !strings.Contains(text, broken) {
-				t.Errorf("no %q: %s", broken, text)
+				t.Errorf("error lacks %q: %s", broken, text)
 			}
 		})
 	}
 }
 
-// That an object has gone is what a 404 says that names it. Any other one is about something else.
+// Only a 404 that names the object proves that the object is deleted. A sweep keeps the Lease after any other 404.
 func TestSweep_BelievesA404ThatNamesTheObject(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: tunnels.Group, Resource: "tunnels"}
@@ -150,7 +150,7 @@ func TestSweep_BelievesA404ThatNamesTheObject(t *testing.T) {
 		"of another group":    {status(apierrors.NewNotFound(schema.GroupResource{Resource: "tunnels"}, "a")), 0},
 		"of another resource": {status(apierrors.NewNotFound(schema.GroupResource{Group: tunnels.Group, Resource: "x"}, "a")), 0},
 		"without details":     {status(bare), 0},
-		"a page": {func(w http.ResponseWriter) { // as a Kubernetes API server has for a path that it does not know
+		"a page": {func(w http.ResponseWriter) { // the response of a Kubernetes API server for an unknown path
 			http.Error(w, "404 page not found", http.StatusNotFound)
 		}, 0},
 	} {
@@ -161,13 +161,13 @@ func TestSweep_BelievesA404ThatNamesTheObject(t *testing.T) {
 			}}
 			err := s.host(t).Sweep(t.Context())
 			if s.deletes.Load() != c.deletes || (err == nil) != (c.deletes == 1) {
-				t.Errorf("%d deletions, %v", s.deletes.Load(), err)
+				t.Errorf("got %d deletions, error %v", s.deletes.Load(), err)
 			}
 		})
 	}
 }
 
-// A sweep that fails does not end its manager, and another one follows.
+// A failed sweep does not end its manager, and another sweep follows.
 func TestSweeper_GoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
 	s := &liar{page: func(string) coordinationv1.LeaseList {
@@ -176,7 +176,7 @@ func TestSweeper_GoesOnAfterAnError(t *testing.T) {
 	h := s.host(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	h.SetClock(ended) // which waits for nothing
+	h.SetClock(ended) // this clock does not wait
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	next := s.page
@@ -187,6 +187,6 @@ func TestSweeper_GoesOnAfterAnError(t *testing.T) {
 		return next(token)
 	}
 	if err := h.Sweeper(logr.Discard()).Start(ctx); err != nil || s.lists.Load() < 3 {
-		t.Errorf("after %d lists: %v", s.lists.Load(), err)
+		t.Errorf("after %d lists: got error %v", s.lists.Load(), err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 
 const foreign = "example.com/foreign" // a finalizer
 
-// shop is an external system that honours no key: it charges and refunds as often as it is asked to.
+// shop is an external system without idempotency keys: it charges and refunds on every request.
 type shop struct {
 	sitetest.Journal
 
@@ -74,21 +74,21 @@ func (s *shop) terminates(name string) {
 	}
 }
 
-// expectOnce checks what became of a Tunnel. Every call counts, whatever it is about.
+// expectOnce checks that a Tunnel was charged for and refunded once. Every call counts.
 func (s *shop) expectOnce(t testing.TB, name string) {
 	t.Helper()
 	for _, what := range []string{"charge", "refund"} {
 		if n := s.Count(what + " " + name); n != 1 {
-			t.Errorf("%s %s: %d times", what, name, n)
+			t.Errorf("%s %s: got %d calls, want 1", what, name, n)
 		}
 	}
 }
 
-// view is a client that may show a Tunnel as it was, and on which removals of finalizers may fail.
+// view is a client that may show an old version of a Tunnel, and may refuse to remove finalizers.
 type view struct {
 	old     *Tunnel
-	blind   bool   // it does not have Tunnels yet
-	refused int    // so many patches of finalizers from here on
+	blind   bool   // does not have Tunnels yet
+	refused int    // number of finalizer patches that will be refused
 	patched func() // called after a patch of finalizers
 }
 
@@ -119,7 +119,7 @@ func (v *view) client(c client.WithWatch) client.WithWatch {
 	})
 }
 
-// replica returns a reconciler with that view, as another process would have it.
+// replica returns a reconciler with this view, like a reconciler of another process.
 func (s *site) replica(o options, c client.Client, f factory) *hand {
 	s.T.Helper()
 	h, err := guard.NewHost(c, s, o)
@@ -129,7 +129,7 @@ func (s *site) replica(o options, c client.Client, f factory) *hand {
 	return &hand{s, &process{}, h.SetClock(s.T.Context()), r}
 }
 
-// deleted returns a Tunnel that was charged for and is being deleted, as it is then.
+// deleted returns a Tunnel that was charged for and is being deleted, in its state at that time.
 func (s *site) deleted(h *hand, name string, change ...func(*Tunnel)) *Tunnel {
 	s.T.Helper()
 	s.newTunnel(name, change...)
@@ -140,8 +140,8 @@ func (s *site) deleted(h *hand, name string, change ...func(*Tunnel)) *Tunnel {
 
 func isForeign(t *Tunnel) { t.Finalizers = append(t.Finalizers, foreign) }
 
-// A cache may show an object as it was before its provider was done. Whether the object has gone since, or stays for
-// another's finalizer: nothing is done again, by the same process or another process, and there is no warning.
+// A cache may show an object from before its provider finished. Whether the object has been deleted since, or another
+// finalizer keeps it: no work is repeated, by the same process or another process, and there is no event.
 func TestTerminate_WithAnOldView(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -160,23 +160,23 @@ func TestTerminate_WithAnOldView(t *testing.T) {
 				}
 				for range 3 {
 					if result, err := h.pass(name); err != nil || result.RequeueAfter > time.Second {
-						t.Errorf("%s: %v, %v", name, result, err)
+						t.Errorf("%s: got result %v, error %v", name, result, err)
 					}
 				}
 				sold.expectOnce(t, name)
 				if n := sold.Count("terminate again " + name); n > 0 && !other {
-					t.Errorf("%s: Terminate is called %d times after its end", name, n)
+					t.Errorf("%s: Terminate was called %d times after it finished", name, n)
 				}
 			}
 		}
 		if all := events.all(); len(all) > 0 {
-			t.Errorf("events: %q", all)
+			t.Errorf("got events %q, want none", all)
 		}
 		s.expectLeases(0)
 	})
 }
 
-// An admission webhook, or a lack of rights, may keep the finalizer from being removed.
+// An admission webhook, or a lack of permissions, may prevent the removal of the finalizer.
 func TestTerminate_WhenTheFinalizerCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 	inBoth(t, func(t *testing.T, s *site, o options) {
@@ -188,7 +188,7 @@ func TestTerminate_WhenTheFinalizerCannotBeRemoved(t *testing.T) {
 			v.refused = 2
 			for range 2 {
 				if _, err := h.pass(name); !apierrors.IsForbidden(err) {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: got error %v, want Forbidden", name, err)
 				}
 				if other {
 					h = s.replica(o, v.client(s), sold.sells())
@@ -198,14 +198,14 @@ func TestTerminate_WhenTheFinalizerCannotBeRemoved(t *testing.T) {
 			s.expectGone(name)
 			sold.expectOnce(t, name)
 			if n := sold.Count("terminate again " + name); n > 0 && !other {
-				t.Errorf("%s: Terminate is called %d times after its end", name, n)
+				t.Errorf("%s: Terminate was called %d times after it finished", name, n)
 			}
 		}
 		s.expectLeases(0)
 	})
 }
 
-// A process that ends between the removal of the finalizer and the deletion of the Lease leaves the Lease.
+// A process that ends between the removal of the finalizer and the deletion of the Lease leaves the Lease to a sweep.
 func TestSweep_AfterACrash(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -219,15 +219,15 @@ func TestSweep_AfterACrash(t *testing.T) {
 		s.deleted(h, name, change)
 		v.patched = p.kill
 		if _, err := h.pass(name); err == nil {
-			t.Errorf("%s: it survives", name)
+			t.Errorf("%s: process survives the kill", name)
 		}
 	}
 	if f := s.get("kept").Finalizers; !slices.Equal(f, []string{foreign}) || len(s.leases()) != 2 {
-		t.Fatalf("finalizers: %v, Leases: %+v", f, s.leases())
+		t.Fatalf("got finalizers %v, Leases %+v", f, s.leases())
 	}
 	s.start(o, sold.sells())
 	s.expectLeases(0)
-	s.newTunnel("next") // When it is charged for, the others have been looked at.
+	s.newTunnel("next") // When it is charged for, the other Tunnels have been reconciled.
 	s.expectSoon("next", metav1.ConditionTrue, "Charged")
 	sold.expectOnce(t, "gone")
 	sold.expectOnce(t, "kept")
@@ -258,7 +258,7 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 		return done, nil
 	})
 	if err == nil {
-		t.Error("a dead process has written the outcome")
+		t.Error("outcome was written after the kill")
 	}
 	s.remove("held")
 	s.newTunnel("again") // has the name of a deleted tunnel
@@ -287,23 +287,23 @@ func TestSweep_LeavesWhatIsNeeded(t *testing.T) {
 	}
 	must(t, h.Sweep(t.Context()))
 	if have := left(); !slices.Equal(have, of("gone", "gone", "held", "there")) {
-		t.Errorf("after a sweep: %q", have)
+		t.Errorf("after a sweep: got Leases of %q", have)
 	}
 	clock.Skip(ttl)
 	must(t, h.Sweep(t.Context()))
 	if have := left(); !slices.Equal(have, of("gone", "gone", "there")) {
-		t.Errorf("when the lock has expired: %q", have)
+		t.Errorf("after the lock has expired: got Leases of %q", have)
 	}
 	must(t, s.host(theirs).Sweep(t.Context()))
 	must(t, s.host(longer).Sweep(t.Context()))
 	if have := left(); !slices.Equal(have, of("there")) {
-		t.Errorf("after those of the others: %q", have)
+		t.Errorf("after the sweeps of the other hosts: got Leases of %q", have)
 	}
 	must(t, s.host(inStatus()).Sweep(t.Context()))
 }
 
-// Objects that others change all the time while they are deleted, so that the reconciler looks at them again and
-// again, with a cache that is late.
+// Other writers change the objects continuously during the deletion, so that the reconciler handles them repeatedly,
+// with a cache that lags.
 func TestTerminate_WithACacheThatLags(t *testing.T) {
 	t.Parallel()
 	for _, lag := range []time.Duration{0, 500 * time.Millisecond} {
@@ -331,17 +331,17 @@ func TestTerminate_WithACacheThatLags(t *testing.T) {
 				for _, name := range []string{"a", "b"} {
 					s.change(name, func(o *Tunnel) { o.Finalizers = nil })
 				}
-				s.newTunnel("next") // When it is charged for, the cache knows all that was before.
+				s.newTunnel("next") // When it is charged for, the cache has all earlier changes.
 				s.expectSoon("next", metav1.ConditionTrue, "Charged")
 				for name := range names {
 					s.expectGone(name)
 					sold.expectOnce(t, name)
 					if n := sold.Count("terminate again " + name); n > 0 {
-						t.Errorf("%s: Terminate is called %d times after its end", name, n)
+						t.Errorf("%s: Terminate was called %d times after it finished", name, n)
 					}
 				}
 				if all := events.all(); len(all) > 0 {
-					t.Errorf("events: %q", all)
+					t.Errorf("got events %q, want none", all)
 				}
 				if o.Locks == nil {
 					s.expectLeases(1) // the Lease of the next tunnel
@@ -351,8 +351,8 @@ func TestTerminate_WithACacheThatLags(t *testing.T) {
 	}
 }
 
-// disturb changes the status of a Tunnel that is being deleted again and again, until a while after our finalizer has
-// gone.
+// disturb changes the status of a Tunnel repeatedly during its deletion, until some time after our finalizer was
+// removed.
 func (s *site) disturb(t testing.TB, name string) {
 	t.Helper()
 	released := 0

@@ -106,7 +106,7 @@ func listMap(items apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaPr
 	}
 }
 
-// crd returns the CRD of Tunnels, as controller-gen would make it of the types.
+// crd returns the CRD of Tunnels, as controller-gen would generate it from the types.
 func crd() *apiextensionsv1.CustomResourceDefinition {
 	type properties = map[string]apiextensionsv1.JSONSchemaProps
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
