@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What only looks like a harmless request is not sent.
+// connects is true for requests that only look harmless, so they are not sent.
 func TestTarget_Connects(t *testing.T) {
 	t.Parallel()
 	for path, method := range map[string]string{
@@ -33,11 +33,11 @@ func TestIsPlain(t *testing.T) {
 		"/api/v1/pods": true, "/api/v1/pods/": true, "/": true, "/api//v1/pods": false, "/api/v1/x/../pods": false, "/api/./v1": false,
 	} {
 		if got := isPlain(&url.URL{Path: path}); got != want {
-			t.Errorf("%s: %t", path, got)
+			t.Errorf("%s: got isPlain %t", path, got)
 		}
 	}
 	if isPlain(&url.URL{Path: "/api/v1/pods", Opaque: "//elsewhere"}) {
-		t.Error("an opaque URL is plain")
+		t.Error("isPlain is true for an opaque URL")
 	}
 }
 
@@ -45,10 +45,10 @@ func TestObserved(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{"true": true, "True": true, "yes": true, "": true, "false": false} {
 		if got := IsObserved(map[string]string{"clusterfx.dev/observe": value}); got != want {
-			t.Errorf("%q: %t", value, got)
+			t.Errorf("%q: got IsObserved %t", value, got)
 		}
 	}
 	if IsObserved(nil) {
-		t.Error("a Cluster without annotations is observed")
+		t.Error("IsObserved is true for a Cluster without annotations")
 	}
 }

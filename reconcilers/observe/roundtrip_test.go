@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// sentTo remembers what is sent.
+// sentTo records sent requests.
 type sentTo struct{ requests []*http.Request }
 
 func (s *sentTo) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -18,8 +18,8 @@ func (s *sentTo) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusConflict, Body: http.NoBody, Request: r}, nil
 }
 
-// What cannot be tried without being done is not sent; of the rest, whatever may change something says that it
-// is a dry run.
+// Requests that cannot be tried without effect are not sent; all other requests that may change an object are sent as a
+// dry run.
 func TestObserving(t *testing.T) {
 	t.Parallel()
 	const pods, options = "/api/v1/namespaces/a/pods/p", `{"kind":"DeleteOptions","apiVersion":"v1"}`
@@ -55,17 +55,16 @@ func TestObserving(t *testing.T) {
 			var next sentTo
 			_, err = (&observing{observer: &observer{}, next: &next}).RoundTrip(r)
 			if sent := len(next.requests) == 1; sent != c.sent || errors.Is(err, ErrObserved) == c.sent {
-				t.Fatalf("sent: %t, %v; want %t", sent, err, c.sent)
+				t.Fatalf("sent: got %t with error %v, want %t", sent, err, c.sent)
 			}
 			if c.sent && c.dry != isDry(t, next.requests[0]) {
-				t.Errorf("%s %s %v is sent", next.requests[0].Method, next.requests[0].URL, next.requests[0].Header)
+				t.Errorf("wrong dry run in the sent request %s %s %v", next.requests[0].Method, next.requests[0].URL, next.requests[0].Header)
 			}
 		})
 	}
 }
 
-// isDry reports whether an API server takes a request for a dry run: of a deletion the options count, if it has
-// any.
+// isDry reports whether an API server treats a request as a dry run: for a deletion the options count, if it has any.
 func isDry(t *testing.T, r *http.Request) bool {
 	t.Helper()
 	var body []byte
