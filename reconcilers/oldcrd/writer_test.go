@@ -37,7 +37,7 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	if refused(nil) != nil {
-		t.Error("a nil error refuses something")
+		t.Error("a nil error has refused fields")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// What is known is forgotten in time, so that a newer CRD is noticed.
+// Refused fields are forgotten after a time, so that the writer notices a newer CRD.
 func TestWriter_Forgets(t *testing.T) {
 	t.Parallel()
 	var w Writer
@@ -67,7 +67,7 @@ func TestWriter_Forgets(t *testing.T) {
 		t.Error(diff)
 	}
 	if left := w.known(now.Add(remember)); left != nil {
-		t.Errorf("left: %q", left)
+		t.Errorf("known fields: got %q, want none", left)
 	}
 	w.note([]string{".status.c"}, now.Add(remember))
 	if diff := cmp.Diff([]string{".status.c"}, w.known(now.Add(2*remember-1))); diff != "" {
