@@ -25,14 +25,14 @@ import (
 
 const (
 	benchObjects = 1000
-	benchRounds  = 50 // how often each object is reconciled per iteration
+	benchRounds  = 50 // reconciles of each object per iteration
 	benchSteps   = 5
 	benchWorkers = 8
 )
 
-// BenchmarkReconcile measures passes that find nothing to do, of 1 000 objects with five resources each,
-// next to a reconciler that only reads the same objects from the same cache: called one after the other,
-// and through a controller with its queue.
+// BenchmarkReconcile measures passes without changes, over 1 000 objects with five resources each, next to a reconciler
+// that only reads the same objects from the same cache: with direct calls one after the other, and through a controller
+// with its queue.
 func BenchmarkReconcile(b *testing.B) {
 	s := newSite(b)
 	cached := s.benchCache(b)
@@ -99,10 +99,10 @@ func (s *site) benchObjects(b *testing.B, r reconcile.Reconciler) []ctrl.Request
 	return requests
 }
 
-// measure reports reconciles per second, and what each of them takes.
+// measure reports reconciles per second, and the cost of each reconcile.
 func measure(b *testing.B, round func()) {
 	b.Helper()
-	round() // what is made once is made
+	round() // completes one-time allocations
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu := processorTime(b)
@@ -121,7 +121,7 @@ func measure(b *testing.B, round func()) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// processorTime is what this process has used so far, which other processes disturb less than the clock.
+// processorTime is the CPU time of this process so far, which other processes disturb less than the clock.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -163,7 +163,7 @@ func queued(b *testing.B, r reconcile.Reconciler, requests []ctrl.Request) {
 	must(b, <-done)
 }
 
-// nothing is a resource that finds nothing to do.
+// nothing is a resource without any work.
 type nothing struct{ name string }
 
 func (n nothing) Name() string                               { return n.name }

@@ -22,7 +22,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// A remote that is deregistered continues to live without a hub: nothing in it may wait for a hub.
+// The objects of a deregistered remote lose the pipeline's finalizer, because no hub handles them afterwards.
 func TestCleanup_LetsObjectsGo(t *testing.T) {
 	t.Parallel()
 	for way, newPart := range map[string]func(*site, pipeline.Set[*Widget]) fx.Option{
@@ -63,14 +63,14 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 			for i := range 12 {
 				s.expectSoon(fmt.Sprint("w-", i), metav1.ConditionTrue, pipeline.ReasonReady)
 			}
-			s.remove("w-0") // It is being deleted when the remote leaves.
+			s.remove("w-0") // The remote is deregistered during this deletion.
 			s.expectSoon("w-0", metav1.ConditionFalse, pipeline.ReasonDeleting, "Reconciling")
 
 			sitetest.Remove(t, r, "edge")
 			for i := range 12 {
 				name := fmt.Sprint("w-", i)
 				if left := s.get(name).Finalizers; !slices.Equal(left, []string{foreign}) {
-					t.Errorf("%s: finalizers %v", name, left)
+					t.Errorf("%s: got finalizers %v, want only the foreign finalizer", name, left)
 				}
 				s.change(name, func(w *Widget) { w.Finalizers = nil })
 				if i > 0 {
@@ -79,13 +79,13 @@ func TestCleanup_LetsObjectsGo(t *testing.T) {
 				s.expectGone(name)
 			}
 			if j.Count("delete p") == 0 {
-				t.Error("nothing was deleted while there was a hub")
+				t.Error("no resource was deleted before the deregistration")
 			}
 		})
 	}
 }
 
-// Credentials for one namespace cannot list the objects of all of them.
+// Cleanup works with credentials for one namespace, which cannot list the objects of all namespaces.
 func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -104,15 +104,15 @@ func TestCleanup_WithCredentialsForANamespace(t *testing.T) {
 	s.Eventually(func() error { return mgr.GetClient().Get(t.Context(), s.Key("w"), &Widget{}) })
 	err := mgr.GetAPIReader().List(t.Context(), &WidgetList{})
 	if !apierrors.IsForbidden(err) {
-		t.Fatalf("it may list all: %v", err)
+		t.Fatalf("list of all namespaces: got %v, want Forbidden", err)
 	}
 	must(t, pipeline.Cleanup[*Widget](mgr, name).Run(t.Context()))
 	if left := s.get("w").Finalizers; !slices.Equal(left, []string{foreign}) {
-		t.Errorf("finalizers: %v", left)
+		t.Errorf("got finalizers %v, want only the foreign finalizer", left)
 	}
 }
 
-// An object that cannot be changed is named, and does not keep the others.
+// Cleanup names an object that it cannot change, and continues with the other objects.
 func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -129,18 +129,18 @@ func TestCleanup_SaysWhatItLeaves(t *testing.T) {
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: meta.Name}},
 	}))
-	const own = "says-what-it-leaves" // The step goes through all namespaces.
+	const own = "says-what-it-leaves" // The step handles all namespaces.
 	for _, name := range []string{"a", "b", "c"} {
 		s.newWidget(name, func(w *Widget) { w.Finalizers = []string{pipeline.Prefix + own} })
 	}
 	err := pipeline.Cleanup[*Widget](s.As(meta.Name).Manager(), own).Run(t.Context())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "2 objects keep their finalizer") ||
 		!strings.Contains(err.Error(), s.Namespace+"/a") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want Forbidden for 2 objects", err)
 	}
 	for name, left := range map[string]int{"a": 1, "b": 0, "c": 1} {
 		if has := s.get(name).Finalizers; len(has) != left {
-			t.Errorf("%s: finalizers %v", name, has)
+			t.Errorf("%s: got finalizers %v", name, has)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// What can be found out when a pipeline is put together is found out there.
+// Mistakes that are detectable when a pipeline is built are reported then.
 func TestInvalidConfig(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -62,17 +62,17 @@ func TestInvalidConfig(t *testing.T) {
 		"an order that is none":      newCRUD(&machine{name: "m"}, 2),
 	} {
 		if !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: %v", sentence, err)
+			t.Errorf("%s: got %v, want ErrInvalidConfig", sentence, err)
 		}
 	}
 }
 
-// Functions on an object find its fields by its Go type; an unstructured object has neither.
+// Unstructured objects are refused: functions on an object find its fields by its Go type.
 func TestInvalidConfig_UnstructuredObjects(t *testing.T) {
 	t.Parallel()
 	err := strange[*unstructured.Unstructured](newSite(t))
 	if err == nil || !strings.Contains(err.Error(), "write a Go type") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -80,7 +80,7 @@ type unknown struct{ corev1.ConfigMap }
 
 func failure[T any](_ T, err error) error { return err }
 
-// strange makes a pipeline for objects of another type.
+// strange builds a pipeline for objects of another type.
 func strange[O client.Object](s *site) error {
 	s.T.Helper()
 	r, err := pipeline.NewRouter(pipeline.Set[O]{
@@ -109,26 +109,26 @@ func TestRouter(t *testing.T) {
 			Handles: func(w *Widget) bool { return w.Spec.Size%2 == 1 },
 		},
 	)
-	rs[0] = nil // The router has its own.
+	rs[0] = nil // The router has its own copy.
 	for size, want := range map[int]string{1: "small", 20: "large"} {
 		asked = 0
 		set, err := r.Route(&Widget{Spec: WidgetSpec{Size: size}})
 		if err != nil || set.Name != want || asked != 2 || set.Resources[0] == nil {
-			t.Errorf("%d: %v, %v, asked %d", size, set, err, asked)
+			t.Errorf("size %d: got set %v, error %v, %d calls of Handles", size, set, err, asked)
 		}
 	}
 	odd := &Widget{Spec: WidgetSpec{Size: 11}}
 	if set, err := r.Route(odd); err != nil || set.Name != "large" {
-		t.Errorf("without the label: %v, %v", set, err)
+		t.Errorf("without the label: got set %v, error %v", set, err)
 	}
 	odd.Labels = map[string]string{"odd": ""}
 	set, err := r.Route(odd)
 	if !errors.Is(err, pipeline.ErrAmbiguousResourceSet) || !errors.Is(err, pipeline.ErrExecutionFailed) || set != nil {
-		t.Errorf("with two sets: %v, %v", set, err)
+		t.Errorf("with two sets: got set %v, error %v", set, err)
 	}
 	only := router(t, pipeline.Set[*Widget]{Name: "l", Labels: map[string]string{"l": "1"}, Resources: set1()})
 	if _, err := only.Route(odd); !errors.Is(err, pipeline.ErrNoResourceSet) {
-		t.Errorf("with no set: %v", err)
+		t.Errorf("without a set: got %v, want ErrNoResourceSet", err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// A wrapper of one's own is around each operation of a CRUD resource, as those of operatorkit were.
+// A custom wrapper wraps each operation of a CRUD resource, as the wrappers of operatorkit did.
 func TestWithWrapper(t *testing.T) {
 	t.Parallel()
 	var j sitetest.Journal
@@ -53,7 +53,7 @@ func TestWithWrapper(t *testing.T) {
 	must(t, err)
 	j.Expect(t, "inner: EnsureDeleted p of w", "delete p")
 	j.Clear()
-	must(t, pipeline.ProcessUpdate(t.Context(), w, plain[1:])) // which is as it was
+	must(t, pipeline.ProcessUpdate(t.Context(), w, plain[1:])) // wrapping has not changed it
 	j.Expect(t, "create p")
 
 	t.Run("it may leave a call out, and change the error", func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestWithWrapper(t *testing.T) {
 		must(t, err)
 		j.Clear()
 		if err := pipeline.ProcessUpdate(t.Context(), w, refuses); !errors.Is(err, errBroken) {
-			t.Errorf("error = %v", err)
+			t.Errorf("got error %v, want the error of the wrapper", err)
 		}
 		j.Expect(t)
 	})

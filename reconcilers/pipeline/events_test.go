@@ -28,11 +28,11 @@ func TestReconciler_Events(t *testing.T) {
 	fail := func(err error) {
 		p.created = func(context.Context, *Widget) error { return err }
 		if _, err := h.pass("w"); err == nil {
-			t.Error("there is no error")
+			t.Error("pass succeeds, want an error")
 		}
 	}
-	fail(errBroken) // has no words for people
-	for range 3 {   // is told of once
+	fail(errBroken) // a plain error records no event
+	for range 3 {   // records one event
 		fail(&pipeline.ReasonError{Reason: "QuotaExceeded", Message: "100% used up"})
 	}
 	fail(&pipeline.ReasonError{Reason: "TooLong", Message: strings.Repeat("long ", 500)})
@@ -42,12 +42,12 @@ func TestReconciler_Events(t *testing.T) {
 		all = append(all, e)
 	}
 	if len(all) != 2 || all[0] != "Warning QuotaExceeded 100% used up" || len(all[1]) != len("Warning TooLong ")+1024 {
-		t.Errorf("events = %q", all) // The API server takes 1024 bytes.
+		t.Errorf("got events %q", all) // The API server accepts 1024 bytes.
 	}
 }
 
-// What fails in the same way again is a series of one event, although every report makes another version of the
-// object; what fails in another way is another event.
+// Repeated failures with the same note are a series of one event, although every report changes the version of the
+// object; a failure with another note is another event.
 func TestReconciler_EventsAreSeries(t *testing.T) {
 	t.Parallel()
 	site := newSite(t)
@@ -62,7 +62,7 @@ func TestReconciler_EventsAreSeries(t *testing.T) {
 			return &pipeline.ReasonError{Reason: "QuotaExceeded", Message: fmt.Sprintf("%d too many", n%2+1)}
 		}
 		if _, err := h.pass("w"); err == nil {
-			t.Error("there is no error")
+			t.Error("pass succeeds, want an error")
 		}
 	}
 	h.Eventually(func() error {
@@ -78,7 +78,7 @@ func TestReconciler_EventsAreSeries(t *testing.T) {
 		}
 		slices.Sort(notes)
 		if len(all.Items) != 2 || !slices.Equal(notes, []string{"1 too many", "2 too many"}) {
-			return fmt.Errorf("%d events, of which these are series: %q", len(all.Items), notes)
+			return fmt.Errorf("got %d events, of which these are series: %q", len(all.Items), notes)
 		}
 		return nil
 	})

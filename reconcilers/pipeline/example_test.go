@@ -25,7 +25,7 @@ import (
 // zone is an external DNS server, for the examples.
 type zone map[string]string
 
-// record is a resource: the DNS record of a Cluster. One zone is enough for all of them.
+// record is a resource: the DNS record of a Cluster. One zone has all records.
 type record struct{ zone zone }
 
 func (r record) Name() string { return "record" }
@@ -40,8 +40,8 @@ func (r record) EnsureDeleted(_ context.Context, c *hubv1.Cluster) error {
 	return nil
 }
 
-// A module contributes a set of resources to a pipeline, and may ask fx for whatever the App has. The same lines
-// go into the hub part of a module and, for objects in the remotes, into its remote part.
+// A module contributes a set of resources to a pipeline. Its constructor may have any parameter that the App provides.
+// The same lines go into the hub part of a module and, for objects in the remotes, into its remote part.
 func Example() {
 	newSet := func(z zone) (pipeline.Set[*hubv1.Cluster], error) {
 		return pipeline.Set[*hubv1.Cluster]{
@@ -54,7 +54,7 @@ func Example() {
 		pipeline.Module(pipeline.Options[*hubv1.Cluster]{
 			Name:            "dns",
 			Conditions:      func(c *hubv1.Cluster) []metav1.Condition { return c.Status.Conditions },
-			ConditionPrefix: "DNS", // Ready is the hub's
+			ConditionPrefix: "DNS", // the hub sets Ready
 		}),
 		pipeline.AsSet[*hubv1.Cluster]("dns", newSet),
 	)
@@ -67,7 +67,7 @@ func Example() {
 	// Output: what is missing: <nil>
 }
 
-// A wrapper of your own is around each operation of a CRUD resource, and around the two of any other resource.
+// A custom wrapper wraps each operation of a CRUD resource, and both operations of any other resource.
 func ExampleWithWrapper() {
 	audited := func(ctx context.Context, c pipeline.Call[*corev1.Service], next func(context.Context) error) error {
 		err := next(ctx)
@@ -95,7 +95,7 @@ func ExampleWithWrapper() {
 	// addresses ApplyCreateChange web <nil>
 }
 
-// A controller of your own runs a pipeline, for instance with predicates and a queue of its own.
+// A custom controller runs a pipeline, for instance with its own predicates and queue.
 func ExampleNewReconciler() {
 	setup := func(mgr ctrl.Manager, router *pipeline.Router[*hubv1.Cluster]) error {
 		r, err := pipeline.NewReconciler(mgr.GetClient(), router, pipeline.Options[*hubv1.Cluster]{
@@ -108,13 +108,13 @@ func ExampleNewReconciler() {
 			return err
 		}
 		return registry.ControllerManagedBy(mgr).Named("dns").
-			For(&hubv1.Cluster{}, builder.WithPredicates(r.Predicate())). // or each report begins another pass
+			For(&hubv1.Cluster{}, builder.WithPredicates(r.Predicate())). // otherwise each report triggers another pass
 			Complete(r)
 	}
 	_ = setup
 }
 
-// A list of resources can be run in any reconciler.
+// Any reconciler can run a list of resources.
 func ExampleProcessUpdate() {
 	z := zone{}
 	resources := []pipeline.Resource[*hubv1.Cluster]{record{z}}
@@ -141,7 +141,7 @@ func ExampleProcessUpdate() {
 	// <nil> map[]
 }
 
-// addresses is a CRUD resource: the addresses of Services in a list that is kept elsewhere.
+// addresses is a CRUD resource: the addresses of Services in an external list.
 type addresses struct {
 	list map[string]string
 	log  *[]string
@@ -200,7 +200,7 @@ func (a addresses) ApplyDeleteChange(_ context.Context, s *corev1.Service, addre
 	return nil
 }
 
-// What is decided and what is done are kept apart: each part is small, and can be retried by itself.
+// Decisions are separate from changes: each part is small, and can be retried by itself.
 func ExampleNewCRUDResource() {
 	var log []string
 	resource, err := pipeline.NewCRUDResource(addresses{map[string]string{}, &log}, pipeline.CreateDeleteUpdate)
@@ -222,7 +222,7 @@ func ExampleNewCRUDResource() {
 	// delete 10.0.0.2
 }
 
-// A resource that has to wait for something does not: it cancels, and is called again.
+// A resource that waits for a condition does not block: it cancels, and is called again.
 func ExampleFlow_CancelReconciliation() {
 	waitForAddress := step{"wait", func(ctx context.Context, s *corev1.Service) error {
 		if s.Spec.ClusterIP == "" {
@@ -247,7 +247,7 @@ func ExampleFlow_CancelReconciliation() {
 	// <nil>
 }
 
-// step is a resource that is a function, and leaves nothing to delete.
+// step is a resource that is a function, and has nothing to delete.
 type step struct {
 	name   string
 	ensure func(context.Context, *corev1.Service) error
@@ -257,7 +257,7 @@ func (s step) Name() string                                               { retu
 func (s step) EnsureCreated(ctx context.Context, o *corev1.Service) error { return s.ensure(ctx, o) }
 func (s step) EnsureDeleted(context.Context, *corev1.Service) error       { return nil }
 
-// Versions that are told apart by a label are known not to overlap before the first object comes.
+// Versions with different values of one label cannot overlap, which is known before the first object exists.
 func ExampleNewRouter() {
 	version := func(v string) pipeline.Set[*corev1.Service] {
 		return pipeline.Set[*corev1.Service]{
@@ -282,8 +282,8 @@ func ExampleNewRouter() {
 	// true
 }
 
-// Decorators return new resources, so the same one can be measured here and not there. Applied in this order
-// they measure calls with all their tries.
+// Decorators return new resources, so one resource can be used with and without metrics. Applied in this order they
+// measure calls with all their tries.
 func ExampleWithMetrics() {
 	tries := 0
 	web := step{"web", func(context.Context, *corev1.Service) error {

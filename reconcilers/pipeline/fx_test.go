@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry"
 )
 
-// version returns a constructor of the set for the Widgets with that label.
+// version returns a constructor of the set for the Widgets with this label.
 func version(v string, j *sitetest.Journal) func() (pipeline.Set[*Widget], error) {
 	return func() (pipeline.Set[*Widget], error) {
 		return pipeline.Set[*Widget]{
@@ -43,11 +43,11 @@ func TestModule_InTheHub(t *testing.T) {
 	must(t, fx.New(
 		fx.NopLogger,
 		fx.Provide(func() ctrl.Manager { return mgr }),
-		// The pipeline, and two modules that know nothing of each other.
+		// The pipeline, and two independent modules.
 		pipeline.Module(named(pipeline.Options[*Widget]{})),
 		fx.Module("one", pipeline.AsSet[*Widget](name, version("v1", &j))),
 		fx.Module("two", pipeline.AsSet[*Widget](name, version("v2", &j))),
-		// Another pipeline for the same kind has sets of its own.
+		// Another pipeline for the same kind has its own sets.
 		pipeline.Module(other),
 		pipeline.AsSet[*Widget]("others", version("v3", &j)),
 	).Err())
@@ -64,7 +64,7 @@ func TestModule_InTheHub(t *testing.T) {
 		return nil
 	})
 	if f := s.get("c").Finalizers; len(f) != 1 || f[0] != pipeline.Prefix+"others" {
-		t.Errorf("finalizers = %v", f)
+		t.Errorf("got finalizers %v", f)
 	}
 }
 
@@ -94,16 +94,16 @@ func TestModule_InARemote(t *testing.T) {
 	s.newWidget("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	if gathered(t, metrics, "clusterfx_pipeline_operations_total")["widgets edge EnsureCreated"] == 0 {
-		t.Error("nothing was measured")
+		t.Error("metrics lack the operations of the remote")
 	}
 	s.remove("w")
 	s.expectGone("w")
 	if n := j.Count("delete edge"); n != 1 {
-		t.Errorf("deleted %d times", n)
+		t.Errorf("got %d deletions, want 1", n)
 	}
 }
 
-// A kind may be added to the scheme by any invoke, before the pipeline or after it.
+// Any invoke may add a kind to the scheme, before or after the pipeline.
 func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -111,7 +111,7 @@ func TestModule_KindsAreAddedByAnInvoke(t *testing.T) {
 	pipe := fx.Options(pipeline.Module(named(pipeline.Options[*Widget]{})), pipeline.AsSet[*Widget](name, version("v1", &sitetest.Journal{})))
 	err := sitetest.ExpectKindsInAnyOrder(t, s.Manager().GetConfig(), kinds, pipe)
 	if !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("no invoke adds the kind: %v", err)
+		t.Errorf("kind that no invoke adds: got %v, want ErrInvalidConfig", err)
 	}
 }
 
@@ -123,14 +123,14 @@ func TestModule_Mistakes(t *testing.T) {
 	}
 	noSets := err(pipeline.Module(named(pipeline.Options[*Widget]{})))
 	if noSets == nil || !strings.Contains(noSets.Error(), "needs a set") {
-		t.Errorf("a pipeline without sets: %v", noSets)
+		t.Errorf("pipeline without sets: got %v", noSets)
 	}
 	for sentence, constructor := range map[string]any{
 		"nothing": nil, "no function": 1, "another type": func() *Widget { return nil }, "no result": func() {},
 		"a pointer": func() *pipeline.Set[*Widget] { return nil },
 	} {
 		if err := err(pipeline.AsSet[*Widget](name, constructor)); !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: %v", sentence, err)
+			t.Errorf("%s: got %v, want ErrInvalidConfig", sentence, err)
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// TestReconciler_Histories drives random lives of an object on a real API server: it is changed, paused, routed
-// elsewhere, deleted and created again, while its resources cancel, fail and panic, and the hub is restarted.
+// TestReconciler_Histories drives random lives of an object on a real API server: the object is changed, paused,
+// unrouted, deleted and created again, while its resources cancel, fail and panic, and the hub is restarted.
 func TestReconciler_Histories(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -44,12 +44,12 @@ type history struct {
 	name       string
 	reconciler reconcile.Reconciler
 	acts       [2]act             // of the two resources
-	reached    int                // how many resources the pass has been through
-	known      *Widget            // as it was after the last step
-	deleted    map[types.UID]bool // deletions that succeeded since the restart
+	reached    int                // number of resources that succeeded in the pass
+	known      *Widget            // state after the last step
+	deleted    map[types.UID]bool // successful deletions since the restart
 }
 
-// restart begins with a new reconciler, which remembers nothing.
+// restart creates a new reconciler, which has no memory.
 func (h *history) restart() {
 	set := every(&stage{h, 0}, &stage{h, 1})
 	set.Handles = func(w *Widget) bool { return w.Spec.Size < 10 }
@@ -68,7 +68,7 @@ func (s *stage) Name() string { return fmt.Sprint("step-", s.index) }
 func (s *stage) EnsureCreated(ctx context.Context, w *Widget) error {
 	live := &Widget{}
 	if err := s.Get(ctx, s.Key(s.name), live); err != nil || !slices.Contains(live.Finalizers, finalizer) {
-		s.rt.Errorf("EnsureCreated of an object without the finalizer: %v, %v", live.Finalizers, err)
+		s.rt.Errorf("EnsureCreated of an object without the finalizer: got finalizers %v, error %v", live.Finalizers, err)
 	}
 	return s.act(ctx, w, false)
 }
@@ -77,13 +77,13 @@ func (s *stage) EnsureDeleted(ctx context.Context, w *Widget) error {
 	return s.act(ctx, w, true)
 }
 
-// act does what was drawn, and checks that it may be asked to.
+// act performs the drawn act, and checks that the pass may call it.
 func (s *stage) act(ctx context.Context, w *Widget, deleting bool) error {
 	if w.Annotations[pipeline.PausedAnnotation] == "true" || w.Spec.Size >= 10 || (w.DeletionTimestamp != nil) != deleting {
-		s.rt.Errorf("a pass for %+v", w)
+		s.rt.Errorf("unexpected pass for %+v", w)
 	}
 	if s.deleted[w.UID] {
-		s.rt.Error("a pass after a deletion that succeeded")
+		s.rt.Error("pass after a successful deletion")
 	}
 	one := plan{name: s.Name(), acts: map[string][]act{"": {s.acts[s.index]}}}
 	err := one.perform(ctx, "")
@@ -93,12 +93,12 @@ func (s *stage) act(ctx context.Context, w *Widget, deleting bool) error {
 	return err
 }
 
-// step lets something happen.
+// step performs one random event.
 func (h *history) step() {
 	switch rapid.IntRange(0, 12).Draw(h.rt, "event") {
 	case 0, 1:
 		w := &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.name}}
-		_ = h.Create(h.T.Context(), w) // or there is one
+		_ = h.Create(h.T.Context(), w) // may exist already
 	case 2:
 		_ = client.IgnoreNotFound(h.Delete(h.T.Context(), &Widget{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: h.name}}))
 	case 3:
@@ -125,7 +125,7 @@ func (h *history) step() {
 	}
 }
 
-// alter changes the object, if there is one.
+// alter changes the object, if it exists.
 func (h *history) alter(change func(*Widget)) {
 	w := &Widget{}
 	if err := h.Get(h.T.Context(), h.Key(h.name), w); err != nil {
@@ -137,7 +137,7 @@ func (h *history) alter(change func(*Widget)) {
 	}
 }
 
-// pass runs a pass, which may panic, and notes a deletion that succeeded.
+// pass runs a pass, which may panic, and records a successful deletion.
 func (h *history) pass() {
 	before := h.live()
 	h.reached = 0
@@ -167,8 +167,8 @@ func (h *history) live() *Widget {
 	return w
 }
 
-// checkGone checks that an object that had the finalizer is gone, or has lost it, only after a deletion that
-// succeeded.
+// checkGone checks that an object with the finalizer is removed, or loses the finalizer, only after a successful
+// deletion.
 func (h *history) checkGone() {
 	now := h.live()
 	was := h.known
@@ -177,11 +177,11 @@ func (h *history) checkGone() {
 		return
 	}
 	if now == nil || now.UID != was.UID || !slices.Contains(now.Finalizers, finalizer) {
-		h.rt.Errorf("the finalizer went without a deletion that succeeded: before %+v, now %+v", was, now)
+		h.rt.Errorf("finalizer was removed without a successful deletion: before %+v, now %+v", was, now)
 	}
 }
 
-// settle repairs everything, and checks that what was wanted last is what there is.
+// settle removes all faults, and checks that the state matches the last desired state.
 func (h *history) settle() {
 	h.acts = [2]act{}
 	h.alter(func(w *Widget) { w.Spec.Size, w.Annotations = 1, nil; controllerutil.RemoveFinalizer(w, foreign) })
@@ -192,7 +192,7 @@ func (h *history) settle() {
 	switch {
 	case w == nil:
 	case w.DeletionTimestamp != nil:
-		h.rt.Errorf("the deletion does not end: %+v", w)
+		h.rt.Errorf("deletion does not finish: %+v", w)
 	default:
 		if err := check(w, metav1.ConditionTrue, pipeline.ReasonReady); err != nil {
 			h.rt.Error(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// A deletion that has to wait for something is run again long before the next resync.
+// A deletion that waits is retried long before the next resync.
 func TestKeepFinalizer_IsRunAgainSoon(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -39,7 +39,7 @@ func TestKeepFinalizer_IsRunAgainSoon(t *testing.T) {
 	s.expectGone("w")
 }
 
-// Why an object is still there is said in the log and in an event, also of a kind without conditions.
+// The reason for a deletion that waits is in the log and in an event, also for a kind without conditions.
 func TestKeepFinalizer_SaysWhy(t *testing.T) {
 	t.Parallel()
 	for what, o := range map[string]pipeline.Options[*Widget]{
@@ -73,10 +73,10 @@ func TestKeepFinalizer_SaysWhy(t *testing.T) {
 			all = append(all, e)
 		}
 		if !slices.Equal(all, []string{"Normal Deleting the disk is still attached"}) {
-			t.Errorf("%s: events: %q", what, all)
+			t.Errorf("%s: got events %q", what, all)
 		}
 		if lines := log.All(); len(lines) != 1 || !strings.Contains(lines[0], `"reason"="the disk is still attached"`) {
-			t.Errorf("%s: log: %q", what, lines)
+			t.Errorf("%s: got log %q", what, lines)
 		}
 	}
 }

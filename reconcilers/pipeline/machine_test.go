@@ -10,7 +10,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// machine is a CRUD resource that notes which of its operations are called, and does there what a test wants.
+// machine is a CRUD resource that records the calls of its operations, and runs functions of the test in them.
 type machine struct {
 	name    string
 	journal *sitetest.Journal

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// act is something that an operation does besides its work.
+// act is an additional action of an operation.
 type act string
 
 const (
@@ -27,7 +27,7 @@ const (
 	actPanic                act = "panic"
 )
 
-// plan is a resource as drawn: what each of its operations does.
+// plan is a drawn resource: the acts of each of its operations.
 type plan struct {
 	name    string
 	crud    bool
@@ -60,12 +60,12 @@ func drawPlan(t *rapid.T, name string) plan {
 	return p
 }
 
-// drawnError is the error of an operation, or what it panics with.
+// drawnError is the error of an operation, or the value of its panic.
 type drawnError struct{ resource, operation string }
 
 func (e drawnError) Error() string { return e.resource + " " + e.operation }
 
-// perform does what was drawn for an operation.
+// perform performs the drawn acts of an operation.
 func (p plan) perform(ctx context.Context, operation string) error {
 	flow := pipeline.FlowFrom(ctx)
 	for _, a := range p.acts[operation] {
@@ -86,7 +86,7 @@ func (p plan) perform(ctx context.Context, operation string) error {
 	return nil
 }
 
-// build makes the resource that does what the plan says.
+// build builds the resource of the plan.
 func (p plan) build(t *rapid.T, j *sitetest.Journal) pipeline.Resource[*Widget] {
 	if !p.crud {
 		return &part{
@@ -120,8 +120,8 @@ func (p plan) build(t *rapid.T, j *sitetest.Journal) pipeline.Resource[*Widget] 
 	return r
 }
 
-// model is what is to happen in a pass, told in another way than the code tells it: everything that could
-// be called is written down first, and then called until something is in the way.
+// model predicts a pass with another method than the code: it first lists all operations that a pass could call, and
+// then calls them until an act stops the pass.
 type model struct {
 	trace          []string
 	canceled, kept bool
@@ -164,7 +164,7 @@ func schedule(plans []plan, deleting bool) (all []scheduled) {
 }
 
 func predict(plans []plan, deleting bool) (m model) {
-	skipped := -1 // the resource that is canceled
+	skipped := -1 // index of the canceled resource
 	for _, s := range schedule(plans, deleting) {
 		if m.canceled || m.err != nil || m.panicked != nil {
 			break
@@ -208,18 +208,18 @@ func TestProcess_IsItsModel(t *testing.T) {
 		keep, err, panicked := process(t, resources, deleting)
 		want := predict(plans, deleting)
 		if got := j.All(); !slices.Equal(got, want.trace) {
-			t.Errorf("called %q, want %q", got, want.trace)
+			t.Errorf("got calls %q, want %q", got, want.trace)
 		}
 		if !errors.Is(err, want.err) || !errors.Is(panicked, want.panicked) {
-			t.Errorf("error %v and panic %v, want %v and %v", err, panicked, want.err, want.panicked)
+			t.Errorf("got error %v and panic %v, want %v and %v", err, panicked, want.err, want.panicked)
 		}
 		if wantKeep := deleting && (want.err != nil || want.canceled || want.kept); want.panicked == nil && keep != wantKeep {
-			t.Errorf("keep = %t, want %t", keep, wantKeep)
+			t.Errorf("got keep %t, want %t", keep, wantKeep)
 		}
 	})
 }
 
-// process runs a pass, and returns also what it panicked with.
+// process runs a pass, and also returns the value of its panic.
 func process(t *rapid.T, resources []pipeline.Resource[*Widget], deleting bool) (keep bool, err, panicked error) {
 	defer func() {
 		if value := recover(); value != nil {

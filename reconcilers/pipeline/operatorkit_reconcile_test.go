@@ -22,7 +22,7 @@ import (
 
 // These flaws concern the reconciliation of objects; operatorkit_resource_test.go tests the other flaws.
 
-// D1: errors were logged and dropped, so that the next try came with the next resync.
+// D1: errors were logged and dropped, so that the retry waited for the next resync.
 func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -38,12 +38,12 @@ func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
 		return nil
 	}})
 	mgr := s.Manager()
-	// Without conditions nothing changes the object, so that no event makes a try.
+	// Without conditions, reports do not change the object, so that no event triggers a retry.
 	must(t, pipeline.AddTo(mgr, router(t, set), pipeline.Options[*Widget]{Name: name}))
 	s.Run(mgr)
 	s.Eventually(func() error {
 		if len(tries) < cap(tries) {
-			return fmt.Errorf("%d tries", len(tries))
+			return fmt.Errorf("got %d tries", len(tries))
 		}
 		return nil
 	})
@@ -51,13 +51,13 @@ func TestD1_ErrorsAreTriedAgainWithBackoff(t *testing.T) {
 	for nominal := 5 * time.Millisecond; len(tries) > 0; nominal *= 2 {
 		next := <-tries
 		if waited := next.Sub(last); waited < nominal {
-			t.Errorf("a try came %s after the one before, want %s", waited, nominal)
+			t.Errorf("retry came %s after the previous try, want at least %s", waited, nominal)
 		}
 		last = next
 	}
 }
 
-// D3: what was deleted while the operator was down was never cleaned up, or created again.
+// D3: objects deleted while the operator was down were never cleaned up, or were created again.
 func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
 	t.Parallel()
 	var j sitetest.Journal
@@ -72,16 +72,16 @@ func TestD3_DeletionsWhileDownAreSeen(t *testing.T) {
 
 	s.start(pipeline.Options[*Widget]{Resync: 50 * time.Millisecond}, set)
 	s.expectGone("w")
-	s.newWidget("after") // and its passes show that the resyncs go on
+	s.newWidget("after") // its passes show that the resyncs continue
 	s.Eventually(func() error {
 		if n := j.Count("create p") - created; n < 5 {
-			return fmt.Errorf("%d passes", n)
+			return fmt.Errorf("got %d passes", n)
 		}
 		return nil
 	})
 	entries := j.All()
 	if i := slices.Index(entries, "delete p"); i != created || j.Count("delete p") != 1 {
-		t.Errorf("want one deletion at %d, have %q", created, entries)
+		t.Errorf("want one deletion at index %d, got %q", created, entries)
 	}
 }
 
@@ -97,11 +97,11 @@ func TestD4_OneSuccessfulDeletion(t *testing.T) {
 	h.remove("w")
 	view.widget = h.get("w")
 	h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
-	h.passes("w", 3) // succeeds, but each time the finalizer cannot be removed
+	h.passes("w", 3) // each deletion succeeds, but cannot remove the finalizer
 	view.widget = nil
 	h.passes("w", 1) // removes the finalizer
 	view.widget = h.get("w")
-	h.passes("w", 2) // sees what is left
+	h.passes("w", 2) // sees the remaining object
 	view.widget = nil
 	h.change("w", func(w *Widget) { w.Finalizers = nil })
 	h.expectGone("w")
@@ -118,7 +118,7 @@ func TestD4_OneSuccessfulDeletion(t *testing.T) {
 	})
 }
 
-// D5: the finalizer went though the resources were still there.
+// D5: the finalizer was removed while the resources still existed.
 func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 	t.Parallel()
 	cancel := func(f func(*pipeline.Flow)) func(context.Context, *Widget) error {
@@ -132,7 +132,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 		deleted func(context.Context, *Widget) error
 		reason  string
 		fails   bool
-		after   []time.Duration // Default: the next resync, twice.
+		after   []time.Duration // Default: the next resync.
 	}{
 		"an error": {deleted: func(context.Context, *Widget) error { return errBroken }, reason: pipeline.ReasonFailed, fails: true},
 		"a canceled reconciliation": {
@@ -157,7 +157,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 				result, err := h.pass("w")
 				early := c.after == nil && result.RequeueAfter < time.Hour || c.after != nil && result.RequeueAfter != c.after[i]
 				if (err != nil) != c.fails || err == nil && early {
-					t.Errorf("comes back in %s, error: %v", result.RequeueAfter, err)
+					t.Errorf("requeued after %s, error: %v", result.RequeueAfter, err)
 				}
 				h.expect("w", metav1.ConditionFalse, c.reason, "Reconciling")
 			}
@@ -177,7 +177,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 		h.change("w", func(w *Widget) { w.Spec.Size = 2 })
 		h.remove("w")
 		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrNoResourceSet) || !errors.Is(err, reconcile.TerminalError(nil)) {
-			t.Errorf("error = %v", err)
+			t.Errorf("got error %v, want a terminal ErrNoResourceSet", err)
 		}
 		h.expect("w", metav1.ConditionFalse, pipeline.ReasonNoResourceSet, "Stalled")
 		j.Expect(t, "create p")
@@ -195,7 +195,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 		version := h.newWidget("w").ResourceVersion
 		h.passes("w", 2)
 		if w := h.get("w"); w.ResourceVersion != version {
-			t.Errorf("it was changed: %+v", w)
+			t.Errorf("object was changed: %+v", w)
 		}
 	})
 	t.Run("a canceled resource counts as deleted", func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestD5_OnlySuccessRemovesTheFinalizer(t *testing.T) {
 	})
 }
 
-// D7: after eight errors of the informer, in all of its life, the process exited.
+// D7: the process exited after eight errors of the informer, counted over its whole life.
 func TestD7_OutagesEndNothing(t *testing.T) {
 	t.Parallel()
 	cluster := fleettest.Cluster(t, "outages")
@@ -229,11 +229,11 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 	s.newWidget("w")
 	s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
 	must(t, cluster.Kill())
-	broken.Store(true) // From now on every pass has something to write, and cannot.
+	broken.Store(true) // From here on every pass must write, and every write fails.
 	before := j.Count("create p")
 	s.Eventually(func() error {
 		if n := j.Count("create p") - before; n < 10 {
-			return fmt.Errorf("%d passes", n)
+			return fmt.Errorf("got %d passes", n)
 		}
 		return nil
 	})
@@ -241,7 +241,7 @@ func TestD7_OutagesEndNothing(t *testing.T) {
 	s.expectSoon("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 }
 
-// D8: one slow resource kept all objects waiting.
+// D8: one slow resource delayed all objects.
 func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -250,7 +250,7 @@ func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 			if w.Name == "fast" {
 				return nil
 			}
-			<-ctx.Done() // the first two keep a worker each until their time is over, again and again
+			<-ctx.Done() // the first two objects repeatedly occupy a worker each until their timeout
 			return ctx.Err()
 		},
 	}))
@@ -264,13 +264,13 @@ func TestD8_ObjectsDoNotWaitForEachOther(t *testing.T) {
 	s.expectSoon("slow-1", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 }
 
-// D9: when the context ended, closed channels were read as events of no object.
+// D9: when the context ended, closed channels were read as events without an object.
 func TestD9_TheEndMakesNoEvents(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	check := func(_ context.Context, w *Widget) error {
 		if w == nil || w.UID == "" {
-			t.Errorf("a pass for %+v", w)
+			t.Errorf("unexpected pass for %+v", w)
 		}
 		return nil
 	}
@@ -288,7 +288,7 @@ func TestD9_TheEndMakesNoEvents(t *testing.T) {
 	}
 }
 
-// D13: an error of InitCtx was logged with the context that it had not returned.
+// D13: an error of InitCtx was logged with the missing context of InitCtx.
 func TestD13_ErrorsOfInit(t *testing.T) {
 	t.Parallel()
 	for sentence, c := range map[string]struct {
@@ -314,7 +314,7 @@ func TestD13_ErrorsOfInit(t *testing.T) {
 			h.newWidget("w")
 			h.passes("w", 1)
 			if _, err := h.pass("w"); !errors.Is(err, c.want) {
-				t.Errorf("error = %v", err)
+				t.Errorf("got error %v", err)
 			}
 			j.Expect(t)
 			h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")

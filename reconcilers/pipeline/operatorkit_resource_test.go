@@ -26,10 +26,10 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// The tests of this file and of operatorkit_reconcile_test.go are named after the known flaws of operatorkit's framework.
-// These are about how a pipeline is put together.
+// The tests of this file and of operatorkit_reconcile_test.go are named after the known flaws of operatorkit's
+// framework. The flaws in this file concern the parts of a pipeline.
 
-// D2: a canceled resource made all CRUD resources after it be left out.
+// D2: after a canceled resource, all later CRUD resources were skipped.
 func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	var j sitetest.Journal
@@ -47,28 +47,28 @@ func TestD2_CancelingOneResourceLeavesTheOthers(t *testing.T) {
 	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, resources))
 	j.Expect(t, want...)
 
-	first.at = nil // The next pass tries it again.
+	first.at = nil // The next pass retries it.
 	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, resources))
 	j.Expect(t, append(want,
 		"first GetCurrentState", "first GetDesiredState", "first NewUpdatePatch",
 		"second GetCurrentState", "second GetDesiredState", "second NewUpdatePatch")...)
 }
 
-// D6: a CRD that was not established in time was deleted, and all objects with it.
+// D6: a CRD that was not established in time was deleted, with all of its objects.
 func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	suffix := strings.TrimPrefix(s.Namespace, "pipeline-")
-	kind := "Gadget" + suffix // is wanted by both
+	kind := "Gadget" + suffix // both CRDs request this kind
 	first, second := crd("gadgets"+suffix, kind), crd("gizmos"+suffix, kind)
 	must(t, pipeline.EnsureCRD(t.Context(), s, first))
 	must(t, pipeline.EnsureCRD(t.Context(), s, first))
-	for conflict := false; !conflict; { // An API server that is slow may not report the conflict within the first call.
+	for conflict := false; !conflict; { // A slow API server may not report the conflict within the first call.
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		err := pipeline.EnsureCRD(ctx, s, second)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error = %v", err)
+			t.Fatalf("got error %v, want DeadlineExceeded", err)
 		}
 		conflict = strings.Contains(err.Error(), "already in use")
 	}
@@ -76,7 +76,7 @@ func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 		var found apiextensionsv1.CustomResourceDefinition
 		must(t, s.Get(t.Context(), client.ObjectKeyFromObject(c), &found))
 		if found.DeletionTimestamp != nil {
-			t.Errorf("%s is being deleted", c.Name)
+			t.Errorf("CRD %s is being deleted", c.Name)
 		}
 	}
 	t.Run("nor fought over", func(t *testing.T) {
@@ -85,12 +85,12 @@ func TestD6_CRDsAreNeverDeleted(t *testing.T) {
 		found.Spec.Names.Singular = "thing"
 		must(t, s.Update(t.Context(), &found)) // the version of another client
 		if err := pipeline.EnsureCRD(t.Context(), s, first); !apierrors.IsConflict(err) {
-			t.Errorf("error = %v", err)
+			t.Errorf("got error %v, want a conflict", err)
 		}
 	})
 }
 
-// D10: wrapping changed the resource that was wrapped.
+// D10: a wrapper changed the wrapped resource.
 func TestD10_DecoratorsArePure(t *testing.T) {
 	t.Parallel()
 	var j sitetest.Journal
@@ -104,7 +104,7 @@ func TestD10_DecoratorsArePure(t *testing.T) {
 	one, two := measured("one", reg), measured("two", reg)
 	must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, shared))
 	if measured := gathered(t, reg, "clusterfx_pipeline_operations_total"); len(measured) > 0 {
-		t.Errorf("the resources that were wrapped are measured: %v", measured)
+		t.Errorf("original resources are measured: %v", measured)
 	}
 	for range 2 {
 		must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, one))
@@ -116,15 +116,15 @@ func TestD10_DecoratorsArePure(t *testing.T) {
 	}
 	for _, metric := range []string{"clusterfx_pipeline_operations_total", "clusterfx_pipeline_operation_duration_seconds"} {
 		if diff := cmp.Diff(want, gathered(t, reg, metric)); diff != "" {
-			t.Errorf("%s: %s", metric, diff)
+			t.Errorf("%s (-want +got): %s", metric, diff)
 		}
 	}
 	if names := []string{one[0].Name(), one[1].Name()}; !slices.Equal(names, []string{"crud", "part"}) {
-		t.Errorf("names = %v", names)
+		t.Errorf("got names %v", names)
 	}
 }
 
-// D11: setting a flag that was not installed did nothing, setting it twice panicked.
+// D11: setting a flag that was not installed had no effect, and setting it twice panicked.
 func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 	t.Parallel()
 	t.Run("from several goroutines, several times", func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 		h.newWidget("w")
 		h.passes("w", 1)
 		if _, err := h.pass("w"); !errors.Is(err, pipeline.ErrExecutionFailed) {
-			t.Errorf("error = %v", err)
+			t.Errorf("got error %v, want ErrExecutionFailed", err)
 		}
 	})
 	t.Run("what is allowed reaches the resources after it, and a pass within the pass", func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 		ask := &part{name: "ask", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
 			asked++
 			if f := pipeline.FlowFrom(ctx); !f.UpdateAllowed() || !f.DeletionAllowed() || f.UpdateNecessary() {
-				t.Error("what was allowed is not")
+				t.Error("flow of the resource lacks the permissions, or requests an update")
 			}
 			return nil
 		}}
@@ -194,12 +194,12 @@ func TestD11_FlowsAreTypedAndSafe(t *testing.T) {
 		}}
 		must(t, pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{allow, ask}))
 		if asked != 2 {
-			t.Errorf("%d resources were asked", asked)
+			t.Errorf("got %d calls of the resource, want 2", asked)
 		}
 	})
 }
 
-// D12: metrics were registered with the process, by importing the package.
+// D12: importing the package registered metrics with the process.
 func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	t.Parallel()
 	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
@@ -209,7 +209,7 @@ func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	measured, err := pipeline.WithMetrics(rs, reg, "my-service")
 	must(t, err)
 	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, measured); !errors.Is(err, errBroken) {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v", err)
 	}
 	want := map[string]float64{"my-service p EnsureCreated": 1}
 	if diff := cmp.Diff(want, gathered(t, reg, "clusterfx_pipeline_operation_errors_total")); diff != "" {
@@ -219,20 +219,20 @@ func TestD12_MetricsGoWhereTheyAreTold(t *testing.T) {
 	must(t, err)
 	for _, f := range families {
 		if strings.Contains(f.GetName(), "pipeline") {
-			t.Errorf("%s is registered with the process", f.GetName())
+			t.Errorf("metric %s is registered with the process", f.GetName())
 		}
 	}
 	if _, err := pipeline.WithMetrics(rs, nil, "s"); !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("error without a registerer = %v", err)
+		t.Errorf("without a registerer: got error %v, want ErrInvalidConfig", err)
 	}
 	taken := prometheus.NewPedanticRegistry()
 	must(t, taken.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "clusterfx_pipeline_operations_total", Help: "taken"})))
 	if _, err := pipeline.WithMetrics(rs, taken, "s"); err == nil {
-		t.Error("a registerer that refuses is no error")
+		t.Error("WithMetrics succeeds although the registerer refuses")
 	}
 }
 
-// D14: that two sets handle one object came out with that object only.
+// D14: an overlap of two sets was detected only when an object matched both.
 func TestD14_AmbiguousRoutes(t *testing.T) {
 	t.Parallel()
 	set := func(name string, labels ...string) pipeline.Set[*Widget] {
@@ -246,11 +246,11 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 	t.Run("found when the router is made, with labels", func(t *testing.T) {
 		t.Parallel()
 		if _, err := pipeline.NewRouter(set("v1", "v", "1"), set("v2", "v", "2")); err != nil {
-			t.Errorf("two versions: %v", err)
+			t.Errorf("two versions: got %v", err)
 		}
 		for _, other := range []pipeline.Set[*Widget]{set("again", "v", "1"), set("part", "v", "1", "a", "b"), set("else", "a", "b")} {
 			if _, err := pipeline.NewRouter(set("v1", "v", "1"), other); !errors.Is(err, pipeline.ErrAmbiguousResourceSet) {
-				t.Errorf("%s: %v", other.Name, err)
+				t.Errorf("%s: got %v, want ErrAmbiguousResourceSet", other.Name, err)
 			}
 		}
 	})
@@ -265,17 +265,17 @@ func TestD14_AmbiguousRoutes(t *testing.T) {
 			pipeline.ErrAmbiguousResourceSet, pipeline.ErrExecutionFailed, reconcile.TerminalError(nil),
 		} {
 			if !errors.Is(err, want) {
-				t.Errorf("error = %v, want %v", err, want)
+				t.Errorf("got error %v, want %v", err, want)
 			}
 		}
 		w := h.expect("w", metav1.ConditionFalse, pipeline.ReasonAmbiguousRoute, "Stalled")
 		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; !strings.HasSuffix(m, "v1, v2") {
-			t.Errorf("message = %q", m)
+			t.Errorf("got message %q", m)
 		}
 	})
 }
 
-// D15: all calls of a wrapper shared one backoff, which was not safe for that and knew no context.
+// D15: all calls of a wrapper shared one backoff, which was not safe for concurrent use and ignored the context.
 func TestD15_EachCallHasItsBackoff(t *testing.T) {
 	t.Parallel()
 	failing := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error { return errBroken }}
@@ -288,16 +288,16 @@ func TestD15_EachCallHasItsBackoff(t *testing.T) {
 		for range 10 {
 			calls.Go(func() {
 				if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, rs); !errors.Is(err, errBroken) {
-					t.Errorf("error = %v", err)
+					t.Errorf("got error %v", err)
 				}
 			})
 		}
 		calls.Wait()
 		if n := failing.journal.Count("create p"); n != 40 {
-			t.Errorf("%d tries", n)
+			t.Errorf("got %d tries, want 40", n)
 		}
 		if took := time.Since(begin); took != 7*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("took %s, want 7s", took)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestD15_EachCallHasItsBackoff(t *testing.T) {
 		begin := time.Now()
 		err := pipeline.ProcessUpdate(ctx, &Widget{}, resources(100, time.Minute))
 		if !errors.Is(err, errBroken) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 90*time.Second {
-			t.Errorf("error = %v after %s", err, time.Since(begin))
+			t.Errorf("got error %v after %s, want DeadlineExceeded after 90s", err, time.Since(begin))
 		}
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// What a pass reports does not begin another pass, with AddTo and with a controller of one's own, also where the cache
-// learns of it late: after the pass it still has the object as it was before.
+// The report of a pass does not trigger another pass, with AddTo and with a custom controller, even if the cache lags:
+// after the pass it still has the previous version of the object.
 func TestPredicate_OnePassIsEnough(t *testing.T) {
 	t.Parallel()
 	for what, add := range map[string]func(ctrl.Manager, pipeline.Set[*Widget]) error{
@@ -48,7 +48,7 @@ func TestPredicate_OnePassIsEnough(t *testing.T) {
 			s.Run(mgr)
 			s.newWidget("w")
 			s.expectSoon("w", metav1.ConditionTrue, pipeline.ReasonReady)
-			s.newWidget("next") // There is one worker: what the report of w has begun comes before this.
+			s.newWidget("next") // There is one worker: a pass that the report of w triggers runs before this.
 			s.expectSoon("next", metav1.ConditionTrue, pipeline.ReasonReady)
 			passes.Expect(t, "w", "next")
 			s.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
@@ -87,7 +87,7 @@ func TestPredicate_DropsWhatThePipelineReports(t *testing.T) {
 		is.ResourceVersion = "2"
 		c.change(is)
 		if got := r.Predicate().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.passes {
-			t.Errorf("%s: passes is %v", what, got)
+			t.Errorf("%s: got passes %v", what, got)
 		}
 	}
 }

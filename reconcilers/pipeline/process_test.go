@@ -25,11 +25,11 @@ import (
 func TestProcess_NoResources(t *testing.T) {
 	t.Parallel()
 	if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, nil); !errors.Is(err, pipeline.ErrExecutionFailed) {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want ErrExecutionFailed", err)
 	}
 	keep, err := pipeline.ProcessDelete(t.Context(), &Widget{}, nil)
 	if !errors.Is(err, pipeline.ErrExecutionFailed) || !keep {
-		t.Errorf("keep = %t, error = %v", keep, err)
+		t.Errorf("got keep %t, error %v, want true and ErrExecutionFailed", keep, err)
 	}
 }
 
@@ -40,12 +40,12 @@ func TestProcess_EndOfContext(t *testing.T) {
 	first := &part{name: "first", journal: &j, created: func(context.Context, *Widget) error { cancel(); return nil }}
 	err := pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{first, &part{name: "second", journal: &j}})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "second") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want context canceled at second", err)
 	}
 	j.Expect(t, "create first")
 }
 
-// A change is not begun for a hub that has ended while it was decided on.
+// A change does not start if the context has ended during the decision.
 func TestCRUD_EndOfContext(t *testing.T) {
 	t.Parallel()
 	var j sitetest.Journal
@@ -57,7 +57,7 @@ func TestCRUD_EndOfContext(t *testing.T) {
 	}
 	err := pipeline.ProcessUpdate(ctx, &Widget{}, []pipeline.Resource[*Widget]{m.crud(t)})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "ApplyCreateChange: not started") {
-		t.Errorf("error = %v", err)
+		t.Errorf("got error %v, want context canceled at ApplyCreateChange", err)
 	}
 	j.Expect(t, "m GetCurrentState", "m GetDesiredState", "m NewUpdatePatch")
 }
@@ -82,10 +82,10 @@ func TestCRUD_Order(t *testing.T) {
 	} {
 		var j sitetest.Journal
 		m := &machine{name: "m", journal: &j, order: order, patch: func() *pipeline.Patch[string] {
-			var p pipeline.Patch[string] // the zero value can be used
+			var p pipeline.Patch[string] // the zero value is usable
 			p.SetUpdateChange("u")
 			p.SetDeleteChange("d")
-			p.SetCreateChange("") // was set, whatever it is
+			p.SetCreateChange("") // is set, although it is empty
 			return &p
 		}}
 		must(t, m.crud(t).EnsureCreated(t.Context(), &Widget{}))
@@ -118,12 +118,12 @@ func TestWithRetry(t *testing.T) {
 			},
 		}
 		begin := time.Now()
-		rs := pipeline.WithRetry([]pipeline.Resource[*Widget]{m.crud(t)}, wait.Backoff{}) // three times, after a second
+		rs := pipeline.WithRetry([]pipeline.Resource[*Widget]{m.crud(t)}, wait.Backoff{}) // three tries, a second apart
 		must(t, pipeline.ProcessUpdate(t.Context(), &Widget{}, rs))
 		j.Expect(t, "m GetCurrentState", "m GetDesiredState", "m GetDesiredState", "m GetDesiredState",
 			"m NewUpdatePatch", "m ApplyCreateChange c", "m ApplyCreateChange c")
 		if took := time.Since(begin); took != 3*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("took %s, want 3s", took)
 		}
 	})
 	t.Run("a terminal error is not tried again", func(t *testing.T) {
@@ -134,12 +134,12 @@ func TestWithRetry(t *testing.T) {
 		err := pipeline.ProcessUpdate(t.Context(), &Widget{},
 			pipeline.WithRetry([]pipeline.Resource[*Widget]{p}, wait.Backoff{Steps: 5}))
 		if !errors.Is(err, errBroken) || len(p.journal.All()) != 1 {
-			t.Errorf("error = %v, tries = %q", err, p.journal.All())
+			t.Errorf("got error %v and calls %q, want one call", err, p.journal.All())
 		}
 	})
 }
 
-// Which of the two is applied last decides what is measured: a call, or each of its tries.
+// The order of the decorators determines the measured unit: a call, or each of its tries.
 func TestWithMetrics_AndRetry(t *testing.T) {
 	t.Parallel()
 	rs := []pipeline.Resource[*Widget]{&part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
@@ -152,16 +152,16 @@ func TestWithMetrics_AndRetry(t *testing.T) {
 	must(t, err)
 	for _, list := range [][]pipeline.Resource[*Widget]{calls, pipeline.WithRetry(tries, backoff)} {
 		if err := pipeline.ProcessUpdate(t.Context(), &Widget{}, list); !errors.Is(err, errBroken) {
-			t.Errorf("error = %v", err)
+			t.Errorf("got error %v", err)
 		}
 	}
 	counted := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")
 	if counted["calls p EnsureCreated"] != 1 || counted["tries p EnsureCreated"] != 3 {
-		t.Errorf("counted %v", counted)
+		t.Errorf("got counts %v, want 1 for the calls and 3 for the tries", counted)
 	}
 }
 
-// A panic is for whoever counts panics to recover from; the object and the metrics say that there was one.
+// A panic passes through to the controller, which recovers and counts it; the object and the metrics report it.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
@@ -175,15 +175,15 @@ func TestPanics(t *testing.T) {
 	func() {
 		defer func() {
 			if value := recover(); value != "drawn" {
-				t.Errorf("recovered from %v", value)
+				t.Errorf("got panic %v, want drawn", value)
 			}
 		}()
 		_, err := h.pass("w")
-		t.Errorf("returned %v", err)
+		t.Errorf("pass returned error %v, want a panic", err)
 	}()
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonPanicked, "Reconciling")
 	if n := gathered(t, reg, "clusterfx_pipeline_operation_errors_total")["s p EnsureCreated"]; n != 1 {
-		t.Errorf("%v errors were counted", n)
+		t.Errorf("got %v counted errors, want 1", n)
 	}
 	p.created = nil
 	h.passes("w", 1)

@@ -29,7 +29,7 @@ func TestReconciler_Life(t *testing.T) {
 	h := newSite(t).byHand(pipeline.Options[*Widget]{}, every(first, second))
 	first.created = func(_ context.Context, w *Widget) error {
 		if !slices.Contains(h.get(w.Name).Finalizers, finalizer) {
-			t.Error("the first EnsureCreated came before the finalizer")
+			t.Error("first EnsureCreated runs before the finalizer is set")
 		}
 		return nil
 	}
@@ -45,7 +45,7 @@ func TestReconciler_Life(t *testing.T) {
 
 	h.passes("w", 1)
 	if again := h.get("w").ResourceVersion; again != version {
-		t.Errorf("a pass that changed nothing wrote: %s, before %s", again, version)
+		t.Errorf("pass without changes wrote the object: got version %s, want %s", again, version)
 	}
 
 	h.change("w", func(w *Widget) { w.Spec.Size = 2 })
@@ -68,7 +68,7 @@ func TestReconciler_Resync(t *testing.T) {
 		result, err := h.pass("w")
 		must(t, err)
 		if result.RequeueAfter < time.Hour || result.RequeueAfter > 66*time.Minute {
-			t.Fatalf("RequeueAfter = %s", result.RequeueAfter)
+			t.Fatalf("got RequeueAfter %s, want 60 to 66 minutes", result.RequeueAfter)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestReconciler_Pause(t *testing.T) {
 			h.newWidget("w", func(w *Widget) { w.Annotations = map[string]string{annotation: "true"} })
 			h.passes("w", 2)
 			if w := h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPaused); len(w.Finalizers) > 0 {
-				t.Errorf("a paused object got the finalizers %v", w.Finalizers)
+				t.Errorf("paused object has the finalizers %v", w.Finalizers)
 			}
 			h.change("w", func(w *Widget) { w.Annotations[annotation] = "false" })
 			h.passes("w", 2)
@@ -130,11 +130,11 @@ func TestReconciler_ForeignFinalizer(t *testing.T) {
 	h.passes("w", 3)
 	j.Expect(t, "create p", "delete p")
 	if left := h.get("w").Finalizers; !slices.Equal(left, []string{foreign}) {
-		t.Errorf("finalizers = %v", left)
+		t.Errorf("got finalizers %v", left)
 	}
 }
 
-// A cache may show an object as it was. That must not undo what others did to it since.
+// A cache may show an old version of an object. A pass with it must not undo later changes of others.
 func TestReconciler_OldView(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -145,7 +145,7 @@ func TestReconciler_OldView(t *testing.T) {
 	result, err := h.pass("w")
 	must(t, err)
 	if f := h.get("w").Finalizers; !slices.Equal(f, []string{foreign}) || result.RequeueAfter > time.Second {
-		t.Fatalf("finalizers = %v, comes back in %s", f, result.RequeueAfter)
+		t.Fatalf("got finalizers %v, requeued after %s", f, result.RequeueAfter)
 	}
 	view.widget = nil
 	h.passes("w", 2)
@@ -156,16 +156,16 @@ func TestReconciler_OldView(t *testing.T) {
 	h.change("w", func(w *Widget) { w.Labels = map[string]string{"a": "b"} })
 	h.passes("w", 1) // The deletion succeeds, but the object has changed.
 	if f := h.get("w").Finalizers; len(f) != 2 {
-		t.Fatalf("finalizers = %v after a write with an old view", f)
+		t.Fatalf("got finalizers %v after a write with an old view", f)
 	}
 	view.widget = nil
 	h.passes("w", 1)
 	if f := h.get("w").Finalizers; !slices.Equal(f, []string{foreign}) {
-		t.Fatalf("finalizers = %v", f)
+		t.Fatalf("got finalizers %v", f)
 	}
 }
 
-// oldView is a client that shows a Widget as it was, if there is one.
+// oldView is a client that shows an old version of a Widget, if it has one.
 type oldView struct {
 	client.WithWatch
 	widget *Widget
@@ -234,11 +234,11 @@ func TestReconciler_Conditions(t *testing.T) {
 			h.passes("w", 1)
 			_, err := h.pass("w")
 			if (err != nil) != (c.err != nil) {
-				t.Errorf("the queue got %v", err)
+				t.Errorf("queue got error %v", err)
 			}
 			w := h.expect("w", metav1.ConditionFalse, c.reason, c.also)
 			if got := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; got != c.message {
-				t.Errorf("message = %q", got)
+				t.Errorf("got message %q", got)
 			}
 			p.created = nil
 			h.passes("w", 1)
@@ -261,7 +261,7 @@ func TestReconciler_InitCancels(t *testing.T) {
 	for _, reason := range []string{pipeline.ReasonCanceled, pipeline.ReasonDeleting} {
 		w := h.expect("w", metav1.ConditionFalse, reason, "Reconciling")
 		if m := meta.FindStatusCondition(w.Status.Conditions, "Ready").Message; m != "Init: the tenant is away" {
-			t.Errorf("message = %q", m)
+			t.Errorf("got message %q", m)
 		}
 		if w.DeletionTimestamp == nil {
 			h.remove("w")
@@ -283,11 +283,11 @@ func TestReconciler_ConditionPrefix(t *testing.T) {
 	has := h.get("w").Status.Conditions
 	if ours, theirs := meta.FindStatusCondition(has, "DNSReady"), meta.FindStatusCondition(has, "Ready"); ours == nil ||
 		ours.Reason != pipeline.ReasonReady || theirs == nil || theirs.Reason != "Mine" || len(has) != 2 {
-		t.Errorf("conditions = %+v", has)
+		t.Errorf("got conditions %+v", has)
 	}
 }
 
-// What ran out of time has a few seconds to say so; who is shut down leaves it to the next one.
+// A pass that times out has a few seconds to report it; a pass that is shut down leaves the report to the next process.
 func TestReconciler_EndOfContext(t *testing.T) {
 	t.Parallel()
 	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(ctx context.Context, _ *Widget) error {
@@ -302,19 +302,19 @@ func TestReconciler_EndOfContext(t *testing.T) {
 	time.AfterFunc(200*time.Millisecond, cancel)
 	_, err := h.Reconcile(ctx, reconcile.Request{NamespacedName: h.Key("w")})
 	if err == nil {
-		t.Error("a pass that was shut down succeeded")
+		t.Error("pass succeeds after a shutdown")
 	}
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
 
 	ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err = h.Reconcile(ctx, reconcile.Request{NamespacedName: h.Key("w")}); err == nil {
-		t.Error("a pass that ran out of time succeeded")
+		t.Error("pass succeeds after a timeout")
 	}
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Reconciling")
 }
 
-// An object that takes the name of another one during a pass does not get its conditions.
+// An object that takes the name of another object during a pass does not get its conditions.
 func TestReconciler_AnotherOfItsName(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -329,14 +329,14 @@ func TestReconciler_AnotherOfItsName(t *testing.T) {
 		return nil
 	}
 	if result, err := h.pass("w"); err != nil || result.RequeueAfter > time.Second {
-		t.Errorf("comes back in %s, error: %v", result.RequeueAfter, err)
+		t.Errorf("requeued after %s, error: %v", result.RequeueAfter, err)
 	}
 	if w := s.get("w"); w.UID == old.UID || len(w.Status.Conditions) > 0 {
-		t.Errorf("the new object got the conditions of the old one: %+v", w.Status.Conditions)
+		t.Errorf("new object has conditions of the old object: %+v", w.Status.Conditions)
 	}
 }
 
-// A conflict has ended before a reader of the status sees it.
+// A conflict is not reported, because it ends before a reader of the status sees it.
 func TestReconciler_ConflictOfAResource(t *testing.T) {
 	t.Parallel()
 	p := &part{name: "p", journal: &sitetest.Journal{}, created: func(context.Context, *Widget) error {
@@ -346,12 +346,12 @@ func TestReconciler_ConflictOfAResource(t *testing.T) {
 	h.newWidget("w")
 	h.passes("w", 1)
 	if _, err := h.pass("w"); !apierrors.IsConflict(err) {
-		t.Errorf("the queue got %v", err)
+		t.Errorf("queue got error %v, want a conflict", err)
 	}
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
 }
 
-// A terminal error that could not be reported is tried again, or it would stay unknown.
+// A terminal error that could not be reported is retried, or it would stay unknown.
 func TestReconciler_UnreportedTerminalError(t *testing.T) {
 	t.Parallel()
 	p := &part{name: "p", journal: &sitetest.Journal{}}
@@ -363,11 +363,11 @@ func TestReconciler_UnreportedTerminalError(t *testing.T) {
 		return reconcile.TerminalError(errBroken)
 	}
 	if _, err := h.pass("w"); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("the queue got %v", err)
+		t.Errorf("queue got error %v, want a retryable error", err)
 	}
 	h.expect("w", metav1.ConditionUnknown, pipeline.ReasonPending, "Reconciling")
 	if _, err := h.pass("w"); !errors.Is(err, reconcile.TerminalError(nil)) {
-		t.Errorf("the queue got %v", err)
+		t.Errorf("queue got error %v, want a terminal error", err)
 	}
 	h.expect("w", metav1.ConditionFalse, pipeline.ReasonFailed, "Stalled")
 }

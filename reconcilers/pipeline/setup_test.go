@@ -14,7 +14,7 @@ import (
 	"github.com/clusterfx/clusterfx/reconcilers/pipeline"
 )
 
-// A predicate that many controllers have drops the event of the finalizer, which is what the first pass waits for.
+// AddTo works with a common predicate that drops the event of the finalizer, for which the first pass waits.
 func TestAddTo_Build(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -37,7 +37,7 @@ func TestAddTo_Twice(t *testing.T) {
 	}
 	err := pipeline.AddTo(s.Manager(), router(t, set), pipeline.Options[*Widget]{})
 	if !errors.Is(err, pipeline.ErrInvalidConfig) {
-		t.Errorf("without a name: %v", err)
+		t.Errorf("options without a name: got %v, want ErrInvalidConfig", err)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestAddTo_MistakesAreFoundBeforeAnythingRuns(t *testing.T) {
 		"no domain":  pipeline.AddTo(s.Manager(), some, named(pipeline.Options[*Widget]{ConditionPrefix: "Up/"})),
 	} {
 		if !errors.Is(err, pipeline.ErrInvalidConfig) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got %v, want ErrInvalidConfig", what, err)
 		}
 	}
 	for _, prefix := range []string{"", "DNS", "example.com/", "example.com/DNS-"} {

@@ -38,7 +38,7 @@ const (
 
 var errBroken = errors.New("broken")
 
-// site is a namespace of a real API server that knows Widgets.
+// site is a namespace of a real API server that serves Widgets.
 type site struct{ *sitetest.Site }
 
 // newSite returns a namespace of the cluster that the tests share.
@@ -53,7 +53,7 @@ func siteIn(t testing.TB, cluster *fleet.Cluster) *site {
 	ctx, cancel := context.WithTimeout(t.Context(), sitetest.Patience)
 	defer cancel()
 	must(t, pipeline.EnsureCRD(ctx, s, crd("widgets", "Widget")))
-	// An API server that is short of time establishes a CRD before its discovery lists the kind.
+	// An overloaded API server establishes a CRD before its discovery lists the kind.
 	s.Eventually(func() error { return s.List(ctx, &WidgetList{}, client.InNamespace(s.Namespace)) })
 	return s
 }
@@ -94,7 +94,7 @@ func (s *site) remove(name string) {
 func (s *site) isGone(name string) error {
 	err := s.Get(s.T.Context(), s.Key(name), &Widget{})
 	if err == nil {
-		return fmt.Errorf("%s is still there", name)
+		return fmt.Errorf("%s still exists", name)
 	}
 	return client.IgnoreNotFound(err)
 }
@@ -104,7 +104,7 @@ func (s *site) expectGone(name string) {
 	s.Eventually(func() error { return s.isGone(name) })
 }
 
-// expect checks the condition Ready and what else is True.
+// expect checks the condition Ready, and the other conditions that are True.
 func (s *site) expect(name string, status metav1.ConditionStatus, reason string, also ...string) *Widget {
 	s.T.Helper()
 	w := s.get(name)
@@ -134,13 +134,13 @@ func check(w *Widget, status metav1.ConditionStatus, reason string, also ...stri
 	}
 	if ready == nil || ready.Status != status || ready.Reason != reason ||
 		ready.ObservedGeneration != w.Generation || !slices.Equal(others, also) {
-		return fmt.Errorf("%s, generation %d: want Ready=%s/%s and %v, have %+v",
+		return fmt.Errorf("%s, generation %d: want Ready=%s/%s and %v, got %+v",
 			w.Name, w.Generation, status, reason, also, w.Status.Conditions)
 	}
 	return nil
 }
 
-// hand is a pipeline that a test runs by hand, pass by pass, with live reads.
+// hand is a pipeline whose passes a test calls directly, with live reads.
 type hand struct {
 	*site
 	reconcile.Reconciler
@@ -175,7 +175,7 @@ func router(t testing.TB, sets ...pipeline.Set[*Widget]) *pipeline.Router[*Widge
 	return r
 }
 
-// pass runs one pass and returns what it returned.
+// pass runs one pass and returns its result.
 func (h hand) pass(name string) (reconcile.Result, error) {
 	return h.Reconcile(h.T.Context(), reconcile.Request{NamespacedName: h.Key(name)})
 }
@@ -197,7 +197,7 @@ func (s *site) start(o pipeline.Options[*Widget], sets ...pipeline.Set[*Widget])
 	return s.Run(mgr)
 }
 
-// part is a resource that notes what it is asked for.
+// part is a resource that records its calls.
 type part struct {
 	name             string
 	journal          *sitetest.Journal
@@ -229,7 +229,7 @@ func every(resources ...pipeline.Resource[*Widget]) pipeline.Set[*Widget] {
 	}
 }
 
-// gathered returns the values of a metric by service, resource and operation; of a histogram the counts.
+// gathered returns the values of a metric by service, resource and operation; for a histogram the counts.
 func gathered(t testing.TB, from prometheus.Gatherer, metric string) map[string]float64 {
 	t.Helper()
 	families, err := from.Gather()

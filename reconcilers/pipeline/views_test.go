@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A version that was replaced is old for a while, and not forever: after a restore of etcd it is the newest one.
+// A replaced version is old for a while, but not forever: after a restore of etcd it is the newest version.
 func TestViews_OfARestoredVersion(t *testing.T) {
 	t.Parallel()
 	var v views
@@ -21,17 +21,17 @@ func TestViews_OfARestoredVersion(t *testing.T) {
 		old     bool
 	}{
 		{"2", 0, true},
-		{"1", time.Second, false}, // A cache that is even later shows it. It says nothing about the next one.
+		{"1", time.Second, false}, // A cache that lags further shows it. It does not affect the next version.
 		{"2", 9 * time.Second, true},
 		{"3", 9 * time.Second, false},
 		{"2", 10 * time.Second, false},
 		{"2", 11 * time.Second, false},
 	} {
 		if got := v.isOld(key, c.version, at.Add(c.after)); got != c.old {
-			t.Errorf("version %s after %s: old is %v", c.version, c.after, got)
+			t.Errorf("version %s after %s: got old %v", c.version, c.after, got)
 		}
 	}
 	if len(v.replaced) > 0 {
-		t.Errorf("left: %v", v.replaced)
+		t.Errorf("got replaced versions %v, want none", v.replaced)
 	}
 }

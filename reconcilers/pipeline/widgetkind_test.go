@@ -28,7 +28,7 @@ type WidgetSpec struct {
 	Size int `json:"size,omitempty"`
 }
 
-// WidgetStatus is what there is.
+// WidgetStatus is the observed state.
 type WidgetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
@@ -41,7 +41,7 @@ func (w *Widget) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// WidgetList is several.
+// WidgetList is a list of Widgets.
 type WidgetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -84,7 +84,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// crd returns a CRD of the group with that plural.
+// crd returns a CRD of the group with this plural.
 func crd(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 	listType := "map"
 	most, least, long := int64(1024), int64(1), int64(32768) // as of a metav1.Condition
