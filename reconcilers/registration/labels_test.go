@@ -11,8 +11,8 @@ import (
 	hubv1 "github.com/clusterfx/clusterfx/api/v1alpha1"
 )
 
-// A label that an editor has set, changed or removed stays as it is, whatever the Secret asks for; the Secret's own
-// labels follow it. Keys of clusterfx.dev are refused. The record alone decides, so that a restart changes nothing.
+// A label that an editor has set, changed or removed stays unchanged, regardless of the Secret; labels from the Secret
+// follow it. Keys of clusterfx.dev are refused. Only the record decides, so that a restart changes nothing.
 func TestStampLabels(t *testing.T) {
 	t.Parallel()
 	type set = map[string]string
@@ -51,17 +51,17 @@ func TestStampLabels(t *testing.T) {
 			if c.recorded != nil {
 				cluster.Annotations = set{hubv1.AnnotationClusterLabels: labels.Set(c.recorded).String()}
 			}
-			for range 2 { // The second time changes nothing.
+			for range 2 { // The second call changes nothing.
 				refused := stampLabels(cluster, c.wanted)
 				if diff := cmp.Diff(c.refused, refused, cmp.AllowUnexported(refusedLabels{})); diff != "" {
-					t.Errorf("refused: -want +got:\n%s", diff)
+					t.Errorf("refused labels (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff(c.want, cluster.Labels); diff != "" {
-					t.Errorf("labels: -want +got:\n%s", diff)
+					t.Errorf("labels (-want +got):\n%s", diff)
 				}
 				got, recorded := cluster.Annotations[hubv1.AnnotationClusterLabels]
 				if got != labels.Set(c.record).String() || recorded != (c.record != nil) {
-					t.Errorf("recorded is %q, want %q", got, labels.Set(c.record).String())
+					t.Errorf("record: got %q, want %q", got, labels.Set(c.record).String())
 				}
 			}
 		})

@@ -36,13 +36,13 @@ func TestStamp(t *testing.T) {
 	} {
 		before := maps.Clone(cluster.Annotations)
 		if _, err := stamp(cluster, secret(step.labels)); (err != nil) != step.bad {
-			t.Errorf("%q: %v", step.labels, err)
+			t.Errorf("%q: got error %v", step.labels, err)
 		}
 		if diff := cmp.Diff(step.want, cluster.Labels); diff != "" {
-			t.Errorf("%q: %s", step.labels, diff)
+			t.Errorf("labels for %q (-want +got): %s", step.labels, diff)
 		}
 		if step.bad && !maps.Equal(before, cluster.Annotations) {
-			t.Errorf("%q: annotations = %v", step.labels, cluster.Annotations)
+			t.Errorf("%q: got annotations %v, want them unchanged", step.labels, cluster.Annotations)
 		}
 	}
 	want := map[string]string{hubv1.AnnotationSecretName: "s", hubv1.AnnotationSecretUID: "u"}
@@ -50,9 +50,9 @@ func TestStamp(t *testing.T) {
 		t.Error(diff)
 	}
 	if cluster.Spec.KubeconfigSecretRef.Name != "s" {
-		t.Errorf("spec = %+v", cluster.Spec)
+		t.Errorf("got spec %+v", cluster.Spec)
 	}
 	if wantedName(hubcontroller.SecretMetadata()) != "" {
-		t.Error("a Secret without the label asks for a Cluster")
+		t.Error("Secret without the label requests a Cluster")
 	}
 }
