@@ -13,10 +13,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// heard is an event as a recorder was given it.
+// heard is an event as a recorder received it.
 type heard struct{ part, version, note string }
 
-// listener is a recorder that keeps what it hears.
+// listener is a recorder that keeps its events.
 type listener struct{ all []heard }
 
 func (l *listener) Eventf(
@@ -26,7 +26,7 @@ func (l *listener) Eventf(
 	l.all = append(l.all, heard{to.FieldPath, to.ResourceVersion, fmt.Sprintf(note, args...)})
 }
 
-// series returns how many series client-go would make, each with its first note.
+// series returns the size of each series that client-go would make, by the first event of the series.
 func (l *listener) series() map[heard]int {
 	first, all := map[heard]heard{}, map[heard]int{}
 	for _, one := range l.all {
@@ -39,7 +39,7 @@ func (l *listener) series() map[heard]int {
 	return all
 }
 
-// notes returns the notes that can be seen, sorted by nothing.
+// notes returns the sizes of the series by their visible notes.
 func (l *listener) notes() map[string]int {
 	all := map[string]int{}
 	for one, count := range l.series() {
@@ -58,20 +58,20 @@ func TestByNote(t *testing.T) {
 	t.Parallel()
 	var l listener
 	d := ByNote(&l, clientgoscheme.Scheme)
-	for version := range 12 { // it flaps, and each time it is another version
+	for version := range 12 { // the state flaps, and each event has another version
 		d.Eventf(object(version), nil, "Normal", "Ready", "Reconcile", "%d modules run", version%2+1)
 		d.AnnotatedEventf(object(version), nil, nil, "Warning", "Lost", "Reconcile", "gone")
 	}
 	got := l.notes()
 	if len(got) != 3 || got["1 modules run"] != 6 || got["2 modules run"] != 6 || got["gone"] != 12 {
-		t.Errorf("series: %v", got)
+		t.Errorf("got series %v", got)
 	}
 	if ByNote(d, clientgoscheme.Scheme) != d {
-		t.Error("a recorder of distinct notes is wrapped once more")
+		t.Error("recorder of distinct notes is wrapped a second time")
 	}
 }
 
-// A note that is never the same does not fill the API server, also behind another such recorder.
+// Notes that are always different do not flood the API server, also with nested recorders.
 func TestByNote_AreBounded(t *testing.T) {
 	t.Parallel()
 	var l listener
@@ -84,30 +84,30 @@ func TestByNote_AreBounded(t *testing.T) {
 	}
 	got := l.notes()
 	if len(got) != maxNotes+1 || got[combined+"10 things"] != 90 {
-		t.Errorf("series: %v", got)
+		t.Errorf("got series %v", got)
 	}
 	now = now.Add(noteMemory + time.Second)
 	d.Eventf(object(0), nil, "Normal", "Counted", "Reconcile", "at last")
 	if l.notes()["at last"] != 1 {
-		t.Error("a note after a calm time is no event of its own")
+		t.Error("note after a calm time is not a separate event")
 	}
 	for n := range 2 * maxTopics {
 		d.Eventf(object(n), nil, "Normal", fmt.Sprint("Reason", n), "Reconcile", "note")
 	}
 	if len(d.topics) > maxTopics {
-		t.Errorf("%d topics are remembered", len(d.topics))
+		t.Errorf("recorder remembers %d topics", len(d.topics))
 	}
 }
 
-// A recorder that remembers as many topics as it may forgets the one that was silent for longest, and what counts no
-// longer; it remembers the others.
+// A recorder with the maximum number of topics forgets the topic that was silent for longest, and expired topics; it
+// remembers the others.
 func TestByNote_ForgetTheOldest(t *testing.T) {
 	t.Parallel()
 	var l listener
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	d := ByNote(&l, clientgoscheme.Scheme)
 	d.now = func() time.Time { return now }
-	// say records a note about a topic and returns whether it is an event of its own.
+	// say records a note about a topic and reports whether the note is a separate event.
 	say := func(n int, note string) bool {
 		now = now.Add(time.Millisecond)
 		d.Eventf(object(0), nil, "Normal", fmt.Sprint("Reason", n), "Reconcile", "%s", note)
@@ -121,19 +121,19 @@ func TestByNote_ForgetTheOldest(t *testing.T) {
 	say(0, "a new note about the oldest topic, which keeps it")
 	say(maxTopics, "another topic")
 	if len(d.topics) != maxTopics {
-		t.Errorf("%d topics are remembered", len(d.topics))
+		t.Errorf("recorder remembers %d topics", len(d.topics))
 	}
 	if say(0, "new") || say(2, "new") || say(maxTopics-1, "new") {
-		t.Error("the recorder has forgotten a topic that was not the oldest")
+		t.Error("recorder has forgotten a topic that is not the oldest")
 	}
 	if !say(1, "new") {
-		t.Error("the recorder remembers the topic that was silent for longest")
+		t.Error("recorder remembers the topic that was silent for longest")
 	}
 	now = now.Add(noteMemory + time.Second)
 	say(0, "again")
 	say(maxTopics+1, "again")
 	if len(d.topics) != 2 {
-		t.Errorf("%d topics are remembered, though only two count", len(d.topics))
+		t.Errorf("recorder remembers %d topics, want 2", len(d.topics))
 	}
 }
 
@@ -141,6 +141,6 @@ func TestFitNote(t *testing.T) {
 	t.Parallel()
 	got := fitNote(strings.Repeat("\u00e4", maxNote))
 	if len(got) > maxNote || !strings.HasSuffix(got, " ...") || strings.ContainsRune(got, '\uFFFD') {
-		t.Errorf("%d bytes: %s", len(got), got)
+		t.Errorf("got %d bytes: %s", len(got), got)
 	}
 }
