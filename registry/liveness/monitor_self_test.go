@@ -16,30 +16,29 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// A monitor whose own goroutine is stuck says so itself, in the error, in the list and in the metric, and no longer when
-// the goroutine goes on.
+// A monitor whose own goroutine is stuck reports itself, in the error and in the metric, until the goroutine continues.
 func TestMonitor_WatchesItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		log := &sink{onLine: func(string) { <-release }}
 		m := running(t, Options{Log: logr.New(log)})
-		m.Watch(Subject{Module: "dns"}, func(*Heart) {}) // The line about it is never written.
+		m.Watch(Subject{Module: "dns"}, func(*Heart) {}) // This log line is never written.
 		<-time.After(55 * time.Second)
 		if err := m.Err(); err != nil {
-			t.Errorf("it has been stuck for less than three heartbeats: %v", err)
+			t.Errorf("after less than three missed heartbeats: got error %v", err)
 		}
 		<-time.After(30 * time.Second)
 		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller liveness") {
-			t.Errorf("it is stuck: %v", err)
+			t.Errorf("stuck monitor: got error %v, want controller liveness", err)
 		}
 		if got := series(m)[self()]; got < 3 {
-			t.Errorf("the metric is %g", got)
+			t.Errorf("got metric %g, want at least 3", got)
 		}
 		close(release)
 		<-time.After(time.Second)
 		if err := m.Err(); err != nil {
-			t.Errorf("it goes on: %v", err)
+			t.Errorf("after the goroutine continues: got error %v", err)
 		}
 	})
 }
@@ -53,21 +52,21 @@ func TestMonitor_ItselfStarved(t *testing.T) {
 		m.pulse.beat(time.Now())
 		<-time.After(time.Hour)
 		if err := m.Err(); err != nil {
-			t.Errorf("the process was frozen: %v", err)
+			t.Errorf("after a freeze of the process: got error %v", err)
 		}
 		for range 310 {
 			m.pulse.beat(time.Now())
 			<-time.After(beatEvery)
 		}
 		if m.Err() == nil {
-			t.Error("the process runs again, and no check was finished for 31 s")
+			t.Error("no error after 31 s without a finished check")
 		}
 	})
 }
 
-// A controller whose queue does not return from Add, and a function that does not return when it is told, hold up nobody
-// else: not the monitor, not the heartbeats of another subject, not the end. A second heartbeat is not sent to who has
-// not taken the first one.
+// A controller whose queue does not return from Add, and a notified function that does not return, block neither the
+// monitor, nor the heartbeats of another subject, nor the end. A subject that has not received the first heartbeat is
+// not sent a second one.
 func TestMonitor_BlockedFunctions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,25 +86,25 @@ func TestMonitor_BlockedFunctions(t *testing.T) {
 		m.Notify(func(Subject) { told.Add(1); <-release })
 		<-time.After(5 * time.Minute)
 		if err := m.Err(); err != nil {
-			t.Errorf("a hub part blocks the monitor: %v", err)
+			t.Errorf("hub part blocks the monitor: %v", err)
 		}
 		if missed := m.Missed(); len(missed) != 1 || missed[0].Subject != stuck || !missed[0].Stuck {
-			t.Errorf("missed are %v", missed)
+			t.Errorf("got missed heartbeats %v", missed)
 		}
 		if asked.Load() != 1 || told.Load() != 1 || beaten.Load() < 28 {
-			t.Errorf("the blocked queue was asked %d times and %d were told; the other queue was asked %d times",
+			t.Errorf("blocked queue: got %d heartbeats and %d notifications; other queue: got %d heartbeats",
 				asked.Load(), told.Load(), beaten.Load())
 		}
 		cancel()
 		<-ended
 		if !log.has("Left a goroutine behind") {
-			t.Errorf("the log says %q", log.lines)
+			t.Errorf("got log %q", log.lines)
 		}
 		close(release)
 	})
 }
 
-// A change that comes while a function is told is told when the function has returned.
+// A change during a notification is notified after the function has returned.
 func TestMonitor_ToldAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,17 +121,17 @@ func TestMonitor_ToldAgain(t *testing.T) {
 		heart.Beat()
 		<-time.After(time.Second)
 		if last.Load() != -1 {
-			t.Error("the function has returned")
+			t.Error("function has returned before its release")
 		}
 		close(release)
 		synctest.Wait()
 		if last.Load() != 0 {
-			t.Errorf("after it has recovered, told last of %d", last.Load())
+			t.Errorf("last notification after the recovery: got %d missed, want 0", last.Load())
 		}
 	})
 }
 
-// A queue that panics fails to get its heartbeat, and nothing else happens.
+// A queue that panics does not receive its heartbeat, and the hub stays healthy.
 func TestMonitor_PanicOfAQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,15 +140,15 @@ func TestMonitor_PanicOfAQueue(t *testing.T) {
 		m.Watch(Subject{Module: "dns"}, func(*Heart) { panic("a module's queue") })
 		<-time.After(time.Minute)
 		if missed := m.Missed(); len(missed) != 1 || !missed[0].Stuck || m.Err() != nil {
-			t.Errorf("missed are %v, and the hub is %v", missed, m.Err())
+			t.Errorf("got missed heartbeats %v and error of the hub %v", missed, m.Err())
 		}
 		if !log.has("a module's queue") {
-			t.Errorf("the log says %q", log.lines)
+			t.Errorf("got log %q", log.lines)
 		}
 	})
 }
 
-// What the log gets is made when there is something to say, and without the monitor's lock.
+// Values for the log are created only for a log line, and without the monitor's lock.
 func TestMonitor_LogsOutsideOfTheLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,27 +156,27 @@ func TestMonitor_LogsOutsideOfTheLock(t *testing.T) {
 		m, _, _ := watched(t, logr.New(log), Subject{Module: "dns"})
 		log.onValues = func() {
 			if !m.mu.TryLock() {
-				t.Error("values for the log are made under the lock")
+				t.Error("values for the log are created under the lock")
 				return
 			}
 			m.mu.Unlock()
 		}
 		<-time.After(29 * time.Second)
 		if n := log.values.Load(); n != 0 {
-			t.Errorf("values for the log were made %d times with nothing to say", n)
+			t.Errorf("values for the log were created %d times without a log line", n)
 		}
 		<-time.After(time.Minute)
 		if n := log.values.Load(); n != 1 || !log.has("Heartbeats missed") {
-			t.Errorf("values for the log were made %d times for %q", n, log.lines)
+			t.Errorf("values for the log were created %d times for %q", n, log.lines)
 		}
 	})
 }
 
-// sink is where a log goes.
+// sink is a log sink that keeps its lines.
 type sink struct {
 	onLine   func(string) // may be nil, as onValues
 	onValues func()
-	values   atomic.Int64 // how often WithValues was called
+	values   atomic.Int64 // number of calls of WithValues
 
 	mu    sync.Mutex // protects lines
 	lines []string
@@ -218,7 +217,7 @@ func (s *sink) has(text string) bool {
 	return slices.ContainsFunc(s.lines, func(line string) bool { return strings.Contains(line, text) })
 }
 
-// series returns what the metric says.
+// series returns the values of the metric, by subject.
 func series(m *Monitor) map[Subject]float64 {
 	all, collected := map[Subject]float64{}, make(chan prometheus.Metric, 100)
 	m.Collect(collected)

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// A subject that answers no heartbeat is stuck after three of them, and well again at its next beat.
+// A subject that does not respond is stuck after three heartbeats, and recovers at its next beat.
 func TestMonitor_ThreeMisses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -23,25 +23,25 @@ func TestMonitor_ThreeMisses(t *testing.T) {
 		m, heart, _ := watched(t, log, Subject{Cluster: "edge-1"})
 		<-time.After(29 * time.Second)
 		if err := m.Err(); err != nil {
-			t.Errorf("less than three heartbeats were missed: %v", err)
+			t.Errorf("after less than three missed heartbeats: got error %v", err)
 		}
 		<-time.After(12 * time.Second) // The first heartbeat was sent within ten seconds.
 		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
-			t.Errorf("three heartbeats were missed: %v", err)
+			t.Errorf("after three missed heartbeats: got error %v, want cluster edge-1", err)
 		}
 		heart.Beat()
 		if err := m.Err(); err != nil {
-			t.Errorf("it beats again: %v", err)
+			t.Errorf("after the next beat: got error %v", err)
 		}
 		<-time.After(time.Second)
 		synctest.Wait()
 		if len(lines) != 2 || !strings.Contains(lines[0], "Heartbeats missed") || !strings.Contains(lines[1], "Heartbeat recovered") {
-			t.Errorf("the log says %q", lines)
+			t.Errorf("got log %q", lines)
 		}
 	})
 }
 
-// A subject that answers is asked every ten seconds, and never stuck.
+// A subject that responds gets a heartbeat every ten seconds, and is never stuck.
 func TestMonitor_Answers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,23 +55,23 @@ func TestMonitor_Answers(t *testing.T) {
 			}
 		}
 		if n := asked.Load(); n < 28 || n > 30 {
-			t.Errorf("it was asked %d times in five minutes", n)
+			t.Errorf("got %d heartbeats in five minutes, want 28 to 30", n)
 		}
 		heart.Stop()
 		<-time.After(time.Minute)
 		if asked.Load() > 30 || m.Err() != nil {
-			t.Errorf("it is asked after its end")
+			t.Errorf("subject gets heartbeats after its end")
 		}
 	})
 }
 
-// Time in which the process was starved does not count, however long it is.
+// Time in which the process was starved does not count, regardless of its length.
 func TestMonitor_Starved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{})
 		m.Watch(Subject{Controller: "a"}, func(*Heart) {})
-		// The process runs for a tenth of a second in each second: beats and checks are that late.
+		// The process runs for a tenth of a second in each second: beats and checks are equally late.
 		for range 100 {
 			<-time.After(time.Second)
 			m.check()
@@ -81,22 +81,22 @@ func TestMonitor_Starved(t *testing.T) {
 			m.pulse.beat(time.Now())
 		}
 		if err := m.Err(); err != nil {
-			t.Errorf("after 110 s, of which it has run 20: %v", err)
+			t.Errorf("after 110 s with 20 s of run time: got error %v", err)
 		}
-		// With all its time, a subject that does not move is found.
+		// With enough time for the process, a stuck subject is found.
 		for range 400 {
 			<-time.After(beatEvery)
 			m.pulse.beat(time.Now())
 			m.check()
 		}
 		if m.Err() == nil {
-			t.Error("it is not found when the process runs again")
+			t.Error("stuck subject is not found when the process runs again")
 		}
 	})
 }
 
-// Starvation in pieces that are each too short to excuse anything does not count either: the process is stopped and goes
-// on a hundred times, and runs for a fifth of the time.
+// Starvation in pieces that are each too short to be an excuse does not count either: the process is stopped and
+// continued a hundred times, and runs for a fifth of the time.
 func TestMonitor_StarvedInPieces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestMonitor_StarvedInPieces(t *testing.T) {
 			m.check()
 		}
 		if missed := m.Missed(); len(missed) > 0 && missed[0].Stuck {
-			t.Errorf("after 50 s, of which it has run 10: %v", missed)
+			t.Errorf("after 50 s with 10 s of run time: got missed heartbeats %v", missed)
 		}
 		if m.pulse.StarvedSince(m.born) {
 			t.Error("short pieces excuse a probe that takes seconds")
@@ -117,7 +117,7 @@ func TestMonitor_StarvedInPieces(t *testing.T) {
 	})
 }
 
-// A hub part is shown, and is no reason to give up the lease.
+// A stuck hub part is reported, and is no reason to release the lease.
 func TestMonitor_Modules(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,15 +125,15 @@ func TestMonitor_Modules(t *testing.T) {
 		m, _, _ := watched(t, logr.Discard(), s)
 		<-time.After(42 * time.Second)
 		if missed := m.Missed(); len(missed) != 1 || missed[0].Subject != s || !missed[0].Stuck || missed[0].Beats < 3 {
-			t.Errorf("missed are %v", missed)
+			t.Errorf("got missed heartbeats %v", missed)
 		}
 		if err := m.Err(); err != nil {
-			t.Errorf("it is vital: %v", err)
+			t.Errorf("hub part is vital: got error %v", err)
 		}
 	})
 }
 
-// The metric has every controller, and a remote only when it has missed a heartbeat.
+// The metric has every controller, but a remote only if it has missed a heartbeat.
 func TestMonitor_Metric(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,21 +143,21 @@ func TestMonitor_Metric(t *testing.T) {
 		<-time.After(42 * time.Second)
 		// The other series is the monitor's own.
 		if got := testutil.CollectAndCount(m); got != 2 {
-			t.Errorf("%d series", got)
+			t.Errorf("got %d series, want 2", got)
 		}
 		if got := series(m)[Subject{Controller: "cluster"}]; got < 3 {
-			t.Errorf("%g missed", got)
+			t.Errorf("got %g missed heartbeats, want at least 3", got)
 		}
 		answer.Store(false)
 		heart.Beat()
 		<-time.After(22 * time.Second)
 		if got := testutil.CollectAndCount(m); got != 3 {
-			t.Errorf("%d series", got)
+			t.Errorf("got %d series, want 3", got)
 		}
 	})
 }
 
-// Without a monitor, nothing is watched and nothing panics.
+// A nil monitor watches no subject and does not panic.
 func TestMonitor_None(t *testing.T) {
 	t.Parallel()
 	var m *Monitor
@@ -165,7 +165,7 @@ func TestMonitor_None(t *testing.T) {
 	heart.Beat()
 	heart.Stop()
 	if m.Err() != nil || m.Missed() != nil {
-		t.Error("a monitor that is not there has something to say")
+		t.Error("nil monitor reports an error or missed heartbeats")
 	}
 }
 
@@ -186,7 +186,7 @@ func running(t *testing.T, o Options) *Monitor {
 	return m
 }
 
-// watched returns a monitor and a subject that answers while answer is true.
+// watched returns a monitor and a subject that responds while answer is true.
 func watched(t *testing.T, log logr.Logger, s Subject) (m *Monitor, heart *Heart, answer *atomic.Bool) {
 	t.Helper()
 	m, answer = running(t, Options{Log: log}), new(atomic.Bool)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A pulse that beats in time has nothing to say, at whatever time it is asked.
+// A pulse that beats in time reports no starvation.
 func TestPulse_Beats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -18,14 +18,13 @@ func TestPulse_Beats(t *testing.T) {
 		go p.Run(ctx)
 		<-time.After(time.Minute)
 		if p.StarvedSince(began) || p.Starved() != 0 {
-			t.Error("a hub that had nothing to do was starved")
+			t.Error("idle hub is starved")
 		}
 		cancel()
 	})
 }
 
-// Starvation counts from the last beat, also before the next beat; earlier starvation is no excuse for what
-// began after it.
+// Starvation counts from the last beat, also before the next beat; earlier starvation is no excuse for later work.
 func TestPulse_Starved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,21 +33,21 @@ func TestPulse_Starved(t *testing.T) {
 		frozen := time.Now()
 		<-time.After(time.Minute)
 		if !p.StarvedSince(frozen) || p.Starved() != time.Minute-beatEvery {
-			t.Errorf("before the next beat: starved for %s", p.Starved())
+			t.Errorf("before the next beat: got starved %s", p.Starved())
 		}
 		p.beat(time.Now())
 		resumed := time.Now()
 		<-time.After(beatEvery)
 		if !p.StarvedSince(frozen) || p.Starved() != time.Minute-beatEvery {
-			t.Errorf("after the next beat: starved for %s", p.Starved())
+			t.Errorf("after the next beat: got starved %s", p.Starved())
 		}
 		if p.StarvedSince(resumed.Add(1)) {
-			t.Error("a beat that was late before something began is an excuse for it")
+			t.Error("late beat excuses work that began after it")
 		}
 	})
 }
 
-// A beat that is late by frozenFor is an excuse, before it comes and afterwards.
+// A beat that is late by frozenFor is an excuse, before and after the beat.
 func TestPulse_FrozenFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,15 +55,15 @@ func TestPulse_FrozenFor(t *testing.T) {
 		p.beat(time.Now())
 		began := time.Now()
 		if <-time.After(beatEvery + frozenFor); !p.StarvedSince(began) {
-			t.Error("it is none before the beat")
+			t.Error("no excuse before the beat")
 		}
 		if p.beat(time.Now()); !p.StarvedSince(began) {
-			t.Error("it is none after the beat")
+			t.Error("no excuse after the beat")
 		}
 	})
 }
 
-// Many beats that are a little late count as much as one that is late by their sum; what every busy process has does
+// Many slightly late beats count as much as one beat that is late by their sum; the usual delays of a busy process do
 // not count.
 func TestPulse_StarvedInPieces(t *testing.T) {
 	t.Parallel()
@@ -76,14 +75,14 @@ func TestPulse_StarvedInPieces(t *testing.T) {
 			p.beat(time.Now())
 		}
 		if p.Starved() != 0 {
-			t.Errorf("a busy process was starved for %s", p.Starved())
+			t.Errorf("busy process: got starved %s, want 0", p.Starved())
 		}
 		for range 10 {
 			<-time.After(beatEvery + 300*time.Millisecond)
 			p.beat(time.Now())
 		}
 		if p.Starved() != 3*time.Second || p.StarvedSince(began) {
-			t.Errorf("starved for %s, at a stretch: %t", p.Starved(), p.StarvedSince(began))
+			t.Errorf("got starved %s, at a stretch: %t", p.Starved(), p.StarvedSince(began))
 		}
 	})
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// A controller all of whose workers wait forever is stuck, and no longer when one of them is back. One of which a
-// single worker is left is not.
+// A controller whose workers all wait forever is stuck, until one of them returns. A controller with one free worker is
+// not stuck.
 func TestQueue_Deadlock(t *testing.T) {
 	t.Parallel()
 	for kind, plain := range kinds() {
@@ -37,25 +37,25 @@ func TestQueue_Deadlock(t *testing.T) {
 				queue.Add(request("a"))
 				<-time.After(time.Minute)
 				if err := m.Err(); err != nil {
-					t.Errorf("one of two workers is deadlocked: %v", err)
+					t.Errorf("one of two workers is deadlocked: got error %v", err)
 				}
 				queue.Add(request("b"))
 				<-time.After(time.Minute)
 				if err := m.Err(); err == nil || !strings.Contains(err.Error(), "controller "+t.Name()) {
-					t.Errorf("both workers are deadlocked: %v", err)
+					t.Errorf("both workers are deadlocked: got error %v", err)
 				}
 				close(release)
 				synctest.Wait()
 				if err := m.Err(); err != nil {
-					t.Errorf("both workers are back: %v", err)
+					t.Errorf("both workers have returned: got error %v", err)
 				}
 			})
 		})
 	}
 }
 
-// However long its queue is and however slow its work, a controller whose workers come back is not stuck: also
-// one whose calls all last until their timeout and fail.
+// A controller whose workers return is not stuck, regardless of the length of its queue and the time of its work: not
+// even if all calls last until their timeout and fail.
 func TestQueue_Busy(t *testing.T) {
 	t.Parallel()
 	for kind, plain := range kinds() {
@@ -81,7 +81,7 @@ func TestQueue_Busy(t *testing.T) {
 	}
 }
 
-// No reconciler sees a heartbeat, and an idle controller answers all of them.
+// No reconciler receives a heartbeat, and an idle controller responds to all of them.
 func TestQueue_Idle(t *testing.T) {
 	t.Parallel()
 	for kind, plain := range kinds() {
@@ -107,7 +107,7 @@ func TestQueue_Idle(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if len(seen) != 1 || seen[0] != request("a") {
-					t.Errorf("the reconciler got %v", seen)
+					t.Errorf("reconciler received %v, want one request", seen)
 				}
 			})
 		})
@@ -139,7 +139,7 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if len(m.hearts) != hearts {
-				t.Errorf("%s: %d are watched", when, len(m.hearts))
+				t.Errorf("%s: got %d watched subjects", when, len(m.hearts))
 			}
 		}
 		expect("before its sources have synced", 0)
@@ -151,7 +151,7 @@ func TestQueue_WatchedWhileItWorks(t *testing.T) {
 	})
 }
 
-// Controllers whose requests have another type, and what is no controller, are left as they are.
+// Attach refuses controllers whose requests have another type, and runnables that are not controllers.
 func TestAttach_Refuses(t *testing.T) {
 	t.Parallel()
 	m := New(Options{})
@@ -162,13 +162,13 @@ func TestAttach_Refuses(t *testing.T) {
 	})
 	must(t, err)
 	if Attach(m, Subject{}, c, Request()) {
-		t.Error("a controller of strings was attached for objects")
+		t.Error("Attach accepts a controller of strings for objects")
 	}
 	if !Attach(m, Subject{}, c, "heartbeat") {
-		t.Error("a controller of strings was not attached")
+		t.Error("Attach refuses a controller of strings for strings")
 	}
 	if Attach(m, Subject{}, manager.RunnableFunc(func(context.Context) error { return nil }), Request()) {
-		t.Error("a function was attached")
+		t.Error("Attach accepts a function")
 	}
 }
 
@@ -195,8 +195,8 @@ func begin(t *testing.T, m *Monitor, plain bool, f reconcile.Func) workqueue.Typ
 	return <-queues
 }
 
-// newController returns a controller as the hub makes it, or as a module may make it: without a priority queue,
-// and attached later.
+// newController returns a controller as the hub creates it, or as a module may create it: without a priority queue, and
+// attached later.
 func newController(t *testing.T, m *Monitor, plain bool, f reconcile.Func) controller.Controller {
 	t.Helper()
 	yes, prioritized := true, !plain
@@ -211,7 +211,7 @@ func newController(t *testing.T, m *Monitor, plain bool, f reconcile.Func) contr
 	c, err := controller.NewUnmanaged(t.Name(), o)
 	must(t, err)
 	if plain && !Attach(m, s, c, Request()) {
-		t.Fatal("not attached")
+		t.Fatal("Attach fails")
 	}
 	return c
 }
@@ -220,7 +220,7 @@ func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// contextOf returns a context that outlives the test's own, which ends before cleanups.
+// contextOf returns a context that outlives the test's own context, which ends before cleanups.
 func contextOf(t *testing.T) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithCancel(context.WithoutCancel(t.Context()))
