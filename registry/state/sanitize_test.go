@@ -21,7 +21,7 @@ func TestClean(t *testing.T) {
 		strings.Repeat("ü", maxMessage): strings.Repeat("ü", (maxMessage-len("…"))/2) + "…",
 	} {
 		if got := Sanitize(text); got != want || len(got) > maxMessage || !utf8.ValidString(got) {
-			t.Errorf("clean(%.40q) = %.40q, want %.40q", text, got, want)
+			t.Errorf("Sanitize(%.40q) = %.40q, want %.40q", text, got, want)
 		}
 	}
 }
