@@ -20,7 +20,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The goroutine of a remote answers heartbeats through its inbox. A goroutine that is stuck is reported with the name of
+// The goroutine of a remote responds to heartbeats through its inbox. A stuck goroutine is reported with the name of
 // its remote until it continues; a goroutine that has ended is not reported.
 func TestActor_Heartbeats(t *testing.T) {
 	t.Parallel()
@@ -44,24 +44,24 @@ func TestActor_Heartbeats(t *testing.T) {
 		go a.Run()
 		<-time.After(5 * time.Minute)
 		if missed := hearts.Missed(); missed != nil {
-			t.Errorf("a remote that is paused misses heartbeats: %v", missed)
+			t.Errorf("paused remote misses heartbeats: %v", missed)
 		}
 		release := make(chan struct{})
 		a.do(func() { <-release })
 		<-time.After(time.Minute)
 		if err := hearts.Err(); err == nil || !strings.Contains(err.Error(), "cluster edge-1") {
-			t.Errorf("the error of a stuck goroutine is %v", err)
+			t.Errorf("error of a stuck goroutine: got %v, want cluster edge-1", err)
 		}
 		close(release)
 		synctest.Wait()
 		if err := hearts.Err(); err != nil {
-			t.Errorf("the goroutine continues, and the error is %v", err)
+			t.Errorf("error after the goroutine continues: got %v, want none", err)
 		}
 		a.Stop(time.Time{})
 		<-a.done
 		<-time.After(5 * time.Minute)
 		if err := hearts.Err(); err != nil {
-			t.Errorf("it has ended: %v", err)
+			t.Errorf("error after the goroutine has ended: got %v, want none", err)
 		}
 		cancel()
 		<-running

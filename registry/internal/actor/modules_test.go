@@ -10,21 +10,22 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
+// Changes that only the remote causes cost ever fewer apps; a change after a calm time applies at once.
 func TestChoosing_Believes(t *testing.T) {
 	t.Parallel()
 	var c choosing
 	now, apps := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 0
-	for range 3600 { // an hour in which each second has another answer
+	for range 3600 { // an hour in which each second has a different result
 		if c.believes(now) {
 			apps++
 		}
 		now = now.Add(time.Second)
 	}
 	if apps < 10 || apps > 20 {
-		t.Errorf("%d apps in an hour", apps)
+		t.Errorf("got %d apps in an hour, want 10 to 20", apps)
 	}
 	if now = now.Add(probe.PreflightCalm + probe.PreflightMaxPause); !c.believes(now) || c.turns != 1 {
-		t.Error("a change after a calm time has to wait")
+		t.Error("change after a calm time has to wait")
 	}
 }
 
@@ -43,7 +44,7 @@ func TestOperatorChanges(t *testing.T) {
 		"a revision and a suspicion": {state.Desired{Revision: "2", CrashRecord: state.CrashRecord{Crashes: 1}}, false},
 	} {
 		if got := operatorChanges(&state.Desired{}, &c.after); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }

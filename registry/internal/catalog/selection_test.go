@@ -71,23 +71,23 @@ func TestCatalog_Select(t *testing.T) {
 			c.module.Name = "one"
 			got := Catalog{{Module: c.module}}.Select(&c.config, Facts{Version: c.version, Preflight: c.found})
 			if runs := len(got.Run) == 1; runs != c.runs {
-				t.Errorf("it runs: %t, want %t", runs, c.runs)
+				t.Errorf("runs: got %t, want %t", runs, c.runs)
 			}
 			waits := ""
 			if len(got.Waiting) == 1 {
 				waits = got.Waiting[0].Reason
 				if got.Waiting[0].Message == "" {
-					t.Error("it waits, and does not say for what")
+					t.Error("waiting module has no message")
 				}
 			}
 			if waits != c.waits || got.Authorized.Reason != c.rights {
-				t.Errorf("waits for %q with rights %q, want %q and %q", waits, got.Authorized.Reason, c.waits, c.rights)
+				t.Errorf("got waiting for %q with permissions %q, want %q and %q", waits, got.Authorized.Reason, c.waits, c.rights)
 			}
 		})
 	}
 }
 
-// What restarts an app is the set of its modules and their configuration, and not labels as such.
+// An app restarts if its set of modules or their configuration changes, and not because of labels as such.
 func TestSelection_Shape(t *testing.T) {
 	t.Parallel()
 	type size struct{ Size int }
@@ -117,16 +117,14 @@ func TestSelection_Shape(t *testing.T) {
 	}
 	plain := shape(nil)
 	if other := shape(map[string]string{"owner": "me"}); other != plain {
-		t.Errorf("a label that selects nothing changes %s to %s", plain, other)
+		t.Errorf("label that no selector uses changes the shape %s to %s", plain, other)
 	}
 	seen := map[string]bool{plain: true}
 	for _, of := range []map[string]string{{"tier": "edge"}, {"disk": "slow"}, {"tier": "edge", "disk": "slow"}} {
 		if s := shape(of); seen[s] {
-			t.Errorf("%v has the same shape as others: %s", of, s)
+			t.Errorf("%v has the shape of other labels: %s", of, s)
 		} else {
 			seen[s] = true
 		}
 	}
 }
-
-// Changes that come of the remote alone cost fewer and fewer apps.
