@@ -17,7 +17,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// recorder appends hooks that note when they run.
+// recorder appends hooks that record their runs.
 type recorder struct{ ran []string }
 
 func (r *recorder) hook(name string, startErr error) fx.Hook {
@@ -41,20 +41,20 @@ func TestHooks_StopWhatHasStarted(t *testing.T) {
 	err := h.start(t.Context())
 	var failed *ModuleError
 	if !errors.Is(err, boom) || !errors.As(err, &failed) || failed.Module != "two" || failed.Reason != state.ReasonStartFailed {
-		t.Errorf("start: %v, want boom of module two", err)
+		t.Errorf("start: got %v, want boom of module two", err)
 	}
 	if err := h.stop(t.Context()); err != nil {
-		t.Errorf("stop: %v", err)
+		t.Errorf("stop: got %v", err)
 	}
 	if err := h.stop(t.Context()); err != nil {
-		t.Errorf("second stop: %v", err)
+		t.Errorf("second stop: got %v", err)
 	}
 	if diff := cmp.Diff([]string{"start a", "start b", "start c", "stop b", "stop a"}, r.ran); diff != "" {
 		t.Errorf("hooks (-want +got):\n%s", diff)
 	}
 }
 
-// A hook that hangs or panics at the stop takes neither the others' turn nor the process.
+// If a stop hook hangs or panics, the other stop hooks still run, and the process continues.
 func TestHooks_StopRunsAllOfThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,17 +66,17 @@ func TestHooks_StopRunsAllOfThem(t *testing.T) {
 		l.Append(fx.Hook{OnStop: func(context.Context) error { <-release; return nil }})
 		l.Append(fx.Hook{OnStop: func(context.Context) error { panic("oops") }})
 		if err := h.start(t.Context()); err != nil {
-			t.Fatalf("start: %v", err)
+			t.Fatalf("start: got %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		began := time.Now()
 		err := h.stop(ctx)
 		if err == nil || !strings.Contains(err.Error(), "oops") || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("stop: %v, want the panic and the deadline", err)
+			t.Errorf("stop: got %v, want the panic and the deadline", err)
 		}
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("stop took %s", took)
+			t.Errorf("stop took %s, want at most 10s", took)
 		}
 		if diff := cmp.Diff([]string{"start a", "stop a"}, r.ran); diff != "" {
 			t.Errorf("hooks (-want +got):\n%s", diff)
@@ -86,13 +86,13 @@ func TestHooks_StopRunsAllOfThem(t *testing.T) {
 	})
 }
 
-// What holds the hooks is waited for, and nobody holds them when they have ended.
+// end waits until the hooks are no longer held; afterwards they cannot be held.
 func TestHooks_EndWaitsForWhoHoldsThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hooks{log: logr.Discard(), timeout: time.Second}
 		if !h.hold() {
-			t.Fatal("hooks that nobody has ended cannot be held")
+			t.Fatal("hooks cannot be held before their end")
 		}
 		time.AfterFunc(time.Minute, h.running.Done)
 		began := time.Now()
@@ -101,7 +101,7 @@ func TestHooks_EndWaitsForWhoHoldsThem(t *testing.T) {
 			t.Errorf("end took %s, want a minute", took)
 		}
 		if h.hold() {
-			t.Error("hooks that have ended can be held")
+			t.Error("hooks can be held after their end")
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The entry of an app that never gets its objects is closed after a while, that of one that has them
-// after a shorter one, and that of one that ends at once.
+// The entry of an app that never becomes ready is closed after a while, the entry of a ready app after a shorter time,
+// and the entry of an app that ends at once.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -19,13 +19,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/contain"
 )
 
-// readingClient is a client that keeps what it reads from.
+// readingClient is a client that keeps its reader.
 type readingClient struct {
 	client.Client
 	from client.Reader
 }
 
-// The client of leases that an app keeps for a hub part does not keep the life of the hub part that asked for it first.
+// The client of leases that an app keeps for a hub part does not keep the first life of that hub part in memory.
 func TestEpoch_LendTo(t *testing.T) {
 	t.Parallel()
 	e := &Epoch{lendReading: func(from client.Reader) (client.Client, error) { return readingClient{from: from}, nil }}
@@ -40,14 +40,14 @@ func TestEpoch_LendTo(t *testing.T) {
 	}
 	lent, app := first()
 	if goruntime.GC(); app.Value() != nil {
-		t.Error("the life is kept")
+		t.Error("first life of the hub part stays in memory")
 	}
 	if again, err := e.LendTo(contain.NewGuard(nil, "dns", logr.Discard())); err != nil || again != lent {
-		t.Errorf("the next life gets another client: %v", err)
+		t.Errorf("next life gets another client, or an error: %v", err)
 	}
 }
 
-// cacheWithAFilter returns a cache that does not run, in which a module has a filter.
+// cacheWithAFilter returns a cache that does not run, with a filter of a module.
 func cacheWithAFilter(t *testing.T) *boundcache.Cache {
 	t.Helper()
 	s := runtime.NewScheme()

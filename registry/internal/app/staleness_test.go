@@ -25,7 +25,7 @@ func TestStaleFacet(t *testing.T) {
 		const message = `module "counter": the cached objects of Widget.example.dev are stale: ` +
 			`they cannot be listed and watched since 2026-01-01T00:00:00Z. Why.`
 		if string(f.Status) != status || f.Reason != state.ReasonStale || f.Message != message {
-			t.Errorf("after %s: %+v", after, f)
+			t.Errorf("after %s: got %+v", after, f)
 		}
 	}
 }

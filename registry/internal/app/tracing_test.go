@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A canceled request has not failed. Every other error has the reason of a condition.
+// The reason of a canceled request is Canceled. Every other error has the reason of a condition.
 func TestReasonOfRequest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -30,15 +30,15 @@ func TestReasonOfRequest(t *testing.T) {
 		{&kubeconfig.StatusError{Code: 401}, state.ReasonUnauthorized},
 	} {
 		if got := ReasonOfRequest(c.err); got != c.want {
-			t.Errorf("%v: %s, want %s", c.err, got, c.want)
+			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
 		}
 	}
 }
 
-// Where no traces are collected, the end of a span costs nothing.
+// If no traces are collected, the end of a span does not allocate.
 func TestEndWith_CostsNothingWhenOff(t *testing.T) {
 	failed := errors.New("x")
 	if n := testing.AllocsPerRun(100, func() { endWith(noop.Span{}, failed) }); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations, want 0", n)
 	}
 }
