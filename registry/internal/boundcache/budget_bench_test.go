@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/meter"
 )
 
-// BenchmarkStock measures what counting adds to an object on its way into the cache.
+// BenchmarkStock measures the cost of counting for an object on its way into the cache.
 func BenchmarkStock(b *testing.B) {
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {

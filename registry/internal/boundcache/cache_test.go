@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A request for an informer succeeds while the lists of the informer fail. It ends the Block of a type that the remote did
-// not serve, and no other: the reflector repeats the failed list only after its backoff.
+// A request for an informer succeeds while the lists of the informer fail. It ends only the Block of a type that the
+// remote did not serve: the reflector repeats the failed list only after its backoff.
 func TestCache_InformerOfABlockedType(t *testing.T) {
 	t.Parallel()
 	blocks := map[string]BlockCause{}
@@ -22,7 +22,7 @@ func TestCache_InformerOfABlockedType(t *testing.T) {
 	expect := func(when string, want map[string]BlockCause) {
 		t.Helper()
 		if !maps.Equal(blocks, want) {
-			t.Errorf("%s: blocks = %v, want %v", when, blocks, want)
+			t.Errorf("%s: got blocks %v, want %v", when, blocks, want)
 		}
 	}
 

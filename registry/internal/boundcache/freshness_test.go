@@ -111,13 +111,13 @@ func TestFreshness(t *testing.T) {
 				want = at(c.since)
 			}
 			if !since.Equal(want) || why != c.why {
-				t.Errorf("blocked since %v (%v), want %v (%v)", since, why, want, c.why)
+				t.Errorf("blocked since: got %v (%v), want %v (%v)", since, why, want, c.why)
 			}
 		})
 	}
 }
 
-// Whoever sleeps until next misses nothing: nothing changes between two of its times.
+// The state changes only at the times that next returns, so a sleeper misses no change.
 func TestFreshness_Next(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -130,7 +130,7 @@ func TestFreshness_Next(t *testing.T) {
 		times = append(times, at.Sub(began))
 	}
 	if len(times) != 2 || times[0] != 30*time.Second || times[1] != 33*time.Second {
-		t.Errorf("with a watch that proves itself: %v", times)
+		t.Errorf("times with a watch that proves itself: got %v", times)
 	}
 	f.ended("1", began.Add(29*time.Second))
 	times = nil
@@ -138,7 +138,7 @@ func TestFreshness_Next(t *testing.T) {
 		times = append(times, at.Sub(began))
 	}
 	if len(times) != 2 || times[0] != 30*time.Second || times[1] != 150*time.Second {
-		t.Errorf("without: %v", times)
+		t.Errorf("times without this watch: got %v", times)
 	}
 }
 
@@ -151,11 +151,11 @@ func TestInformer_IsStale(t *testing.T) {
 		29 * time.Second: false, 30 * time.Second: true, 149 * time.Second: true, 150 * time.Second: true, time.Hour: true,
 	} {
 		if one.isStale(since.Add(after), limits) != stale {
-			t.Errorf("after %s: stale = %t", after, !stale)
+			t.Errorf("after %s: got stale %t", after, !stale)
 		}
 	}
 	const message = "the cached objects of Widget.example.dev are stale: they cannot be listed and watched since 2026-01-01T00:00:00Z. Why."
 	if one.Message() != message {
-		t.Errorf("it says %q", one.Message())
+		t.Errorf("got message %q", one.Message())
 	}
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Objects that are large where a sample would not look, or of the sort that a stream shows twice, are
-// noticed all the same.
+// The count notices large objects that a sample would miss, and large objects without managed fields in a stream.
 func TestStock_WeighsWhatALiarSends(t *testing.T) {
 	t.Parallel()
 	const keep = 1 << 20
@@ -59,37 +58,36 @@ func TestStock_WeighsWhatALiarSends(t *testing.T) {
 			s := &Informer{budget: &budget{options: Options{Meter: in, Limits: Limits{MaxBytes: keep}}}, streaming: c.streaming}
 			var noticed, real int64
 			c.send(func(one *corev1.ConfigMap) {
-				in.Taken.Add(meter.Sizeof(one)) // as the meters do before it is decoded
+				in.Taken.Add(meter.Sizeof(one)) // as the meters do before the object is decoded
 				fresh := stripManagedFields(one)
 				_, bytes := s.count(one, fresh)
 				noticed += bytes
 				real += meter.Sizeof(one)
 			})
-			// What is streamed may count half; see stock.
+			// Streamed objects may count half; see stock.
 			if least := real/2 - keep; noticed < least || noticed < keep {
-				t.Errorf("%d bytes were noticed of %d", noticed, real)
+				t.Errorf("counted %d bytes of %d", noticed, real)
 			}
 		})
 	}
 }
 
-// The figures of an app that fills its caches one after the other are taken more often than later ones.
+// The first figures of an app, which fills its caches one after the other, are taken more often than later figures.
 func TestRefreshAfter(t *testing.T) {
 	t.Parallel()
 	var sum time.Duration
 	for counts, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, refreshEvery, refreshEvery} {
 		got := refreshAfter(counts)
 		if sum += got; got != want {
-			t.Errorf("after %d counts: %s, want %s", counts, got, want)
+			t.Errorf("after %d counts: got %s, want %s", counts, got, want)
 		}
 	}
 	if refreshAfter(maxRefreshes) != refreshEvery {
-		t.Error("there is no end of it")
+		t.Error("interval after maxRefreshes differs from refreshEvery")
 	}
 }
 
-// What arrives after the limit waits for the end of the cache: nothing more is stored while the app takes its
-// time to end.
+// Objects that arrive after the limit wait for the end of the cache: no more objects are stored while the app ends.
 func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +97,7 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel() // which ends the timer of the budget
+		defer cancel() // ends the timer of the budget
 		o, failed := someOptions(ctx, s, meter.NewLimiter(nil, 1<<20)), false
 		o.Limits.MaxObjects = most
 		o.Fail = func(error) { failed = true }
@@ -117,20 +115,20 @@ func TestBudget_HoldsUpWhatArrivesAfterTheLimit(t *testing.T) {
 		}()
 		synctest.Wait()
 		if arrived != most {
-			t.Errorf("%d objects were let in, want %d", arrived, most)
+			t.Errorf("informer accepted %d objects, want %d", arrived, most)
 		}
 		if !failed {
-			t.Error("the app does not end")
+			t.Error("budget does not end the app")
 		}
 		cancel() // The app is fenced; its cache has not ended yet.
 		synctest.Wait()
 		if arrived != most {
-			t.Errorf("%d objects were let in before the end of the cache, want %d", arrived, most)
+			t.Errorf("informer accepted %d objects before the end of the cache, want %d", arrived, most)
 		}
 		close(budget.ended)
 		synctest.Wait()
 		if arrived != most+5 {
-			t.Errorf("the informer is held up after the end of the cache, at %d objects", arrived)
+			t.Errorf("informer still waits after the end of the cache, at %d objects", arrived)
 		}
 	})
 }
@@ -152,13 +150,13 @@ func someOptions(ctx context.Context, s *runtime.Scheme, m *meter.Limiter) Optio
 	}
 }
 
-// The informer of a list may stop while a page of the list is counted. The error names no kind then.
+// The informer of a list may stop while a page of the list is counted. The error then names no module.
 func TestBudget_OverWithoutInformers(t *testing.T) {
 	t.Parallel()
 	b := newBudget(Options{Context: t.Context()})
 	var over *OverBudgetError
 	err := b.overBudget("1 MiB", state.ProblemTooManyBytes, func(a Amount) int64 { return a.Bytes })
 	if !errors.As(err, &over) || over.Module != "" || over.Problem.Kind != state.ProblemTooManyBytes {
-		t.Errorf("overBudget = %v, want an OverBudgetError with the limit", err)
+		t.Errorf("overBudget: got %v, want an OverBudgetError with the limit", err)
 	}
 }

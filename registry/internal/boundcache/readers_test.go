@@ -14,7 +14,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// A reader is new once, and kinds are told apart also where they have one type.
+// A reader is new once, and kinds are distinct even if they share a Go type.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	var r readers
@@ -31,7 +31,7 @@ func TestReaders(t *testing.T) {
 	} {
 		for _, module := range []string{"a", "b"} {
 			if !r.add(readerOf(module, obj)) {
-				t.Errorf("module %s has read %T before", module, obj)
+				t.Errorf("module %s: %T is not new", module, obj)
 			}
 		}
 		if r.add(readerOf("a", obj)) {
@@ -40,19 +40,19 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// A read of the cache notes its reader for little: a module may read thousands of objects in a reconcile.
+// Noting the reader of a cache read does not allocate: a module may read thousands of objects in a reconcile.
 func TestAppCache_ReadsAreCheap(t *testing.T) {
 	c, obj := cacheOfReads(t)
 	c.NoteReader(readingModule, obj)
 	if n := testing.AllocsPerRun(100, func() { c.NoteReader(readingModule, obj) }); n > 0 {
-		t.Errorf("a read allocates %g times", n)
+		t.Errorf("got %g allocations for a read, want 0", n)
 	}
 	if watchers := c.budget.watchers["Deployment.apps"]; len(watchers) != 1 || watchers[0] != readingModule {
-		t.Errorf("Deployments are watched by %q", watchers)
+		t.Errorf("watchers of Deployments: got %q", watchers)
 	}
 }
 
-// BenchmarkAppCache_ReadBy measures what noting the reader adds to a read of the cache.
+// BenchmarkAppCache_ReadBy measures the cost of noting the reader of a cache read.
 func BenchmarkAppCache_ReadBy(b *testing.B) {
 	c, obj := cacheOfReads(b)
 	b.ReportAllocs()
@@ -63,10 +63,10 @@ func BenchmarkAppCache_ReadBy(b *testing.B) {
 	})
 }
 
-// readingModule is a module that reads.
+// readingModule is the module that reads.
 const readingModule = "dns"
 
-// cacheOfReads returns a cache that notes readers, and what one reads.
+// cacheOfReads returns a cache that notes readers, and an object to read.
 func cacheOfReads(tb testing.TB) (*Cache, runtime.Object) {
 	tb.Helper()
 	s := runtime.NewScheme()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// longestText is the longest text that a line has, in bytes.
+// longestText is the maximum length of a text in a line, in bytes.
 const longestText = 512
 
 func TestRemoteSink(t *testing.T) {
@@ -26,7 +26,7 @@ func TestRemoteSink(t *testing.T) {
 		log.Error(errors.New(strings.Repeat("z\n", 10_000)), "An error")
 	}
 	if len(lines) != 3 {
-		t.Fatalf("%d lines, want 3", len(lines))
+		t.Fatalf("got %d lines, want 3", len(lines))
 	}
 	for _, line := range lines {
 		if len(line) > 4*longestText || strings.ContainsAny(line, "\x1b\n") {

@@ -19,13 +19,13 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/transport"
 )
 
-// Silence makes an informer Stale only where the API server has sent bookmarks before: kube-apiserver sends none for
-// Events, except that at the end of the initial objects.
+// Silence makes an informer Stale only if the API server has sent bookmarks before: kube-apiserver sends no bookmarks
+// for Events, except the bookmark at the end of the initial objects.
 func TestStock_Silence(t *testing.T) {
 	t.Parallel()
 	const initial = `{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
 	for name, c := range map[string]struct {
-		minutes []string // what comes in each minute
+		minutes []string // the data of each minute
 		stale   bool
 	}{
 		"no bookmarks":        {nil, false},
@@ -44,7 +44,7 @@ func TestStock_Silence(t *testing.T) {
 				s.watchEnded()
 				since, why := blockedNow(s)
 				if (why.text == causeSilent) != c.stale || c.stale && !since.Equal(time.Now()) {
-					t.Errorf("blocked since %s: %q", since, why.text)
+					t.Errorf("got blocked since %s: %q", since, why.text)
 				}
 			})
 		})
@@ -79,7 +79,7 @@ func watchFor(t *testing.T, s *Informer, minutes []string) {
 	s.watching()
 	_, err = io.Copy(io.Discard, response.Body)
 	if want := time.Duration(len(minutes))*time.Minute + transport.MaxSilence; err != nil || time.Since(began) != want {
-		t.Errorf("%v after %s, want an end after %s", err, time.Since(began), want)
+		t.Errorf("watch ended with error %v after %s, want an end after %s", err, time.Since(began), want)
 	}
 	response.Body.Close()
 }
@@ -90,7 +90,7 @@ func blockedNow(s *Informer) (time.Time, cause) {
 	return s.freshness.blocked(time.Now())
 }
 
-// newTestInformer returns an informer that does not run, of an app that lasts as long as ctx.
+// newTestInformer returns an informer that does not run, of an app that lives as long as ctx.
 func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:revive // context-as-argument: the test comes first.
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -101,7 +101,7 @@ func newTestInformer(t *testing.T, ctx context.Context) *Informer { //nolint:rev
 	return newInformer(b, &corev1.Event{})
 }
 
-// sender lets a function be a transport.
+// sender makes a function a transport.
 type sender func(*http.Request) (*http.Response, error)
 
 func (f sender) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
