@@ -9,7 +9,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The remote that was registered first gets the cluster, even if it is contacted last, and its successor when it leaves.
+// The remote that was registered first holds the cluster, even if it is contacted last; when it leaves, its successor
+// does.
 func TestClaims_Take(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -19,7 +20,7 @@ func TestClaims_Take(t *testing.T) {
 		return func(holder, loser state.ClusterName) {
 			t.Helper()
 			if holder != wantHolder || loser != wantLoser {
-				t.Errorf("%s: held by %q, lost by %q; want %q and %q", what, holder, loser, wantHolder, wantLoser)
+				t.Errorf("%s: got holder %q and loser %q, want %q and %q", what, holder, loser, wantHolder, wantLoser)
 			}
 		}
 	}
@@ -34,7 +35,7 @@ func TestClaims_Take(t *testing.T) {
 	expect("a dropped claim", "", "")(c.Take("one", Claim{Name: "b", Since: now.Add(time.Hour)}))
 }
 
-// A remote that is known to be a cluster has the claim before its first contact, but not before an older remote.
+// A remote with a known cluster has the claim before its first contact, but not before an older remote.
 func TestClaims_Expect(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -48,10 +49,10 @@ func TestClaims_Expect(t *testing.T) {
 		{"", newer, ""}, {"one", newer, ""}, {"one", newer, ""}, {"one", older, newer.Name}, {"one", newer, ""},
 	} {
 		if loser := c.Expect(one.id, one.mine); loser != one.loser {
-			t.Errorf("%d: lost by %q, want %q", i, loser, one.loser)
+			t.Errorf("%d: got loser %q, want %q", i, loser, one.loser)
 		}
 	}
 	if holder, _ := c.Take("one", newer); holder != older.Name {
-		t.Errorf("the cluster is held by %q", holder)
+		t.Errorf("got holder %q, want the older remote", holder)
 	}
 }
