@@ -43,10 +43,10 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 			if opens != c.opens {
-				t.Errorf("opens = %t", opens)
+				t.Errorf("got opens %t", opens)
 			}
 			if len(b.times) > breakerPanics || len(b.requests) > breakerRequests {
-				t.Errorf("it remembers %d panics of %d requests", len(b.times), len(b.requests))
+				t.Errorf("breaker remembers %d panics of %d requests", len(b.times), len(b.requests))
 			}
 		})
 	}
@@ -55,6 +55,6 @@ func TestBreaker(t *testing.T) {
 		b.panicked(fmt.Sprint(i), time.Now())
 	}
 	if cap(b.times) > 4*breakerPanics {
-		t.Errorf("it has room for %d panics", cap(b.times))
+		t.Errorf("breaker has room for %d panics", cap(b.times))
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/telemetry"
 )
 
-// hanging is a collector that hangs until it is let go.
+// hanging is a collector that hangs until the test releases it.
 type hanging struct {
 	prometheus.Collector
-	describing, collecting chan struct{} // closed to let it go; nil for not hanging
+	describing, collecting chan struct{} // closed to release it; nil for not hanging
 }
 
 func (h hanging) Describe(to chan<- *prometheus.Desc) {
@@ -37,7 +37,7 @@ func newGauge(name string) prometheus.Collector {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "A test."})
 }
 
-// A metric that panics or hangs when it is written costs itself, and nobody else.
+// A metric that panics or hangs in a scrape affects no other metric.
 func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,14 +56,14 @@ func TestCollector_MetricsThatCallTheModule(t *testing.T) {
 		function("hangs", func() float64 { <-letGo; return 1 })
 		got, err := all.Gather()
 		if err != nil || len(got) != 2 || got[0].GetName() != "fine" || got[0].Metric[0].GetGauge().GetValue() != 42 {
-			t.Errorf("%v, %v; want those that are fine", got, err)
+			t.Errorf("got metrics %v and error %v, want the metrics fine and other", got, err)
 		}
 		close(letGo)
 		synctest.Wait()
 	})
 }
 
-// A module's collector that hangs costs its own metrics, and nobody else's.
+// A module's collector that hangs affects its own metrics only.
 func TestCollector_Hangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestCollector_Hangs(t *testing.T) {
 		letGo := make(chan struct{})
 
 		if err := m.Register(hanging{newGauge("never"), letGo, nil}); err == nil {
-			t.Error("a collector that does not describe itself was registered")
+			t.Error("collector that does not describe itself is registered")
 		}
 		if err := m.Register(hanging{newGauge("slow"), nil, letGo}); err != nil {
 			t.Fatalf("Register: %v", err)
@@ -82,16 +82,16 @@ func TestCollector_Hangs(t *testing.T) {
 		began := time.Now()
 		for range scrapes {
 			if got, err := all.Gather(); err != nil || len(got) != 1 {
-				t.Fatalf("%d metrics, %v; want the other one", len(got), err)
+				t.Fatalf("got %d metrics and error %v, want the other metric only", len(got), err)
 			}
 		}
 		if took, want := time.Since(began), collectorCalls*collectorPatience; took != want {
-			t.Errorf("%d scrapes took %s, want %s: it must not wait for the callback", scrapes, took, want)
+			t.Errorf("%d scrapes took %s, want %s: a scrape must not wait for the callback", scrapes, took, want)
 		}
 		close(letGo)
 		synctest.Wait()
 		if got, err := all.Gather(); err != nil || len(got) != 2 {
-			t.Errorf("%d metrics, %v; want both when it has returned", len(got), err)
+			t.Errorf("got %d metrics and error %v, want both after the callback has returned", len(got), err)
 		}
 	})
 }

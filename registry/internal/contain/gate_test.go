@@ -19,14 +19,14 @@ func TestGate(t *testing.T) {
 			ended <- p.run(t.Context(), func(ctx context.Context) error {
 				close(began)
 				<-ctx.Done()
-				<-time.After(time.Second) // as a reconcile that finishes
+				<-time.After(time.Second) // like a reconcile that finishes
 				return errors.New("was interrupted")
 			})
 		}()
 		synctest.Wait()
 		select {
 		case <-began:
-			t.Fatal("work began without permission")
+			t.Fatal("work starts before the gate opens")
 		default:
 		}
 		p.Open()
@@ -34,25 +34,25 @@ func TestGate(t *testing.T) {
 		since := time.Now()
 		p.Close(time.Minute)
 		if took := time.Since(since); took != time.Second {
-			t.Errorf("withdrawing took %s, want 1s: until the work had ended", took)
+			t.Errorf("Close took %s, want 1s: the time until the work ended", took)
 		}
 		if err := <-ended; err != nil {
-			t.Errorf("work that was interrupted has failed: %v", err)
+			t.Errorf("interrupted work fails: %v", err)
 		}
-		for range 50 { // It was granted and withdrawn, and which of the two is seen first is left to chance.
+		for range 50 { // The gate was opened and closed, and the order in which both are seen is random.
 			ran := false
 			err := p.run(t.Context(), func(context.Context) error {
 				ran = true
 				return errors.New("ran")
 			})
 			if err != nil || ran {
-				t.Fatalf("after the permission was withdrawn: %v, ran: %t", err, ran)
+				t.Fatalf("after Close: got error %v, ran: %t", err, ran)
 			}
 		}
 	})
 }
 
-// Work that does not end is not waited for longer than asked.
+// Close waits no longer than its limit for work that does not end.
 func TestGate_Impatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,33 +63,33 @@ func TestGate_Impatience(t *testing.T) {
 		since := time.Now()
 		p.Close(3 * time.Second)
 		if took := time.Since(since); took != 3*time.Second {
-			t.Errorf("withdrawing took %s, want 3s", took)
+			t.Errorf("Close took %s, want 3s", took)
 		}
 		close(hang)
 	})
 }
 
-// ending is a context that has ended while the contexts derived from it have not noticed yet.
+// ending is a context that has ended before the contexts derived from it.
 type ending struct{ context.Context } //nolint:containedctx // It is a context itself.
 
 func (ending) Err() error { return context.Canceled }
 
-// A request that the end of an epoch cuts off can fail before the context of the gate ends. It counts as ended then.
+// A request that the end of an epoch cuts off can fail before the context of the gate ends. The gate has ended then.
 func TestGate_EndedWithTheEpoch(t *testing.T) {
 	t.Parallel()
 	epoch, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	g := NewGate(epoch)
 	if g.Ended() {
-		t.Error("a gate has ended before its epoch")
+		t.Error("gate has ended before its epoch")
 	}
 	g.epoch = ending{epoch}
 	if !g.Ended() || g.Context.Err() != nil {
-		t.Errorf("Ended = %t and the context says %v, want true and nil", g.Ended(), g.Context.Err())
+		t.Errorf("got Ended %t and context error %v, want true and nil", g.Ended(), g.Context.Err())
 	}
 	g = NewGate(epoch)
 	g.Close(0)
 	if !g.Ended() {
-		t.Error("a closed gate has not ended")
+		t.Error("closed gate has not ended")
 	}
 }

@@ -45,7 +45,7 @@ func newControllerRunnable(ctx context.Context, t *testing.T, s source.Func) *co
 }
 
 // A controller starts its sources in Warmup or in Start, whichever the manager calls first. In both cases the app knows
-// which kinds the controller waits for.
+// the kinds that the controller waits for.
 func TestControllerRunnable_KindsAreKnown(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(*controllerRunnable) manager.RunnableFunc{
@@ -71,7 +71,7 @@ func TestControllerRunnable_KindsAreKnown(t *testing.T) {
 			})
 			<-asked
 			if missing := one.known.Missing(); len(missing) != 1 || missing[0].Kind != "Pod" {
-				t.Errorf("the controller waits for %+v, want Pod", missing)
+				t.Errorf("missing kinds: got %+v, want Pod", missing)
 			}
 		})
 	}
