@@ -16,8 +16,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// The errors of a client do not repeat the text of a decoder, also if it is a Status, or if the context of the caller has ended
-// meanwhile.
+// The errors of a client do not repeat the text of a decoder, even if the error is a Status, or if the context of the
+// caller has ended meanwhile.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	spoken := errors.New("SPOKEN")
@@ -26,7 +26,7 @@ func TestCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		codes []int
 		err   error
-		ends  bool // the context
+		ends  bool // whether the context ends
 		want  error
 	}{
 		"decoder":           {[]int{200}, spoken, false, kubeconfig.ErrNotKubernetes},
@@ -53,7 +53,7 @@ func TestCall(t *testing.T) {
 			})
 			isKept := errors.Is(c.want, c.err)
 			if !errors.Is(err, c.want) || !isKept && strings.Contains(err.Error(), "SPOKEN") {
-				t.Errorf("the error is %v", err)
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
