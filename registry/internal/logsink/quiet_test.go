@@ -13,8 +13,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// After the end of an app, errors that say no more than that are lines for debugging, and so are all errors of what runs
-// controllers. Other errors, and all of them before the end, stay errors.
+// After the end of an app, errors that only report this end are logged at debug level, and so are all errors of the
+// code that runs controllers. Other errors, and all errors before the end, stay errors.
 func TestQuietAfter(t *testing.T) {
 	t.Parallel()
 	errStopped, other := errors.New("the app has stopped"), errors.New("another error")
@@ -45,7 +45,7 @@ func TestQuietAfter(t *testing.T) {
 			QuietAfter(func() bool { return end.Err() != nil }, log, causes...).WithName("x").WithValues("a", 1).Error(c.err, "It failed")
 			isError := slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(line, `"level"=1`) })
 			if want := !c.quiet || verbosity > 0; isError == c.quiet || (len(lines) == 1) != want {
-				t.Errorf("%+v with verbosity %d: %q", c, verbosity, lines)
+				t.Errorf("%+v with verbosity %d: got %q", c, verbosity, lines)
 			}
 		}
 		stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// A logger of an app replaces credentials wherever a line has room for text, at every level.
+// A logger of an app replaces credentials in every part of a line that has text, at every level.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	const canary = "tOk9zQ7xWv4kJ2pL8mN3rT6y"
@@ -28,10 +28,10 @@ func TestRedact(t *testing.T) {
 	log.WithName("named").WithValues("with", canary).WithCallDepth(1).Info("d")
 	text := lines.String()
 	if strings.Contains(text, canary) || strings.Count(text, "[redacted]") != 10 || !strings.Contains(text, `"number"=7`) || strings.Count(text, "\n") != 4 {
-		t.Errorf("the log has\n%s", text)
+		t.Errorf("got log\n%s", text)
 	}
 	plain := errors.New("plain")
 	if got := (&redactingSink{redact: func(text string) string { return text }}).error(plain); got != plain { //nolint:errorlint // the same one
-		t.Errorf("an error without a credential becomes %v", got)
+		t.Errorf("error without a credential becomes %v", got)
 	}
 }
