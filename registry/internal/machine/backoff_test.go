@@ -12,8 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A remote that stops answering while its app is being built has done nothing that deserves a
-// growing backoff.
+// If a remote stops responding while its app is built, the failure does not increase the backoff.
 func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
 	t.Parallel()
 	m, now := newMachine(), epochZero
@@ -24,9 +23,9 @@ func TestMachine_AnUnreachableRemoteIsNoFailure(t *testing.T) {
 		m.applyGone(m.App.Epoch)
 		m.Decide(now)
 		if wait := m.WakeAt(now).Sub(now); wait != RetryBase || m.Failures != 0 {
-			t.Fatalf("waits %s after %d failures, want %s and 0", wait, m.Failures, RetryBase)
+			t.Fatalf("got wait %s after %d failures, want %s and 0", wait, m.Failures, RetryBase)
 		}
-		m.applyProbe(bad("E1"), now) // and so does the probe
+		m.applyProbe(bad("E1"), now) // the probe fails as well
 		m.applyProbe(good("E1"), now)
 		now = m.WakeAt(now)
 		m.Decide(now)
@@ -45,7 +44,7 @@ func TestMachine_Backoff(t *testing.T) {
 		wait := m.WakeAt(now).Sub(now)
 		now = m.WakeAt(now)
 		if got := kinds(m.Decide(now)); !cmp.Equal(got, []ActionKind{Start}) {
-			t.Fatalf("at the retry time: actions = %v, want a start", got)
+			t.Fatalf("at the retry time: got actions %v, want a start", got)
 		}
 		return wait
 	}
@@ -69,12 +68,12 @@ func TestMachine_Backoff(t *testing.T) {
 		m.applyReady(m.App.Epoch, now)
 		now = now.Add(c.health)
 		if got := fail(); got != c.want {
-			t.Errorf("an app that fails %s after it was ready: backoff = %s, want %s", c.health, got, c.want)
+			t.Errorf("app that fails %s after it was ready: got backoff %s, want %s", c.health, got, c.want)
 		}
 	}
 }
 
-// A remote has at most three zombies: no app is started before one of them has ended.
+// A remote has at most three zombies: no app starts before one of them has ended.
 func TestMachine_Zombies(t *testing.T) {
 	t.Parallel()
 	m, now := newMachine(), epochZero
@@ -90,17 +89,17 @@ func TestMachine_Zombies(t *testing.T) {
 			break
 		}
 		if left == 3 {
-			t.Fatal("a fourth app was started beside three that have not ended")
+			t.Fatal("fourth app starts beside three apps that have not ended")
 		}
 	}
 	if got := m.Status(now); m.Zombies != 3 || got.State != state.StateFailed || !strings.Contains(got.Message, "3 apps have not ended") {
-		t.Errorf("with %d apps left behind: %s, %q", m.Zombies, got.State, got.Message)
+		t.Errorf("with %d zombies: got %s, %q", m.Zombies, got.State, got.Message)
 	}
 	if at := m.WakeAt(now); !at.IsZero() {
-		t.Errorf("it is to be woken at %s, and has nothing to wait for", at)
+		t.Errorf("got wake-up at %s, want none", at)
 	}
 	m.Zombies--
 	if got := kinds(m.Decide(now)); !cmp.Equal(got, []ActionKind{Start}) {
-		t.Errorf("when one has ended: actions = %v, want a start", got)
+		t.Errorf("after the end of a zombie: got actions %v, want a start", got)
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A remote that is lost within a minute of its return has to answer twice as many probes in a row each
-// time, up to thirty. One that stays for longer has to answer one.
+// A remote that is lost within a minute of its return must pass twice as many consecutive probes each time, up to
+// thirty. A remote that stays for longer must pass one.
 func TestMachine_Flaps(t *testing.T) {
 	t.Parallel()
 	m, now := newMachine(), epochZero
 	ready(t, m, now)
-	// comesBack loses the remote, and returns how many good probes in a row it takes to bring it back.
+	// comesBack loses the remote, and returns the number of consecutive good probes that bring it back.
 	comesBack := func() int {
 		for range 3 {
 			m.applyProbe(bad("E1"), now)
 		}
 		if got := m.Status(now).State; got != state.StateUnreachable {
-			t.Fatalf("state = %s after three failed probes, want Unreachable", got)
+			t.Fatalf("got state %s after three failed probes, want Unreachable", got)
 		}
 		for n := 1; ; n++ {
 			m.applyProbe(good("E1"), now)
@@ -48,13 +48,13 @@ func TestMachine_Flaps(t *testing.T) {
 	} {
 		now = now.Add(c.stays)
 		if got := comesBack(); got != c.want {
-			t.Errorf("loss %d, after %s: it took %d good probes, want %d", i, c.stays, got, c.want)
+			t.Errorf("loss %d, after %s: got %d good probes, want %d", i, c.stays, got, c.want)
 		}
 	}
 }
 
-// What the owner has recorded counts more than what was learnt before: another cluster that was accepted is
-// the one that is meant, and the first one is another then.
+// The recorded identity has precedence over the learnt identity: if another cluster was accepted, the remote is
+// expected to be that cluster, and the first cluster is refused.
 func TestMachine_RecordedIdentity(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
@@ -69,7 +69,7 @@ func TestMachine_RecordedIdentity(t *testing.T) {
 		m.applyProbe(c.probe, epochZero)
 		m.Decide(epochZero)
 		if got := m.Status(epochZero); got.State != c.want {
-			t.Errorf("the recorded cluster is uid-2, and this is %s: %s (%s)", c.probe.ID, got.State, got.Message)
+			t.Errorf("probe of %s with uid-2 recorded: got %s (%s)", c.probe.ID, got.State, got.Message)
 		}
 	}
 }

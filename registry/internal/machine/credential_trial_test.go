@@ -13,7 +13,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// attempt is the outcome of a trial of C2 at E1.
+// attempt is the result of a trial of C2 at E1.
 func attempt(change func(*Tried)) Tried {
 	f := Tried{Probed: good("E1")}
 	f.Credential = "C2"
@@ -152,14 +152,14 @@ func TestMachine_Trials(t *testing.T) {
 					t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
 				}
 				if got := m.Status(epochZero).State; got != s.to || m.Connection.Credential != s.inUse {
-					t.Errorf("step %d: state = %s with %s, want %s with %s", i, got, m.Connection.Credential, s.to, s.inUse)
+					t.Errorf("step %d: got state %s with %s, want %s with %s", i, got, m.Connection.Credential, s.to, s.inUse)
 				}
 			}
 		})
 	}
 }
 
-// A refusal is reported when it is the second in a row, a trial without a result when it is the third.
+// A refusal is reported after the second in a row, a trial without a result after the third.
 func TestMachine_ReportsTrials(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -188,7 +188,7 @@ func TestMachine_ReportsTrials(t *testing.T) {
 	}
 }
 
-// Modules that need a permission which the new credential lacks end before it is in use.
+// Modules that need a permission that the new credential lacks end before that credential is in use.
 func TestMachine_FewerPermissions(t *testing.T) {
 	t.Parallel()
 	m, q := newMachine(), &preflight.Questions{}
@@ -214,11 +214,11 @@ func TestMachine_FewerPermissions(t *testing.T) {
 	m.applyYielded(m.App.Epoch)
 	expect(Retire, Release, Swap)
 	if got := m.Connection.Found.Missing["x"]; len(got) != 1 {
-		t.Errorf("the permissions of the credential in use are those of the one before: %v", m.Connection.Found)
+		t.Errorf("connection has the permissions of the previous credential: %v", m.Connection.Found)
 	}
 }
 
-// A credential that could not be put in use leaves the one before in use, whose refusal counts.
+// If a credential cannot be put in use, the previous credential stays in use, and its refusal counts.
 func TestMachine_RejectionAfterAFailedSwap(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
@@ -229,10 +229,10 @@ func TestMachine_RejectionAfterAFailedSwap(t *testing.T) {
 	m.Decide(epochZero)
 	m.applySwapFailed("E1", "C1", state.Condition{Status: metav1.ConditionFalse, Reason: "InvalidKubeconfig", Message: "no such key"}, epochZero)
 	if got := m.Status(epochZero); got.State != state.StateReady || got.NewCredential.Message != "no such key" {
-		t.Errorf("state = %s, new credential = %v", got.State, got.NewCredential)
+		t.Errorf("got state %s, new credential %v", got.State, got.NewCredential)
 	}
 	m.applyProbe(rejected("C1"), epochZero)
 	if got := m.Status(epochZero); got.State != state.StateUnreachable || got.Reason != state.ReasonUnauthorized {
-		t.Errorf("state = %s/%s, want Unreachable/Unauthorized", got.State, got.Reason)
+		t.Errorf("got state %s/%s, want Unreachable/Unauthorized", got.State, got.Reason)
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// TestMachine_Histories drives random histories and checks, after each step, what must hold in
-// any of them.
+// TestMachine_Histories drives random histories and checks the invariants after each step.
 func TestMachine_Histories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -26,30 +25,30 @@ func TestMachine_Histories(t *testing.T) {
 	})
 }
 
-// world carries out what the machine decides, as the actor does, and lets things happen to it.
+// world performs the actions of the machine, as the actor does, and draws events.
 type world struct {
 	m           *Machine
 	now         time.Time
 	line, spare bool
 	running     map[int64]bool // epochs that were started, and neither stopped nor retired
-	working     map[int64]bool // those whose controllers may work
+	working     map[int64]bool // epochs whose controllers may work
 	ending      map[int64]bool // stopped, not yet gone
 	yielding    map[int64]bool
-	heir        int64 // the warm epoch that the yielding epoch makes room for; zero for none that can take over
+	heir        int64 // the warm epoch for which the yielding epoch makes room; zero if no epoch can take over
 	cleaning    map[int64]bool
 	forgotten   bool
 
-	trying   string          // endpoint and credential on trial, while an attempt is under way
+	trying   string          // endpoint and credential on trial, during an attempt
 	accepted map[string]bool // endpoints with credentials that they have accepted in the last trial
-	moved    map[string]bool // those of accepted that lead to another cluster than the connection does
+	moved    map[string]bool // entries of accepted that lead to another cluster than the connection does
 	worked   map[string]bool // endpoints whose credential was good before the last decision
 
 	lent   int64          // the epoch whose client was lent out after the last step; zero for none
 	failed map[int64]bool // epochs that have ended by themselves
 }
 
-// newWorld returns a world with a new remote, with one whose app is Ready, or with one that has changed again
-// during the hand-over from its app to another one.
+// newWorld returns a world with a new remote, with a remote whose app is Ready, or with a remote that has changed again
+// during the hand-over between two apps.
 func newWorld(t *rapid.T) *world {
 	w := &world{
 		m: newMachine(), now: epochZero,
@@ -73,11 +72,11 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// handOver changes the remote, lets its app make room for another app, and changes the remote again before the
-// other app has taken its place.
+// handOver changes the remote, lets its app make room for another app, and changes the remote again before the other
+// app has taken over.
 func (w *world) handOver(t *rapid.T) {
 	w.change(t)
-	for range 2 { // the connection is probed, and then the app on it is ready
+	for range 2 { // first the probe of the connection, then the app on it
 		w.progress()
 		w.act(t)
 		w.check(t)
@@ -88,7 +87,7 @@ func (w *world) handOver(t *rapid.T) {
 	w.change(t)
 }
 
-// change moves the remote to another server, or gives it other modules.
+// change moves the remote to another server, or changes its modules.
 func (w *world) change(t *rapid.T) {
 	next := w.m.want
 	if rapid.Bool().Draw(t, "moves") {
@@ -164,7 +163,7 @@ func (w *world) step(t *rapid.T) {
 	w.act(t)
 }
 
-// progress lets the remote answer, and the apps that start come to work.
+// progress lets the probes of the remote succeed, and starting apps become ready.
 func (w *world) progress() {
 	for _, l := range []Connection{w.m.Connection, w.m.Spare} {
 		p := good(l.Endpoint)
@@ -175,7 +174,7 @@ func (w *world) progress() {
 	w.m.applyReady(w.m.next.Epoch, w.now)
 }
 
-// finishTrial ends the attempt under way, if there is one.
+// finishTrial ends the current attempt, if there is one.
 func (w *world) finishTrial(t *rapid.T, how string) {
 	tried := w.m.Trial
 	if !tried.underway {
@@ -202,7 +201,7 @@ func (w *world) finishTrial(t *rapid.T, how string) {
 	w.moved[tried.Endpoint+tried.credential] = id != "" && f.ID != "" && id != f.ID
 }
 
-// finishAll lets everything that was begun come to its end.
+// finishAll finishes all actions that have begun.
 func (w *world) finishAll() {
 	for epoch := range w.yielding {
 		delete(w.yielding, epoch)
@@ -230,8 +229,8 @@ func (w *world) act(t *rapid.T) {
 	}
 }
 
-// mayTakeOver reports whether the heir can still replace the app that yields. Another change of the remote
-// does not prevent it: the app for that change is built beside the heir.
+// mayTakeOver reports whether the heir can still replace the yielding app. Another change of the remote does not
+// prevent it: the app for that change is built beside the heir.
 func (w *world) mayTakeOver() bool {
 	l := w.m.ConnectionTo(w.m.next.endpoint)
 	return !w.m.want.Paused && !w.m.over(w.now) && !w.failed[w.heir] && w.m.Usable(l) && !w.m.replaces(l)
@@ -306,14 +305,14 @@ func (w *world) perform(t *rapid.T, a Action) {
 	}
 }
 
-// check holds in every state: nothing runs that must not run.
+// check verifies the invariants of every state: no app works that must not work.
 func (w *world) check(t *rapid.T) {
 	info := w.m.Status(w.now)
 	if len(w.working) > 1 {
 		t.Fatalf("two epochs work: %v", w.working)
 	}
 	if w.heir != 0 && len(w.yielding)+len(w.ending) == 0 {
-		t.Fatalf("epoch %d has room, and does not take over: %+v", w.heir, w.m)
+		t.Fatalf("epoch %d has room, but does not take over: %+v", w.heir, w.m)
 	}
 	if (w.trying != "") != w.m.Trial.underway {
 		t.Fatalf("%q is on trial, but the machine has %+v", w.trying, w.m.Trial)
@@ -323,7 +322,7 @@ func (w *world) check(t *rapid.T) {
 		t.Fatalf("an app works in state %s (%s)", info.State, info.Reason)
 	}
 	if info.State == state.StateReady && len(w.running) == 0 {
-		t.Fatalf("Ready without an app")
+		t.Fatalf("state Ready without an app")
 	}
 	changing := w.m.App.Lent() && !w.m.fits(&w.m.App)
 	if (info.State == state.StateReady) != (info.Reason == state.ReasonReady) && !changing {
@@ -334,12 +333,12 @@ func (w *world) check(t *rapid.T) {
 	}
 	w.checkLoan(t, info)
 	if at := w.m.WakeAt(w.now); !at.IsZero() && !at.After(w.now) {
-		t.Fatalf("wants to be woken %s ago: the actor would never sleep", w.now.Sub(at))
+		t.Fatalf("wake-up time was %s ago: the actor would never sleep", w.now.Sub(at))
 	}
 }
 
-// checkLoan holds in every state: once the client of an app is lent out, the client of that app or of another one
-// is, until something happens to the remote or to the app that no other app can make up for.
+// checkLoan verifies an invariant of every state: once the client of an app is lent out, a client of that app or of
+// another app stays lent out, until an event of the remote or of the app for which no other app can make up.
 func (w *world) checkLoan(t *rapid.T, info state.Status) {
 	before := w.lent
 	w.lent = 0
@@ -349,14 +348,14 @@ func (w *world) checkLoan(t *rapid.T, info state.Status) {
 	m := w.m
 	isLost := m.Connection.Contact != ContactOK || m.blocked(&m.Connection) != nil ||
 		m.Spare.Endpoint != "" && m.Spare.Endpoint == m.want.Endpoint && m.blocked(&m.Spare) != nil ||
-		m.replaces(&m.Connection) // another cluster, or what the operator demands
+		m.replaces(&m.Connection) // another cluster, or a demand of the operator
 	if before != 0 && w.lent == 0 && !isLost && !m.want.Stop && !m.want.Paused && !w.failed[before] {
 		t.Fatalf("no client is lent out since epoch %d: state %s (%s), app %+v, next %+v",
 			before, info.State, info.Reason, m.App, m.next)
 	}
 }
 
-// settle heals everything and expects the desired state within a bounded number of steps.
+// settle removes all faults and expects the desired state within a bounded number of steps.
 func (w *world) settle(t *rapid.T) {
 	for range 60 {
 		w.finishAll()
@@ -380,9 +379,9 @@ func (w *world) settle(t *rapid.T) {
 		t.Fatalf("settled in state %s (forgotten: %v), want %s: %+v", got, w.forgotten, want, w.m)
 	}
 	if want == state.StateReady && !w.m.fits(&w.m.App) {
-		t.Fatalf("settled with another app than the one that is wanted: %+v", w.m)
+		t.Fatalf("settled with an app other than the desired app: %+v", w.m)
 	}
 	if want == state.StateReady && w.m.Connection.Credential != w.m.want.Credential {
-		t.Fatalf("settled with another credential than the one that is wanted: %+v", w.m)
+		t.Fatalf("settled with a credential other than the desired credential: %+v", w.m)
 	}
 }

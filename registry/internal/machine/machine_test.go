@@ -59,7 +59,7 @@ func ready(t *testing.T, m *Machine, now time.Time) {
 	m.applyReady(m.App.Epoch, now)
 	m.Decide(now)
 	if got := m.Status(epochZero).State; got != state.StateReady {
-		t.Fatalf("state = %s, want Ready", got)
+		t.Fatalf("got state %s, want Ready", got)
 	}
 }
 
@@ -311,14 +311,14 @@ func TestMachine_Decisions(t *testing.T) {
 					t.Errorf("step %d: actions (-want +got):\n%s", i, diff)
 				}
 				if got := m.Status(epochZero).State; got != s.to {
-					t.Errorf("step %d: state = %s, want %s", i, got, s.to)
+					t.Errorf("step %d: got state %s, want %s", i, got, s.to)
 				}
 			}
 		})
 	}
 }
 
-// A remote that was refused at its first contact is not bound to what it was refused for.
+// A remote that was refused at its first contact is not bound to the refused cluster.
 func TestMachine_LearnsNothingFromARefusal(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]func(*Probed){
@@ -335,11 +335,11 @@ func TestMachine_LearnsNothingFromARefusal(t *testing.T) {
 			m.applyProbe(wrong, epochZero)
 			m.Decide(epochZero)
 			if got := m.Status(epochZero).State; got != state.StateFailed {
-				t.Fatalf("state = %s, want Failed", got)
+				t.Fatalf("got state %s, want Failed", got)
 			}
 			m.applyProbe(good("E1"), epochZero)
 			if got := kinds(m.Decide(epochZero)); !cmp.Equal(got, []ActionKind{Start}) {
-				t.Errorf("after the Secret was mended: actions = %v, %s", got, m.Status(epochZero).Message)
+				t.Errorf("after the Secret was fixed: got actions %v, %s", got, m.Status(epochZero).Message)
 			}
 		})
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// Messages that go on after what a remote did are one sentence.
+// Messages that continue after the failure of a remote are one sentence.
 func TestMachine_MessagesAreOneSentence(t *testing.T) {
 	t.Parallel()
 	_, message := kubeconfig.Classify(context.DeadlineExceeded)
 	m := &Machine{Spare: Connection{Contact: contactLost, lost: state.Condition{Message: message}}}
 	if got := m.newServer().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the current server stays in use") {
-		t.Errorf("a new server that is not used: %q", got)
+		t.Errorf("unused new server: got message %q", got)
 	}
 	m.Failure = &Failure{Message: message}
 	if got := m.changing().Message; strings.Contains(got, ".;") || !strings.HasSuffix(got, "; the running app stays in use until then") {
-		t.Errorf("an app that cannot take the place of another one: %q", got)
+		t.Errorf("app that cannot replace another app: got message %q", got)
 	}
 }
