@@ -16,15 +16,15 @@ import (
 	"github.com/clusterfx/clusterfx/registry/internal/panics"
 )
 
-// The properties of a meter, for any input: it does not panic, it says the same of an input whole and in pieces, and it
-// charges for at least nine tenths of what a decoder keeps. TestJSONMeter_KnowsWhatTheDecoderKeeps and
-// TestProtobufMeter_KnowsWhatTheDecoderTakes have the same bound for large answers. "make fuzz" runs these targets.
+// The properties of a meter, for any input: it does not panic, the size of the pieces has no effect on its charge, and
+// it charges at least nine tenths of the memory that a decoder keeps. TestJSONMeter_KnowsWhatTheDecoderKeeps and
+// TestProtobufMeter_KnowsWhatTheDecoderTakes have such bounds for large responses. "make fuzz" runs these targets.
 
-// maxFuzzed bounds an input, in bytes. Larger ones find nothing else and take longer.
+// maxFuzzed limits an input, in bytes. Larger inputs find no other errors and take longer.
 const maxFuzzed = 4096
 
-// sumOf returns the sum that a meter has charged after it has read a text in pieces of n bytes, and whether it has
-// refused the text, and because it is too large.
+// sumOf returns the charge of a meter after it has read a text in pieces of n bytes, and whether it has refused the
+// text, and because of its size.
 func sumOf(m Meter, sum *int64, text []byte, n int) (charged int64, refused, tooLarge bool) {
 	for len(text) > 0 {
 		piece := text[:min(n, len(text))]
@@ -36,8 +36,8 @@ func sumOf(m Meter, sum *int64, text []byte, n int) (charged int64, refused, too
 	return *sum, false, false
 }
 
-// checkPieces checks that the size of the pieces makes no difference, and returns what was charged and whether the text
-// was refused.
+// checkPieces checks that the size of the pieces has no effect, and returns the charge and whether the text was
+// refused.
 func checkPieces(t *testing.T, text []byte, n int, newMeter func() (Meter, *int64)) (charged int64, refused bool) {
 	t.Helper()
 	m, sum := newMeter()
@@ -51,16 +51,16 @@ func checkPieces(t *testing.T, text []byte, n int, newMeter func() (Meter, *int6
 	return charged, refused
 }
 
-// checkCharge checks a charge for what a decoder has made of a text. empty is what it makes of nothing.
+// checkCharge checks a charge for the object that a decoder has made of a text. empty is the object of an empty text.
 func checkCharge(t *testing.T, text []byte, charged int64, made, empty any) {
 	t.Helper()
 	charged += ReadingCost * int64(len(text))
 	if kept := Sizeof(made) - Sizeof(empty); charged < kept*9/10 {
-		t.Errorf("%q: charged %d bytes, %T keeps %d", text, charged, made, kept)
+		t.Errorf("%q: charged %d bytes, but %T keeps %d", text, charged, made, kept)
 	}
 }
 
-// safeDecode calls a decoder of somebody else's, and reports whether it took the input.
+// safeDecode calls a third-party decoder, and reports whether it accepted the input.
 func safeDecode(decode func() error) bool { return panics.Catch(decode) == nil }
 
 func FuzzJSONMeter(f *testing.F) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// What the meter charges is what decoding keeps, or more. Of the types nothing is known, so that it may be
-// several times as much.
+// The meter charges at least nine tenths of the memory that decoding keeps. It does not know the types, so it may
+// charge several times as much.
 //
 //nolint:paralleltest // It measures what is allocated.
 func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
@@ -64,13 +64,13 @@ func TestJSONMeter_KnowsWhatTheDecoderKeeps(t *testing.T) {
 			t.Logf("%d KiB: charged %d KiB, decoding allocates %d KiB, of which %d KiB are kept",
 				len(c.text)>>10, charged>>10, took>>10, kept>>10)
 			if charged < kept*9/10 {
-				t.Errorf("charged %d bytes, %d are kept", charged, kept)
+				t.Errorf("charged %d bytes, but %d are kept", charged, kept)
 			}
 		})
 	}
 }
 
-// number36 returns different short names.
+// number36 returns distinct short names.
 func number36(i int) string {
 	const digits = "abcdefghijklmnopqrstuvwxyz"
 	var b []byte

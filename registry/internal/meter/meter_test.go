@@ -26,7 +26,7 @@ func pieces(t *rapid.T, m Meter, text []byte) error {
 	return nil
 }
 
-// anyJSON draws a value, and adds up what it costs.
+// anyJSON draws a value, and adds its cost.
 func anyJSON(t *rapid.T, depth int, inList bool, cost *int64) any {
 	kind := rapid.IntRange(0, 4).Draw(t, "kind")
 	if depth == 0 {
@@ -59,7 +59,7 @@ func anyJSON(t *rapid.T, depth int, inList bool, cost *int64) any {
 	return object
 }
 
-// Whatever is in strings, and wherever the pieces begin and end, the meter finds the same values.
+// The meter finds the same values regardless of the contents of strings and the boundaries of the pieces.
 func TestJSONMeter_FindsEveryValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,12 +73,12 @@ func TestJSONMeter_FindsEveryValue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m.sum != want || m.depth != 0 || m.quoted || m.size != int64(len(text)) {
-			t.Fatalf("%s: meter = %+v, want a sum of %d", text, m, want)
+			t.Fatalf("%s: got meter %+v, want a sum of %d", text, m, want)
 		}
 	})
 }
 
-// noBill is one that never is too much.
+// noBill is a bill without a limit.
 var noBill = bill{limit: math.MaxInt64}
 
 func TestJSONMeter_BoundsEachEventByItself(t *testing.T) {
@@ -92,7 +92,7 @@ func TestJSONMeter_BoundsEachEventByItself(t *testing.T) {
 			}
 		}
 		if err := pieces(t, m, []byte(`{"items":[{},{},{},{}]}`)); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want ErrTooLarge", err)
+			t.Fatalf("got error %v, want ErrTooLarge", err)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestJSONMeter_Refuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		Meter      jsonMeter
 		head, part string
-		want       int // parts until it is too much
+		want       int // number of parts that exceed the limit
 	}{
 		"an event without an end":  {jsonMeter{bill: noBill, stream: true}, `{"x":"`, text, maxEvent >> 20},
 		"spaces without an end":    {jsonMeter{bill: noBill, stream: true}, "", strings.Repeat(" ", 1<<20), maxEvent>>20 + 1},
@@ -126,7 +126,7 @@ func TestJSONMeter_Refuses(t *testing.T) {
 				err = c.Meter.Read([]byte(c.part))
 			}
 			if !errors.Is(err, ErrTooLarge) || n != c.want {
-				t.Errorf("%v after %d parts, want ErrTooLarge after %d", err, n, c.want)
+				t.Errorf("got %v after %d parts, want ErrTooLarge after %d", err, n, c.want)
 			}
 		})
 	}

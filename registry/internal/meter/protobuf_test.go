@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// encode returns an answer as API servers send it.
+// encode returns a response as API servers send it.
 func encode(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
 	data, err := runtime.Encode(metaSerializer(), obj)
@@ -45,7 +45,7 @@ func decode(t testing.TB, data []byte) runtime.Object {
 	return obj
 }
 
-// metaSerializer knows what any API server can answer with.
+// metaSerializer knows the kinds that any API server can respond with.
 func metaSerializer() runtime.Serializer {
 	all := NewSchemas(nil).schemes
 	meta := all[len(all)-1]
@@ -90,7 +90,7 @@ func meterOf(limit int64, stream bool) *protobufMeter {
 	return newProtobufMeter(bill{limit: limit}, NewSchemas(scheme.Scheme), stream)
 }
 
-// allocated returns how many bytes a function allocates in memory.
+// allocated returns the number of bytes that a function allocates.
 func allocated(f func()) int64 {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
@@ -99,7 +99,8 @@ func allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// What the meter charges is what the decoder takes, within a factor that growing lists make up.
+// The meter charges at least the memory that the decoded object keeps, and at most four times the memory that decoding
+// allocates, because lists grow.
 //
 //nolint:paralleltest // It measures what is allocated.
 func TestProtobufMeter_KnowsWhatTheDecoderTakes(t *testing.T) {
@@ -132,10 +133,10 @@ func TestProtobufMeter_KnowsWhatTheDecoderTakes(t *testing.T) {
 			t.Logf("%d bytes: charged %d KiB, decoding allocates %d KiB, of which %d KiB are kept",
 				len(data), m.sum>>10, took>>10, kept>>10)
 			if m.sum < kept {
-				t.Errorf("charged %d bytes, %d are kept", m.sum, kept)
+				t.Errorf("charged %d bytes, but %d are kept", m.sum, kept)
 			}
 			if m.sum > 4*took {
-				t.Errorf("charged %d bytes for what takes %d", m.sum, took)
+				t.Errorf("charged %d bytes, but decoding allocates %d", m.sum, took)
 			}
 		})
 	}
@@ -156,7 +157,7 @@ func manyEntries(n int) string {
 	return b.String()
 }
 
-// envelopeOf returns an answer with an object in it.
+// envelopeOf returns a response with an object in it.
 func envelopeOf(version, kind, object string) []byte {
 	return []byte("k8s\x00" + field(1, field(1, version)+field(2, kind)) + field(2, object))
 }
@@ -171,15 +172,15 @@ func TestProtobufMeter_ChargesTheSameInPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := meterOf(whole.sum, false)
 		if err := pieces(t, m, data); err != nil || m.sum != whole.sum {
-			t.Fatalf("%v, charged %d, want %d", err, m.sum, whole.sum)
+			t.Fatalf("got error %v, charged %d, want %d", err, m.sum, whole.sum)
 		}
 		if err := pieces(t, meterOf(whole.sum-1, false), data); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want ErrTooLarge", err)
+			t.Fatalf("got error %v, want ErrTooLarge", err)
 		}
 	})
 }
 
-// What the decoder takes for an object is one to the meter, so that nothing is hidden from it.
+// Bytes that the decoder treats as an object are an object to the meter, so that nothing is hidden from it.
 func TestProtobufMeter_IsNotFooled(t *testing.T) {
 	t.Parallel()
 	const prefix = "k8s\x00"
@@ -215,13 +216,13 @@ func TestProtobufMeter_IsNotFooled(t *testing.T) {
 			t.Parallel()
 			m := meterOf(Sizeof(corev1.PodList{})+3*Growth*Sizeof(corev1.Pod{})-1, false)
 			if err := m.Read([]byte(c.text)); !errors.Is(err, c.want) {
-				t.Errorf("err = %v, want %v", err, c.want)
+				t.Errorf("got error %v, want %v", err, c.want)
 			}
 		})
 	}
 }
 
-// Objects nested without an end would take the decoder's stack, which ends the process.
+// Endlessly nested objects would exhaust the decoder's stack, which ends the process, so the meter refuses them.
 func TestProtobufMeter_BoundsNesting(t *testing.T) {
 	t.Parallel()
 	s := &messageType{fields: map[uint64]fieldType{}}
@@ -233,7 +234,7 @@ func TestProtobufMeter_BoundsNesting(t *testing.T) {
 		text = field(1, text)
 	}
 	if err := m.Read([]byte(text)); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("err = %v, want ErrTooLarge", err)
+		t.Errorf("got error %v, want ErrTooLarge", err)
 	}
 }
 
@@ -244,7 +245,7 @@ func event(t testing.TB, obj runtime.Object) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...) //nolint:gosec // Small.
 }
 
-// The frame that this file makes is the one that API servers send.
+// The frame that event returns equals the frame that API servers send.
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	pod := &somePods(1).Items[0]
@@ -254,7 +255,7 @@ func TestEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := event(t, pod)[4:]; !bytes.Equal(got, data) {
-		t.Errorf("event = %q, want %q", got, data)
+		t.Errorf("got event %q, want %q", got, data)
 	}
 }
 
@@ -267,7 +268,7 @@ func TestProtobufMeter_BoundsEachEventByItself(t *testing.T) {
 	one, large := event(t, &maps[4]), event(t, &maps[49])
 	single := meterOf(1<<62, true)
 	if err := single.Read(one); err != nil || single.sum < 100 {
-		t.Fatalf("%v, charged %d", err, single.sum)
+		t.Fatalf("got error %v, charged %d", err, single.sum)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		m := meterOf(single.sum, true)
@@ -277,10 +278,10 @@ func TestProtobufMeter_BoundsEachEventByItself(t *testing.T) {
 			}
 		}
 		if err := pieces(t, m, large); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want ErrTooLarge", err)
+			t.Fatalf("got error %v, want ErrTooLarge", err)
 		}
 		if err := pieces(t, meterOf(1<<62, true), []byte("\x01\x00\x00\x01")); !errors.Is(err, ErrTooLarge) {
-			t.Fatalf("err = %v, want ErrTooLarge", err)
+			t.Fatalf("got error %v, want ErrTooLarge", err)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func TestNumber(t *testing.T) {
 			n.add([]byte(text[i : i+1]))
 		}
 		if !n.isHuge() {
-			t.Errorf("%.40s is let pass", text)
+			t.Errorf("%.40s is not refused", text)
 		}
 	}
 	for _, text := range []string{
@@ -37,19 +37,19 @@ func TestNumber(t *testing.T) {
 			t.Errorf("%.40s is refused", text)
 		}
 		if _, err := resource.ParseQuantity(text); err != nil {
-			continue // it must not take long, which is all that matters
+			continue // only the time of the call matters
 		}
 	}
 }
 
-// No form of an answer carries a huge number to a decoder.
+// The meters refuse oversized numbers in every form of a response.
 func TestMeters_RefuseHugeNumbers(t *testing.T) {
 	t.Parallel()
 	for _, text := range hugeNumbers {
 		limits := field(1, text)
 		pod := field(2, field(32, field(1, "cpu")+field(2, limits)))
 		if err := meterOf(1<<40, false).Read(envelopeOf("v1", "Pod", pod)); !errors.Is(err, errHuge) {
-			t.Errorf("protobuf with %.40s: %v", text, err)
+			t.Errorf("protobuf with %.40s: got %v, want errHuge", text, err)
 		}
 		for _, body := range []string{`{"cpu":"` + text + `"}`, `{"cpu":` + text + `}`, `[` + text + `]`, `[1,` + text + ` ]`, `{"cpu":"` + text} {
 			m := &jsonMeter{bill: noBill}
@@ -60,7 +60,7 @@ func TestMeters_RefuseHugeNumbers(t *testing.T) {
 				}
 			}
 			if complete := strings.ContainsAny(body[len(body)-1:], "]}"); complete != errors.Is(err, errHuge) {
-				t.Errorf("%.60s: %v", body, err)
+				t.Errorf("%.60s: got %v", body, err)
 			}
 		}
 	}
@@ -68,6 +68,6 @@ func TestMeters_RefuseHugeNumbers(t *testing.T) {
 	pod.APIVersion, pod.Kind = "v1", "Pod"
 	pod.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1.5Gi")}
 	if err := meterOf(1<<40, false).Read(encode(t, pod)); err != nil {
-		t.Errorf("an honest Pod: %v", err)
+		t.Errorf("ordinary Pod: got %v", err)
 	}
 }

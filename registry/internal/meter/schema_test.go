@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Every kind of Kubernetes is understood with all of its fields, and what it takes is charged: a field
-// that is taken for what it is not would keep honest remotes from being read.
+// The meter understands every kind of Kubernetes with all of its fields, and charges for its memory: a field of the
+// wrong type would prevent reads of honest remotes.
 func TestShapes_OfEveryKind(t *testing.T) {
 	t.Parallel()
 	all := NewSchemas(scheme.Scheme)
@@ -26,35 +26,35 @@ func TestShapes_OfEveryKind(t *testing.T) {
 		for gvk, kind := range known.AllKnownTypes() {
 			obj, ok := filled(kind)
 			if gvk.Version == runtime.APIVersionInternal || gvk.Kind == "WatchEvent" || !ok {
-				continue // is not sent as an object
+				continue // never sent as an object
 			}
 			obj.GetObjectKind().SetGroupVersionKind(gvk)
 			var data bytes.Buffer
 			if err := serializer.Encode(obj, &data); err != nil {
-				continue // has no protobuf
+				continue // has no protobuf encoding
 			}
 			m := newProtobufMeter(bill{limit: 1 << 62}, all, false)
 			if err := m.Read(data.Bytes()); err != nil {
-				t.Errorf("%s: %v", gvk, err)
+				t.Errorf("%s: got error %v", gvk, err)
 			}
 			decoded, _, err := serializer.Decode(data.Bytes(), nil, nil)
 			if err != nil {
-				t.Errorf("%s: %v", gvk, err)
+				t.Errorf("%s: got error %v", gvk, err)
 				continue
 			}
 			const ofKind = 64                                     // bytes: some decoders keep the kind
 			if kept := Sizeof(decoded); m.sum+ofKind < kept*3/4 { // a map of one entry has room for eight
-				t.Errorf("%s: charged %d bytes, %d are kept", gvk, m.sum, kept)
+				t.Errorf("%s: charged %d bytes, but %d are kept", gvk, m.sum, kept)
 			}
 			understood++
 		}
 	}
 	if understood < 500 {
-		t.Errorf("only %d kinds were encoded", understood)
+		t.Errorf("got %d encoded kinds, want at least 500", understood)
 	}
 }
 
-// filled returns an object of a type with something in every field.
+// filled returns an object of a type with a value in every field.
 func filled(kind reflect.Type) (obj runtime.Object, ok bool) {
 	v := reflect.New(kind)
 	fill(v.Elem(), 0)
@@ -62,12 +62,12 @@ func filled(kind reflect.Type) (obj runtime.Object, ok bool) {
 	return obj, ok
 }
 
-// fill puts something into a value and all that it leads to. Types that have themselves in them end.
+// fill sets a value and all values that it refers to. Recursive types end at a depth.
 func fill(v reflect.Value, depth int) {
 	const deepest = 14
 	switch v.Interface().(type) {
 	case runtime.RawExtension, metav1.Time, metav1.MicroTime, resource.Quantity, metav1.TypeMeta, schema.GroupVersionKind:
-		return // encode themselves
+		return // types with their own encoding
 	}
 	if !v.CanSet() || depth > deepest {
 		return

@@ -54,8 +54,8 @@ func someUnstructured(i int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// The estimate is compared with what the heap grows by. It does not run in parallel with other tests,
-// which would make the heap grow, too.
+// The estimate is compared with the growth of the heap. The test does not run in parallel with other tests, which would
+// also grow the heap.
 func TestWeigh(t *testing.T) { //nolint:paralleltest // see above
 	const n = 2000
 	for name, one := range map[string]func(i int) any{
@@ -72,13 +72,13 @@ func TestWeigh(t *testing.T) { //nolint:paralleltest // see above
 			real, estimate := heap()-before, Sizeof(objs...)
 			t.Logf("%d bytes each, estimated at %d", real/n, estimate/n)
 			if estimate < real/2 || estimate > real*3/2 {
-				t.Errorf("%d bytes were estimated at %d", real, estimate)
+				t.Errorf("estimated %d bytes at %d", real, estimate)
 			}
 			runtime.KeepAlive(objs)
 		})
 	}
 	if got := Sizeof(nil, (*corev1.Pod)(nil)); got > 16 {
-		t.Errorf("nothing weighs %d", got)
+		t.Errorf("Sizeof of nil: got %d", got)
 	}
 }
 
