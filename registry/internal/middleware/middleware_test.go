@@ -16,7 +16,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// roundTrip is a function as an http.RoundTripper.
+// roundTrip makes a function an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -31,7 +31,7 @@ func naming(name string, order int) Middleware {
 	}}
 }
 
-// send sends a request through the middleware of a set, and returns the names of the middleware that it has met.
+// send sends a request through the middleware of a set, and returns the names of the middleware that handled it.
 func send(t *testing.T, by http.RoundTripper) ([]string, error) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api", http.NoBody)
@@ -56,7 +56,8 @@ func set(t *testing.T, all ...Middleware) *Set {
 	return s
 }
 
-// The order of middleware is independent of when it is added. A set takes all middleware of a hub part or none.
+// The order of middleware is independent of the order of its addition. A set adds all middleware of a hub part, or no
+// middleware at all.
 func TestSet_Add(t *testing.T) {
 	t.Parallel()
 	s := set(t, naming("b", 0), naming("z", -1))
@@ -65,19 +66,19 @@ func TestSet_Add(t *testing.T) {
 	}
 	for _, bad := range [][]Middleware{{naming("d", 0), naming("a", 0)}, {naming("d", 0), {}}} {
 		if err := s.Add(bad); err == nil {
-			t.Errorf("%v is added", bad)
+			t.Errorf("Add succeeds with %v", bad)
 		}
 	}
 	names, err := send(t, s.Wrap("edge", func() *state.Desired { return nil }, roundTrip(ok)))
 	if diff := cmp.Diff([]string{"z", "a", "b", "c"}, names); diff != "" || err != nil {
-		t.Errorf("%v: %s", err, diff)
+		t.Errorf("got error %v, names (-want +got): %s", err, diff)
 	}
 	if by := set(t, Middleware{Name: "limits"}).Wrap("edge", nil, roundTrip(ok)); by != nil {
-		t.Errorf("without a middleware that wraps the transport there is %v", by)
+		t.Errorf("got %v without a middleware that wraps the transport, want nil", by)
 	}
 }
 
-// A middleware is asked once for each desired state whether it is selected, and makes its transport once.
+// A set calls Select once for each desired state, and Transport once.
 func TestSet_Wrap_Selects(t *testing.T) {
 	t.Parallel()
 	asked, made := 0, 0
@@ -96,19 +97,19 @@ func TestSet_Wrap_Selects(t *testing.T) {
 		desired = &state.Desired{Labels: map[string]string{"on": on}}
 		for range 3 {
 			if names, err := send(t, by); err != nil || len(names) > 0 != (on != "") {
-				t.Errorf("labels %v: %v, %v", desired.Labels, names, err)
+				t.Errorf("labels %v: got names %v, error %v", desired.Labels, names, err)
 			}
 		}
 		if asked != i+1 {
-			t.Errorf("asked %d times for %d desired states", asked, i+1)
+			t.Errorf("got %d calls of Select for %d desired states", asked, i+1)
 		}
 	}
 	if made != 1 {
-		t.Errorf("the transport was made %d times", made)
+		t.Errorf("got %d calls of Transport, want 1", made)
 	}
 }
 
-// body counts how often it is closed.
+// body counts its calls of Close.
 type body struct {
 	io.Reader
 	closed int
@@ -116,8 +117,8 @@ type body struct {
 
 func (b *body) Close() error { b.closed++; return nil }
 
-// A middleware that breaks the contract of a RoundTripper fails the request with an error that names it, and does not
-// look like a failure of the remote. Its own errors pass unchanged.
+// A middleware that breaks the contract of a RoundTripper fails the request with a NotHealthyError that names the
+// middleware. Other errors of a middleware pass unchanged.
 func TestSet_Wrap_Broken(t *testing.T) {
 	t.Parallel()
 	own := errors.New("refused by the middleware")
@@ -141,22 +142,22 @@ func TestSet_Wrap_Broken(t *testing.T) {
 		_, err := send(t, set(t, c.middleware).Wrap("edge", func() *state.Desired { return &state.Desired{} }, roundTrip(ok)))
 		var unhealthy kubeconfig.NotHealthyError
 		if err == nil || errors.As(err, &unhealthy) != c.broken || strings.Contains(err.Error(), `middleware "bad" of the hub is broken`) != c.broken {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		if !c.broken && !errors.Is(err, own) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 	bare := Middleware{Name: "bare", Transport: returns(&http.Response{StatusCode: http.StatusTeapot}, nil)}
 	if _, err := send(t, set(t, bare).Wrap("edge", func() *state.Desired { return &state.Desired{} }, roundTrip(ok))); err != nil {
-		t.Errorf("a response without a body: %v", err) // closed by send
+		t.Errorf("response without a body: got error %v", err) // closed by send
 	}
 	if left.closed != 1 {
-		t.Errorf("the body of a response with an error is closed %d times", left.closed)
+		t.Errorf("body of a response with an error was closed %d times, want 1", left.closed)
 	}
 }
 
-// Middleware changes limits in its order. A middleware that panics changes nothing and is reported.
+// Middleware changes limits in its order. A middleware that panics has no effect and is reported.
 func TestSet_Limits(t *testing.T) {
 	t.Parallel()
 	s := set(
@@ -172,9 +173,9 @@ func TestSet_Limits(t *testing.T) {
 	desired := state.Desired{}.WithDefaults()
 	limits, err := s.Limits("edge", &desired)
 	if limits.QPS != 7 || limits.Burst != desired.Client.Burst || limits.Timeout != desired.Client.Timeout {
-		t.Errorf("%+v", limits)
+		t.Errorf("got limits %+v", limits)
 	}
 	if err == nil || !strings.Contains(err.Error(), `middleware "b"`) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("got error %v, want middleware b in it", err)
 	}
 }
