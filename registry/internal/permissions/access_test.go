@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/rbac"
 )
 
-// A request that was refused is compared with the declared rules as the API server reads it.
+// A refused request is compared with the declared rules as the API server reads it.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	core := func(resource string, verbs ...string) rbacv1.PolicyRule {
@@ -64,7 +64,7 @@ func TestAccess(t *testing.T) {
 			got = needed.undeclaredIn(one, c.inHub)
 		}
 		if got != c.want {
-			t.Errorf("%s: undeclared %q, want %q", request, got, c.want)
+			t.Errorf("%s: got undeclared %q, want %q", request, got, c.want)
 		}
 	}
 }

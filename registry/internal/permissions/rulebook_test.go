@@ -16,23 +16,23 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// The permissions that were found are bounded, and each is reported once.
+// The list of undeclared permissions is bounded, and each permission is reported once.
 func TestRulebook_Bounded(t *testing.T) {
 	t.Parallel()
 	b := New(nil)
 	if u := (state.UndeclaredAccess{Module: "b", Right: "list pods"}); !b.add(u) || b.add(u) || len(b.Undeclared()) != 1 {
-		t.Errorf("found %v", b.Undeclared())
+		t.Errorf("got undeclared permissions %v", b.Undeclared())
 	}
 	for i := range 2 * maxUndeclared {
 		b.add(state.UndeclaredAccess{Module: "a", Right: string(rune('A' + i))})
 	}
 	if all := b.Undeclared(); len(all) != maxUndeclared || all[0].Module != "a" || all[maxUndeclared-1].Module != "b" {
-		t.Errorf("%d were found: %v", len(all), all)
+		t.Errorf("got %d undeclared permissions: %v", len(all), all)
 	}
 }
 
-// A request that carries no module lacks a permission if no module that may have sent it declares the permission. Other
-// responses and other modules than those of the hub are not judged.
+// A request without a module lacks a permission if no module that may have sent it declares the permission. Other
+// responses, and modules outside of the hub, are not judged.
 func TestRulebook_Senders(t *testing.T) {
 	t.Parallel()
 	lists := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}
@@ -57,12 +57,12 @@ func TestRulebook_Senders(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/pods", http.NoBody)
 		b.Judge(Requests{Senders: c.senders, Log: logr.Discard(), Explain: plain})(r, c.status)
 		if diff := cmp.Diff(c.want, b.Undeclared()); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got): %s", name, diff)
 		}
 	}
 }
 
-// The log has the advice of the program.
+// The log contains the advice of the program.
 func TestRulebook_LogsAdvice(t *testing.T) {
 	t.Parallel()
 	var logged []string
@@ -77,7 +77,7 @@ func TestRulebook_LogsAdvice(t *testing.T) {
 	judge(r, http.StatusForbidden)
 	const want = `module idle does not declare \"list pods\" in its HubRules: UndeclaredHubRule`
 	if len(logged) != 1 || !strings.Contains(logged[0], want) {
-		t.Errorf("the log has %q, want %s once", logged, want)
+		t.Errorf("got log %q, want %s once", logged, want)
 	}
 }
 
