@@ -20,23 +20,23 @@ func TestFindings(t *testing.T) {
 	before := &Result{Questions: q, Served: map[schema.GroupVersionKind]bool{widgets: true}}
 	silent := &Result{Questions: q, Served: map[schema.GroupVersionKind]bool{}}
 	if silent.LostSince(before) {
-		t.Error("a question that was not answered takes something away")
+		t.Error("a question without a result counts as a loss")
 	}
 	silent.Keep(before)
 	if !silent.Serves(widgets) || !silent.Equal(before) {
-		t.Errorf("what was known is forgotten: %s", cmp.Diff(before.Served, silent.Served))
+		t.Errorf("known results are lost (-before +after): %s", cmp.Diff(before.Served, silent.Served))
 	}
 	gone := &Result{Questions: q, Served: map[schema.GroupVersionKind]bool{widgets: false}}
 	if !gone.LostSince(before) || before.LostSince(gone) || gone.Complete() {
-		t.Error("a kind that is gone is not lost, or one that came is")
+		t.Error("a kind that is gone is no loss, or a new kind is one")
 	}
 	lacking := &Result{Questions: q, Served: before.Served, Missing: map[string][]string{"one": {"list nodes"}}}
 	if !lacking.LostSince(before) || before.LostSince(lacking) {
-		t.Error("a right that is gone is not lost, or one that came is")
+		t.Error("a permission that is gone is no loss, or a new permission is one")
 	}
 	unasked := &Result{Questions: q, Served: before.Served, Unknown: "timed out"}
 	unasked.Keep(lacking)
 	if len(unasked.MissingFor("one")) != 1 {
-		t.Error("a right that was missing is taken for granted when the remote does not answer")
+		t.Error("a missing permission counts as granted when the remote does not respond")
 	}
 }
