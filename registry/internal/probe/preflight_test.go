@@ -25,7 +25,7 @@ func TestPreflightPause(t *testing.T) {
 		{true, 10, 5 * time.Minute},
 	} {
 		if got := preflightPause(c.complete, c.changes); got != c.want {
-			t.Errorf("after %d changes, complete %t: %s, want %s", c.changes, c.complete, got, c.want)
+			t.Errorf("after %d changes, complete %t: got %s, want %s", c.changes, c.complete, got, c.want)
 		}
 	}
 }
