@@ -14,7 +14,8 @@ import (
 	"github.com/clusterfx/clusterfx/registry/kubeconfig"
 )
 
-// The credential of the hub is replaced as it is in its file, no more than maxAge late, beside the credentials of the caller.
+// The credential in the hub's file is redacted, with a delay of at most maxAge, together with the credentials of the
+// caller.
 func TestHub_Redact(t *testing.T) {
 	t.Parallel()
 	tokens := []string{"tOk9zQ7xWv4kJ2pL8mN3rT6y", "qW8rT5yU2iO9pA4sD7fG1hJ3"}
@@ -31,7 +32,7 @@ func TestHub_Redact(t *testing.T) {
 		expect := func(want string) {
 			t.Helper()
 			if got := h.Redact(tokens[0]+" "+tokens[1]+" zX6cV1bN8mL4kJ7hG2fD5sA9", remote); got != want {
-				t.Errorf("redacted to %q, want %q", got, want)
+				t.Errorf("got %q, want %q", got, want)
 			}
 		}
 		write(t, tokens[0])
