@@ -20,7 +20,7 @@ import (
 
 const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// responses is a server with a response for each path, which counts the requests for other paths.
+// responses is a server with a response for each path. It counts the requests for other paths.
 type responses struct {
 	mediaType string
 	bodies    map[string]string
@@ -76,17 +76,17 @@ func TestDiscover_Refuses(t *testing.T) {
 			t.Parallel()
 			a := &responses{mediaType: c.mediaType, bodies: map[string]string{"/api": c.api, "/apis": c.apis}}
 			if _, err := a.discover(t); !errors.Is(err, c.want) {
-				t.Errorf("err = %v, want %v", err, c.want)
+				t.Errorf("got error %v, want %v", err, c.want)
 			}
 			if got := a.others.Load(); got > 0 {
-				t.Errorf("%d requests for groups", got)
+				t.Errorf("got %d requests for groups, want 0", got)
 			}
 		})
 	}
 }
 
-// With a server without aggregated discovery, the mapping has the groups whose requests succeed, and no name of a group leads
-// to another path.
+// For a server without aggregated discovery, the mapping has the groups whose requests succeed, and no group name
+// changes the path of a request.
 func TestDiscover_Legacy(t *testing.T) {
 	t.Parallel()
 	a := &responses{mediaType: runtime.ContentTypeJSON, bodies: map[string]string{
@@ -102,11 +102,11 @@ func TestDiscover_Legacy(t *testing.T) {
 	}
 	for _, kind := range []schema.GroupKind{{Kind: "Pod"}, {Group: "example.com", Kind: "Thing"}} {
 		if _, err := m.RESTMapping(kind); err != nil {
-			t.Errorf("%s: %v", kind, err)
+			t.Errorf("%s: got error %v", kind, err)
 		}
 	}
 	if got := a.others.Load(); got != 1 { // example.com/v2
-		t.Errorf("%d requests for unknown paths, want 1", got)
+		t.Errorf("got %d requests for unknown paths, want 1", got)
 	}
 }
 
@@ -115,6 +115,6 @@ func TestDiscover_LegacyWithoutAResponse(t *testing.T) {
 	a := &responses{mediaType: runtime.ContentTypeJSON, bodies: map[string]string{"/api": `{"versions":["v1"]}`, "/apis": `{"groups":[]}`}}
 	var status *kubeconfig.StatusError
 	if _, err := a.discover(t); !errors.As(err, &status) || status.Code != http.StatusNotFound {
-		t.Errorf("err = %v, want status 404", err)
+		t.Errorf("got error %v, want status 404", err)
 	}
 }

@@ -42,11 +42,11 @@ func TestMappings_AreSharedBetweenEqualServers(t *testing.T) {
 	one := discoverAt(t, &m, fleettest.Cluster(t, "one").Config())
 	two := discoverAt(t, &m, fleettest.Cluster(t, "two").Config())
 	if one != two {
-		t.Error("two servers with the same documents have two mappings")
+		t.Error("servers with the same documents have different mappings")
 	}
 	got, err := one.RESTMapping(schema.GroupKind{Group: "apps", Kind: "Deployment"})
 	if err != nil || got.Resource.Resource != "deployments" || got.Scope.Name() != meta.RESTScopeNameNamespace {
-		t.Errorf("RESTMapping(Deployment) = %v, %v", got, err)
+		t.Errorf("RESTMapping(Deployment): got %v, error %v", got, err)
 	}
 	if _, err := one.RESTMapping(schema.GroupKind{Kind: "Node"}); err != nil {
 		t.Errorf("RESTMapping(Node): %v", err)
@@ -110,8 +110,8 @@ func knows(m meta.RESTMapper, kind string) bool {
 	return err == nil
 }
 
-// Neither a server that claims the ETag of another server nor a server without aggregated discovery can give its mapping to
-// others.
+// A server cannot give its mapping to another server, neither with the other server's ETag nor without aggregated
+// discovery.
 func TestMappings_OfServersThatDiffer(t *testing.T) {
 	t.Parallel()
 	for _, legacy := range []bool{false, true} {
@@ -119,7 +119,7 @@ func TestMappings_OfServersThatDiffer(t *testing.T) {
 		a := discoverAt(t, &m, serve(t, &discoveryServer{kind: "A", legacy: legacy}))
 		b := discoverAt(t, &m, serve(t, &discoveryServer{kind: "B", legacy: legacy}))
 		if !knows(a, "A") || knows(a, "B") || !knows(b, "B") || knows(b, "A") {
-			t.Errorf("legacy: %t: the mappings of different servers are mixed up", legacy)
+			t.Errorf("legacy %t: mappings of different servers are mixed up", legacy)
 		}
 	}
 }
@@ -133,12 +133,12 @@ func TestMappings_AreForgottenWithTheirLastUser(t *testing.T) {
 	m.mu.Lock()
 	for _, one := range m.shared {
 		if one.Value() != nil {
-			t.Error("a mapping that no app uses is kept")
+			t.Error("mapping without an app is not freed")
 		}
 	}
 	m.mu.Unlock()
 	if !knows(discoverAt(t, &m, config), "A") {
-		t.Error("a freed mapping is not made again")
+		t.Error("freed mapping is not discovered again")
 	}
 }
 
@@ -152,21 +152,21 @@ func TestLiveMapper_FindsWhatIsInstalledLater(t *testing.T) {
 			return answer, nil
 		})
 		if knows(live, "New") || asked != 0 {
-			t.Errorf("asked %d times right after the start, want 0", asked)
+			t.Errorf("got %d discoveries right after the start, want 0", asked)
 		}
 		<-time.After(rediscoverInterval)
 		if knows(live, "New") || asked != 1 {
-			t.Errorf("asked %d times, want 1", asked)
+			t.Errorf("got %d discoveries, want 1", asked)
 		}
 		if knows(live, "New") || asked != 1 {
-			t.Errorf("asked %d times within the interval, want 1", asked)
+			t.Errorf("got %d discoveries within the interval, want 1", asked)
 		}
 		installed := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "example.com", Version: "v1"}})
 		installed.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "New"}, meta.RESTScopeRoot)
 		answer = &mapping{installed}
 		<-time.After(rediscoverInterval)
 		if !knows(live, "New") || asked != 2 {
-			t.Errorf("the new kind is unknown after %d requests", asked)
+			t.Errorf("new kind is unknown after %d discoveries", asked)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestLiveMapper_KeepsWhatItHasWhenTheRemoteFails(t *testing.T) {
 		live := newMapper(&mapping{known}, func() (*mapping, error) { return nil, errors.New("down") })
 		<-time.After(rediscoverInterval)
 		if knows(live, "New") || !knows(live, "Known") {
-			t.Error("a failed rediscovery changed what is known")
+			t.Error("failed rediscovery changes the known kinds")
 		}
 	})
 }
