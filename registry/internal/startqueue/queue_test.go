@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Slots are granted by rank, in the order of the requests within a rank, and suspects are last and alone.
+// Slots are granted by rank, in the order of the requests within a rank. Suspects are last, and run alone.
 func TestQueue_Order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestQueue_Order(t *testing.T) {
 		synctest.Wait()
 		select {
 		case one := <-got:
-			t.Errorf("%s got a slot beside a suspect", one.name)
+			t.Errorf("%s has a slot beside a suspect", one.name)
 		default:
 		}
 		failed()
@@ -66,19 +66,19 @@ func TestQueue_Order(t *testing.T) {
 		synctest.Wait()
 		select {
 		case one := <-got:
-			t.Errorf("%s got a slot beside a suspect", one.name)
+			t.Errorf("%s has a slot beside a suspect", one.name)
 		default:
 		}
 		suspect()
 		next()()
 		want := []string{"known", "known too", "new", "failed", "suspect", "another suspect"}
 		if !slices.Equal(order, want) {
-			t.Errorf("order = %v, want %v", order, want)
+			t.Errorf("got order %v, want %v", order, want)
 		}
 	})
 }
 
-// A slot is free again at its limit, and a cancelled request takes none.
+// A slot becomes free at its limit, and a canceled request takes no slot.
 func TestQueue_Limits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,18 +90,18 @@ func TestQueue_Limits(t *testing.T) {
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := queue.Acquire(impatient, RankKnown); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want that the context ended", err)
+			t.Errorf("got %v, want the end of the context", err)
 		}
 		began := time.Now()
 		release, err := queue.Acquire(t.Context(), RankSuspect)
 		if err != nil || time.Since(began) != 4*time.Second {
-			t.Errorf("the slot came after %s (%v), want 4s", time.Since(began), err)
+			t.Errorf("slot granted after %s (%v), want 4s", time.Since(began), err)
 		}
 		late() // no effect after the limit
 		release()
 		release()
 		if queue.free != 1 {
-			t.Errorf("%d slots are free, want 1", queue.free)
+			t.Errorf("got %d free slots, want 1", queue.free)
 		}
 	})
 }
