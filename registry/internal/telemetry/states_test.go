@@ -12,7 +12,7 @@ import (
 	"github.com/clusterfx/clusterfx/registry/state"
 )
 
-// A scrape reports the states of that moment. The collector of a new registry takes the place of the one before, and an
+// A scrape reports the current states. The collector of a new registry replaces the previous collector, and an
 // aggregating collector has no series of a remote.
 func TestStates(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestStates(t *testing.T) {
 	}
 	const names = "clusterfx_cluster_state"
 	if n, err := testutil.GatherAndCount(at, names); n != 0 || err != nil {
-		t.Errorf("%d series without remotes: %v", n, err)
+		t.Errorf("got %d series without remotes, want 0: %v", n, err)
 	}
 	remotes = []state.Status{{Name: "edge", State: state.StateReady, Modules: []state.ModuleStatus{{Name: "dns", State: state.ModuleRunning}}}}
 	want := `# HELP clusterfx_cluster_state 1 for the state that a remote is in.
@@ -44,6 +44,6 @@ clusterfx_modules{module="dns",state="Running"} 1
 		t.Error(err)
 	}
 	if n := testutil.CollectAndCount(NewStates(list, parts, true), names, "clusterfx_cluster_info", "clusterfx_module_state", "clusterfx_app_failures_in_a_row"); n != 0 {
-		t.Errorf("%d series of remotes in an aggregate", n)
+		t.Errorf("got %d series of remotes in an aggregate, want 0", n)
 	}
 }

@@ -59,7 +59,7 @@ func TestResourceOf(t *testing.T) {
 	}
 }
 
-// testOptions have one reason for a stopped app, and another reason for every other error.
+// testOptions has one reason for a stopped app, and another reason for every other error.
 var testOptions = TracerOptions{
 	RequestReason: func(err error) string {
 		if errors.Is(err, errStopped) {
@@ -79,7 +79,7 @@ func traced(t *testing.T) (*Tracer, *tracetest.SpanRecorder) {
 	return NewTracer(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)), testOptions), recorder
 }
 
-// attributesOf returns the attributes of the spans that have ended, by name.
+// attributesOf returns the attributes of the ended spans, by name.
 func attributesOf(recorder *tracetest.SpanRecorder) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, s := range recorder.Ended() {
@@ -92,8 +92,8 @@ func attributesOf(recorder *tracetest.SpanRecorder) map[string]map[string]string
 	return all
 }
 
-// A span has the resource of a request, and neither the host, nor the query, nor the name of the object. The remote receives
-// nothing of the trace.
+// A span has the resource of a request, but not the host, the query or the name of the object. The remote receives no
+// data of the trace.
 func TestRequestSpans(t *testing.T) {
 	t.Parallel()
 	s, recorder := traced(t)
@@ -108,7 +108,7 @@ func TestRequestSpans(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(recorder.Ended()) != 0 {
-		t.Error("the span has ended before the response was read")
+		t.Error("span has ended before the response was read")
 	}
 	response.Body.Close()
 	want := map[string]map[string]string{"PATCH secrets": {
@@ -119,7 +119,7 @@ func TestRequestSpans(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(http.Header{"User-Agent": {""}}, sent); diff != "" {
-		t.Errorf("the remote was sent: %s", diff)
+		t.Errorf("headers sent to the remote (-want +got): %s", diff)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestRequestSpans_OfAWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := attributesOf(recorder)["GET pods"]; got["watch"] != "true" || got["http.response.status_code"] != "200" {
-		t.Errorf("got %v", got)
+		t.Errorf("got attributes %v", got)
 	}
 }
 
@@ -149,43 +149,43 @@ func TestRequestSpans_Failures(t *testing.T) {
 		s, recorder := traced(t)
 		c.Intercept = s.Requests("one", ToRemote)
 		if _, err := sendVia(t, c, http.MethodGet, "/api/v1/pods"); err == nil {
-			t.Errorf("%s: RoundTrip succeeded", want)
+			t.Errorf("%s: RoundTrip succeeds", want)
 		}
 		ended, status := attributesOf(recorder)["GET pods"], codes.Error
 		if want == ReasonCanceled {
 			status = codes.Unset
 		}
 		if ended["error.type"] != want || ended["status"] != status.String() {
-			t.Errorf("%s: got %v", want, ended)
+			t.Errorf("%s: got attributes %v", want, ended)
 		}
 	}
 }
 
-// Where no traces are collected, a span costs no allocation.
+// If no traces are collected, a span does not allocate.
 func TestRequestSpans_CostNothingWhenOff(t *testing.T) {
 	var off *Tracer
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://remote/api/v1/pods", nil)
 	if off.Requests("one", ToRemote) != nil {
-		t.Error("requests have spans")
+		t.Error("requests without a tracer have spans")
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		ctx, span := off.Start(r.Context(), "WithClient", "one")
 		if ctx != r.Context() {
-			t.Error("it is another context")
+			t.Error("Start returns another context")
 		}
 		off.FailRequest(span, errStopped)
 		span.End()
 	}); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("got %v allocations, want 0", n)
 	}
 	if NewTracer(nil, testOptions) != nil {
-		t.Error("no provider makes spans")
+		t.Error("NewTracer returns a tracer without a provider")
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		_, span := off.StartReconcile(r.Context(), "one", "m", 1)
 		EndReconcile(span, "success", nil)
 	}); n > 0 {
-		t.Errorf("a reconcile: %v allocations", n)
+		t.Errorf("reconcile: got %v allocations, want 0", n)
 	}
 }
 
